@@ -1,0 +1,208 @@
+#ifndef WEFT_TENSOR_SHAPE_HPP
+#define WEFT_TENSOR_SHAPE_HPP
+// Shapes of values (`shape`, all sizes known) and of tensors in a graph (`partial_shape`, sizes or the rank may be unknown).
+
+#include <weft/core/status.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <initializer_list>
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace weft {
+
+/// No dimension count is fixed at compile time: the rank of `tensor<T>`.
+inline constexpr int dynamic_rank = -1;
+/// The most dimensions a tensor may have, as in TensorFlow.
+inline constexpr int max_rank = 254;
+
+/// Sizes of a value's dimensions, outermost first. Up to four dimensions take no allocation.
+class shape {
+ public:
+  shape() noexcept = default;
+  shape(std::initializer_list<std::int64_t> sizes) { assign(sizes.begin(), sizes.size()); }
+  explicit shape(const std::vector<std::int64_t>& sizes) { assign(sizes.data(), sizes.size()); }
+  shape(const std::int64_t* sizes, std::size_t rank) { assign(sizes, rank); }
+  shape(const shape& other) { assign(other.data(), static_cast<std::size_t>(other.rank_)); }
+  shape(shape&& other) noexcept { take(other); }
+  shape& operator=(const shape& other) {
+    if (this != &other) {
+      release();
+      assign(other.data(), static_cast<std::size_t>(other.rank_));
+    }
+    return *this;
+  }
+  shape& operator=(shape&& other) noexcept {
+    if (this != &other) {
+      release();
+      take(other);
+    }
+    return *this;
+  }
+  ~shape() { release(); }
+
+  /// Number of dimensions.
+  int rank() const noexcept { return rank_; }
+  const std::int64_t* data() const noexcept { return rank_ <= inline_rank ? sizes_.here : sizes_.heap; }
+  const std::int64_t* begin() const noexcept { return data(); }
+  const std::int64_t* end() const noexcept { return data() + rank_; }
+  std::int64_t operator[](int i) const noexcept { return data()[i]; }
+  /// Sets the size of dimension i.
+  void set(int i, std::int64_t size) noexcept { (rank_ <= inline_rank ? sizes_.here : sizes_.heap)[i] = size; }
+
+  /// Number of elements: the product of the sizes, 1 for rank 0. The sizes were checked when the value was made.
+  std::int64_t elements() const noexcept {
+    std::int64_t n = 1;
+    for (std::int64_t size : *this) n *= size;
+    return n;
+  }
+
+  /// `[2,3]`, `[]` for rank 0.
+  std::string text() const {
+    std::string out = "[";
+    for (int i = 0; i < rank_; ++i) out += (i ? "," : "") + std::to_string((*this)[i]);
+    return out + "]";
+  }
+  std::vector<std::int64_t> vector() const { return {begin(), end()}; }
+
+  friend bool operator==(const shape& a, const shape& b) noexcept { return std::equal(a.begin(), a.end(), b.begin(), b.end()); }
+  friend bool operator!=(const shape& a, const shape& b) noexcept { return !(a == b); }
+
+ private:
+  static constexpr int inline_rank = 4;
+  void assign(const std::int64_t* sizes, std::size_t rank) {
+    if (rank > static_cast<std::size_t>(max_rank))
+      fail(error_code::invalid_argument, "a shape has " + std::to_string(rank) + " dimensions, at most " + std::to_string(max_rank));
+    std::int64_t* to = sizes_.here;
+    if (rank > inline_rank) to = sizes_.heap = new std::int64_t[rank];
+    rank_ = static_cast<int>(rank);
+    std::copy(sizes, sizes + rank, to);
+  }
+  void take(shape& other) noexcept {
+    sizes_ = other.sizes_;
+    rank_ = other.rank_;
+    other.rank_ = 0;
+  }
+  void release() noexcept {
+    if (rank_ > inline_rank) delete[] sizes_.heap;
+    rank_ = 0;
+  }
+  union {
+    std::int64_t here[inline_rank];
+    std::int64_t* heap;
+  } sizes_ = {};
+  int rank_ = 0;
+};
+
+/// The number of elements, or nullopt when a size is negative or the product does not fit into 63 bits.
+inline std::optional<std::int64_t> checked_elements(const std::int64_t* sizes, std::size_t rank) noexcept {
+  std::int64_t n = 1;
+  bool empty = false;
+  for (std::size_t i = 0; i < rank; ++i) {
+    if (sizes[i] < 0) return std::nullopt;
+    if (sizes[i] == 0) empty = true;
+  }
+  if (empty) return 0;
+  for (std::size_t i = 0; i < rank; ++i) {
+    if (sizes[i] > std::numeric_limits<std::int64_t>::max() / n) return std::nullopt;
+    n *= sizes[i];
+  }
+  return n;
+}
+
+/// What is known of a tensor's shape while the graph is built. A size of -1 is unknown; the rank itself may be unknown.
+class partial_shape {
+ public:
+  /// Unknown rank.
+  partial_shape() = default;
+  partial_shape(std::initializer_list<std::int64_t> sizes) : partial_shape(std::vector<std::int64_t>(sizes)) {}
+  explicit partial_shape(std::vector<std::int64_t> sizes) : known_(true), sizes_(std::move(sizes)) {
+    for (auto& size : sizes_)
+      if (size < 0) size = -1;
+  }
+  partial_shape(const shape& s) : known_(true), sizes_(s.begin(), s.end()) {}
+  /// A shape of this rank with unknown sizes; unknown rank when rank is `dynamic_rank`.
+  static partial_shape of_rank(int rank) {
+    return rank == dynamic_rank ? partial_shape() : partial_shape(std::vector<std::int64_t>(static_cast<std::size_t>(rank), -1));
+  }
+
+  bool known_rank() const noexcept { return known_; }
+  /// The rank, or `dynamic_rank`.
+  int rank() const noexcept { return known_ ? static_cast<int>(sizes_.size()) : dynamic_rank; }
+  /// Size of dimension i, -1 when unknown. i < rank().
+  std::int64_t operator[](int i) const noexcept { return sizes_[static_cast<std::size_t>(i)]; }
+  const std::vector<std::int64_t>& sizes() const noexcept { return sizes_; }
+  bool fully_known() const noexcept {
+    return known_ && std::find(sizes_.begin(), sizes_.end(), -1) == sizes_.end();
+  }
+  /// Number of elements; nullopt when not fully known or too large.
+  std::optional<std::int64_t> elements() const noexcept {
+    return fully_known() ? checked_elements(sizes_.data(), sizes_.size()) : std::nullopt;
+  }
+  /// The shape itself; only when fully_known().
+  shape to_shape() const { return shape(sizes_); }
+
+  /// Whether a value of shape s can stand where this is expected.
+  bool accepts(const shape& s) const noexcept {
+    if (!known_) return true;
+    if (s.rank() != rank()) return false;
+    for (int i = 0; i < s.rank(); ++i)
+      if ((*this)[i] != -1 && (*this)[i] != s[i]) return false;
+    return true;
+  }
+
+  /// `[2,?]`, `<unknown>` when the rank is not known.
+  std::string text() const {
+    if (!known_) return "<unknown>";
+    std::string out = "[";
+    for (std::size_t i = 0; i < sizes_.size(); ++i) out += (i ? "," : "") + (sizes_[i] < 0 ? std::string("?") : std::to_string(sizes_[i]));
+    return out + "]";
+  }
+
+  friend bool operator==(const partial_shape& a, const partial_shape& b) noexcept { return a.known_ == b.known_ && a.sizes_ == b.sizes_; }
+  friend bool operator!=(const partial_shape& a, const partial_shape& b) noexcept { return !(a == b); }
+
+ private:
+  bool known_ = false;
+  std::vector<std::int64_t> sizes_;
+};
+
+/// What both say together; nullopt when they contradict each other.
+inline std::optional<partial_shape> merge_shapes(const partial_shape& a, const partial_shape& b) {
+  if (!a.known_rank()) return b;
+  if (!b.known_rank()) return a;
+  if (a.rank() != b.rank()) return std::nullopt;
+  std::vector<std::int64_t> sizes = a.sizes();
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    const std::int64_t other = b.sizes()[i];
+    if (sizes[i] == -1) sizes[i] = other;
+    else if (other != -1 && other != sizes[i]) return std::nullopt;
+  }
+  return partial_shape(std::move(sizes));
+}
+
+/// Shape of an elementwise result under NumPy's broadcasting; nullopt when the shapes cannot be broadcast.
+inline std::optional<partial_shape> broadcast_shapes(const partial_shape& a, const partial_shape& b) {
+  if (!a.known_rank() || !b.known_rank()) return partial_shape();
+  const auto &longer = a.rank() >= b.rank() ? a.sizes() : b.sizes(), &shorter = a.rank() >= b.rank() ? b.sizes() : a.sizes();
+  std::vector<std::int64_t> sizes = longer;
+  const std::size_t offset = longer.size() - shorter.size();
+  for (std::size_t i = 0; i < shorter.size(); ++i) {
+    std::int64_t& x = sizes[offset + i];
+    const std::int64_t y = shorter[i];
+    if (x == y || y == 1) continue;
+    if (x == 1) x = y;
+    else if (x == -1) x = y;           // y > 1 (or 0) decides: x must be 1 or y
+    else if (y != -1) return std::nullopt;
+  }
+  return partial_shape(std::move(sizes));
+}
+
+}  // namespace weft
+
+#endif
