@@ -1,0 +1,72 @@
+// One task of a cluster: serves until it is told to stop (Ctrl-C or SIGTERM).
+//
+//   task_server --job_name=work --task_index=2
+//   task_server --job_name=ps --task_index=0 --cluster="ps=10.0.0.1:4000;work=10.0.0.2:4000,10.0.0.3:4000"
+
+#include <weft/weft.hpp>
+
+#include <CLI/CLI.hpp>
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <iostream>
+#include <map>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace {
+
+/// Reads "job=address,address;job=address" into jobs and their tasks' addresses.
+std::map<std::string, std::vector<std::string>> parse_cluster(const std::string& text) {
+  std::map<std::string, std::vector<std::string>> jobs;
+  std::istringstream entries(text);
+  for (std::string entry; std::getline(entries, entry, ';');) {
+    const auto equals = entry.find('=');
+    if (equals == 0 || equals == std::string::npos)
+      throw CLI::ValidationError("--cluster", "expected job=host:port,host:port;job=..., found '" + entry + "'");
+    auto& tasks = jobs[entry.substr(0, equals)];
+    std::istringstream addresses(entry.substr(equals + 1));
+    for (std::string address; std::getline(addresses, address, ',');) tasks.push_back(address);
+  }
+  return jobs;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::string job, cluster_text = "ps=127.0.0.1:33331,127.0.0.1:33332;work=127.0.0.1:33333,127.0.0.1:33334,127.0.0.1:33335";
+  int index = 0;
+  CLI::App app("One task of a weft cluster.");
+  app.add_option("--job_name", job, "The job that this task belongs to")->required();
+  app.add_option("--task_index", index, "The task's number within its job, from 0")->required();
+  app.add_option("--cluster", cluster_text, "Every job and the addresses of its tasks")->capture_default_str();
+  CLI11_PARSE(app, argc, argv);
+
+  // Signals are blocked in every thread and taken by one that waits for them: stopping a server is no work for a signal handler.
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGTERM);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+
+  try {
+    weft::server server(weft::cluster_spec(parse_cluster(cluster_text)), job, index);
+    std::cout << "/job:" << job << "/task:" << index << " serves at " << server.target() << std::endl;
+    std::thread stopper([&] {
+      int signal = 0;
+      sigwait(&signals, &signal);
+      server.stop();
+    });
+    server.join();
+    stopper.join();
+  } catch (const std::exception& e) {
+    std::cerr << "task_server: " << e.what() << '\n';
+    return 1;
+  }
+  std::cout << "/job:" << job << "/task:" << index << " stopped" << std::endl;
+  return 0;
+}
