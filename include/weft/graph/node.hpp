@@ -1,0 +1,123 @@
+#ifndef WEFT_GRAPH_NODE_HPP
+#define WEFT_GRAPH_NODE_HPP
+// A node: one use of an op in a graph. Nodes never change once they are in a graph, and live as long as its state.
+
+#include <weft/core/call_site.hpp>
+#include <weft/fwd.hpp>
+#include <weft/graph/attr.hpp>
+#include <weft/graph/op_def.hpp>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace weft {
+
+/// One output of a node: a data edge starts here.
+struct output {
+  const node* from = nullptr;
+  int index = 0;
+  friend bool operator==(const output& a, const output& b) noexcept { return a.from == b.from && a.index == b.index; }
+  friend bool operator!=(const output& a, const output& b) noexcept { return !(a == b); }
+};
+
+/// What is known of one output before running: dtype and shape.
+struct output_type {
+  weft::dtype dtype = weft::dtype::invalid;
+  partial_shape shape;
+  bool is_ref = false;
+};
+
+/// A use of an op: its name, op, inputs, control inputs, attributes, requested device, and the user's line that made it.
+class node {
+ public:
+  node(const node&) = delete;
+  node& operator=(const node&) = delete;
+
+  /// Position in its graph, from 0 in the order of creation.
+  int id() const noexcept { return id_; }
+  const std::string& name() const noexcept { return name_; }
+  const std::string& op() const noexcept { return op_; }
+  /// The op's definition; nullptr for an op that the graph's registry does not know (imported graphs).
+  const op_def* def() const noexcept { return def_.get(); }
+  const std::vector<output>& inputs() const noexcept { return inputs_; }
+  const std::vector<const node*>& control_inputs() const noexcept { return control_inputs_; }
+  const attr_map& attrs() const noexcept { return attrs_; }
+  /// The device asked for, short form, possibly partial or empty.
+  const std::string& device() const noexcept { return device_; }
+  call_site site() const noexcept { return site_; }
+
+  int output_count() const noexcept { return static_cast<int>(outputs_.size()); }
+  const std::vector<output_type>& outputs() const noexcept { return outputs_; }
+  weft::dtype output_dtype(int index) const noexcept { return outputs_[static_cast<std::size_t>(index)].dtype; }
+  const partial_shape& output_shape(int index) const noexcept { return outputs_[static_cast<std::size_t>(index)].shape; }
+
+  /// The attribute, or nullptr when it is absent or of another kind.
+  template <class T> const T* find_attr(std::string_view name) const noexcept {
+    const auto it = attrs_.find(name);
+    return it == attrs_.end() ? nullptr : it->second.template get<T>();
+  }
+  /// The attribute. Throws INVALID_ARGUMENT when it is absent or of another kind.
+  template <class T> const T& attr(std::string_view name) const {
+    if (const T* found = find_attr<T>(name)) return *found;
+    fail_about(error_code::invalid_argument, "attribute '" + std::string(name) + "' is missing or of another kind");
+  }
+  /// Whether it has state or side effects (true for unknown ops).
+  bool stateful() const noexcept { return def_ == nullptr || def_->stateful; }
+  /// The state of the graph it belongs to.
+  detail::graph_state& owner() const noexcept { return *owner_; }
+
+  /// A status about this node, with its name, op and call site.
+  weft::status status_about(error_code code, std::string message) const {
+    weft::status s(code, std::move(message));
+    s.node = name_;
+    s.op = op_;
+    s.site = site_.text();
+    return s;
+  }
+  [[noreturn]] void fail_about(error_code code, std::string message) const { throw error(status_about(code, std::move(message))); }
+
+ private:
+  friend class detail::graph_state;
+  node() = default;
+  int id_ = -1;
+  std::string name_, op_, device_;
+  std::shared_ptr<const op_def> def_;
+  std::vector<output> inputs_;
+  std::vector<const node*> control_inputs_;
+  attr_map attrs_;
+  std::vector<output_type> outputs_;
+  call_site site_;
+  detail::graph_state* owner_ = nullptr;
+};
+
+/// `x` for the first output of x, `x:1` for the second.
+inline std::string to_text(const output& o) {
+  return o.from == nullptr ? std::string("(none)") : o.index == 0 ? o.from->name() : o.from->name() + ":" + std::to_string(o.index);
+}
+
+/// A request for a node; what `graph::add` takes.
+struct node_spec {
+  std::string op;
+  /// The wanted name; empty means the op's.
+  std::string name;
+  /// Take the name as it is, without scopes; throw ALREADY_EXISTS when it is taken.
+  bool exact_name = false;
+  std::vector<output> inputs;
+  std::vector<const node*> control_inputs;
+  attr_map attrs;
+  call_site site;
+  /// Apply the thread's scopes (device, name, control dependencies, colocation).
+  bool scoped = true;
+  /// Requested device when not scoped.
+  std::string device;
+  /// The outputs, for a node whose op need not be defined or whose types are known already; empty means infer them.
+  std::optional<std::vector<output_type>> outputs;
+};
+
+}  // namespace weft
+
+#endif

@@ -1,0 +1,54 @@
+#ifndef WEFT_GRAPH_SCOPE_STACK_HPP
+#define WEFT_GRAPH_SCOPE_STACK_HPP
+// The thread's stack of scopes, the only ambient state: default graph, devices, name scope, control dependencies, colocation.
+
+#include <weft/core/device_name.hpp>
+#include <weft/graph/node.hpp>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <unordered_set>
+#include <variant>
+#include <vector>
+
+namespace weft {
+
+/// Chooses the device of a node in the making from what is known of it (`node.device()` holds what inner scopes said);
+/// its answer replaces that device.
+using device_function = std::function<std::string(const node&)>;
+
+namespace detail {
+
+// Forgets every device scope outside it.
+struct device_reset {};
+using device_entry = std::variant<device_name, device_function, device_reset>;
+
+// One control_dependencies scope: what to wait for, and which nodes were made inside.
+struct control_frame {
+  std::vector<const node*> inputs;
+  std::unordered_set<const node*> made_inside;
+};
+
+struct scope_context {
+  std::shared_ptr<graph_state> graph;
+  std::vector<device_entry> devices;
+  std::string name_scope;
+  std::vector<std::shared_ptr<control_frame>> control;
+  std::vector<const node*> colocation;
+};
+
+struct scope_stack {
+  std::vector<scope_context> contexts{1};
+  scope_context& top() noexcept { return contexts.back(); }
+};
+
+inline scope_stack& thread_scopes() {
+  thread_local scope_stack stack;
+  return stack;
+}
+
+}  // namespace detail
+}  // namespace weft
+
+#endif

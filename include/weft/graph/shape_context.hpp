@@ -1,0 +1,63 @@
+#ifndef WEFT_GRAPH_SHAPE_CONTEXT_HPP
+#define WEFT_GRAPH_SHAPE_CONTEXT_HPP
+// What an op's shape rule sees of a node in the making.
+
+#include <weft/graph/node.hpp>
+
+#include <string>
+#include <vector>
+
+namespace weft {
+
+/// Inputs' dtypes, shapes and constant values in; outputs' shapes out. A rule that does nothing leaves them unknown.
+class shape_context {
+ public:
+  shape_context(const node& n, std::vector<output_type>& outputs) : node_(n), outputs_(outputs) {}
+
+  int input_count() const noexcept { return static_cast<int>(node_.inputs().size()); }
+  const partial_shape& input(int i) const noexcept {
+    const output& in = node_.inputs()[static_cast<std::size_t>(i)];
+    return in.from->output_shape(in.index);
+  }
+  dtype input_dtype(int i) const noexcept {
+    const output& in = node_.inputs()[static_cast<std::size_t>(i)];
+    return in.from->output_dtype(in.index);
+  }
+  /// The value of input i when it is known already (a constant), else nullptr.
+  const tensor_value* input_value(int i) const noexcept {
+    const node* from = node_.inputs()[static_cast<std::size_t>(i)].from;
+    return from->op() == "Const" ? from->find_attr<tensor_value>("value") : nullptr;
+  }
+  template <class T> const T& attr(std::string_view name) const { return node_.attr<T>(name); }
+  template <class T> const T* find_attr(std::string_view name) const noexcept { return node_.find_attr<T>(name); }
+  const node& about() const noexcept { return node_; }
+
+  void set_output(int i, partial_shape s) { outputs_[static_cast<std::size_t>(i)].shape = std::move(s); }
+  /// Integers of a constant vector or scalar input (int32 or int64), or nullopt when its value is not known.
+  std::optional<std::vector<std::int64_t>> input_integers(int i) const;
+  /// Input i's shape when it has this rank or its rank is unknown; fails otherwise, naming the input as `what`.
+  partial_shape with_rank(int i, int rank, const char* what) const {
+    const partial_shape& s = input(i);
+    if (s.known_rank() && s.rank() != rank)
+      fail(std::string(what) + " must have rank " + std::to_string(rank) + ", found shape " + s.text());
+    return s.known_rank() ? s : partial_shape::of_rank(rank);
+  }
+  [[noreturn]] void fail(std::string message) const { node_.fail_about(error_code::invalid_argument, std::move(message)); }
+
+ private:
+  const node& node_;
+  std::vector<output_type>& outputs_;
+};
+
+inline std::optional<std::vector<std::int64_t>> shape_context::input_integers(int i) const {
+  const tensor_value* v = input_value(i);
+  if (v == nullptr || v->shape().rank() > 1) return std::nullopt;
+  const auto n = static_cast<std::size_t>(v->elements());
+  if (v->dtype() == dtype::int32) return std::vector<std::int64_t>(v->data<std::int32_t>(), v->data<std::int32_t>() + n);
+  if (v->dtype() == dtype::int64) return std::vector<std::int64_t>(v->data<std::int64_t>(), v->data<std::int64_t>() + n);
+  return std::nullopt;
+}
+
+}  // namespace weft
+
+#endif

@@ -1,0 +1,88 @@
+#ifndef WEFT_RUNTIME_RESOURCE_MANAGER_HPP
+#define WEFT_RUNTIME_RESOURCE_MANAGER_HPP
+// The state of a task that outlives steps and sessions: variables, queues and the like, by container and name.
+
+#include <weft/core/status.hpp>
+#include <weft/tensor/dtype.hpp>
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <typeinfo>
+#include <utility>
+#include <vector>
+
+namespace weft {
+
+/// Something that lives in a resource manager: a variable, a queue. What it holds is guarded by itself.
+class resource {
+ public:
+  virtual ~resource() = default;
+  /// What it is, for messages: `variable 'w' of float[2,3]`.
+  virtual std::string describe() const = 0;
+  /// Wakes whoever waits for it, with this reason; called when its container is cleared.
+  virtual void close(const status&) {}
+};
+
+/// Resources by (container, name). Thread-safe.
+class resource_manager {
+ public:
+  explicit resource_manager(std::string default_container = "localhost") : default_container_(std::move(default_container)) {}
+
+  /// The resource. nullptr when there is none. Throws INVALID_ARGUMENT when it is of another kind.
+  template <class R> std::shared_ptr<R> find(std::string_view container, std::string_view name) const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto it = resources_.find({std::string(container.empty() ? default_container_ : container), std::string(name)});
+    return it == resources_.end() ? nullptr : cast<R>(it->second, name);
+  }
+  /// The resource, made by `make()` (a shared_ptr<R>) when there is none.
+  template <class R, class Make> std::shared_ptr<R> find_or_make(std::string_view container, std::string_view name, Make&& make) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    auto& slot = resources_[{std::string(container.empty() ? default_container_ : container), std::string(name)}];
+    if (slot == nullptr) slot = std::forward<Make>(make)();
+    return cast<R>(slot, name);
+  }
+  /// Forgets a resource; false when there was none.
+  bool erase(std::string_view container, std::string_view name) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return resources_.erase({std::string(container.empty() ? default_container_ : container), std::string(name)}) != 0;
+  }
+  /// Closes and forgets what is in the containers; all of them when none is named.
+  void clear(const std::vector<std::string>& containers, const status& why);
+  std::string_view default_container() const noexcept { return default_container_; }
+
+ private:
+  using key = std::pair<std::string, std::string>;
+  template <class R> static std::shared_ptr<R> cast(const std::shared_ptr<resource>& found, std::string_view name) {
+    auto out = std::dynamic_pointer_cast<R>(found);
+    if (out == nullptr) fail(error_code::invalid_argument, "resource '" + std::string(name) + "' is " + found->describe() + ", which cannot be used as something else");
+    return out;
+  }
+  mutable std::mutex mutex_;
+  std::string default_container_;
+  std::map<key, std::shared_ptr<resource>> resources_;
+};
+
+inline void resource_manager::clear(const std::vector<std::string>& containers, const status& why) {
+  std::vector<std::shared_ptr<resource>> gone;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    for (auto it = resources_.begin(); it != resources_.end();) {
+      bool named = containers.empty();
+      for (const auto& c : containers) named = named || it->first.first == c;
+      if (named) {
+        gone.push_back(std::move(it->second));
+        it = resources_.erase(it);
+      } else {
+        ++it;
+      }
+    }
+  }
+  for (const auto& r : gone) r->close(why);
+}
+
+}  // namespace weft
+
+#endif
