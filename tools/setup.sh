@@ -1,4 +1,4 @@
-# Sourced by the scripts beside it. `require PACKAGE...` makes sure that each Debian package's content is there: what is missing is installed
+# Sourced by the scripts beside it. `configure FOLDER OPTION...` sets up a meson build there, or again. `require PACKAGE...` makes sure that each Debian package's content is there: what is missing is installed
 # by apt; without apt, or without the right to use it, the missing packages are named, and the script ends.
 
 # What shows that a package's content is there: a command, or a header that the compiler finds.
@@ -33,4 +33,10 @@ require() {
   fi
   echo "weft needs ${wanted[*]} (names of the Debian packages); please install them" >&2
   exit 1
+}
+
+configure() {
+  local again=()
+  [[ -f $1/build.ninja ]] && again=(--reconfigure)
+  meson setup "${again[@]}" "$@"
 }
