@@ -5,6 +5,7 @@
 #include <weft/core/device_name.hpp>
 #include <weft/core/status.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <map>
@@ -138,7 +139,7 @@ class cluster_spec {
   /// The address of a task, empty if not known. Throws INVALID_ARGUMENT for an unknown task, with the known ones.
   const std::string& task_address(const task_id& task) const { return task_address(task.job, task.index); }
   /// Whether there is such a job.
-  bool has(std::string_view job_name) const { return jobs_.find(std::string(job_name)) != jobs_.end(); }
+  bool has_job(std::string_view job_name) const { return jobs_.find(std::string(job_name)) != jobs_.end(); }
   /// Whether there is such a task.
   bool has(std::string_view job_name, int index) const;
   /// Whether there is such a task.
@@ -212,7 +213,8 @@ inline cluster_spec::job::job(std::string job_name, const std::vector<std::strin
 }
 
 inline cluster_spec::job::job(std::string job_name, int count) : name(std::move(job_name)) {
-  if (count < 0) fail(error_code::invalid_argument, "job " + detail::quoted(name) + " has " + std::to_string(count) + " tasks; expected 0 or more");
+  if (count < 0)
+    fail(error_code::invalid_argument, "job " + detail::quoted(name) + " has " + std::to_string(count) + " tasks; expected 0 or more");
   for (int index = 0; index < count; ++index) tasks.emplace_hint(tasks.end(), index, std::string());
 }
 
@@ -311,9 +313,9 @@ inline std::string difference(const cluster_spec& here, const cluster_spec& ther
     if (!address.first || !address.second || *address.first != *address.second)
       return to_text(task) + " is " + said(address.first) + " here and " + said(address.second) + " there";
   for (const std::string& name : here.jobs())
-    if (!there.has(name)) return "job '" + name + "' (without tasks) is here and not there";
+    if (!there.has_job(name)) return "job '" + name + "' (without tasks) is here and not there";
   for (const std::string& name : there.jobs())
-    if (!here.has(name)) return "job '" + name + "' (without tasks) is there and not here";
+    if (!here.has_job(name)) return "job '" + name + "' (without tasks) is there and not here";
   return {};
 }
 

@@ -7,6 +7,7 @@
 #include <weft/core/call_site.hpp>
 #include <weft/core/status.hpp>
 
+#include <cstddef>
 #include <limits>
 #include <optional>
 #include <ostream>
@@ -237,10 +238,11 @@ inline const char* device_conflict(const device_name& a, const device_name& b) {
   return differ(a.type, b.type) ? "types" : differ(a.id, b.id) ? "ids" : nullptr;
 }
 
+// Throws if there is a conflict. The names are printed with the replica as it is set, for that may be the conflict.
 inline void refuse_merge(const char* part, const device_name& a, const device_name& b) {
   if (part != nullptr)
-    fail(error_code::invalid_argument, std::string("Cannot merge devices with incompatible ") + part + ": '" + to_text(a) + "' and '" +
-                                           to_text(b) + "'");
+    fail(error_code::invalid_argument, std::string("Cannot merge devices with incompatible ") + part + ": '" +
+                                           device_text(a, a.replica) + "' and '" + device_text(b, b.replica) + "'");
 }
 
 }  // namespace detail
