@@ -13,26 +13,26 @@
 #include <iostream>
 #include <map>
 #include <sstream>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <utility>
-#include <vector>
 
 namespace {
 
-/// Reads "job=address,address;job=address" into jobs and their tasks' addresses.
-std::map<std::string, std::vector<std::string>> parse_cluster(const std::string& text) {
-  std::map<std::string, std::vector<std::string>> jobs;
+/// Reads "job=address,address;job=address".
+weft::cluster_spec parse_cluster(const std::string& text) {
+  std::map<std::string, std::map<int, std::string>> jobs;
   std::istringstream entries(text);
   for (std::string entry; std::getline(entries, entry, ';');) {
     const auto equals = entry.find('=');
     if (equals == 0 || equals == std::string::npos)
-      throw CLI::ValidationError("--cluster", "expected job=host:port,host:port;job=..., found '" + entry + "'");
+      throw std::invalid_argument("--cluster: expected job=host:port,host:port;job=..., found '" + entry + "'");
     auto& tasks = jobs[entry.substr(0, equals)];
     std::istringstream addresses(entry.substr(equals + 1));
-    for (std::string address; std::getline(addresses, address, ',');) tasks.push_back(address);
+    for (std::string address; std::getline(addresses, address, ',');) tasks.emplace(static_cast<int>(tasks.size()), address);
   }
-  return jobs;
+  return weft::cluster_spec(std::move(jobs));
 }
 
 }  // namespace
@@ -54,7 +54,7 @@ int main(int argc, char** argv) {
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
 
   try {
-    weft::server server(weft::cluster_spec(parse_cluster(cluster_text)), job, index);
+    weft::server server(parse_cluster(cluster_text), job, index);
     std::cout << "/job:" << job << "/task:" << index << " serves at " << server.target() << std::endl;
     std::thread stopper([&] {
       int signal = 0;
