@@ -1,0 +1,4 @@
+// expect-error
+#include "tensors.hpp"
+
+tensor<double, 1> y = x * 0.1f;

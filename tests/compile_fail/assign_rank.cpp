@@ -1,0 +1,4 @@
+// expect-error
+#include "tensors.hpp"
+
+tensor<float, 1> y = x * m;

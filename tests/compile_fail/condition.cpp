@@ -1,0 +1,4 @@
+// expect-error
+#include "tensors.hpp"
+
+int mistake() { return d < 0. ? 1 : 2; }

@@ -1,0 +1,4 @@
+// expect-error
+#include "tensors.hpp"
+
+auto y = constant({1, 2.5});

@@ -1,0 +1,4 @@
+// expect: weft: the braces fed have another rank than the tensor they are fed to
+#include "tensors.hpp"
+
+void mistake() { session.run({{x, {{1.f, 2.f}}}}, loss); }

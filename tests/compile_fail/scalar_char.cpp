@@ -1,0 +1,4 @@
+// expect: weft: this number has another dtype than the tensor beside it
+#include "tensors.hpp"
+
+auto y = x + 'a';

@@ -1,0 +1,4 @@
+// expect-error
+#include "tensors.hpp"
+
+void mistake() { with_device("/job:ps"); }

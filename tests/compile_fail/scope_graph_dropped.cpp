@@ -1,0 +1,4 @@
+// expect-error
+#include "tensors.hpp"
+
+void mistake() { default_graph().as_default(); }

@@ -1,0 +1,4 @@
+// expect-error
+#include "tensors.hpp"
+
+auto y = x + std::vector<float>{1.f};
