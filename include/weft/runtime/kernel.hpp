@@ -24,6 +24,8 @@ namespace weft {
 /// What every kernel of a step can reach: the task's resources and threads, the step's rendezvous and cancellation.
 struct step_environment {
   weft::resource_manager* resources = nullptr;
+  /// State of kernels that belongs to (session, node), such as a random counter, by node name.
+  weft::resource_manager* session_state = nullptr;
   weft::thread_pool* pool = nullptr;
   weft::rendezvous* rendezvous = nullptr;
   cancellation_token cancellation;
