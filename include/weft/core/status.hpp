@@ -61,13 +61,19 @@ struct status {
       if (!op.empty()) out += op + " ";
       out += "'" + node + "'";
       if (!site.empty()) out += " (" + site + ")";
-      if (!device.empty()) out += " on " + device;
-      if (device.empty() && !task.empty()) out += " on " + task;
+      if (!device.empty()) out += " on " + device + address();
+      else if (!task.empty()) out += " on " + task;
       out += ": ";
     } else if (!site.empty()) {
       out += site + ": ";
     }
     return out + message;
+  }
+
+  /// ` (127.0.0.1:33331)` when the task's address is known, else empty.
+  std::string address() const {
+    const auto open = task.find(" (");
+    return open == std::string::npos ? std::string() : task.substr(open);
   }
 
   friend bool operator==(const status& a, const status& b) {

@@ -1,0 +1,58 @@
+#ifndef WEFT_OPS_SHAPE_RULES_HPP
+#define WEFT_OPS_SHAPE_RULES_HPP
+// Shape rules that several ops share.
+
+#include <weft/graph/shape_context.hpp>
+
+#include <string>
+
+namespace weft::detail {
+
+inline void scalar_shape(shape_context& c) { c.set_output(0, partial_shape({})); }
+inline void unchanged_shape(shape_context& c) { c.set_output(0, c.input(0)); }
+
+inline void broadcast_shape(shape_context& c) {
+  const auto result = broadcast_shapes(c.input(0), c.input(1));
+  if (!result) c.fail("shapes " + c.input(0).text() + " and " + c.input(1).text() + " cannot be broadcast");
+  c.set_output(0, *result);
+}
+
+// The shape that a constant input holds; of known rank when only the length of the input is known.
+inline partial_shape shape_from_input(const shape_context& c, int i) {
+  if (const auto sizes = c.input_integers(i)) {
+    for (const std::int64_t size : *sizes)
+      if (size < -1) c.fail("a dimension cannot be " + std::to_string(size));
+    return partial_shape(*sizes);
+  }
+  const partial_shape& s = c.input(i);
+  if (s.known_rank() && s.rank() == 1 && s[0] >= 0 && s[0] <= max_rank) return partial_shape::of_rank(static_cast<int>(s[0]));
+  return partial_shape();
+}
+
+// The output of a reduction over the axes that input 1 names; attribute keep_dims.
+inline void reduction_shape(shape_context& c) {
+  const partial_shape& in = c.input(0);
+  const bool* keep = c.find_attr<bool>("keep_dims");
+  const auto axes = c.input_integers(1);
+  if (!in.known_rank()) return;
+  if (!axes) {
+    if (keep != nullptr && *keep) c.set_output(0, partial_shape::of_rank(in.rank()));
+    return;
+  }
+  std::vector<bool> reduced(static_cast<std::size_t>(in.rank()), false);
+  for (const std::int64_t axis : *axes) {
+    if (axis < -in.rank() || axis >= in.rank())
+      c.fail("axis " + std::to_string(axis) + " is outside the " + std::to_string(in.rank()) + " dimensions of shape " + in.text());
+    reduced[static_cast<std::size_t>(axis < 0 ? axis + in.rank() : axis)] = true;
+  }
+  std::vector<std::int64_t> sizes;
+  for (int i = 0; i < in.rank(); ++i) {
+    if (!reduced[static_cast<std::size_t>(i)]) sizes.push_back(in[i]);
+    else if (keep != nullptr && *keep) sizes.push_back(1);
+  }
+  c.set_output(0, partial_shape(std::move(sizes)));
+}
+
+}  // namespace weft::detail
+
+#endif

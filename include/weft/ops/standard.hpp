@@ -1,0 +1,35 @@
+#ifndef WEFT_OPS_STANDARD_HPP
+#define WEFT_OPS_STANDARD_HPP
+// The registry of TensorFlow's ops that weft knows.
+
+#include <weft/ops/array.hpp>
+#include <weft/ops/control.hpp>
+#include <weft/ops/linear.hpp>
+#include <weft/ops/math.hpp>
+#include <weft/ops/random.hpp>
+#include <weft/ops/reduce.hpp>
+#include <weft/ops/sendrecv.hpp>
+#include <weft/ops/state.hpp>
+
+namespace weft {
+
+/// TensorFlow's ops that weft knows; copy it to add own ops. Thread-safe.
+inline const op_registry& standard_ops() {
+  static const op_registry all = [] {
+    op_registry ops;
+    detail::define_array_ops(ops);
+    detail::define_control_ops(ops);
+    detail::define_linear_ops(ops);
+    detail::define_math_ops(ops);
+    detail::define_random_ops(ops);
+    detail::define_reduce_ops(ops);
+    detail::define_sendrecv_ops(ops);
+    detail::define_state_ops(ops);
+    return ops;
+  }();
+  return all;
+}
+
+}  // namespace weft
+
+#endif
