@@ -1,0 +1,48 @@
+#ifndef WEFT_SESSION_OPTIONS_HPP
+#define WEFT_SESSION_OPTIONS_HPP
+// What a user may ask of a session, and of one run.
+
+#include <weft/core/cluster_spec.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+
+namespace weft {
+
+/// Options of a session. Plain members with safe defaults.
+struct session_options {
+  /// A device that does not exist, or that cannot run the op, falls back to another device of the same task.
+  bool allow_soft_placement = false;
+  /// One line per node with its device and the reason, through `log`, when a graph is placed.
+  bool log_device_placement = false;
+  /// Devices of the task per type, for a local session: `{{"CPU", 4}}`. A server has its own option.
+  std::map<std::string, int> devices = {{"CPU", 1}};
+  /// For a local session: run every task of this cluster in this process, through memory.
+  cluster_spec cluster;
+  /// Threads that run expensive kernels of a local session; 0 means one per processor.
+  std::size_t kernel_threads = 0;
+  /// Deadline for reaching the target and for its answers to the protocol.
+  std::chrono::milliseconds connect_timeout = std::chrono::seconds(10);
+  /// Silence after which a peer counts as lost.
+  std::chrono::milliseconds heartbeat = std::chrono::seconds(10);
+  /// How long a failed step waits for tasks to confirm that its kernels have ended.
+  std::chrono::milliseconds abort_grace = std::chrono::seconds(2);
+  /// How many run signatures are kept prepared; the least recently used one is dropped.
+  std::size_t prepared_signatures = 256;
+  /// Where placement lines and notices go, one line a call without its end; standard error when empty.
+  std::function<void(std::string_view line)> log;
+};
+
+/// Options of one run.
+struct run_options {
+  /// The step fails with DEADLINE_EXCEEDED after this time; 0 means no limit.
+  std::chrono::milliseconds timeout{0};
+};
+
+}  // namespace weft
+
+#endif
