@@ -1,0 +1,63 @@
+#ifndef WEFT_CLUSTER_SERVER_OPTIONS_HPP
+#define WEFT_CLUSTER_SERVER_OPTIONS_HPP
+// What a task server can be told: its devices, kernels and threads, how long the protocol waits, and what it may hold.
+
+#include <weft/graph/op_registry.hpp>
+#include <weft/runtime/kernel.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+
+namespace weft {
+
+/// Receives one line of a server's log: level (`info`, `warning`, `error`) and text. Called from any of the server's threads.
+using log_function = std::function<void(const char* level, const std::string& text)>;
+
+/// Options of a server; the defaults fit a task on a trusted machine.
+struct server_options {
+  /// Devices of the task by type: `{"CPU", 4}` makes CPU:0 to CPU:3.
+  std::map<std::string, int> devices{{"CPU", 1}};
+  /// Threads for kernels that take long; 0 means one per processor.
+  std::size_t kernel_threads = 0;
+  /// The ops that graphs may use; TensorFlow's that weft knows when empty.
+  std::optional<op_registry> ops;
+  /// The kernels that run them; weft's own when empty.
+  std::optional<kernel_registry> kernels;
+  /// Listen at an address that is not the machine's own loopback, although anyone who can reach it may run graphs.
+  bool allow_unauthenticated = false;
+
+  /// Longest wait for a connection to a task, with its greeting and the registration of a graph.
+  std::chrono::milliseconds connect_timeout{10000};
+  /// Longest wait for the greeting of whoever connects.
+  std::chrono::milliseconds handshake_timeout{5000};
+  /// How long a failed step waits for tasks to confirm that nothing of it is running.
+  std::chrono::milliseconds abort_grace{2000};
+  /// A task of which nothing was heard for this long is lost.
+  std::chrono::milliseconds heartbeat{10000};
+  /// How long a task keeps the graphs that a lost master registered.
+  std::chrono::milliseconds registration_lease{60000};
+
+  /// Tensors up to this many bytes are pushed without asking.
+  std::size_t small_tensor_bytes = std::size_t{64} << 10;
+  /// Bytes that one task may leave here for steps that are not known yet; past it such a step fails with RESOURCE_EXHAUSTED.
+  std::size_t parked_bytes_per_peer = std::size_t{256} << 20;
+  /// Bytes received for running steps and not used yet; past it the step fails with RESOURCE_EXHAUSTED.
+  std::size_t received_bytes = std::size_t{8} << 30;
+  /// Prepared step signatures that a master keeps for all its sessions; the least recently used is dropped.
+  std::size_t max_signatures = 256;
+  /// Graphs that masters may register with this task at one time.
+  std::size_t max_registrations = 4096;
+  /// Nodes of one session's graph.
+  std::size_t max_graph_nodes = 4000000;
+
+  /// Where log lines go; empty means standard error, for levels above info and the line that says where the server listens.
+  log_function log;
+};
+
+}  // namespace weft
+
+#endif
