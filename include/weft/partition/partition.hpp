@@ -1,0 +1,34 @@
+#ifndef WEFT_PARTITION_PARTITION_HPP
+#define WEFT_PARTITION_PARTITION_HPP
+// Cuts a placed graph into one part per task, with a pair of `_Send` and `_Recv` for each value that crosses. Pure functions.
+
+#include <weft/core/cluster_spec.hpp>
+#include <weft/partition/partitioned_graph.hpp>
+#include <weft/partition/partitioner.hpp>
+#include <weft/partition/prune.hpp>
+#include <weft/placement/placer.hpp>
+
+#include <string>
+#include <utility>
+
+namespace weft {
+
+/// The parts of a placed graph for one step: pruned to the feeds, fetches and targets, cut by task and device.
+/// Throws INVALID_ARGUMENT about a feed, fetch or target that belongs to another graph.
+inline partitioned_graph partition(const graph& g, const device_set& devices, const placement& where, const partition_options& options = {}) {
+  return detail::partitioner(g, devices, where, options).run();
+}
+
+/// As above, with devices and placement of its own: every task of the cluster has `options.devices`, kernels exist for every op.
+inline partitioned_graph partition(const graph& g, const cluster_spec& cluster, const partition_options& options = {}) {
+  const device_set devices = device_set::of_cluster(cluster, options.devices);
+  placement_options placing;
+  placing.default_task = options.master;
+  placing.allow_soft_placement = options.allow_soft_placement;
+  placing.order = options.order;
+  return partition(g, devices, place(g, devices, placing), options);
+}
+
+}  // namespace weft
+
+#endif

@@ -1,0 +1,357 @@
+#ifndef WEFT_PARTITION_PARTITIONER_HPP
+#define WEFT_PARTITION_PARTITIONER_HPP
+// How a placed graph is cut: one pass over its nodes in the order of creation, which adds each to its part and each value that
+// crosses to the parts on both sides.
+
+#include <weft/partition/partitioned_graph.hpp>
+#include <weft/partition/prune.hpp>
+#include <weft/placement/device_set.hpp>
+#include <weft/placement/placement.hpp>
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+namespace weft {
+
+/// What a step is given and asked for, and how its graph is placed when `partition` does that too.
+struct partition_options {
+  std::vector<output> feeds{}, fetches{};
+  std::vector<const node*> targets{};
+  /// The task of the session, where feeds come from and fetches go: `/job:work/task:1`. Empty means the first task of the first job.
+  std::string master{};
+  bool allow_soft_placement = false;
+  placement_order order = placement_order::session_task;
+  /// Devices of every task, by type.
+  std::map<std::string, int> devices{{"CPU", 1}};
+};
+
+namespace detail {
+
+class partitioner {
+ public:
+  partitioner(const graph& g, const device_set& devices, const placement& where, const partition_options& options)
+      : graph_(g), device_set_(devices), where_(where), options_(options) {}
+
+  partitioned_graph run();
+
+ private:
+  // Devices and tasks by number, in the order of the device set.
+  struct place_of_device {
+    std::string name;
+    int task = 0;
+    std::int64_t incarnation = 0;
+  };
+  // Where a value is wanted: a device, or the first device of a task that received it.
+  struct arrival_key {
+    std::int64_t node;
+    int slot, device, task;
+    friend bool operator==(const arrival_key& a, const arrival_key& b) noexcept {
+      return a.node == b.node && a.slot == b.slot && a.device == b.device && a.task == b.task;
+    }
+  };
+  struct arrival_hash {
+    std::size_t operator()(const arrival_key& k) const noexcept {
+      std::uint64_t h = 1469598103934665603u;
+      for (const std::int64_t v : {k.node, std::int64_t{k.slot}, std::int64_t{k.device}, std::int64_t{k.task}})
+        h = (h ^ static_cast<std::uint64_t>(v)) * 1099511628211u, h ^= h >> 29;
+      return static_cast<std::size_t>(h);
+    }
+  };
+  // A value that has arrived at a device; for a control edge `value` is the Identity to wait for, `wire` what was received.
+  struct arrival {
+    output value, wire;
+    int device = 0;
+    std::size_t row = 0;
+    const node* last_consumer = nullptr;
+  };
+  static constexpr int control_slot = -1;
+  static std::size_t at(int i) noexcept { return static_cast<std::size_t>(i); }
+
+  void number_devices();
+  int device_number(const std::string& name, const node& about) const;
+  void check_order(const node& n, const node& input) const;
+  void copy(const node& n);
+  void add_fetches();
+  output value_for(const output& source, const node& consumer, int device);
+  const node* control_for(const node& before, const node& consumer, int device);
+  arrival& arrive(const node& from, int slot, const node& consumer, int device);
+  arrival& feed(const output& source, const node& consumer, int device);
+  arrival send(const node& from, int slot, const arrival& source, const node& consumer, int device);
+  output send_value(transfer& t, const node& from, const output& value, int source_device, int device, const output_type& type);
+  void consumed(arrival& a, std::vector<transfer>& rows, const node& consumer, int slot) const;
+  const node& add(int device, std::string name, std::string op, std::vector<output> inputs, std::vector<const node*> control, attr_map attrs, std::vector<output_type> outputs);
+  std::string free_name(std::string name) const;
+  static std::string tensor_name(const output& o) { return o.from->name() + ":" + std::to_string(o.index); }
+  static std::optional<std::int64_t> bytes_of(const output_type& type);
+  part& part_of(int device) { return parts_[at(devices_[at(device)].task)]; }
+
+  const graph& graph_;
+  const device_set& device_set_;
+  const placement& where_;
+  const partition_options& options_;
+  std::vector<place_of_device> devices_;
+  std::unordered_map<std::string, int> device_numbers_;
+  std::string master_device_;
+  std::vector<part> parts_;  // one per task of the device set; empty ones are dropped at the end
+  std::unordered_set<std::uint64_t> fed_;
+  std::vector<const node*> twins_;  // by node id
+  std::vector<int> device_of_;      // by node id
+  std::unordered_map<arrival_key, arrival, arrival_hash> arrivals_;
+  std::vector<transfer> edges_, feeds_, fetches_;
+};
+
+inline partitioned_graph partitioner::run() {
+  number_devices();
+  for (const output& o : options_.feeds) {
+    check_in_graph(graph_, o, "feed");
+    fed_.insert(output_key(o));
+  }
+
+  // 1. What the step needs.
+  const std::vector<const node*> needed = prune(graph_, options_.feeds, options_.fetches, options_.targets);
+
+  // 2. Each node into the part of its task, after whatever it reads.
+  twins_.resize(where_.size());
+  device_of_.resize(where_.size(), -1);
+  const bool whole = options_.fetches.empty() && options_.targets.empty();
+  for (const node* n : needed)
+    if (!whole || where_.has(*n)) copy(*n);  // the whole graph is what was placed; nodes may have been added since
+
+  // 3. What the step gives back.
+  add_fetches();
+
+  // 4. Feeds and fetches are numbered after the edges, so that the edges count from 0.
+  auto next = static_cast<std::int64_t>(edges_.size());
+  for (auto* rows : {&feeds_, &fetches_})
+    for (transfer& t : *rows) t.edge = next++;
+  std::vector<part> used;
+  for (part& p : parts_)
+    if (p.graph.size() != 0) used.push_back(std::move(p));
+  return {std::move(used), transfer_table(std::move(edges_), std::move(feeds_), std::move(fetches_)), where_};
+}
+
+inline void partitioner::number_devices() {
+  std::map<std::string, int> tasks;
+  for (const std::string& task : device_set_.tasks()) {
+    tasks.emplace(task, static_cast<int>(parts_.size()));
+    parts_.push_back({task, graph(graph_.ops()), {}, {}});
+  }
+  for (std::size_t i = 0; i < device_set_.size(); ++i) {
+    const device& d = device_set_.devices()[i];
+    device_numbers_.emplace(d.name, static_cast<int>(i));
+    devices_.push_back({d.name, tasks[task_text(device_set_.names()[i])], static_cast<std::int64_t>(d.incarnation)});
+  }
+  if (parts_.empty()) fail(error_code::failed_precondition, "no devices are registered; add at least one to the device_set");
+  master_device_ = (options_.master.empty() ? device_set_.tasks().front() : task_text(parse_device_name(options_.master))) + "/device:CPU:0";
+}
+
+inline int partitioner::device_number(const std::string& name, const node& about) const {
+  const auto it = device_numbers_.find(name);
+  if (it == device_numbers_.end()) about.fail_about(error_code::invalid_argument, "is placed on '" + name + "', which is not in the device set");
+  return it->second;
+}
+
+inline void partitioner::check_order(const node& n, const node& input) const {
+  if (input.id() >= n.id()) n.fail_about(error_code::invalid_argument, "is part of a cycle through '" + input.name() + "'");
+}
+
+inline void partitioner::copy(const node& n) {
+  const int device = device_number(where_.device_of(n), n);
+  device_of_[at(n.id())] = device;
+  std::vector<output> inputs;
+  inputs.reserve(n.inputs().size());
+  for (const output& in : n.inputs()) {
+    check_order(n, *in.from);
+    inputs.push_back(value_for(in, n, device));
+  }
+  std::vector<const node*> control;
+  for (const node* before : n.control_inputs()) {
+    check_order(n, *before);
+    if (!is_fed_placeholder(*before, fed_)) control.push_back(control_for(*before, n, device));
+  }
+  twins_[at(n.id())] = &part_of(device).graph.add_copy(n, std::move(inputs), std::move(control), devices_[at(device)].name);
+}
+
+inline output partitioner::value_for(const output& source, const node& consumer, int device) {
+  if (!fed_.empty() && fed_.count(output_key(source)) != 0) return feed(source, consumer, device).value;
+  if (device_of_[at(source.from->id())] == device) return {twins_[at(source.from->id())], source.index};
+  arrival& a = arrive(*source.from, source.index, consumer, device);
+  consumed(a, edges_, consumer, source.index);
+  return a.value;
+}
+
+inline const node* partitioner::control_for(const node& before, const node& consumer, int device) {
+  if (device_of_[at(before.id())] == device) return twins_[at(before.id())];
+  arrival& a = arrive(before, control_slot, consumer, device);
+  consumed(a, edges_, consumer, control_slot);
+  return a.value.from;
+}
+
+inline void partitioner::consumed(arrival& a, std::vector<transfer>& rows, const node& consumer, int slot) const {
+  if (a.last_consumer == &consumer) return;
+  a.last_consumer = &consumer;
+  rows[a.row].consumers.push_back((slot == control_slot ? "^" : "") + consumer.name());
+}
+
+// The value at a device that is not its own. It crosses to a task once, to the device of its first consumer there; further devices of
+// that task get it passed on from there.
+inline partitioner::arrival& partitioner::arrive(const node& from, int slot, const node& consumer, int device) {
+  const auto known = arrivals_.find({from.id(), slot, device, -1});
+  if (known != arrivals_.end()) return known->second;
+  const int home = device_of_[at(from.id())], task = devices_[at(device)].task;
+  arrival source;
+  source.device = home;
+  source.value = source.wire = {twins_[at(from.id())], slot};
+  if (devices_[at(home)].task != task) {
+    const auto first = arrivals_.find({from.id(), slot, -1, task});
+    if (first != arrivals_.end()) source = first->second;
+    else {
+      const arrival landed = send(from, slot, source, consumer, device);
+      arrivals_.emplace(arrival_key{from.id(), slot, -1, task}, landed);
+      return arrivals_.emplace(arrival_key{from.id(), slot, device, -1}, landed).first->second;
+    }
+  }
+  return arrivals_.emplace(arrival_key{from.id(), slot, device, -1}, send(from, slot, source, consumer, device)).first->second;
+}
+
+// A control edge is sent as an empty constant that waits for the source, and waited for through an Identity, as in TensorFlow.
+inline partitioner::arrival partitioner::send(const node& from, int slot, const arrival& source, const node& consumer, int device) {
+  const bool control = slot == control_slot;
+  const std::string prefix = from.name() + "/", number = std::to_string(edges_.size());
+  output_type type;
+  if (control) type = {dtype::float32, partial_shape{0}, false};
+  else type = from.outputs()[at(slot)];
+  type.is_ref = false;
+
+  transfer t;
+  t.edge = static_cast<std::int64_t>(edges_.size());
+  t.kind = control ? transfer_kind::control : transfer_kind::data;
+  t.source = control ? "^" + from.name() : to_text(output{&from, slot});
+  t.between_tasks = devices_[at(source.device)].task != devices_[at(device)].task;
+  t.reason = "'" + consumer.name() + "' is " + where_.reason_of(consumer);
+
+  output value = source.wire;
+  if (control && source.wire.index == control_slot)
+    value = {&add(source.device, prefix + "_control_" + number, "Const", {}, {source.wire.from},
+                  {{"dtype", dtype::float32}, {"value", tensor_value(dtype::float32, shape{0})}}, {type}), 0};
+  arrival out;
+  out.device = device;
+  out.row = edges_.size();
+  out.wire = out.value = send_value(t, from, value, source.device, device, type);
+  if (control) out.value = {&add(device, prefix + "_after_" + number, "Identity", {out.wire}, {}, {{"T", dtype::float32}}, {type}), 0};
+  edges_.push_back(std::move(t));
+  return out;
+}
+
+// The pair itself, and what the row says about it.
+inline output partitioner::send_value(transfer& t, const node& from, const output& value, int source_device, int device, const output_type& type) {
+  t.from = devices_[at(source_device)].name;
+  t.to = devices_[at(device)].name;
+  t.dtype = type.dtype;
+  t.shape = type.shape;
+  t.bytes = bytes_of(type);
+  const std::string number = std::to_string(t.edge);
+  attr_map attrs{{"tensor_name", "edge_" + number + "_" + from.name()}, {"send_device", t.from}, {"recv_device", t.to},
+                 {"send_device_incarnation", devices_[at(source_device)].incarnation}, {"client_terminated", false}, {"_edge", t.edge}};
+  attr_map receiving = attrs;
+  attrs.emplace("T", type.dtype);
+  receiving.emplace("tensor_type", type.dtype);
+  add(source_device, from.name() + "/_send_" + number, "_Send", {value}, {}, std::move(attrs), {});
+  return {&add(device, from.name() + "/_recv_" + number, "_Recv", {}, {}, std::move(receiving), {type}), 0};
+}
+
+inline partitioner::arrival& partitioner::feed(const output& source, const node& consumer, int device) {
+  const arrival_key key{source.from->id(), source.index, device, -1};
+  auto it = arrivals_.find(key);
+  if (it == arrivals_.end()) {
+    part& p = part_of(device);
+    const std::string name = tensor_name(source);
+    const auto known = std::find(p.feeds.begin(), p.feeds.end(), name);
+    const auto index = static_cast<std::int64_t>(known - p.feeds.begin());
+    if (known == p.feeds.end()) p.feeds.push_back(name);
+    output_type type = source.from->outputs()[at(source.index)];
+    type.is_ref = false;
+    transfer t;
+    t.kind = transfer_kind::feed;
+    t.source = to_text(source);
+    t.from = master_device_;
+    t.to = devices_[at(device)].name;
+    t.dtype = type.dtype;
+    t.shape = type.shape;
+    t.bytes = bytes_of(type);
+    t.between_tasks = p.task + "/device:CPU:0" != master_device_;
+    t.reason = "'" + consumer.name() + "' is " + where_.reason_of(consumer);
+    arrival a;
+    a.device = device;
+    a.row = feeds_.size();
+    a.value = a.wire = {&add(device, source.from->name() + "/_feed_" + std::to_string(feeds_.size()), "_Arg", {}, {}, {{"T", type.dtype}, {"index", index}}, {type}), 0};
+    feeds_.push_back(std::move(t));
+    it = arrivals_.emplace(key, a).first;
+  }
+  consumed(it->second, feeds_, consumer, source.index);
+  return it->second;
+}
+
+inline void partitioner::add_fetches() {
+  std::unordered_set<std::uint64_t> done;
+  for (const output& o : options_.fetches) {
+    // What is fed is known without running anything.
+    if (fed_.count(output_key(o)) != 0 || !done.insert(output_key(o)).second) continue;
+    const int device = device_of_[at(o.from->id())];
+    part& p = part_of(device);
+    const output_type& type = o.from->outputs()[at(o.index)];
+    transfer t;
+    t.kind = transfer_kind::fetch;
+    t.source = to_text(o);
+    t.from = devices_[at(device)].name;
+    t.to = master_device_;
+    t.dtype = type.dtype;
+    t.shape = type.shape;
+    t.bytes = bytes_of(type);
+    t.between_tasks = p.task + "/device:CPU:0" != master_device_;
+    t.reason = "fetched";
+    add(device, o.from->name() + "/_fetch_" + std::to_string(fetches_.size()), "_Retval", {{twins_[at(o.from->id())], o.index}}, {},
+        {{"T", type.dtype}, {"index", static_cast<std::int64_t>(p.fetches.size())}}, {});
+    p.fetches.push_back(tensor_name(o));
+    fetches_.push_back(std::move(t));
+  }
+}
+
+inline std::optional<std::int64_t> partitioner::bytes_of(const output_type& type) {
+  const auto elements = type.shape.elements();
+  if (!elements || !is_plain(type.dtype)) return std::nullopt;
+  const auto size = static_cast<std::int64_t>(size_of(type.dtype));
+  return *elements > INT64_MAX / size ? std::nullopt : std::optional<std::int64_t>(*elements * size);
+}
+
+// Nodes of the graph that come later must find their names free.
+inline std::string partitioner::free_name(std::string name) const {
+  while (graph_.find(name) != nullptr) name += "_";
+  return name;
+}
+
+inline const node& partitioner::add(int device, std::string name, std::string op, std::vector<output> inputs, std::vector<const node*> control,
+                                    attr_map attrs, std::vector<output_type> outputs) {
+  node_spec spec;
+  spec.op = std::move(op);
+  spec.name = free_name(std::move(name));
+  spec.exact_name = true;
+  spec.inputs = std::move(inputs);
+  spec.control_inputs = std::move(control);
+  spec.attrs = std::move(attrs);
+  spec.scoped = false;
+  spec.device = devices_[at(device)].name;
+  spec.outputs = std::move(outputs);
+  return part_of(device).graph.add(std::move(spec));
+}
+
+}  // namespace detail
+}  // namespace weft
+
+#endif

@@ -1,0 +1,108 @@
+#ifndef WEFT_PARTITION_TRANSFER_HPP
+#define WEFT_PARTITION_TRANSFER_HPP
+// What crosses between devices in one step: one row per pair of `_Send` and `_Recv`, per feed and per fetch.
+
+#include <weft/tensor/dtype.hpp>
+#include <weft/tensor/shape.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <ostream>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace weft {
+
+/// What kind of edge a transfer stands for.
+enum class transfer_kind { data, control, feed, fetch };
+
+/// `data`, `control`, `feed` or `fetch`.
+constexpr const char* to_text(transfer_kind kind) noexcept {
+  return kind == transfer_kind::data ? "data" : kind == transfer_kind::control ? "control" : kind == transfer_kind::feed ? "feed" : "fetch";
+}
+
+/// One value that crosses from one device to another, once per step.
+struct transfer {
+  /// Unique in the partitioned graph; attribute `_edge` of its `_Send` and `_Recv`.
+  std::int64_t edge = 0;
+  transfer_kind kind = transfer_kind::data;
+  /// `x`, `x:1` for a later output, `^x` for a control edge.
+  std::string source;
+  /// Nodes that read it where it arrives, each once; `^y` when by a control edge.
+  std::vector<std::string> consumers;
+  /// Devices, short complete names.
+  std::string from, to;
+  weft::dtype dtype = weft::dtype::invalid;
+  partial_shape shape;
+  /// Size of the value; nothing when dtype or shape do not say it.
+  std::optional<std::int64_t> bytes;
+  bool between_tasks = false;
+  /// Why its first consumer is where it is.
+  std::string reason;
+
+  friend bool operator==(const transfer& a, const transfer& b) {
+    return a.edge == b.edge && a.kind == b.kind && a.source == b.source && a.consumers == b.consumers && a.from == b.from && a.to == b.to &&
+           a.dtype == b.dtype && a.shape == b.shape && a.bytes == b.bytes && a.between_tasks == b.between_tasks && a.reason == b.reason;
+  }
+  friend bool operator!=(const transfer& a, const transfer& b) { return !(a == b); }
+};
+
+/// `data 0: x  float[100]  400 bytes  /job:ps/task:0/device:CPU:0 -> /job:work/task:1/device:CPU:0  for y`
+inline std::string to_text(const transfer& t) {
+  std::string out = std::string(to_text(t.kind)) + " " + std::to_string(t.edge) + ": " + t.source;
+  if (t.kind != transfer_kind::control) out += std::string("  ") + to_text(t.dtype) + t.shape.text();
+  if (t.kind != transfer_kind::control && t.bytes) out += "  " + std::to_string(*t.bytes) + " bytes";
+  out += "  " + t.from + " -> " + t.to;
+  for (std::size_t i = 0; i < t.consumers.size(); ++i) out += (i ? ", " : "  for ") + t.consumers[i];
+  return out;
+}
+
+inline std::ostream& operator<<(std::ostream& out, transfer_kind kind) { return out << to_text(kind); }
+inline std::ostream& operator<<(std::ostream& out, const transfer& t) { return out << to_text(t); }
+
+/// The transfers of a partitioned graph. Counts and iterates over data and control edges; feeds and fetches stand apart.
+class transfer_table {
+ public:
+  transfer_table() = default;
+  transfer_table(std::vector<transfer> edges, std::vector<transfer> feeds, std::vector<transfer> fetches)
+      : edges_(std::move(edges)), feeds_(std::move(feeds)), fetches_(std::move(fetches)) {}
+
+  std::size_t size() const noexcept { return edges_.size(); }
+  bool empty() const noexcept { return edges_.empty(); }
+  const transfer& operator[](std::size_t i) const noexcept { return edges_[i]; }
+  std::vector<transfer>::const_iterator begin() const noexcept { return edges_.begin(); }
+  std::vector<transfer>::const_iterator end() const noexcept { return edges_.end(); }
+  /// Values that a step is given, one row per device that reads one.
+  const std::vector<transfer>& feeds() const noexcept { return feeds_; }
+  /// Values that a step gives back.
+  const std::vector<transfer>& fetches() const noexcept { return fetches_; }
+  /// Feeds, then data and control edges, then fetches.
+  std::vector<transfer> all() const {
+    std::vector<transfer> out = feeds_;
+    out.insert(out.end(), edges_.begin(), edges_.end());
+    out.insert(out.end(), fetches_.begin(), fetches_.end());
+    return out;
+  }
+
+  friend bool operator==(const transfer_table& a, const transfer_table& b) {
+    return a.edges_ == b.edges_ && a.feeds_ == b.feeds_ && a.fetches_ == b.fetches_;
+  }
+  friend bool operator!=(const transfer_table& a, const transfer_table& b) { return !(a == b); }
+
+ private:
+  std::vector<transfer> edges_, feeds_, fetches_;
+};
+
+/// One line per row of `all()`.
+inline std::string to_text(const transfer_table& table) {
+  std::string out;
+  for (const transfer& t : table.all()) out += to_text(t) + "\n";
+  return out;
+}
+
+inline std::ostream& operator<<(std::ostream& out, const transfer_table& table) { return out << to_text(table); }
+
+}  // namespace weft
+
+#endif

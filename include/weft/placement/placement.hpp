@@ -1,0 +1,81 @@
+#ifndef WEFT_PLACEMENT_PLACEMENT_HPP
+#define WEFT_PLACEMENT_PLACEMENT_HPP
+// Where each node of a graph runs, and why. Plain data.
+
+#include <weft/graph/graph.hpp>
+
+#include <ostream>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace weft {
+
+/// What decides between devices that suit a node equally well.
+enum class placement_order {
+  /// The session's own task first, then the full names in lexicographic order.
+  session_task,
+  /// Only the full names in lexicographic order, as TensorFlow 1.
+  tensorflow
+};
+
+/// What a placement depends on besides the graph and the devices.
+struct placement_options {
+  /// Task of nodes that ask for none: `/job:work/task:1`. Empty means the task of the first device.
+  std::string default_task{};
+  /// Lets a node whose device type or number does not exist, or has no kernel for it, go to another device of the same task or job.
+  bool allow_soft_placement = false;
+  placement_order order = placement_order::session_task;
+  /// Devices that earlier placements fixed, by node id; "" or missing means free.
+  std::vector<std::string> assigned{};
+};
+
+/// Where one node runs, and why in a few words.
+struct placed_node {
+  /// Short complete name: `/job:ps/task:0/device:CPU:0`.
+  std::string device;
+  /// `pinned at train.cpp:42`, `with its variable 'w'`, `default device`, ...
+  std::string reason;
+
+  friend bool operator==(const placed_node& a, const placed_node& b) { return a.device == b.device && a.reason == b.reason; }
+  friend bool operator!=(const placed_node& a, const placed_node& b) { return !(a == b); }
+};
+
+/// The placement of a graph's nodes, by node id.
+class placement {
+ public:
+  placement() = default;
+  explicit placement(std::vector<placed_node> nodes) : nodes_(std::move(nodes)) {}
+
+  /// How many nodes are placed; nodes added to the graph later are not.
+  std::size_t size() const noexcept { return nodes_.size(); }
+  /// Whether the node was in the graph when it was placed.
+  bool has(const node& n) const noexcept { return static_cast<std::size_t>(n.id()) < nodes_.size(); }
+  /// The node's device, short complete name. Throws FAILED_PRECONDITION for a node added later.
+  const std::string& device_of(const node& n) const { return at(n).device; }
+  /// Why it is there. Throws FAILED_PRECONDITION for a node added later.
+  const std::string& reason_of(const node& n) const { return at(n).reason; }
+  const std::vector<placed_node>& nodes() const noexcept { return nodes_; }
+
+  friend bool operator==(const placement& a, const placement& b) { return a.nodes_ == b.nodes_; }
+  friend bool operator!=(const placement& a, const placement& b) { return !(a == b); }
+
+ private:
+  const placed_node& at(const node& n) const {
+    if (!has(n)) n.fail_about(error_code::failed_precondition, "was added after the graph was placed; place the graph again");
+    return nodes_[static_cast<std::size_t>(n.id())];
+  }
+  std::vector<placed_node> nodes_;
+};
+
+/// One line per node, as `log_device_placement` prints: `y (Mul): /job:work/task:1/device:CPU:0 (pinned at train.cpp:42)`.
+inline std::string to_text(const placement& where, const graph& g) {
+  std::string out;
+  for (const node* n : g.nodes())
+    if (where.has(*n)) out += n->name() + " (" + n->op() + "): " + where.device_of(*n) + " (" + where.reason_of(*n) + ")\n";
+  return out;
+}
+
+}  // namespace weft
+
+#endif
