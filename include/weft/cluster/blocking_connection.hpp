@@ -3,20 +3,42 @@
 // The client's side of a connection without an event loop: the thread that asks sends, waits and receives by itself.
 
 #include <weft/cluster/frame.hpp>
+#include <weft/cluster/frame_reader.hpp>
+#include <weft/cluster/frame_writer.hpp>
+#include <weft/cluster/socket.hpp>
 #include <weft/core/cluster_spec.hpp>
 
 #include <atomic>
+#include <cerrno>
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <functional>
+#include <future>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
+#include <vector>
 
 #if WEFT_HAS_BODIES
+#include <fcntl.h>
+#include <netdb.h>
+#include <poll.h>
 
 namespace weft {
+
+namespace detail {
+
+// Addresses of a host, in the system's order of preference.
+struct socket_address {
+  sockaddr_storage bytes{};
+  socklen_t size = 0;
+};
+
+}  // namespace detail
 
 /// How a wait for a message ended.
 enum class receive_result {
@@ -44,8 +66,8 @@ class blocking_connection {
 
   /// Sends a message and returns when the socket has taken it. Throws UNAVAILABLE when the connection is lost, DEADLINE_EXCEEDED when the other
   /// end takes nothing for `frame_timeout` (the connection is then shut down), INVALID_ARGUMENT as `connection::send`.
-  void send(const message& m);
-  /// Waits for the next message. `cancelled`, if any, is asked after each `wake` and before each wait. Throws UNAVAILABLE when the connection is lost
+  void send(message m);
+  /// Waits for the next message. `cancelled`, if any, is asked before each wait and after each `wake`. Throws UNAVAILABLE when the connection is lost
   /// and what the frame was closed for (INVALID_ARGUMENT, UNIMPLEMENTED, RESOURCE_EXHAUSTED, DEADLINE_EXCEEDED inside a frame); every later call throws the same.
   receive_result receive(message& into, std::optional<time_point> deadline = std::nullopt, const std::function<bool()>& cancelled = nullptr);
   /// Makes a thread that waits in `receive` ask its `cancelled` again. Async-signal-safe.
@@ -58,9 +80,201 @@ class blocking_connection {
   time_point last_received() const noexcept { return time_point(clock::duration(last_received_.load(std::memory_order_relaxed))); }
 
  private:
-  std::string remote_;
+  blocking_connection(detail::descriptor socket, std::string remote, const connection_options& options);
+  [[noreturn]] void lose(status why);
+  void check_usable();
+  void fill();
+  bool wait(std::optional<time_point> deadline);
+
+  const connection_options options_;
+  const std::string remote_;
+  const detail::descriptor socket_;
+  // A pipe; `wake` writes to it.
+  detail::descriptor wake_in_, wake_out_;
   std::atomic<clock::rep> last_received_{0};
+  std::atomic<bool> shut_{false};
+  frame_reader reader_;
+  // One sender at a time.
+  std::mutex sending_;
+  // Why the connection is of no more use; ok while it is.
+  std::mutex mutex_;
+  status broken_;
 };
+
+namespace detail {
+
+// Waits for events on a descriptor until `until`; false when nothing came.
+inline bool wait_for(int number, short events, std::chrono::steady_clock::time_point until) {
+  for (;;) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - std::chrono::steady_clock::now()).count();
+    pollfd entry{number, events, 0};
+    const int n = ::poll(&entry, 1, static_cast<int>(std::clamp<std::int64_t>(left, 0, 1 << 30)));
+    if (n > 0 || (n < 0 && errno != EINTR)) return true;
+    if (n == 0 && left <= (1 << 30)) return false;
+  }
+}
+
+inline std::vector<socket_address> look_up(const host_port& host, int flags) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = flags | AI_NUMERICSERV;
+  addrinfo* list = nullptr;
+  std::vector<socket_address> out;
+  if (::getaddrinfo(host.host.c_str(), std::to_string(host.port).c_str(), &hints, &list) != 0) return out;
+  for (const addrinfo* entry = list; entry != nullptr; entry = entry->ai_next) {
+    socket_address address;
+    std::memcpy(&address.bytes, entry->ai_addr, entry->ai_addrlen);
+    address.size = entry->ai_addrlen;
+    out.push_back(address);
+  }
+  ::freeaddrinfo(list);
+  return out;
+}
+
+// The system's look-up cannot be interrupted, so a name is looked up by a thread that is left behind when time is up.
+inline std::vector<socket_address> look_up_within(const host_port& host, std::chrono::milliseconds deadline) {
+  std::vector<socket_address> found = look_up(host, AI_NUMERICHOST);
+  if (!found.empty()) return found;
+  auto promise = std::make_shared<std::promise<std::vector<socket_address>>>();
+  auto result = promise->get_future();
+  std::thread([promise, host] { promise->set_value(look_up(host, 0)); }).detach();
+  if (result.wait_for(bounded(deadline)) != std::future_status::ready) throw error(connect_timeout(host, deadline));
+  found = result.get();
+  if (found.empty()) throw error(resolve_failure(host));
+  return found;
+}
+
+// Connects a socket to one address: 0, ETIMEDOUT when time is up, or what the system says.
+inline int connect_socket(int number, const socket_address& to, std::chrono::steady_clock::time_point until) {
+  if (::connect(number, reinterpret_cast<const sockaddr*>(&to.bytes), to.size) != 0) {
+    if (errno != EINPROGRESS) return errno;
+    if (!wait_for(number, POLLOUT, until)) return ETIMEDOUT;
+    int failure = 0;
+    socklen_t size = sizeof failure;
+    if (::getsockopt(number, SOL_SOCKET, SO_ERROR, &failure, &size) != 0) return errno;
+    if (failure != 0) return failure;
+  }
+  return connected_to_itself(number) ? ECONNREFUSED : 0;
+}
+
+}  // namespace detail
+
+inline std::unique_ptr<blocking_connection> blocking_connection::connect(const host_port& to, std::chrono::milliseconds deadline,
+                                                                         const connection_options& options) {
+  const time_point until = clock::now() + detail::bounded(deadline);
+  int failure = ECONNREFUSED;
+  for (const detail::socket_address& address : detail::look_up_within(to, deadline)) {
+    detail::descriptor socket(::socket(address.bytes.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    failure = socket.get() < 0 ? errno : detail::connect_socket(socket.get(), address, until);
+    if (failure == 0) {
+      detail::set_no_delay(socket.get());
+      return std::unique_ptr<blocking_connection>(new blocking_connection(std::move(socket), to_text(to), options));
+    }
+    if (clock::now() >= until) throw error(detail::connect_timeout(to, deadline));
+  }
+  throw error(detail::connect_failure(to, failure));
+}
+
+inline blocking_connection::blocking_connection(detail::descriptor socket, std::string remote, const connection_options& options)
+    : options_(options), remote_(std::move(remote)), socket_(std::move(socket)), reader_(options.limits, options.budget) {
+  int ends[2];
+  if (::pipe2(ends, O_NONBLOCK | O_CLOEXEC) != 0)
+    fail(error_code::resource_exhausted, "cannot make a pipe for the connection to " + remote_ + ": " + detail::errno_text(errno));
+  wake_in_ = detail::descriptor(ends[1]);
+  wake_out_ = detail::descriptor(ends[0]);
+  last_received_.store(clock::now().time_since_epoch().count(), std::memory_order_relaxed);
+}
+
+inline void blocking_connection::wake() noexcept {
+  const char byte = 0;
+  static_cast<void>(!::write(wake_in_.get(), &byte, 1));  // a full pipe wakes as well
+}
+
+inline void blocking_connection::shutdown() noexcept {
+  shut_.store(true);
+  ::shutdown(socket_.get(), SHUT_RDWR);
+}
+
+// Ends the connection for everybody, with the first reason.
+inline void blocking_connection::lose(status why) {
+  if (shut_.load()) why = status(error_code::unavailable, "the connection to " + remote_ + " was shut down");
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (broken_.ok()) broken_ = std::move(why);
+  ::shutdown(socket_.get(), SHUT_RDWR);
+  throw error(broken_);
+}
+
+inline void blocking_connection::check_usable() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (!broken_.ok()) throw error(broken_);
+}
+
+inline void blocking_connection::send(message m) {
+  frame_writer frame(std::move(m), options_.limits);
+  const std::lock_guard<std::mutex> one(sending_);
+  check_usable();
+  while (frame.remaining() > 0) {
+    std::uint64_t bytes = 0;
+    const detail::io_result result = detail::send_frame(socket_.get(), frame, std::size_t{64} << 20, bytes);
+    if (result == detail::io_result::lost) lose(detail::lost_connection(remote_, errno == EPIPE ? 0 : errno, false));
+    if (result == detail::io_result::done) continue;
+    const bool endless = options_.frame_timeout.count() <= 0;
+    if (!detail::wait_for(socket_.get(), POLLOUT, clock::now() + detail::bounded(endless ? std::chrono::hours(24 * 365) : options_.frame_timeout)))
+      lose(detail::stuck_connection(remote_, options_.frame_timeout));
+  }
+}
+
+inline receive_result blocking_connection::receive(message& into, std::optional<time_point> deadline, const std::function<bool()>& cancelled) {
+  check_usable();
+  for (;;) {
+    try {
+      if (reader_.next(into)) return receive_result::received;
+    } catch (const error& e) {
+      lose(detail::bad_frame(remote_, e.status()));
+    }
+    if (cancelled && cancelled()) return receive_result::cancelled;
+    if (!wait(deadline)) return receive_result::timed_out;
+  }
+}
+
+// Waits for bytes, which it takes, or for `wake`. False when the deadline passed.
+inline bool blocking_connection::wait(std::optional<time_point> deadline) {
+  time_point until = deadline.value_or(time_point::max());
+  const bool inside = reader_.inside_frame() && options_.frame_timeout.count() > 0;
+  if (inside) until = std::min(until, last_received() + detail::bounded(options_.frame_timeout));
+  int milliseconds = -1;
+  if (until != time_point::max()) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - clock::now()).count();
+    milliseconds = static_cast<int>(std::clamp<std::int64_t>(left, 0, 1 << 30));
+  }
+  pollfd entries[2] = {{socket_.get(), POLLIN, 0}, {wake_out_.get(), POLLIN, 0}};
+  const int ready = ::poll(entries, 2, milliseconds);
+  if (ready < 0 && errno != EINTR) lose(detail::lost_connection(remote_, errno, reader_.inside_frame()));
+  if (ready > 0 && entries[1].revents != 0) {
+    char bytes[64];
+    while (::read(wake_out_.get(), bytes, sizeof bytes) > 0) continue;
+  }
+  if (ready > 0 && entries[0].revents != 0) {
+    fill();
+    return true;
+  }
+  const time_point now = clock::now();
+  if (ready == 0 && inside && last_received() + detail::bounded(options_.frame_timeout) <= now)
+    lose(detail::silent_connection(remote_, options_.frame_timeout));
+  return ready != 0 || !deadline || now < *deadline;
+}
+
+inline void blocking_connection::fill() {
+  iovec parts[frame_reader::max_parts];
+  msghdr call{};
+  call.msg_iov = parts;
+  call.msg_iovlen = reader_.space(parts);
+  const ssize_t n = ::recvmsg(socket_.get(), &call, MSG_DONTWAIT);
+  if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return;
+  if (n <= 0) lose(detail::lost_connection(remote_, n == 0 ? 0 : errno, reader_.inside_frame()));
+  last_received_.store(clock::now().time_since_epoch().count(), std::memory_order_relaxed);
+  reader_.filled(static_cast<std::size_t>(n));
+}
 
 }  // namespace weft
 

@@ -4,8 +4,12 @@
 
 #include <weft/cluster/asio.hpp>
 #include <weft/cluster/frame.hpp>
+#include <weft/cluster/frame_reader.hpp>
+#include <weft/cluster/frame_writer.hpp>
+#include <weft/cluster/socket.hpp>
 #include <weft/core/cluster_spec.hpp>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -16,15 +20,19 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
+#include <system_error>
 #include <utility>
+#include <vector>
 
 #if WEFT_HAS_BODIES
 
 namespace weft {
 
 /// A connection whose messages are received on the io thread, the one that runs its io_context (one thread at a time; the
-/// io_context must outlive the connection). All members may be called from any thread, and none blocks.
+/// io_context must outlive the connection). All members may be called from any thread, and none blocks. Once started it lives
+/// until it is closed or lost, whoever holds it.
 class connection : public std::enable_shared_from_this<connection> {
  public:
   using clock = std::chrono::steady_clock;
@@ -70,12 +78,402 @@ class connection : public std::enable_shared_from_this<connection> {
   std::uint64_t bytes_sent() const noexcept { return bytes_sent_.load(std::memory_order_relaxed); }
 
  private:
+  using tcp = asio::ip::tcp;
+  // Who writes to the socket: nobody, a thread inside `send`, or the io thread.
+  enum class writer : std::uint8_t { none, caller, loop };
+  // The state of `open`, until it has called back.
+  struct opening {
+    host_port to;
+    std::chrono::milliseconds deadline;
+    open_handler done;
+    tcp::resolver resolver;
+    std::vector<tcp::endpoint> endpoints;
+    std::size_t next = 0;
+    int failure = ECONNREFUSED;
+  };
+  // The pieces of memory for one read, in the form that Asio takes without copying them.
+  struct read_range {
+    const asio::mutable_buffer *first, *last;
+    const asio::mutable_buffer* begin() const noexcept { return first; }
+    const asio::mutable_buffer* end() const noexcept { return last; }
+  };
+
+  connection(tcp::socket socket, const connection_options& options, std::shared_ptr<void> slot);
+  void resolve();
+  void connect_next();
+  void opened(const status& s);
+  void connected();
+  void begin(message_handler on_message, close_handler on_closed);
+  void read();
+  void on_read(const std::error_code& error, std::size_t bytes);
+  bool deliver();
+  void write_queue();
+  void after_direct_write(frame_writer& frame, detail::io_result result, int number);
+  void lost_writing(int number);
+  void sent(std::uint64_t bytes) noexcept;
+  void watch();
+  void arm(clock::time_point at);
+  void finish();
+  template <class Function> void post(Function function) {
+    asio::post(socket_.get_executor(), [self = shared_from_this(), function = std::move(function)] { function(*self); });
+  }
+
+  const connection_options options_;
   std::string remote_;
   std::atomic<std::size_t> queued_bytes_{0};
   std::atomic<bool> closed_{false};
   std::atomic<clock::rep> last_received_{0};
   std::atomic<std::uint64_t> bytes_received_{0}, bytes_sent_{0};
+
+  // Touched on the io thread only. Others use the descriptor itself, which stays open while `writer_` is `caller`.
+  tcp::socket socket_;
+  asio::steady_timer timer_;
+  std::unique_ptr<opening> opening_;
+  frame_reader reader_;
+  std::array<asio::mutable_buffer, frame_reader::max_parts> parts_;
+  message_handler on_message_;
+  close_handler on_closed_;
+  static constexpr clock::time_point never = clock::time_point::max();
+  clock::time_point expect_by_ = never, send_by_ = never, armed_at_ = never;
+  std::chrono::milliseconds expect_within_{0};
+  std::uint64_t sent_by_then_ = 0;
+
+  std::mutex mutex_;
+  // Under the mutex.
+  int descriptor_ = -1;
+  writer writer_ = writer::none;
+  std::deque<frame_writer> queue_;
+  bool closing_when_sent_ = false, peer_is_gone_ = false;
+  status reason_;
+  std::shared_ptr<void> slot_;
 };
+
+inline connection::connection(tcp::socket socket, const connection_options& options, std::shared_ptr<void> slot)
+    : options_(options), socket_(std::move(socket)), timer_(socket_.get_executor()), reader_(options.limits, options.budget), slot_(std::move(slot)) {}
+
+inline std::shared_ptr<connection> connection::adopt(tcp::socket socket, const connection_options& options, std::shared_ptr<void> slot) {
+  std::error_code none;
+  const tcp::endpoint remote = socket.remote_endpoint(none);
+  std::shared_ptr<connection> out(new connection(std::move(socket), options, std::move(slot)));
+  out->remote_ = to_text(host_port{remote.address().to_string(), remote.port()});
+  out->connected();
+  return out;
+}
+
+inline std::shared_ptr<connection> connection::open(asio::io_context& io, const host_port& to, std::chrono::milliseconds deadline,
+                                                    const connection_options& options, open_handler done) {
+  std::shared_ptr<connection> out(new connection(tcp::socket(io), options, nullptr));
+  out->remote_ = to_text(to);
+  out->opening_.reset(new opening{to, deadline, std::move(done), tcp::resolver(io), {}});
+  out->post([](connection& self) { self.resolve(); });
+  return out;
+}
+
+inline void connection::resolve() {
+  if (opening_ == nullptr) return;
+  timer_.expires_after(detail::bounded(opening_->deadline));
+  timer_.async_wait([self = shared_from_this()](const std::error_code& error) {
+    if (!error && self->opening_ != nullptr) self->opened(detail::connect_timeout(self->opening_->to, self->opening_->deadline));
+  });
+  std::error_code not_numeric;
+  const asio::ip::address address = asio::ip::make_address(opening_->to.host, not_numeric);
+  if (!not_numeric) {
+    opening_->endpoints.emplace_back(address, static_cast<std::uint16_t>(opening_->to.port));
+    return connect_next();
+  }
+  opening_->resolver.async_resolve(opening_->to.host, std::to_string(opening_->to.port),
+                                   [self = shared_from_this()](const std::error_code& error, const tcp::resolver::results_type& found) {
+                                     if (self->opening_ == nullptr) return;
+                                     if (error) return self->opened(detail::resolve_failure(self->opening_->to));
+                                     for (const auto& entry : found) self->opening_->endpoints.push_back(entry.endpoint());
+                                     self->connect_next();
+                                   });
+}
+
+// Tries the addresses of the host one after the other.
+inline void connection::connect_next() {
+  std::error_code error;
+  for (;;) {
+    if (opening_->next == opening_->endpoints.size()) return opened(detail::connect_failure(opening_->to, opening_->failure));
+    socket_.close(error);
+    socket_.open(opening_->endpoints[opening_->next++].protocol(), error);
+    if (!error) break;
+    opening_->failure = error.value();
+  }
+  socket_.async_connect(opening_->endpoints[opening_->next - 1], [self = shared_from_this()](const std::error_code& failure) {
+    if (self->opening_ == nullptr) return;
+    if (!failure && !detail::connected_to_itself(self->socket_.native_handle())) return self->opened(status());
+    self->opening_->failure = failure ? failure.value() : ECONNREFUSED;
+    self->connect_next();
+  });
+}
+
+inline void connection::opened(const status& s) {
+  if (closed()) return;  // finish calls back
+  const open_handler done = std::move(opening_->done);
+  opening_.reset();
+  timer_.cancel();
+  if (s.ok()) {
+    connected();
+    return done(s, shared_from_this());
+  }
+  close(s);
+  done(s, nullptr);
+}
+
+inline void connection::connected() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  descriptor_ = socket_.native_handle();
+  detail::set_no_delay(descriptor_);
+  last_received_.store(clock::now().time_since_epoch().count(), std::memory_order_relaxed);
+}
+
+inline void connection::start(message_handler on_message, close_handler on_closed) {
+  asio::dispatch(socket_.get_executor(), [self = shared_from_this(), on_message = std::move(on_message), on_closed = std::move(on_closed)]() mutable {
+    self->begin(std::move(on_message), std::move(on_closed));
+  });
+}
+
+inline void connection::begin(message_handler on_message, close_handler on_closed) {
+  on_message_ = std::move(on_message);
+  on_closed_ = std::move(on_closed);
+  if (closed()) return post([](connection& self) { self.finish(); });
+  last_received_.store(clock::now().time_since_epoch().count(), std::memory_order_relaxed);
+  if (options_.first_message_timeout.count() > 0) expect_message_within(options_.first_message_timeout);
+  read();
+}
+
+inline void connection::read() {
+  iovec pieces[frame_reader::max_parts];
+  const std::size_t count = reader_.space(pieces);
+  for (std::size_t i = 0; i < count; ++i) parts_[i] = asio::mutable_buffer(pieces[i].iov_base, pieces[i].iov_len);
+  socket_.async_read_some(read_range{parts_.data(), parts_.data() + count},
+                          [self = shared_from_this()](const std::error_code& error, std::size_t bytes) { self->on_read(error, bytes); });
+}
+
+inline void connection::on_read(const std::error_code& error, std::size_t bytes) {
+  if (closed()) return;
+  if (error) return close(detail::lost_connection(remote_, error == asio::error::eof ? 0 : error.value(), reader_.inside_frame()));
+  bytes_received_.fetch_add(bytes, std::memory_order_relaxed);
+  last_received_.store(clock::now().time_since_epoch().count(), std::memory_order_relaxed);
+  reader_.filled(bytes);
+  if (!deliver()) return;
+  if (reader_.inside_frame()) watch();
+  read();
+}
+
+// Hands out the messages that are whole. False when the connection is closed.
+inline bool connection::deliver() {
+  try {
+    for (;;) {
+      message m;
+      try {
+        if (!reader_.next(m)) return true;
+      } catch (const error& e) {
+        close(detail::bad_frame(remote_, e.status()));
+        return false;
+      }
+      expect_by_ = never;
+      if (send_by_ == never) on_message_(std::move(m));
+      if (closed()) return false;
+    }
+  } catch (const error& e) {
+    close(e.status());
+  } catch (const std::exception& e) {
+    close(status(error_code::internal, "handling a message from " + remote_ + " failed: " + e.what()));
+  }
+  return false;
+}
+
+inline void connection::send(message m) {
+  frame_writer frame(std::move(m), options_.limits);
+  int descriptor = -1;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (closed() || closing_when_sent_ || peer_is_gone_ || descriptor_ < 0) return;
+    queued_bytes_.fetch_add(frame.remaining(), std::memory_order_relaxed);
+    if (writer_ != writer::none) return queue_.push_back(std::move(frame));
+    writer_ = writer::caller;
+    descriptor = descriptor_;
+  }
+  std::uint64_t bytes = 0;
+  const detail::io_result result = detail::send_frame(descriptor, frame, detail::most_per_send, bytes);
+  const int number = errno;
+  sent(bytes);
+  after_direct_write(frame, result, number);
+}
+
+inline void connection::sent(std::uint64_t bytes) noexcept {
+  queued_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
+  bytes_sent_.fetch_add(bytes, std::memory_order_relaxed);
+}
+
+// The thread inside `send` gives up writing: to nobody if all is out, else to the io thread.
+inline void connection::after_direct_write(frame_writer& frame, detail::io_result result, int number) {
+  bool drained = false;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    writer_ = writer::none;
+    if (result == detail::io_result::lost) peer_is_gone_ = true;
+    if (!closed() && !peer_is_gone_) {
+      if (frame.remaining() > 0) queue_.push_front(std::move(frame));
+      if (!queue_.empty()) writer_ = writer::loop;
+      else if (!closing_when_sent_) return;
+      drained = queue_.empty();
+    }
+  }
+  if (closed()) return post([](connection& self) { self.finish(); });
+  if (result == detail::io_result::lost) return lost_writing(number);
+  if (drained) return close(status());
+  post([](connection& self) { self.write_queue(); });
+}
+
+// What the other end sent before it went may still be there to be read; reading finds the end of the connection then.
+inline void connection::lost_writing(int number) {
+  std::deque<frame_writer> dropped;
+  bool closing = false;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    writer_ = writer::none;
+    peer_is_gone_ = true;
+    queue_.swap(dropped);
+    queued_bytes_.store(0, std::memory_order_relaxed);
+    closing = closing_when_sent_;
+  }
+  if (closing || (number != EPIPE && number != ECONNRESET)) close(detail::lost_connection(remote_, number, false));
+}
+
+// On the io thread, while `writer_` is `loop`: writes what is queued, and lets others have a turn after each mebibyte.
+inline void connection::write_queue() {
+  std::size_t budget = detail::most_per_send;
+  while (!closed()) {
+    frame_writer* front = nullptr;
+    bool drained = false;
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      if (queue_.empty()) {
+        writer_ = writer::none;
+        drained = closing_when_sent_;
+      } else {
+        front = &queue_.front();  // stays where it is when others add to the end
+      }
+    }
+    if (front == nullptr) return drained ? close(status()) : void();
+    if (budget == 0) return post([](connection& self) { self.write_queue(); });
+    std::uint64_t bytes = 0;
+    const detail::io_result result = detail::send_frame(socket_.native_handle(), *front, budget, bytes);
+    const int number = errno;
+    sent(bytes);
+    budget -= static_cast<std::size_t>(bytes);
+    if (result == detail::io_result::lost) return lost_writing(number);
+    if (result == detail::io_result::would_block)
+      return socket_.async_wait(tcp::socket::wait_write, [self = shared_from_this()](const std::error_code& error) {
+        if (!error) self->write_queue();
+      });
+    if (front->remaining() > 0) continue;
+    std::optional<frame_writer> done;  // destroyed without the lock
+    const std::lock_guard<std::mutex> lock(mutex_);
+    done = std::move(queue_.front());
+    queue_.pop_front();
+  }
+}
+
+inline void connection::close(status why) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (closed()) return;
+    closed_.store(true, std::memory_order_release);
+    if (!closing_when_sent_) reason_ = std::move(why);
+    if (descriptor_ >= 0) ::shutdown(descriptor_, SHUT_RDWR);
+  }
+  post([](connection& self) { self.finish(); });
+}
+
+inline void connection::close_when_sent(status why) {
+  bool busy = false;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (closed() || closing_when_sent_) return;
+    busy = closing_when_sent_ = writer_ != writer::none;
+    if (busy) reason_ = std::move(why);
+  }
+  if (!busy) return close(std::move(why));
+  post([](connection& self) {
+    self.send_by_ = clock::now();
+    self.sent_by_then_ = self.bytes_sent() + 1;  // as if there had been progress before
+    self.watch();
+  });
+}
+
+inline void connection::expect_message_within(std::chrono::milliseconds time) {
+  asio::dispatch(socket_.get_executor(), [self = shared_from_this(), time] {
+    self->expect_within_ = time;
+    self->expect_by_ = time.count() == 0 ? never : clock::now() + detail::bounded(time);
+    self->watch();
+  });
+}
+
+// Closes the connection if a deadline has passed, else comes back at the next one.
+inline void connection::watch() {
+  if (closed()) return;
+  const clock::time_point now = clock::now();
+  clock::time_point next = expect_by_;
+  if (expect_by_ <= now)
+    return close(status(error_code::deadline_exceeded, "no message came from " + remote_ + " within " + detail::duration_text(expect_within_)));
+  if (options_.frame_timeout.count() > 0) {
+    const auto pause = detail::bounded(options_.frame_timeout);
+    if (reader_.inside_frame()) {
+      if (last_received() + pause <= now) return close(detail::silent_connection(remote_, options_.frame_timeout));
+      next = std::min(next, last_received() + pause);
+    }
+    if (send_by_ != never) {
+      if (bytes_sent() != sent_by_then_) send_by_ = now + pause;
+      sent_by_then_ = bytes_sent();
+      if (send_by_ <= now) return close(status());
+      next = std::min(next, send_by_);
+    }
+  }
+  if (next != never) arm(next);
+}
+
+inline void connection::arm(clock::time_point at) {
+  if (armed_at_ <= at) return;
+  armed_at_ = at;
+  timer_.expires_at(at);
+  timer_.async_wait([self = shared_from_this()](const std::error_code& error) {
+    if (error) return;
+    self->armed_at_ = never;
+    self->watch();
+  });
+}
+
+// On the io thread, after `closed_` was set: frees everything and tells the owner. A thread that is writing calls this again.
+inline void connection::finish() {
+  std::deque<frame_writer> dropped;
+  std::shared_ptr<void> slot;
+  status reason;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (writer_ == writer::caller) return;
+    std::error_code none;
+    socket_.close(none);
+    descriptor_ = -1;
+    queue_.swap(dropped);
+    slot_.swap(slot);
+    queued_bytes_.store(0, std::memory_order_relaxed);
+    reason = reason_;
+  }
+  slot.reset();
+  timer_.cancel();
+  if (opening_ != nullptr) {
+    const open_handler done = std::move(opening_->done);
+    opening_.reset();
+    return done(reason, nullptr);
+  }
+  const message_handler last_holder = std::exchange(on_message_, nullptr);
+  const close_handler on_closed = std::exchange(on_closed_, nullptr);
+  if (on_closed) on_closed(reason);
+}
 
 }  // namespace weft
 

@@ -5,12 +5,21 @@
 #include <weft/cluster/asio.hpp>
 #include <weft/cluster/connection.hpp>
 #include <weft/cluster/frame.hpp>
+#include <weft/cluster/socket.hpp>
 #include <weft/core/cluster_spec.hpp>
+#include <weft/core/status.hpp>
 
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <string>
+#include <system_error>
 #include <utility>
 
 namespace weft {
@@ -47,11 +56,107 @@ class listener {
   /// Frees the port at once and accepts no more. From any thread; `on_accept` is not called afterwards, except if it is running.
   void close();
   /// Accepted connections that are open.
-  std::size_t open_connections() const noexcept;
+  std::size_t open_connections() const noexcept { return state_->open.load(); }
 
  private:
+  using tcp = asio::ip::tcp;
+  // Shared with the handlers that wait.
+  struct state : std::enable_shared_from_this<state> {
+    state(asio::io_context& io, const listener_options& how, accept_handler handler)
+        : acceptor(io), pause(io), options(how), on_accept(std::move(handler)) {}
+    bool accept();
+    void accepted(const std::error_code& error, tcp::socket socket);
+    void close();
+
+    std::mutex mutex;
+    // Under the mutex.
+    tcp::acceptor acceptor;
+    asio::steady_timer pause;
+    bool closed = false;
+
+    const listener_options options;
+    const accept_handler on_accept;
+    std::atomic<std::size_t> open{0};
+  };
+  static tcp::endpoint endpoint_of(asio::io_context& io, const host_port& address);
+  void bind(const tcp::endpoint& endpoint);
+
+  std::shared_ptr<state> state_;
   host_port address_;
 };
+
+inline listener::listener(asio::io_context& io, const host_port& address, const listener_options& options, accept_handler on_accept)
+    : state_(std::make_shared<state>(io, options, std::move(on_accept))), address_(address) {
+  bind(endpoint_of(io, address));
+  state_->accept();
+}
+
+inline asio::ip::tcp::endpoint listener::endpoint_of(asio::io_context& io, const host_port& address) {
+  std::error_code error;
+  const asio::ip::address numeric = asio::ip::make_address(address.host, error);
+  if (!error) return {numeric, static_cast<std::uint16_t>(address.port)};
+  tcp::resolver resolver(io);
+  const auto found = resolver.resolve(address.host, std::to_string(address.port), error);
+  if (error || found.empty())
+    fail(error_code::invalid_argument, "cannot listen on " + to_text(address) + ": cannot resolve host '" + address.host + "'");
+  return found.begin()->endpoint();
+}
+
+inline void listener::bind(const tcp::endpoint& endpoint) {
+  tcp::acceptor& acceptor = state_->acceptor;
+  std::error_code error;
+  acceptor.open(endpoint.protocol(), error);
+  // A port whose last connections still linger may be bound at once; one with a listener may not.
+  if (!error) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
+  if (!error && endpoint.address().is_v6()) acceptor.set_option(asio::ip::v6_only(true), error);
+  if (!error) acceptor.bind(endpoint, error);
+  if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
+  if (!error) {
+    const tcp::endpoint bound = acceptor.local_endpoint(error);
+    address_.port = bound.port();
+  }
+  if (!error) return;
+  const std::string where = "cannot listen on " + to_text(address_) + ": ";
+  if (error.value() == EADDRINUSE) fail(error_code::unavailable, where + "address already in use");
+  if (error.value() == EACCES) fail(error_code::permission_denied, where + "permission denied");
+  if (error.value() == EADDRNOTAVAIL) fail(error_code::invalid_argument, where + "this machine does not have the address");
+  fail(error_code::unavailable, where + detail::errno_text(error.value()));
+}
+
+inline void listener::close() { state_->close(); }
+
+inline void listener::state::close() {
+  const std::lock_guard<std::mutex> lock(mutex);
+  closed = true;
+  std::error_code none;
+  acceptor.close(none);
+  pause.cancel();
+}
+
+// Waits for the next connection; false once closed.
+inline bool listener::state::accept() {
+  const std::lock_guard<std::mutex> lock(mutex);
+  if (closed) return false;
+  acceptor.async_accept([self = shared_from_this()](const std::error_code& error, tcp::socket socket) { self->accepted(error, std::move(socket)); });
+  return true;
+}
+
+inline void listener::state::accepted(const std::error_code& error, tcp::socket socket) {
+  // 1. Without descriptors or memory the next attempt would fail at once: wait for others to close theirs. What a peer took back is passed over.
+  if (error && error != asio::error::connection_aborted) {
+    const std::lock_guard<std::mutex> lock(mutex);
+    if (closed) return;
+    pause.expires_after(std::chrono::milliseconds(100));
+    return pause.async_wait([self = shared_from_this()](const std::error_code& stopped) {
+      if (!stopped) self->accept();
+    });
+  }
+  // 2. Accepting goes on whatever becomes of this connection. One too many is closed at once, so that its owner learns it.
+  if (!accept() || error || open.load() >= options.max_connections) return;
+  open.fetch_add(1);
+  std::shared_ptr<void> slot(nullptr, [self = shared_from_this()](std::nullptr_t) { self->open.fetch_sub(1); });
+  on_accept(weft::connection::adopt(std::move(socket), options.connection, std::move(slot)));
+}
 
 }  // namespace weft
 

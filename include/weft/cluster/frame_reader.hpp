@@ -1,0 +1,259 @@
+#ifndef WEFT_CLUSTER_FRAME_READER_HPP
+#define WEFT_CLUSTER_FRAME_READER_HPP
+// Bytes on their way in: where to put them, and the messages they make up. Plain elements go straight to their tensors. No sockets.
+
+#include <weft/cluster/frame.hpp>
+#include <weft/cluster/tensor_codec.hpp>
+#include <weft/core/config.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#if WEFT_HAS_BODIES
+#include <sys/uio.h>
+
+namespace weft {
+
+/// Puts frames together. Memory for a tensor is reserved, not touched, when its checked size is known and the budget has it; memory for
+/// head and table grows with what has arrived.
+class frame_reader {
+ public:
+  /// The most pieces that `space` names.
+  static constexpr std::size_t max_parts = 16;
+  /// Bytes of the buffer through which small frames come.
+  static constexpr std::size_t buffer_bytes = std::size_t{64} << 10;
+
+  frame_reader(const frame_limits& limits, std::shared_ptr<receive_budget> budget)
+      : limits_(limits), budget_(std::move(budget)), buffer_(new char[buffer_bytes]) {}
+
+  /// Where the next bytes go, in order: at most `max_parts` pieces, at least one byte. Only after `next` has returned false.
+  std::size_t space(iovec* parts) noexcept;
+  /// `bytes` were put there.
+  void filled(std::size_t bytes) noexcept;
+  /// The next whole message, if there is one. Throws what `decode_header` throws, or INVALID_ARGUMENT for a bad tensor; nothing can be read
+  /// afterwards.
+  bool next(message& into);
+  /// Whether a frame has begun that is not whole.
+  bool inside_frame() const noexcept { return phase_ != phase::header || begin_ != end_; }
+
+ private:
+  enum class phase : std::uint8_t { header, table, head, body };
+
+  std::size_t buffered() const noexcept { return end_ - begin_; }
+  bool read_header();
+  bool collect(std::string& into, std::size_t bytes);
+  void begin_body();
+  void make_tensors();
+  void refuse() noexcept;
+  bool read_body();
+  void pass(std::size_t bytes) noexcept;
+  void finish_objects();
+  void finish(message& into);
+
+  frame_limits limits_;
+  std::shared_ptr<receive_budget> budget_;
+  std::unique_ptr<char[]> buffer_;
+  std::size_t begin_ = 0, end_ = 0;
+
+  phase phase_ = phase::header;
+  frame_header header_;
+  std::string table_;
+  message message_;
+  // Tensors of objects: their number and what they will be; until the body is there, raw bytes stand in their place.
+  std::vector<std::pair<std::size_t, detail::tensor_entry>> objects_;
+  // The tensor that is being filled, and how far; the bytes of a refused body that are still to come.
+  std::size_t tensor_ = 0, offset_ = 0;
+  std::uint64_t discard_ = 0;
+};
+
+inline std::size_t frame_reader::space(iovec* parts) noexcept {
+  // 1. A body that is not in the buffer goes to its tensors, in pieces that do not hold up other connections.
+  std::size_t count = 0, most = std::size_t{2} << 20;
+  if (phase_ == phase::body && discard_ == 0) {
+    std::size_t offset = offset_;
+    for (std::size_t i = tensor_; i < message_.tensors.size(); ++i, offset = 0) {
+      tensor_value& tensor = message_.tensors[i];
+      const std::size_t left = tensor.bytes() - offset;
+      if (left == 0) continue;
+      if (count == max_parts - 1 || most == 0) return count;
+      parts[count] = {static_cast<char*>(tensor.buffer()->data()) + offset, std::min(left, most)};
+      most -= parts[count].iov_len;
+      if (parts[count++].iov_len < left) return count;
+    }
+  }
+  // 2. What follows goes to the buffer, which holds less than a header now.
+  if (begin_ != 0) {
+    std::memmove(buffer_.get(), buffer_.get() + begin_, buffered());
+    end_ -= begin_;
+    begin_ = 0;
+  }
+  parts[count++] = {buffer_.get() + end_, buffer_bytes - end_};
+  return count;
+}
+
+inline void frame_reader::filled(std::size_t bytes) noexcept {
+  if (phase_ == phase::body && discard_ == 0) {
+    while (tensor_ < message_.tensors.size() && bytes > 0) {
+      const std::size_t step = std::min(bytes, message_.tensors[tensor_].bytes() - offset_);
+      pass(step);
+      bytes -= step;
+    }
+  }
+  end_ += bytes;
+}
+
+inline bool frame_reader::next(message& into) {
+  for (;;) {
+    switch (phase_) {
+      case phase::header:
+        if (!read_header()) return false;
+        phase_ = phase::table;
+        break;
+      case phase::table:
+        if (!collect(table_, header_.table_bytes)) return false;
+        phase_ = phase::head;
+        break;
+      case phase::head:
+        if (!collect(message_.head, header_.head_bytes)) return false;
+        begin_body();
+        phase_ = phase::body;
+        break;
+      case phase::body:
+        if (!read_body()) return false;
+        finish(into);
+        phase_ = phase::header;
+        return true;
+    }
+  }
+}
+
+// Something that is no frame is known by its first bytes, so that it need not be 32 bytes long.
+inline bool frame_reader::read_header() {
+  const char* at = buffer_.get() + begin_;
+  if (buffered() < frame_header::size) {
+    char padded[frame_header::size] = {};
+    encode_header(frame_header(), padded);
+    std::memcpy(padded, at, std::min<std::size_t>(buffered(), 5));
+    if (buffered() > 0) static_cast<void>(decode_header(padded, limits_));
+    return false;
+  }
+  header_ = decode_header(at, limits_);
+  begin_ += frame_header::size;
+  message_ = message();
+  message_.type = header_.type;
+  message_.flags = header_.flags;
+  return true;
+}
+
+// Moves bytes from the buffer until `into` has so many. Capacity grows with what is there, whatever was claimed.
+inline bool frame_reader::collect(std::string& into, std::size_t bytes) {
+  const std::size_t step = std::min(buffered(), bytes - into.size());
+  into.append(buffer_.get() + begin_, step);
+  begin_ += step;
+  return into.size() == bytes;
+}
+
+inline void frame_reader::begin_body() {
+  tensor_ = offset_ = 0;
+  // 1. Check the whole table before anything is taken.
+  std::uint64_t memory = 0;
+  detail::tensor_entry entry;
+  for (detail::tensor_table_reader table(table_, header_, limits_); table.next(entry);) memory += detail::memory_bytes(entry);
+  if (header_.tensors == 0) return;
+  // 2. Take the budget, then the memory; a body for which there is none is read and thrown away.
+  if (budget_ != nullptr) {
+    if (!budget_->try_take(memory)) return refuse();
+    message_.lease = std::make_shared<const receive_lease>(budget_, memory);
+  }
+  try {
+    make_tensors();
+  } catch (const error& e) {
+    if (e.code() != error_code::resource_exhausted) throw;
+    refuse();
+  } catch (const std::bad_alloc&) {
+    refuse();
+  }
+}
+
+inline void frame_reader::make_tensors() {
+  message_.tensors.reserve(header_.tensors);
+  detail::tensor_entry entry;
+  for (detail::tensor_table_reader table(table_, header_, limits_); table.next(entry);) {
+    if (is_plain(entry.dtype)) {
+      message_.tensors.emplace_back(entry.dtype, std::move(entry.shape));
+    } else {
+      objects_.emplace_back(message_.tensors.size(), entry);
+      message_.tensors.emplace_back(dtype::uint8, weft::shape{static_cast<std::int64_t>(entry.bytes)});
+    }
+  }
+}
+
+inline void frame_reader::refuse() noexcept {
+  message_.tensors.clear();
+  message_.lease.reset();
+  message_.refused = true;
+  objects_.clear();
+  discard_ = header_.body_bytes;
+}
+
+inline bool frame_reader::read_body() {
+  if (discard_ != 0) {
+    const auto step = static_cast<std::size_t>(std::min<std::uint64_t>(buffered(), discard_));
+    begin_ += step;
+    discard_ -= step;
+    return discard_ == 0;
+  }
+  while (tensor_ < message_.tensors.size()) {
+    tensor_value& tensor = message_.tensors[tensor_];
+    const std::size_t step = std::min(buffered(), tensor.bytes() - offset_);
+    if (step != 0) std::memcpy(static_cast<char*>(tensor.buffer()->data()) + offset_, buffer_.get() + begin_, step);
+    begin_ += step;
+    const std::size_t before = tensor_;
+    pass(step);
+    if (tensor_ == before) return false;
+  }
+  return true;
+}
+
+// Counts bytes of the current tensor, and goes to the next behind its last one.
+inline void frame_reader::pass(std::size_t bytes) noexcept {
+  offset_ += bytes;
+  if (offset_ < message_.tensors[tensor_].bytes()) return;
+  offset_ = 0;
+  ++tensor_;
+}
+
+inline void frame_reader::finish_objects() {
+  for (const auto& [index, entry] : objects_) {
+    const tensor_value& raw = message_.tensors[index];
+    message_.tensors[index] = detail::decode_objects(entry, {reinterpret_cast<const char*>(raw.raw_data()), raw.bytes()});
+  }
+  objects_.clear();
+}
+
+inline void frame_reader::finish(message& into) {
+  try {
+    finish_objects();
+  } catch (const error& e) {
+    if (e.code() != error_code::resource_exhausted) throw;
+    refuse();
+  } catch (const std::bad_alloc&) {
+    refuse();
+  }
+  discard_ = 0;
+  table_.clear();
+  if (table_.capacity() > buffer_bytes) table_.shrink_to_fit();
+  into = std::move(message_);
+}
+
+}  // namespace weft
+
+#endif
+#endif

@@ -1,0 +1,117 @@
+#ifndef WEFT_CLUSTER_FRAME_WRITER_HPP
+#define WEFT_CLUSTER_FRAME_WRITER_HPP
+// A message on its way out: the pieces of memory that make up its frame, and how far they have been written. No sockets.
+
+#include <weft/cluster/frame.hpp>
+#include <weft/cluster/tensor_codec.hpp>
+#include <weft/core/config.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#if WEFT_HAS_BODIES
+#include <sys/uio.h>
+
+namespace weft {
+
+/// The frame of one message. Holds the message's tensors, whose elements are never copied (strings and handles are encoded).
+class frame_writer {
+ public:
+  /// Throws INVALID_ARGUMENT for an empty value or one that no receiver accepts, RESOURCE_EXHAUSTED past the limits.
+  frame_writer(message m, const frame_limits& limits);
+
+  /// Bytes not written yet.
+  std::uint64_t remaining() const noexcept { return remaining_; }
+  /// The next pieces, at most `most_parts` with at most `most_bytes`; returns how many.
+  std::size_t gather(iovec* parts, std::size_t most_parts, std::size_t most_bytes) const noexcept;
+  /// `bytes` more of the pieces have been written.
+  void advance(std::size_t bytes) noexcept;
+
+ private:
+  // The pieces in order: header and table, head, tensors.
+  std::size_t pieces() const noexcept { return 2 + message_.tensors.size(); }
+  iovec piece(std::size_t i) const noexcept;
+  std::uint64_t encode_tensor(wire_writer& prefix, std::size_t i, const frame_limits& limits);
+
+  message message_;
+  std::string prefix_;
+  // The encoded elements of strings and handles, by the tensor's number; no entry behind the last such tensor.
+  std::vector<std::string> objects_;
+  std::size_t piece_ = 0, offset_ = 0;
+  std::uint64_t remaining_ = 0;
+};
+
+inline frame_writer::frame_writer(message m, const frame_limits& limits) : message_(std::move(m)) {
+  detail::check_limit(message_.head.size(), limits.max_head, "bytes of head", "max_head");
+  detail::check_limit(message_.tensors.size(), limits.max_tensors, "tensors", "max_tensors");
+  wire_writer prefix(std::string(frame_header::size, '\0'));
+  frame_header header;
+  header.type = message_.type;
+  header.flags = message_.flags;
+  header.tensors = static_cast<std::uint32_t>(message_.tensors.size());
+  header.head_bytes = static_cast<std::uint32_t>(message_.head.size());
+  for (std::size_t i = 0; i < message_.tensors.size(); ++i) header.body_bytes += encode_tensor(prefix, i, limits);
+  detail::check_limit(header.body_bytes, limits.max_body, "bytes of body", "max_body");
+  detail::check_limit(prefix.size(), UINT32_MAX, "bytes of tensor table", "max_tensors");
+  header.table_bytes = static_cast<std::uint32_t>(prefix.size() - frame_header::size);
+  prefix_ = prefix.take();
+  encode_header(header, prefix_.data());
+  remaining_ = prefix_.size() + message_.head.size() + header.body_bytes;
+}
+
+inline std::uint64_t frame_writer::encode_tensor(wire_writer& prefix, std::size_t i, const frame_limits& limits) {
+  const tensor_value& value = message_.tensors[i];
+  if (detail::least_element_bytes(value.dtype()) == 0)
+    fail(error_code::invalid_argument, "tensor " + std::to_string(i) + " of a message has dtype " + to_text(value.dtype()) + " and cannot be sent");
+  std::uint64_t bytes = value.bytes();
+  if (is_plain(value.dtype())) {
+    if (bytes != 0) static_cast<void>(value.raw_data());  // refuses memory that the host cannot read
+  } else {
+    objects_.resize(i + 1);
+    objects_[i] = detail::encode_objects(value);
+    bytes = objects_[i].size();
+  }
+  detail::encode_entry(prefix, value, bytes, limits);
+  return bytes;
+}
+
+inline iovec frame_writer::piece(std::size_t i) const noexcept {
+  const auto part = [](const void* data, std::size_t bytes) { return iovec{const_cast<void*>(data), bytes}; };
+  if (i == 0) return part(prefix_.data(), prefix_.size());
+  if (i == 1) return part(message_.head.data(), message_.head.size());
+  const tensor_value& value = message_.tensors[i - 2];
+  if (!is_plain(value.dtype())) return part(objects_[i - 2].data(), objects_[i - 2].size());
+  return value.buffer() ? part(value.buffer()->data(), value.bytes()) : part(nullptr, 0);
+}
+
+inline std::size_t frame_writer::gather(iovec* parts, std::size_t most_parts, std::size_t most_bytes) const noexcept {
+  std::size_t count = 0, offset = offset_;
+  for (std::size_t i = piece_; i < pieces() && count < most_parts && most_bytes > 0; ++i, offset = 0) {
+    const iovec whole = piece(i);
+    if (whole.iov_len == offset) continue;
+    parts[count] = {static_cast<char*>(whole.iov_base) + offset, std::min(whole.iov_len - offset, most_bytes)};
+    most_bytes -= parts[count++].iov_len;
+  }
+  return count;
+}
+
+inline void frame_writer::advance(std::size_t bytes) noexcept {
+  remaining_ -= bytes;
+  while (piece_ < pieces()) {
+    const std::size_t left = piece(piece_).iov_len - offset_;
+    if (bytes < left) break;
+    bytes -= left;
+    offset_ = 0;
+    ++piece_;
+  }
+  offset_ += bytes;
+}
+
+}  // namespace weft
+
+#endif
+#endif

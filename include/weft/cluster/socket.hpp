@@ -1,0 +1,143 @@
+#ifndef WEFT_CLUSTER_SOCKET_HPP
+#define WEFT_CLUSTER_SOCKET_HPP
+// The system calls that both kinds of connection share, none of which blocks, and the words for their failures.
+
+#include <weft/cluster/frame_reader.hpp>
+#include <weft/cluster/frame_writer.hpp>
+#include <weft/core/cluster_spec.hpp>
+#include <weft/core/config.hpp>
+#include <weft/core/status.hpp>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#if WEFT_HAS_BODIES
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+namespace weft::detail {
+
+// Owns a file descriptor.
+class descriptor {
+ public:
+  explicit descriptor(int number = -1) noexcept : number_(number) {}
+  descriptor(descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
+  descriptor& operator=(descriptor&& other) noexcept {
+    std::swap(number_, other.number_);
+    return *this;
+  }
+  ~descriptor() {
+    if (number_ >= 0) ::close(number_);
+  }
+  int get() const noexcept { return number_; }
+
+ private:
+  int number_;
+};
+
+// The most that one system call sends.
+inline constexpr std::size_t most_per_send = std::size_t{1} << 20;
+
+// How an attempt to move bytes ended.
+enum class io_result : std::uint8_t { done, would_block, lost };
+
+// Writes until the frame is out, `budget` bytes have gone, or the socket takes no more. errno tells why it was lost.
+inline io_result send_frame(int socket, frame_writer& frame, std::size_t budget, std::uint64_t& sent) noexcept {
+  constexpr std::size_t most_parts = 64;
+  iovec parts[most_parts];
+  while (frame.remaining() > 0 && budget > 0) {
+    msghdr call{};
+    call.msg_iov = parts;
+    call.msg_iovlen = frame.gather(parts, most_parts, std::min(budget, most_per_send));
+    const ssize_t n = ::sendmsg(socket, &call, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS ? io_result::would_block : io_result::lost;
+    const auto bytes = static_cast<std::size_t>(n);
+    frame.advance(bytes);
+    budget -= bytes;
+    sent += bytes;
+  }
+  return io_result::done;
+}
+
+// Whether a loopback connection has met itself, which happens when nobody listens at a port that the system also gives to callers.
+inline bool connected_to_itself(int socket) noexcept {
+  sockaddr_storage here{}, there{};
+  socklen_t here_size = sizeof here, there_size = sizeof there;
+  if (::getsockname(socket, reinterpret_cast<sockaddr*>(&here), &here_size) != 0) return false;
+  if (::getpeername(socket, reinterpret_cast<sockaddr*>(&there), &there_size) != 0) return false;
+  return here_size == there_size && std::memcmp(&here, &there, here_size) == 0;
+}
+
+inline void set_no_delay(int socket) noexcept {
+  const int on = 1;
+  static_cast<void>(::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on));
+}
+
+inline std::string errno_text(int number) { return std::generic_category().message(number); }
+
+// A wait that can be added to any point of time.
+inline std::chrono::milliseconds bounded(std::chrono::milliseconds time) noexcept {
+  return std::min<std::chrono::milliseconds>(std::max(time, std::chrono::milliseconds(0)), std::chrono::hours(24 * 365));
+}
+
+// `10 s`, `1.5 s`, `100 ms`.
+inline std::string duration_text(std::chrono::milliseconds time) {
+  const auto ms = time.count();
+  if (ms < 1000) return std::to_string(ms) + " ms";
+  std::string out = std::to_string(ms / 1000);
+  if (ms % 1000 != 0) {
+    std::string part = std::to_string(1000 + ms % 1000).substr(1);
+    out += "." + part.substr(0, part.find_last_not_of('0') + 1);
+  }
+  return out + " s";
+}
+
+inline status connect_failure(const host_port& to, int number) {
+  if (number == ECONNREFUSED) return {error_code::unavailable, "connection refused: no server is listening at " + to_text(to)};
+  return {error_code::unavailable, "cannot connect to " + to_text(to) + ": " + errno_text(number)};
+}
+
+inline status connect_timeout(const host_port& to, std::chrono::milliseconds deadline) {
+  return {error_code::deadline_exceeded, "connecting to " + to_text(to) + " timed out after " + duration_text(deadline)};
+}
+
+inline status resolve_failure(const host_port& to) { return {error_code::unavailable, "cannot resolve host '" + to.host + "'"}; }
+
+// The other end is gone; `number` is 0 when it closed the connection.
+inline status lost_connection(const std::string& remote, int number, bool inside_frame) {
+  std::string text = "lost the connection to " + remote + ": ";
+  text += number == 0 ? "the other end closed it" : errno_text(number);
+  if (inside_frame) text += ", in the middle of a message";
+  return {error_code::unavailable, std::move(text)};
+}
+
+inline status silent_connection(const std::string& remote, std::chrono::milliseconds time) {
+  return {error_code::deadline_exceeded, "no byte came from " + remote + " for " + duration_text(time) + " in the middle of a message"};
+}
+
+inline status stuck_connection(const std::string& remote, std::chrono::milliseconds time) {
+  return {error_code::deadline_exceeded, remote + " took nothing of a message for " + duration_text(time)};
+}
+
+// What the reader threw, with the peer's name.
+inline status bad_frame(const std::string& remote, const status& why) {
+  status out = why;
+  out.message = "bad message from " + remote + ": " + why.message;
+  return out;
+}
+
+}  // namespace weft::detail
+
+#endif
+#endif
