@@ -1,0 +1,335 @@
+#ifndef WEFT_RUNTIME_STEP_WORKER_HPP
+#define WEFT_RUNTIME_STEP_WORKER_HPP
+// One thread's share in a step: it runs the nodes that it makes ready, newest first, keeps one expensive node for the end and publishes others.
+
+#include <weft/runtime/step_state.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <exception>
+#include <limits>
+#include <new>
+#include <string>
+#include <utility>
+
+namespace weft::detail {
+
+/// The exception in flight as a status.
+inline status status_of_exception() {
+  try {
+    throw;
+  } catch (const error& e) {
+    return e.status();
+  } catch (const std::bad_alloc&) {
+    return status(error_code::resource_exhausted, "out of memory");
+  } catch (const std::exception& e) {
+    return status(error_code::internal, std::string("the kernel threw an exception: ") + e.what());
+  } catch (...) {
+    return status(error_code::internal, "the kernel threw something that is not a std::exception");
+  }
+}
+
+/// A share in a step, alive while its thread works. It has a token of the step's.
+class step_worker {
+ public:
+  static constexpr std::int64_t unlimited = std::numeric_limits<std::int64_t>::max();
+  /// Nodes that a thread with other duties runs before it hands the rest to the pool.
+  static constexpr std::int64_t guest_budget = 512;
+
+  step_worker(step_state& s, std::int64_t budget)
+      : state_(s), plan_(s.plan), values_(s.values.data()), budget_(s.environment.pool == nullptr ? unlimited : budget), outer_(std::exchange(innermost(), this)) {
+    asks_ = s.environment.pool != nullptr;
+    find_company();
+  }
+  step_worker(const step_worker&) = delete;
+  step_worker& operator=(const step_worker&) = delete;
+  ~step_worker() { innermost() = outer_; }
+
+  /// Makes the plan's roots ready.
+  void start() {
+    for (const std::uint32_t root : plan_.roots) push(root);
+  }
+  /// Runs what is ready until nothing is, or the budget is used up.
+  void work();
+  /// Runs a node that was published.
+  void pick_up(std::uint32_t node) {
+    find_company();
+    if (!stops()) run(node, plan_.nodes[node], false);
+    work();
+  }
+  /// Goes on behind an asynchronous node that has answered; its token is already gone, or is the worker's own.
+  void go_on(std::uint32_t node, const status& s);
+  /// Whether more than this thread has ever worked on the step, as far as it knows.
+  bool had_company() const noexcept { return had_company_; }
+
+  static step_worker*& innermost() noexcept {
+    thread_local step_worker* top = nullptr;
+    return top;
+  }
+  /// The worker on this thread that can take over an answer to the step; nullptr when there is none.
+  static step_worker* accepting(const step_state& s) noexcept {
+    for (step_worker* w = innermost(); w != nullptr; w = w->outer_) {
+      if (&w->state_ == &s && (w->accepts_ || s.environment.pool == nullptr)) return w;
+      if (s.environment.pool != nullptr) break;
+    }
+    return nullptr;
+  }
+  void take_answer(std::uint32_t node, const status& s) {
+    state_.tokens.fetch_sub(1, std::memory_order_acq_rel);
+    go_on(node, s);
+    find_company();
+  }
+
+ private:
+  void find_company() noexcept {
+    shared_ = state_.tokens.load(std::memory_order_acquire) != 1;
+    had_company_ = had_company_ || shared_;
+  }
+  void push(std::uint32_t node) noexcept {
+    state_.next[node] = ready_;
+    ready_ = node;
+  }
+  bool stops();
+  void run(std::uint32_t i, const plan_node& p, bool ask);
+  void compute(std::uint32_t i, const plan_node& p, bool ask);
+  void start_asynchronous(std::uint32_t i, const plan_node& p, bool ask);
+  void start_receive(std::uint32_t i, const plan_node& p);
+  void send(const plan_node& p);
+  void defer(std::uint32_t i);
+  void publish_ready();
+  void failed_with(const plan_node& p, status s) { state_.fail(state_.about(p, std::move(s))); }
+  void release_inputs(const plan_node& p);
+  void propagate(const plan_node& p);
+  bool arrive(std::atomic<std::uint32_t>& count, std::uint32_t all) const noexcept;
+
+  step_state& state_;
+  const plan& plan_;
+  tensor_value* values_;
+  std::int64_t budget_;
+  step_worker* outer_;
+  // The newest ready node, and the expensive one that is kept for the end.
+  std::uint32_t ready_ = nothing, heavy_ = nothing;
+  bool shared_ = false, had_company_ = false, asks_ = false;
+  // While an asynchronous node starts or a value is sent: answers that come on this thread continue here instead of nesting.
+  bool accepts_ = false;
+};
+
+inline bool step_worker::stops() {
+  if (!state_.stopped()) return false;
+  if (!state_.failed.load(std::memory_order_relaxed)) {
+    status s = state_.environment.cancellation.why();
+    if (s.task.empty()) s.task = plan_.task;
+    state_.fail(s);
+  }
+  ready_ = heavy_ = nothing;
+  return true;
+}
+
+inline void step_worker::work() {
+  for (;;) {
+    while (ready_ != nothing) {
+      if (stops()) return;
+      if (budget_-- <= 0) return publish_ready();
+      const std::uint32_t i = ready_;
+      ready_ = state_.next[i];
+      run(i, plan_.nodes[i], asks_);
+    }
+    if (heavy_ == nothing || stops()) return;
+    const std::uint32_t i = std::exchange(heavy_, nothing);
+    run(i, plan_.nodes[i], false);
+  }
+}
+
+inline void step_worker::run(std::uint32_t i, const plan_node& p, bool ask) {
+  switch (p.kind) {
+    case plan_kind::compute: return compute(i, p, ask);
+    case plan_kind::asynchronous: return start_asynchronous(i, p, ask);
+    case plan_kind::receive: return start_receive(i, p);
+    case plan_kind::send: return send(p);
+    case plan_kind::identity:
+      if (p.has_constants) values_[p.outputs] = values_[p.inputs];
+      else values_[p.outputs] = std::move(values_[p.inputs]);
+      break;
+    case plan_kind::arg: {
+      tensor_value& feed = state_.feeds[p.number];
+      if (plan_.feed_read_once[p.number]) values_[p.outputs] = std::move(feed);
+      else values_[p.outputs] = feed;
+      break;
+    }
+    case plan_kind::retval:
+      if (p.has_constants) state_.fetches[p.number] = values_[p.inputs];
+      else state_.fetches[p.number] = std::move(values_[p.inputs]);
+      break;
+    case plan_kind::no_op: break;
+  }
+  propagate(p);
+}
+
+inline void step_worker::compute(std::uint32_t i, const plan_node& p, bool ask) {
+  kernel_context context(*p.about, state_.environment, values_ + p.inputs, p.input_count, values_ + p.outputs);
+  try {
+    if (ask && p.kernel->expensive(context)) return defer(i);
+    if (state_.statistics == nullptr) {
+      p.kernel->compute(context);
+    } else {
+      const auto begin = std::chrono::steady_clock::now();
+      p.kernel->compute(context);
+      state_.statistics->add({p.about, begin, std::chrono::steady_clock::now(), std::this_thread::get_id()});
+    }
+  } catch (...) {
+    return failed_with(p, status_of_exception());
+  }
+  release_inputs(p);
+  propagate(p);
+}
+
+// The token for the answer exists before anybody can answer.
+inline void step_worker::start_asynchronous(std::uint32_t i, const plan_node& p, bool ask) {
+  kernel_context& context = state_.contexts[p.number];
+  if (ask && p.kernel->expensive(context)) return defer(i);
+  state_.tokens.fetch_add(1, std::memory_order_relaxed);
+  shared_ = had_company_ = true;
+  accepts_ = true;
+  try {
+    p.kernel->compute_async(context, [state = &state_, i](const status& s) { state->answered(i, s); });
+  } catch (...) {
+    take_answer(i, status_of_exception());
+  }
+  accepts_ = false;
+}
+
+inline void step_worker::start_receive(std::uint32_t i, const plan_node& p) {
+  state_.tokens.fetch_add(1, std::memory_order_relaxed);
+  shared_ = had_company_ = true;
+  accepts_ = true;
+  state_.environment.rendezvous->receive({plan_.edges[p.number], 0}, [state = &state_, i](const status& s, tensor_value value, bool is_dead) {
+    state->received(i, s, std::move(value), is_dead);
+  });
+  accepts_ = false;
+}
+
+inline void step_worker::send(const plan_node& p) {
+  tensor_value value = p.has_constants ? values_[p.inputs] : std::move(values_[p.inputs]);
+  accepts_ = true;
+  status s = state_.environment.rendezvous->send({plan_.edges[p.number], 0}, std::move(value), false);
+  accepts_ = false;
+  if (!s.ok()) return failed_with(p, std::move(s));
+  propagate(p);
+}
+
+// A thread with other duties publishes every expensive node; others keep one, which spares the way through the pool where nothing is parallel.
+inline void step_worker::defer(std::uint32_t i) {
+  if (budget_ < unlimited / 2 || heavy_ != nothing) {
+    shared_ = had_company_ = true;
+    state_.publish(i);
+  } else {
+    heavy_ = i;
+  }
+}
+
+inline void step_worker::publish_ready() {
+  shared_ = had_company_ = true;
+  while (ready_ != nothing) {
+    const std::uint32_t i = ready_;
+    ready_ = state_.next[i];
+    state_.publish(i);
+  }
+}
+
+inline void step_worker::go_on(std::uint32_t node, const status& s) {
+  const plan_node& p = plan_.nodes[node];
+  if (s.ok()) {
+    release_inputs(p);
+    propagate(p);
+  } else if (p.kind == plan_kind::receive) {
+    // The reason names its own place; that this node waited for the value says nothing.
+    status located = s;
+    if (located.task.empty()) located.task = plan_.task;
+    state_.fail(located);
+  } else {
+    failed_with(p, s);
+  }
+}
+
+inline void step_worker::release_inputs(const plan_node& p) {
+  tensor_value* input = values_ + p.inputs;
+  if (!p.has_constants) {
+    for (tensor_value* const end = input + p.input_count; input != end; ++input) *input = tensor_value();
+    return;
+  }
+  for (std::uint32_t slot = p.inputs; slot != p.inputs + p.input_count; ++slot, ++input) {
+    const std::uint32_t constant = plan_.constant_of[slot];
+    if (constant == nothing) *input = tensor_value();
+    else if (!input->buffer()) *input = plan_.constants[constant];
+  }
+}
+
+// Hands a node's outputs on and makes ready whoever waited for nothing else: the one place to change for frames and dead values.
+inline void step_worker::propagate(const plan_node& p) {
+  for (std::uint32_t o = p.outputs; o != p.outputs + p.output_count; ++o)
+    if (!values_[o].buffer()) return failed_with(p, status(error_code::internal, "output " + std::to_string(o - p.outputs) + " was left without a value"));
+  // Every copy is made before anybody is woken who might take the original.
+  for (std::uint32_t c = p.copies; c != p.copies_end; ++c) {
+    const plan_copy& copy = plan_.copies[c];
+    if (copy.to == nothing) values_[copy.from] = tensor_value();
+    else if (copy.last) values_[copy.to] = std::move(values_[copy.from]);
+    else values_[copy.to] = values_[copy.from];
+  }
+  for (std::uint32_t w = p.wakes; w != p.wakes_end; ++w) {
+    const plan_wake& wake = plan_.wakes[w];
+    if (wake.predecessors == 1 || arrive(state_.pending[wake.node], wake.predecessors)) push(wake.node);
+  }
+}
+
+// Counts one arrival at a node that waits for several. The last one sets the count back for the next step.
+inline bool step_worker::arrive(std::atomic<std::uint32_t>& count, std::uint32_t all) const noexcept {
+  const std::uint32_t left = count.load(shared_ ? std::memory_order_acquire : std::memory_order_relaxed);
+  if (left != 1) {
+    if (!shared_) {
+      count.store(left - 1, std::memory_order_relaxed);
+      return false;
+    }
+    if (count.fetch_sub(1, std::memory_order_acq_rel) != 1) return false;
+  }
+  count.store(all, std::memory_order_relaxed);
+  return true;
+}
+
+inline void step_state::help() {
+  std::uint32_t node;
+  if (!take(node)) return;
+  {
+    step_worker worker(*this, step_worker::unlimited);
+    worker.pick_up(node);
+    while (take(node)) {
+      tokens.fetch_sub(1, std::memory_order_relaxed);
+      worker.pick_up(node);
+    }
+  }
+  leave();
+}
+
+inline void step_state::answered(std::uint32_t node, const status& s) {
+  if (step_worker* here = step_worker::accepting(*this)) return here->take_answer(node, s);
+  // Inside another kernel's call nothing may be run, on a thread of the pool everything, on other threads a little.
+  const thread_pool* pool = environment.pool;
+  const bool inside = step_worker::innermost() != nullptr;
+  {
+    step_worker worker(*this, inside ? 0 : pool != nullptr && pool->on_pool_thread() ? step_worker::unlimited : step_worker::guest_budget);
+    worker.go_on(node, s);
+    worker.work();
+  }
+  leave();
+}
+
+inline void step_state::received(std::uint32_t node, const status& s, tensor_value value, bool is_dead) {
+  if (s.ok() && !is_dead) {
+    values[plan.nodes[node].outputs] = std::move(value);
+    return answered(node, s);
+  }
+  answered(node, s.ok() ? status(error_code::unimplemented, "a dead value was received outside control flow") : s);
+}
+
+}  // namespace weft::detail
+
+#endif
