@@ -13,8 +13,8 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
-#include <variant>
 #include <vector>
 
 namespace weft {
@@ -36,49 +36,116 @@ struct placeholder_attr {
   friend bool operator==(const placeholder_attr& a, const placeholder_attr& b) { return a.name == b.name; }
 };
 
-/// One attribute's value: a scalar, a list, a function or a placeholder.
+namespace detail {
+// Kinds in the order of `attr_value::kind()`.
+enum class attr_kind : std::uint8_t {
+  none, string, integer, real, boolean, type, shape, tensor, func, placeholder, strings, integers, reals, booleans, types, shapes, tensors, funcs
+};
+template <class T> struct attr_kind_of;
+template <> struct attr_kind_of<std::string> { static constexpr attr_kind value = attr_kind::string; };
+template <> struct attr_kind_of<std::int64_t> { static constexpr attr_kind value = attr_kind::integer; };
+template <> struct attr_kind_of<float> { static constexpr attr_kind value = attr_kind::real; };
+template <> struct attr_kind_of<bool> { static constexpr attr_kind value = attr_kind::boolean; };
+template <> struct attr_kind_of<dtype> { static constexpr attr_kind value = attr_kind::type; };
+template <> struct attr_kind_of<partial_shape> { static constexpr attr_kind value = attr_kind::shape; };
+template <> struct attr_kind_of<tensor_value> { static constexpr attr_kind value = attr_kind::tensor; };
+template <> struct attr_kind_of<func_attr> { static constexpr attr_kind value = attr_kind::func; };
+template <> struct attr_kind_of<placeholder_attr> { static constexpr attr_kind value = attr_kind::placeholder; };
+template <> struct attr_kind_of<std::vector<std::string>> { static constexpr attr_kind value = attr_kind::strings; };
+template <> struct attr_kind_of<std::vector<std::int64_t>> { static constexpr attr_kind value = attr_kind::integers; };
+template <> struct attr_kind_of<std::vector<float>> { static constexpr attr_kind value = attr_kind::reals; };
+template <> struct attr_kind_of<std::vector<bool>> { static constexpr attr_kind value = attr_kind::booleans; };
+template <> struct attr_kind_of<std::vector<dtype>> { static constexpr attr_kind value = attr_kind::types; };
+template <> struct attr_kind_of<std::vector<partial_shape>> { static constexpr attr_kind value = attr_kind::shapes; };
+template <> struct attr_kind_of<std::vector<tensor_value>> { static constexpr attr_kind value = attr_kind::tensors; };
+template <> struct attr_kind_of<std::vector<func_attr>> { static constexpr attr_kind value = attr_kind::funcs; };
+}  // namespace detail
+
+/// One attribute's value: a scalar, a list, a function or a placeholder. Immutable; copies share what is large. (A variant of so many
+/// types would cost each program a second of compile time.)
 class attr_value {
  public:
-  using storage = std::variant<std::monostate, std::string, std::int64_t, float, bool, dtype, partial_shape, tensor_value, std::shared_ptr<const func_attr>,
-                               placeholder_attr, std::vector<std::string>, std::vector<std::int64_t>, std::vector<float>, std::vector<bool>,
-                               std::vector<dtype>, std::vector<partial_shape>, std::vector<tensor_value>, std::vector<func_attr>>;
-
   attr_value() = default;
-  attr_value(std::string v) : value_(std::move(v)) {}
-  attr_value(const char* v) : value_(std::string(v)) {}
-  attr_value(bool v) : value_(v) {}
-  attr_value(int v) : value_(static_cast<std::int64_t>(v)) {}
-  attr_value(std::int64_t v) : value_(v) {}
-  attr_value(float v) : value_(v) {}
-  attr_value(dtype v) : value_(v) {}
-  attr_value(partial_shape v) : value_(std::move(v)) {}
-  attr_value(tensor_value v) : value_(std::move(v)) {}
-  attr_value(func_attr v) : value_(std::make_shared<const func_attr>(std::move(v))) {}
-  attr_value(placeholder_attr v) : value_(std::move(v)) {}
-  template <class T> attr_value(std::vector<T> v) : value_(std::move(v)) {}
+  attr_value(std::string v) : attr_value(share(std::move(v))) {}
+  attr_value(const char* v) : attr_value(std::string(v)) {}
+  attr_value(bool v) : kind_(detail::attr_kind::boolean) { small_.boolean = v; }
+  attr_value(int v) : attr_value(static_cast<std::int64_t>(v)) {}
+  attr_value(std::int64_t v) : kind_(detail::attr_kind::integer) { small_.integer = v; }
+  attr_value(float v) : kind_(detail::attr_kind::real) { small_.real = v; }
+  attr_value(dtype v) : kind_(detail::attr_kind::type) { small_.type = v; }
+  attr_value(partial_shape v) : attr_value(share(std::move(v))) {}
+  attr_value(tensor_value v) : attr_value(share(std::move(v))) {}
+  attr_value(func_attr v) : attr_value(share(std::move(v))) {}
+  attr_value(placeholder_attr v) : attr_value(share(std::move(v))) {}
+  template <class T> attr_value(std::vector<T> v) : attr_value(share(std::move(v))) {}
 
   /// The value as T, or nullptr when it is of another kind.
-  template <class T> const T* get() const noexcept { return std::get_if<T>(&value_); }
-  const storage& value() const noexcept { return value_; }
-  bool empty() const noexcept { return value_.index() == 0; }
+  template <class T> const T* get() const noexcept {
+    if (kind_ != detail::attr_kind_of<T>::value) return nullptr;
+    if constexpr (std::is_same_v<T, bool>) return &small_.boolean;
+    else if constexpr (std::is_same_v<T, std::int64_t>) return &small_.integer;
+    else if constexpr (std::is_same_v<T, float>) return &small_.real;
+    else if constexpr (std::is_same_v<T, dtype>) return &small_.type;
+    else return static_cast<const T*>(large_.get());
+  }
+  bool empty() const noexcept { return kind_ == detail::attr_kind::none; }
 
   /// The kind as TensorFlow's op definitions write it: `string`, `int`, `float`, `bool`, `type`, `shape`, `tensor`, `func`, `list(int)`; the
   /// empty list has the kind of its element type.
   const char* kind() const noexcept {
     constexpr const char* kinds[] = {"none", "string", "int", "float", "bool", "type", "shape", "tensor", "func", "placeholder",
                                      "list(string)", "list(int)", "list(float)", "list(bool)", "list(type)", "list(shape)", "list(tensor)", "list(func)"};
-    return kinds[value_.index()];
+    return kinds[static_cast<std::size_t>(kind_)];
+  }
+  /// The kind as a number, from 0 for an empty attribute.
+  detail::attr_kind number() const noexcept { return kind_; }
+  /// Calls `f` with the value in its own type; not for an empty attribute. All results must have one type.
+  template <class F> auto visit(F&& f) const {
+    using detail::attr_kind;
+    switch (kind_) {
+      case attr_kind::integer: return f(*get<std::int64_t>());
+      case attr_kind::real: return f(*get<float>());
+      case attr_kind::boolean: return f(*get<bool>());
+      case attr_kind::type: return f(*get<dtype>());
+      case attr_kind::shape: return f(*get<partial_shape>());
+      case attr_kind::tensor: return f(*get<tensor_value>());
+      case attr_kind::func: return f(*get<func_attr>());
+      case attr_kind::placeholder: return f(*get<placeholder_attr>());
+      case attr_kind::strings: return f(*get<std::vector<std::string>>());
+      case attr_kind::integers: return f(*get<std::vector<std::int64_t>>());
+      case attr_kind::reals: return f(*get<std::vector<float>>());
+      case attr_kind::booleans: return f(*get<std::vector<bool>>());
+      case attr_kind::types: return f(*get<std::vector<dtype>>());
+      case attr_kind::shapes: return f(*get<std::vector<partial_shape>>());
+      case attr_kind::tensors: return f(*get<std::vector<tensor_value>>());
+      case attr_kind::funcs: return f(*get<std::vector<func_attr>>());
+      default: return f(*get<std::string>());
+    }
   }
 
   friend bool operator==(const attr_value& a, const attr_value& b) {
-    if (a.value_.index() != b.value_.index()) return false;
-    if (const auto* f = a.get<std::shared_ptr<const func_attr>>()) return **f == **b.get<std::shared_ptr<const func_attr>>();
-    return a.value_ == b.value_;
+    if (a.kind_ != b.kind_) return false;
+    if (a.empty()) return true;
+    return a.visit([&b](const auto& v) { return v == *b.get<std::decay_t<decltype(v)>>(); });
   }
   friend bool operator!=(const attr_value& a, const attr_value& b) { return !(a == b); }
 
  private:
-  storage value_;
+  struct shared {
+    detail::attr_kind kind;
+    std::shared_ptr<const void> value;
+  };
+  template <class T> static shared share(T v) { return {detail::attr_kind_of<T>::value, std::make_shared<const T>(std::move(v))}; }
+  attr_value(shared s) : kind_(s.kind), large_(std::move(s.value)) {}
+
+  detail::attr_kind kind_ = detail::attr_kind::none;
+  union {
+    std::int64_t integer;
+    float real;
+    bool boolean;
+    dtype type;
+  } small_ = {0};
+  std::shared_ptr<const void> large_;
 };
 
 inline bool operator==(const func_attr& a, const func_attr& b) { return a.name == b.name && a.attrs == b.attrs; }
@@ -109,9 +176,7 @@ inline std::string text_of(dtype v) { return to_text(v); }
 inline std::string text_of(const partial_shape& v) { return v.text(); }
 inline std::string text_of(const tensor_value& v) { return std::string(to_text(v.dtype())) + v.shape().text(); }
 inline std::string text_of(const func_attr& v) { return v.name; }
-inline std::string text_of(const std::shared_ptr<const func_attr>& v) { return v->name; }
 inline std::string text_of(const placeholder_attr& v) { return "$" + v.name; }
-inline std::string text_of(std::monostate) { return "none"; }
 template <class T> std::string text_of(const std::vector<T>& list) {
   std::string out = "[";
   for (std::size_t i = 0; i < list.size(); ++i) out += (i ? ", " : "") + text_of(static_cast<T>(list[i]));
@@ -121,7 +186,8 @@ template <class T> std::string text_of(const std::vector<T>& list) {
 
 /// One line for people: `true`, `float`, `[2,?]`, `"text"`, `float[2,3]` for a tensor.
 inline std::string to_text(const attr_value& v) {
-  return std::visit([](const auto& x) { return detail::text_of(x); }, v.value());
+  if (v.empty()) return "none";
+  return v.visit([](const auto& x) { return detail::text_of(x); });
 }
 
 }  // namespace weft

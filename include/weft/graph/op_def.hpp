@@ -147,8 +147,8 @@ inline op& op::attr(std::string_view spec) {
   out.name = std::string(trim(spec.substr(0, colon)));
   std::string_view rest = trim(spec.substr(colon + 1)), default_text;
   const bool is_list = rest.substr(0, 5) == "list(";
-  const auto close = rest.find('}');
-  const auto equals = rest.find('=', close == std::string_view::npos ? 0 : close);
+  const bool is_set = rest.find('{') < rest.find('=');
+  const auto equals = rest.find('=', is_set ? rest.find('}') : 0);
   if (const auto least = rest.find(">="); least != std::string_view::npos) {
     out.minimum = std::strtoll(std::string(rest.substr(least + 2)).c_str(), nullptr, 10);
     const auto second = rest.find('=', least + 2);
