@@ -3,11 +3,13 @@
 // What a user may ask of a session, and of one run.
 
 #include <weft/core/cluster_spec.hpp>
+#include <weft/fwd.hpp>
 
 #include <chrono>
 #include <cstddef>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -23,6 +25,8 @@ struct session_options {
   std::map<std::string, int> devices = {{"CPU", 1}};
   /// For a local session: run every task of this cluster in this process, through memory.
   cluster_spec cluster;
+  /// The kernels of a local session; weft's own when empty. A server has its own option.
+  std::shared_ptr<const kernel_registry> kernels;
   /// Threads that run expensive kernels of a local session; 0 means one per processor.
   std::size_t kernel_threads = 0;
   /// Deadline for reaching the target and for its answers to the protocol.

@@ -2,6 +2,7 @@
 #define WEFT_TENSOR_XTENSOR_HPP
 // The door to xtensor: its containers and expressions as constants and feeds, and the arrays that `run` returns.
 
+#include <weft/fwd.hpp>
 #include <weft/tensor/host_value.hpp>
 #include <weft/tensor/value_traits.hpp>
 
@@ -65,6 +66,33 @@ template <class T> struct host_value<T, dynamic_rank> {
     return out;
   }
 };
+
+namespace detail {
+template <class A, class E> A beside_xtensor(const A& a, const E&) {
+  static_assert(always_false<E>::value, "weft: an xtensor value stands beside a tensor of the graph; write weft::constant(value)");
+  return a;
+}
+template <class Handle, class T, int N, class E>
+using if_beside = std::enable_if_t<xt::is_xexpression<std::decay_t<E>>::value && std::is_base_of_v<operand<T, N>, Handle>>;
+}  // namespace detail
+
+// xtensor's own operators take anything beside one of its expressions; these are more specialised, so they win and explain.
+#define WEFT_BESIDE(OP, QUALIFIER, REFERENCE)                                                                                            \
+  template <template <class, int> class H, class T, int N, class E, class = detail::if_beside<H<T, N>, T, N, E>>                         \
+  auto operator OP(QUALIFIER H<T, N> REFERENCE a, E&& e) { return detail::beside_xtensor(a, e); }                                         \
+  template <template <class, int> class H, class T, int N, class E, class = detail::if_beside<H<T, N>, T, N, E>>                         \
+  auto operator OP(E&& e, QUALIFIER H<T, N> REFERENCE a) { return detail::beside_xtensor(a, e); }
+#define WEFT_BESIDE_XTENSOR(OP) WEFT_BESIDE(OP, , &) WEFT_BESIDE(OP, const, &) WEFT_BESIDE(OP, , &&)
+WEFT_BESIDE_XTENSOR(+)
+WEFT_BESIDE_XTENSOR(-)
+WEFT_BESIDE_XTENSOR(*)
+WEFT_BESIDE_XTENSOR(/)
+WEFT_BESIDE_XTENSOR(<)
+WEFT_BESIDE_XTENSOR(>)
+WEFT_BESIDE_XTENSOR(<=)
+WEFT_BESIDE_XTENSOR(>=)
+#undef WEFT_BESIDE_XTENSOR
+#undef WEFT_BESIDE
 
 }  // namespace weft
 

@@ -1,0 +1,8 @@
+#ifndef WEFT_WEFT_HPP
+#define WEFT_WEFT_HPP
+// All of weft.
+
+#include <weft/session.hpp>
+#include <weft/tensor/xtensor_io.hpp>
+
+#endif
