@@ -5,17 +5,18 @@ import argparse
 import os
 import subprocess
 import sys
+import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-FLAGS = ["-fsyntax-only", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-Wno-unused", "-DWEFT_SEPARATE_COMPILATION", f"-I{HERE.parent.parent / 'include'}"]
+FLAGS = ["-Wall", "-Wextra", "-Wpedantic", "-Werror", "-DWEFT_SEPARATE_COMPILATION", f"-I{HERE.parent.parent / 'include'}"]
 
 
 def check(command, path):
     """What is wrong with one file's compilation; an empty string when it went as the file says."""
     first = path.read_text(encoding="utf-8").splitlines()[0]
-    done = subprocess.run(command + [str(path)], capture_output=True, text=True)
+    done = subprocess.run([*command, "-fsyntax-only", str(path)], capture_output=True, text=True)
     if first == "// expect-success":
         return "" if done.returncode == 0 else "does not compile:\n" + done.stderr
     if done.returncode == 0:
@@ -35,7 +36,10 @@ if __name__ == "__main__":
     args = parser.parse_args()
     files = sorted(HERE.glob("*.cpp"))
     command = [args.compiler, f"-std={args.std}", *FLAGS]
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(os.cpu_count()) as pool:
+        header = Path(folder) / "tensors.hpp"  # precompiled, which both compilers find beside the name
+        subprocess.run([*command, "-x", "c++-header", str(HERE / "tensors.hpp"), "-o", f"{header}.gch"], check=True)
+        command += ["-include", str(header)]
         faults = list(pool.map(lambda path: check(command, path), files))
     for path, fault in zip(files, faults):
         print(f"{path.name}: {fault or 'as expected'}")

@@ -1,4 +1,4 @@
-// expect-error
+// expect: nodiscard
 #include "tensors.hpp"
 
 void mistake() { with_device("/job:ps"); }
