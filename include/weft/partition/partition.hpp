@@ -6,6 +6,7 @@
 #include <weft/partition/partitioned_graph.hpp>
 #include <weft/partition/partitioner.hpp>
 #include <weft/partition/prune.hpp>
+#include <weft/partition/tensorflow_form.hpp>
 #include <weft/placement/placer.hpp>
 
 #include <string>
@@ -16,6 +17,7 @@ namespace weft {
 /// The parts of a placed graph for one step: pruned to the feeds, fetches and targets, cut by task and device.
 /// Throws INVALID_ARGUMENT about a feed, fetch or target that belongs to another graph.
 inline partitioned_graph partition(const graph& g, const device_set& devices, const placement& where, const partition_options& options = {}) {
+  if (options.form == partition_form::tensorflow) return detail::tensorflow_step(g, devices, where, options).run();
   return detail::partitioner(g, devices, where, options).run();
 }
 

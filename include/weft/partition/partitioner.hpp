@@ -19,6 +19,15 @@
 
 namespace weft {
 
+/// How a cut graph is written.
+enum class partition_form {
+  /// Feeds enter and fetches leave where they are used (`_Arg`, `_Retval`); short device names.
+  weft,
+  /// As TensorFlow's master and workers cut it: feeds and fetches pass through CPU:0 of the session's task as `_Recv` and `_Send` of the
+  /// client, small constants are copied instead of sent, new nodes are named `x_S0` and `x_G0`, device names carry `/replica:0`.
+  tensorflow
+};
+
 /// What a step is given and asked for, and how its graph is placed when `partition` does that too.
 struct partition_options {
   std::vector<output> feeds{}, fetches{};
@@ -29,14 +38,35 @@ struct partition_options {
   placement_order order = placement_order::session_task;
   /// Devices of every task, by type.
   std::map<std::string, int> devices{{"CPU", 1}};
+  partition_form form = partition_form::weft;
+  /// Sends floats between tasks as bfloat16, which drops the lower half of their bits, and receives them as floats again.
+  bool bfloat16_sendrecv = false;
 };
 
 namespace detail {
 
+// Names of the nodes that a cut adds: `x/_send_3` for edge 3; in TensorFlow's form `x_S0` between tasks, `x_G0` between the devices of
+// a task, `x/_0` in a session without a cluster.
+class cut_names {
+ public:
+  cut_names(partition_form form, bool is_local) : form_(form), is_local_(is_local) {}
+  std::string next(const std::string& source, const char* what, std::int64_t edge, bool between_tasks) {
+    if (form_ == partition_form::weft) return source + "/_" + what + "_" + std::to_string(edge);
+    const std::string base = source + (std::string_view(what) == "control" ? "/ctrl" : "");
+    if (is_local_) return base + "/_" + std::to_string(local_++);
+    return base + (between_tasks ? "_S" + std::to_string(between_++) : "_G" + std::to_string(local_++));
+  }
+
+ private:
+  partition_form form_;
+  bool is_local_;
+  int between_ = 0, local_ = 0;
+};
+
 class partitioner {
  public:
   partitioner(const graph& g, const device_set& devices, const placement& where, const partition_options& options)
-      : graph_(g), device_set_(devices), where_(where), options_(options) {}
+      : graph_(g), device_set_(devices), where_(where), options_(options), names_(options.form, devices.is_local()) {}
 
   partitioned_graph run();
 
@@ -63,7 +93,8 @@ class partitioner {
       return static_cast<std::size_t>(h);
     }
   };
-  // A value that has arrived at a device; for a control edge `value` is the Identity to wait for, `wire` what was received.
+  // A value that has arrived at a device, and what a further device of the task gets passed on: the same, but for a control edge, where
+  // `value` is the Identity to wait for. An index of `control_slot` stands for a node to wait for.
   struct arrival {
     output value, wire;
     int device = 0;
@@ -83,7 +114,8 @@ class partitioner {
   arrival& arrive(const node& from, int slot, const node& consumer, int device);
   arrival& feed(const output& source, const node& consumer, int device);
   arrival send(const node& from, int slot, const arrival& source, const node& consumer, int device);
-  output send_value(transfer& t, const node& from, const output& value, int source_device, int device, const output_type& type);
+  output send_value(transfer& t, const std::string& source, output value, int source_device, int device, output_type type);
+  output cast(const std::string& name, int device, const output& value, dtype from, dtype to, const partial_shape& s);
   void consumed(arrival& a, std::vector<transfer>& rows, const node& consumer, int slot) const;
   const node& add(int device, std::string name, std::string op, std::vector<output> inputs, std::vector<const node*> control, attr_map attrs, std::vector<output_type> outputs);
   std::string free_name(std::string name) const;
@@ -100,6 +132,8 @@ class partitioner {
   std::string master_device_;
   std::vector<part> parts_;  // one per task of the device set; empty ones are dropped at the end
   std::unordered_set<std::uint64_t> fed_;
+  cut_names names_;
+  bool has_hidden_names_ = false;
   std::vector<const node*> twins_;  // by node id
   std::vector<int> device_of_;      // by node id
   std::unordered_map<arrival_key, arrival, arrival_hash> arrivals_;
@@ -115,6 +149,7 @@ inline partitioned_graph partitioner::run() {
 
   // 1. What the step needs.
   const std::vector<const node*> needed = prune(graph_, options_.feeds, options_.fetches, options_.targets);
+  for (const node* n : needed) has_hidden_names_ = has_hidden_names_ || n->name().find("/_") != std::string::npos;
 
   // 2. Each node into the part of its task, after whatever it reads.
   twins_.resize(where_.size());
@@ -145,7 +180,8 @@ inline void partitioner::number_devices() {
   for (std::size_t i = 0; i < device_set_.size(); ++i) {
     const device& d = device_set_.devices()[i];
     device_numbers_.emplace(d.name, static_cast<int>(i));
-    devices_.push_back({d.name, tasks[task_text(device_set_.names()[i])], static_cast<std::int64_t>(d.incarnation)});
+    const std::string name = options_.form == partition_form::tensorflow ? to_full_text(device_set_.names()[i]) : d.name;
+    devices_.push_back({name, tasks[task_text(device_set_.names()[i])], static_cast<std::int64_t>(d.incarnation)});
   }
   if (parts_.empty()) fail(error_code::failed_precondition, "no devices are registered; add at least one to the device_set");
   master_device_ = (options_.master.empty() ? device_set_.tasks().front() : task_text(parse_device_name(options_.master))) + "/device:CPU:0";
@@ -222,48 +258,58 @@ inline partitioner::arrival& partitioner::arrive(const node& from, int slot, con
 
 // A control edge is sent as an empty constant that waits for the source, and waited for through an Identity, as in TensorFlow.
 inline partitioner::arrival partitioner::send(const node& from, int slot, const arrival& source, const node& consumer, int device) {
-  const bool control = slot == control_slot;
-  const std::string prefix = from.name() + "/", number = std::to_string(edges_.size());
-  output_type type;
-  if (control) type = {dtype::float32, partial_shape{0}, false};
-  else type = from.outputs()[at(slot)];
-  type.is_ref = false;
-
+  const bool control = slot == control_slot, tensorflow = options_.form == partition_form::tensorflow;
   transfer t;
   t.edge = static_cast<std::int64_t>(edges_.size());
   t.kind = control ? transfer_kind::control : transfer_kind::data;
   t.source = control ? "^" + from.name() : to_text(output{&from, slot});
   t.between_tasks = devices_[at(source.device)].task != devices_[at(device)].task;
   t.reason = "'" + consumer.name() + "' is " + where_.reason_of(consumer);
+  const std::string name = tensorflow ? source.wire.from->name() : from.name();
+  output_type type = control ? output_type{dtype::float32, partial_shape{0}, false} : from.outputs()[at(slot)];
+  type.is_ref = false;
 
   output value = source.wire;
-  if (control && source.wire.index == control_slot)
-    value = {&add(source.device, prefix + "_control_" + number, "Const", {}, {source.wire.from},
+  if (value.index == control_slot)
+    value = {&add(source.device, names_.next(name, "control", t.edge, t.between_tasks), "Const", {}, {value.from},
                   {{"dtype", dtype::float32}, {"value", tensor_value(dtype::float32, shape{0})}}, {type}), 0};
   arrival out;
   out.device = device;
   out.row = edges_.size();
-  out.wire = out.value = send_value(t, from, value, source.device, device, type);
-  if (control) out.value = {&add(device, prefix + "_after_" + number, "Identity", {out.wire}, {}, {{"T", dtype::float32}}, {type}), 0};
+  out.wire = out.value = send_value(t, name, value, source.device, device, type);
+  if (control) {
+    out.value = {&add(device, names_.next(name, "after", t.edge, t.between_tasks), "Identity", {out.wire}, {}, {{"T", dtype::float32}}, {type}), 0};
+    if (tensorflow) out.wire = {out.value.from, control_slot};
+  }
   edges_.push_back(std::move(t));
   return out;
 }
 
 // The pair itself, and what the row says about it.
-inline output partitioner::send_value(transfer& t, const node& from, const output& value, int source_device, int device, const output_type& type) {
+inline output partitioner::send_value(transfer& t, const std::string& source, output value, int source_device, int device, output_type type) {
+  const bool narrow = options_.bfloat16_sendrecv && t.between_tasks && t.kind == transfer_kind::data && type.dtype == dtype::float32;
+  const auto name = [&](const char* what) { return names_.next(source, what, t.edge, t.between_tasks); };
+  if (narrow) {
+    value = cast(name("narrow"), source_device, value, dtype::float32, dtype::bfloat16, type.shape);
+    type.dtype = dtype::bfloat16;
+  }
   t.from = devices_[at(source_device)].name;
   t.to = devices_[at(device)].name;
   t.dtype = type.dtype;
   t.shape = type.shape;
   t.bytes = bytes_of(type);
-  const std::string number = std::to_string(t.edge);
-  attr_map attrs{{"tensor_name", "edge_" + number + "_" + from.name()}, {"send_device", t.from}, {"recv_device", t.to},
+  attr_map attrs{{"tensor_name", "edge_" + std::to_string(t.edge) + "_" + source}, {"send_device", t.from}, {"recv_device", t.to},
                  {"send_device_incarnation", devices_[at(source_device)].incarnation}, {"client_terminated", false}, {"_edge", t.edge}};
   attr_map receiving = attrs;
   attrs.emplace("T", type.dtype);
   receiving.emplace("tensor_type", type.dtype);
-  add(source_device, from.name() + "/_send_" + number, "_Send", {value}, {}, std::move(attrs), {});
-  return {&add(device, from.name() + "/_recv_" + number, "_Recv", {}, {}, std::move(receiving), {type}), 0};
+  add(source_device, name("send"), "_Send", {value}, {}, std::move(attrs), {});
+  const output received{&add(device, name("recv"), "_Recv", {}, {}, std::move(receiving), {type}), 0};
+  return narrow ? cast(name("widen"), device, received, dtype::bfloat16, dtype::float32, type.shape) : received;
+}
+
+inline output partitioner::cast(const std::string& name, int device, const output& value, dtype from, dtype to, const partial_shape& s) {
+  return {&add(device, name, "Cast", {value}, {}, {{"SrcT", from}, {"DstT", to}, {"Truncate", to == dtype::bfloat16}}, {{to, s, false}}), 0};
 }
 
 inline partitioner::arrival& partitioner::feed(const output& source, const node& consumer, int device) {
@@ -330,9 +376,9 @@ inline std::optional<std::int64_t> partitioner::bytes_of(const output_type& type
   return *elements > INT64_MAX / size ? std::nullopt : std::optional<std::int64_t>(*elements * size);
 }
 
-// Nodes of the graph that come later must find their names free.
+// Nodes of the graph that come later must find their names free. Hardly any graph has names like the new ones.
 inline std::string partitioner::free_name(std::string name) const {
-  while (graph_.find(name) != nullptr) name += "_";
+  while (has_hidden_names_ && graph_.find(name) != nullptr) name += "_";
   return name;
 }
 

@@ -43,7 +43,7 @@ class placer {
   void place_generator(const node& n);
   void settle(const node& n, int device, bool soft, std::string reason);
   const candidates& candidates_of(const node& n);
-  std::vector<int> matching(int request, int support) const;
+  std::vector<int> matching(int request, int support);
   bool can_run(const candidates& c, int device) const { return std::find(c.devices.begin(), c.devices.end(), device) != c.devices.end(); }
   std::string reason_of(const node& n);
   std::string soft_reason(const device_name& asked) const;
@@ -140,13 +140,12 @@ inline const placer::candidates& placer::candidates_of(const node& n) {
 }
 
 // Devices that meet a constraint and have the kernels: by priority of the kernel, type, the session's own task, name.
-inline std::vector<int> placer::matching(int request, int support) const {
+inline std::vector<int> placer::matching(int request, int support) {
   using rank = std::tuple<int, std::pair<int, std::string>, bool, std::string>;
   std::vector<std::pair<rank, int>> found;
-  auto& table = const_cast<placer*>(this)->groups_;
   for (std::size_t i = 0; i < devices_.size(); ++i) {
-    if (!matches(table.constraint(request), devices_.names()[i])) continue;
-    const int* priority = table.support().priority(support, i);
+    if (!matches(groups_.constraint(request), devices_.names()[i])) continue;
+    const int* priority = groups_.support().priority(support, i);
     if (priority == nullptr) continue;
     const bool away = options_.order == placement_order::session_task && task_text(devices_.names()[i]) != default_task_;
     found.emplace_back(rank(-*priority, ranks_[i], away, full_names_[i]), static_cast<int>(i));
