@@ -1,0 +1,286 @@
+#ifndef WEFT_KERNELS_ARRAY_HPP
+#define WEFT_KERNELS_ARRAY_HPP
+// Kernels that make, pass on, reshape and join tensors.
+
+#include <weft/kernels/inputs.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#if WEFT_HAS_BODIES
+namespace weft::detail {
+
+/// Copies `count` elements from position `from_at` of one value to position `to_at` of another of the same dtype.
+inline void copy_elements(const tensor_value& from, std::int64_t from_at, tensor_value& to, std::int64_t to_at, std::int64_t count) {
+  if (from.dtype() == dtype::string) {
+    std::copy_n(from.data<std::string>() + from_at, count, to.mutable_data<std::string>() + to_at);
+  } else if (count > 0) {
+    const auto size = static_cast<std::int64_t>(size_of(from.dtype()));
+    std::memcpy(to.mutable_raw_data() + to_at * size, from.raw_data() + from_at * size, static_cast<std::size_t>(count * size));
+  }
+}
+
+/// Gives every element of `out` the one of `value`, which has the same dtype.
+inline void fill_elements(tensor_value& out, const tensor_value& value) {
+  const auto count = static_cast<std::size_t>(out.elements());
+  if (out.dtype() == dtype::string) {
+    std::fill_n(out.mutable_data<std::string>(), count, *value.data<std::string>());
+  } else if (count > 0) {
+    const std::size_t size = size_of(out.dtype());
+    std::byte* to = out.mutable_raw_data();
+    std::memcpy(to, value.raw_data(), size);
+    for (std::size_t filled = 1; filled < count; filled *= 2) std::memcpy(to + filled * size, to, std::min(filled, count - filled) * size);
+  }
+}
+
+/// A scalar 1 of a number dtype or bool.
+inline tensor_value one_of(dtype type) {
+  switch (type) {
+    case dtype::float32: return tensor_value::scalar(1.f);
+    case dtype::float64: return tensor_value::scalar(1.0);
+    case dtype::half: return tensor_value::scalar(half(1.f));
+    case dtype::bfloat16: return tensor_value::scalar(bfloat16(1.f));
+    case dtype::int16: case dtype::uint16: return tensor_value(type, shape(), tensor_value::scalar(std::uint16_t(1)).buffer());
+    case dtype::int32: case dtype::uint32: return tensor_value(type, shape(), tensor_value::scalar(std::uint32_t(1)).buffer());
+    case dtype::int64: case dtype::uint64: return tensor_value(type, shape(), tensor_value::scalar(std::uint64_t(1)).buffer());
+    default: return tensor_value(type, shape(), tensor_value::scalar(std::uint8_t(1)).buffer());
+  }
+}
+
+/// The value of its attribute, shared by every step.
+class const_kernel final : public kernel {
+ public:
+  explicit const_kernel(const node& n) : value_(n.attr<tensor_value>("value")) {
+    if (value_.dtype() != type_attr(n, "dtype"))
+      n.fail_about(error_code::invalid_argument, std::string("the value is ") + to_text(value_.dtype()) + ", attribute 'dtype' says " + to_text(type_attr(n, "dtype")));
+  }
+  void compute(kernel_context& context) override { context.set_output(0, value_); }
+
+ private:
+  tensor_value value_;
+};
+
+/// Passes on its inputs.
+class identity_kernel final : public kernel {
+ public:
+  explicit identity_kernel(const node&) {}
+  void compute(kernel_context& context) override {
+    expect_inputs(context, context.about().output_count());
+    for (int i = 0; i < context.input_count(); ++i) context.set_output(i, context.take_input(i));
+  }
+};
+
+/// Stands where a value must be fed; runs only when none was.
+class placeholder_kernel final : public kernel {
+ public:
+  explicit placeholder_kernel(const node&) {}
+  void compute(kernel_context& context) override {
+    const auto* wanted = context.about().find_attr<partial_shape>("shape");
+    context.fail(std::string("the placeholder must be fed a value of dtype ") + to_text(type_attr(context.about(), "dtype")) +
+                 (wanted != nullptr && wanted->known_rank() ? " and shape " + wanted->text() : std::string()));
+  }
+};
+
+/// The same elements in another shape: Reshape, ExpandDims, Squeeze.
+class reshape_kernel final : public kernel {
+ public:
+  explicit reshape_kernel(const node& n) : op_(n.op()) {
+    if (const auto* axes = n.find_attr<std::vector<std::int64_t>>("squeeze_dims")) squeezed_ = *axes;
+  }
+  void compute(kernel_context& context) override {
+    expect_inputs(context, op_ == "Squeeze" ? 1 : 2);
+    shape wanted = op_ == "Reshape" ? reshaped(context) : op_ == "ExpandDims" ? expanded(context) : squeezed(context);
+    tensor_value v = context.take_input(0);
+    v.reshape(std::move(wanted));
+    context.set_output(0, std::move(v));
+  }
+
+ private:
+  shape reshaped(const kernel_context& context) const;
+  shape expanded(const kernel_context& context) const;
+  shape squeezed(const kernel_context& context) const;
+  std::string op_;
+  std::vector<std::int64_t> squeezed_;
+};
+
+inline shape reshape_kernel::reshaped(const kernel_context& context) const {
+  const tensor_value &in = context.input(0), &wanted = context.input(1);
+  if (wanted.shape().rank() != 1) context.fail("the wanted shape must be a vector, found shape " + wanted.shape().text());
+  std::vector<std::int64_t> sizes = integers_of(context, 1, "the wanted shape");
+  const std::string text = shape_text(sizes);
+  std::int64_t* open = nullptr;
+  for (auto& size : sizes) {
+    if (size < -1) context.fail("the wanted shape " + text + " has a negative size other than -1");
+    if (size != -1) continue;
+    if (open != nullptr) context.fail("the wanted shape " + text + " has more than one -1");
+    open = &size;
+  }
+  if (open != nullptr) *open = 1;
+  const auto known = checked_elements(sizes.data(), sizes.size());
+  if (open != nullptr && known && *known > 0 && in.elements() % *known == 0) *open = in.elements() / *known;
+  else if (open != nullptr && known && *known == 0) *open = 0;
+  if (checked_elements(sizes.data(), sizes.size()) != in.elements())
+    context.fail("a tensor of shape " + in.shape().text() + " has " + std::to_string(in.elements()) + " elements and cannot be given shape " + text);
+  return shape(sizes);
+}
+
+inline shape reshape_kernel::expanded(const kernel_context& context) const {
+  if (context.input(1).elements() != 1) context.fail("the axis must be a single integer, found shape " + context.input(1).shape().text());
+  std::vector<std::int64_t> sizes = context.input(0).shape().vector();
+  const int axis = axis_of(context, integers_of(context, 1, "the axis")[0], static_cast<int>(sizes.size()) + 1, "axis");
+  sizes.insert(sizes.begin() + axis, 1);
+  return shape(sizes);
+}
+
+inline shape reshape_kernel::squeezed(const kernel_context& context) const {
+  const shape& in = context.input(0).shape();
+  std::vector<bool> dropped(static_cast<std::size_t>(in.rank()), squeezed_.empty());
+  for (const std::int64_t wanted : squeezed_) {
+    const int axis = axis_of(context, wanted, in.rank(), "axis");
+    if (in[axis] != 1) context.fail("dimension " + std::to_string(axis) + " of shape " + in.text() + " cannot be dropped, its size is not 1");
+    dropped[static_cast<std::size_t>(axis)] = true;
+  }
+  std::vector<std::int64_t> sizes;
+  for (int i = 0; i < in.rank(); ++i)
+    if (in[i] != 1 || !dropped[static_cast<std::size_t>(i)]) sizes.push_back(in[i]);
+  return shape(sizes);
+}
+
+/// Shape, size or rank of its input.
+class shape_kernel final : public kernel {
+ public:
+  explicit shape_kernel(const node& n) : op_(n.op()), type_(n.find_attr<dtype>("out_type") != nullptr ? *n.find_attr<dtype>("out_type") : dtype::int32) {
+    if (type_ != dtype::int32 && type_ != dtype::int64)
+      n.fail_about(error_code::invalid_argument, std::string("attribute 'out_type' must be int32 or int64, found ") + to_text(type_));
+  }
+  void compute(kernel_context& context) override;
+
+ private:
+  std::string op_;
+  dtype type_;
+};
+
+inline void shape_kernel::compute(kernel_context& context) {
+  expect_inputs(context, 1);
+  const shape s = context.input(0).shape();
+  const std::vector<std::int64_t> numbers = op_ == "Shape" ? s.vector() : std::vector<std::int64_t>{op_ == "Size" ? s.elements() : s.rank()};
+  tensor_value& out = context.allocate_output(0, type_, op_ == "Shape" ? shape{static_cast<std::int64_t>(numbers.size())} : shape());
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    if (type_ == dtype::int64) {
+      out.mutable_data<std::int64_t>()[i] = numbers[i];
+    } else {
+      if (numbers[i] > std::numeric_limits<std::int32_t>::max()) context.fail(std::to_string(numbers[i]) + " does not fit into int32; ask for out_type int64");
+      out.mutable_data<std::int32_t>()[i] = static_cast<std::int32_t>(numbers[i]);
+    }
+  }
+}
+
+/// A tensor with one value everywhere: Fill, ZerosLike, OnesLike.
+class fill_kernel final : public kernel {
+ public:
+  explicit fill_kernel(const node& n) : op_(n.op()), type_(type_attr(n, "T")) {}
+  void compute(kernel_context& context) override;
+
+ private:
+  std::string op_;
+  dtype type_;
+};
+
+inline void fill_kernel::compute(kernel_context& context) {
+  const bool fill = op_ == "Fill";
+  expect_inputs(context, fill ? 2 : 1);
+  expect_dtype(context, fill ? 1 : 0, type_);
+  if (fill) {
+    if (context.input(1).shape().rank() != 0) context.fail("the value must be a scalar, found shape " + context.input(1).shape().text());
+    fill_elements(context.allocate_output(0, type_, wanted_shape(context, 0, "the wanted shape")), context.input(1));
+  } else if (op_ == "OnesLike") {
+    fill_elements(context.forward_or_allocate(0, 0, type_, context.input(0).shape()), one_of(type_));
+  } else {
+    tensor_value& out = context.forward_or_allocate(0, 0, type_, context.input(0).shape());
+    if (type_ != dtype::string) std::memset(out.mutable_raw_data(), 0, out.bytes());
+  }
+}
+
+/// Tensors one after the other along an axis: ConcatV2 (an axis they have), Pack (a new one).
+class join_kernel final : public kernel {
+ public:
+  explicit join_kernel(const node& n) : stacks_(n.op() == "Pack"), type_(type_attr(n, "T")) {
+    if (stacks_) axis_ = n.attr<std::int64_t>("axis");
+  }
+  void compute(kernel_context& context) override;
+  bool expensive(const kernel_context& context) const noexcept override {
+    std::size_t bytes = 0;
+    for (int i = 0; i < context.input_count(); ++i) bytes += context.input(i).bytes();
+    return bytes > 262144;
+  }
+
+ private:
+  void check(const kernel_context& context, int count, int axis) const;
+  bool stacks_;
+  dtype type_;
+  std::int64_t axis_ = 0;
+};
+
+// The shapes agree but for the axis along which they are joined.
+inline void join_kernel::check(const kernel_context& context, int count, int axis) const {
+  const shape& first = context.input(0).shape();
+  for (int i = 0; i < count; ++i) {
+    expect_dtype(context, i, type_);
+    const shape& s = context.input(i).shape();
+    bool fits = s.rank() == first.rank();
+    for (int d = 0; fits && d < s.rank(); ++d) fits = s[d] == first[d] || (!stacks_ && d == axis);
+    if (!fits)
+      context.fail("shapes " + first.text() + " of input 0 and " + s.text() + " of input " + std::to_string(i) +
+                   (stacks_ ? std::string(" differ") : " differ in another dimension than " + std::to_string(axis)));
+  }
+}
+
+// 1. The axis; 2. the shape of the result; 3. blocks that lie together, in the order of the outer dimensions.
+inline void join_kernel::compute(kernel_context& context) {
+  const int count = context.input_count() - (stacks_ ? 0 : 1);
+  if (count < 1) context.fail("expected at least one tensor to join");
+  const shape first = context.input(0).shape();
+  std::int64_t wanted = axis_;
+  if (!stacks_) {
+    if (context.input(count).elements() != 1 || context.input(count).shape().rank() != 0) context.fail("the axis must be a scalar, found shape " + context.input(count).shape().text());
+    if (first.rank() == 0) context.fail("scalars have no axis to join along; stack them with Pack");
+    wanted = integers_of(context, count, "the axis")[0];
+  }
+  const int axis = axis_of(context, wanted, first.rank() + (stacks_ ? 1 : 0), "axis");
+  check(context, count, axis);
+  std::vector<std::int64_t> sizes = first.vector();
+  if (stacks_) sizes.insert(sizes.begin() + axis, 0);
+  std::int64_t joined = 0, outer = 1, inner = 1;
+  for (int i = 0; i < count; ++i) joined += stacks_ ? 1 : context.input(i).shape()[axis];
+  sizes[static_cast<std::size_t>(axis)] = joined;
+  for (int d = 0; d < static_cast<int>(sizes.size()); ++d) (d < axis ? outer : inner) *= d == axis ? 1 : sizes[static_cast<std::size_t>(d)];
+  tensor_value& out = context.allocate_output(0, type_, shape(sizes));
+  std::int64_t at = 0;
+  for (std::int64_t o = 0; out.elements() != 0 && o < outer; ++o)
+    for (int i = 0; i < count; ++i) {
+      const std::int64_t block = inner * (stacks_ ? 1 : context.input(i).shape()[axis]);
+      copy_elements(context.input(i), o * block, out, at, block);
+      at += block;
+    }
+}
+
+/// The factory of an array op; nullptr for ops of other families.
+inline kernel_factory array_kernel(std::string_view op) {
+  if (op == "Const") return &make_kernel<const_kernel>;
+  if (op == "Placeholder") return &make_kernel<placeholder_kernel>;
+  if (op == "Identity" || op == "IdentityN" || op == "StopGradient") return &make_kernel<identity_kernel>;
+  if (op == "Reshape" || op == "ExpandDims" || op == "Squeeze") return &make_kernel<reshape_kernel>;
+  if (op == "Shape" || op == "Size" || op == "Rank") return &make_kernel<shape_kernel>;
+  if (op == "Fill" || op == "ZerosLike" || op == "OnesLike") return &make_kernel<fill_kernel>;
+  if (op == "ConcatV2" || op == "Pack") return &make_kernel<join_kernel>;
+  return nullptr;
+}
+
+}  // namespace weft::detail
+#endif
+
+#endif

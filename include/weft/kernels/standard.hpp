@@ -1,0 +1,49 @@
+#ifndef WEFT_KERNELS_STANDARD_HPP
+#define WEFT_KERNELS_STANDARD_HPP
+// The kernels that every task has unless it is given others.
+
+#include <weft/core/config.hpp>
+#include <weft/kernels/array.hpp>
+#include <weft/kernels/cast.hpp>
+#include <weft/kernels/control.hpp>
+#include <weft/kernels/linear.hpp>
+#include <weft/kernels/math.hpp>
+#include <weft/kernels/random.hpp>
+#include <weft/kernels/reduce.hpp>
+#include <weft/kernels/state.hpp>
+#include <weft/ops/standard_catalogue.hpp>
+#include <weft/runtime/kernel.hpp>
+
+#include <string>
+#include <utility>
+
+namespace weft {
+
+/// The standard kernels for the device type CPU; their catalogue is `standard_catalogue()`. Copy it to add own kernels.
+WEFT_DECL const kernel_registry& standard_kernels();
+
+#if WEFT_HAS_BODIES
+namespace detail {
+inline kernel_factory standard_factory(const std::string& op) {
+  for (const auto family : {math_kernel, cast_kernel_of, reduction_kernel, linear_kernel, array_kernel, random_kernel_of, state_kernel, control_kernel})
+    if (const kernel_factory factory = family(op)) return factory;
+  fail(error_code::internal, "the catalogue of standard kernels names '" + op + "', which has none");
+}
+}  // namespace detail
+
+WEFT_DECL const kernel_registry& standard_kernels() {
+  static const kernel_registry registry = [] {
+    kernel_registry out;
+    detail::catalogue::for_each_standard_kernel([&](kernel_entry entry) {
+      const kernel_factory factory = detail::standard_factory(entry.op);
+      out.add(std::move(entry), factory);
+    });
+    return out;
+  }();
+  return registry;
+}
+#endif
+
+}  // namespace weft
+
+#endif

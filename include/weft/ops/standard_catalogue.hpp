@@ -1,0 +1,108 @@
+#ifndef WEFT_OPS_STANDARD_CATALOGUE_HPP
+#define WEFT_OPS_STANDARD_CATALOGUE_HPP
+// Which kernels a task has when nothing was added to the standard ones: plain data, for placing a graph without seeing a kernel.
+
+#include <weft/graph/kernel_catalogue.hpp>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace weft {
+
+namespace detail::catalogue {
+// A set of dtypes, one bit for each by its number.
+using dtype_set = std::uint32_t;
+template <class... Types> constexpr dtype_set dtypes(Types... types) noexcept { return (dtype_set(0) | ... | (dtype_set(1) << static_cast<unsigned>(types))); }
+
+inline constexpr dtype_set floats = dtypes(dtype::float32, dtype::float64, dtype::half, dtype::bfloat16);
+inline constexpr dtype_set signed_integers = dtypes(dtype::int8, dtype::int16, dtype::int32, dtype::int64);
+inline constexpr dtype_set integers = signed_integers | dtypes(dtype::uint8, dtype::uint16, dtype::uint32, dtype::uint64);
+inline constexpr dtype_set numbers = floats | integers;
+inline constexpr dtype_set numbers_and_string = numbers | dtypes(dtype::string);
+inline constexpr dtype_set numbers_and_bool = numbers | dtypes(dtype::boolean);
+inline constexpr dtype_set values = numbers_and_bool | dtypes(dtype::string);
+inline constexpr dtype_set values_and_resource = values | dtypes(dtype::resource);
+
+// Ops, separated by spaces, that have a kernel on the CPU for these dtypes of these attributes (also separated by spaces).
+struct kernel_row {
+  const char* ops;
+  const char* attrs;
+  dtype_set types;
+};
+
+inline constexpr kernel_row standard_kernel_rows[] = {
+    // Elementwise.
+    {"Add AddV2", "T", numbers_and_string},
+    {"Sub Mul Div RealDiv Maximum Minimum AddN", "T", numbers},
+    {"Less LessEqual Greater GreaterEqual", "T", numbers},
+    {"Equal NotEqual", "T", values},
+    {"LogicalAnd LogicalOr LogicalNot", "", 0},
+    {"Neg Abs", "T", floats | signed_integers},
+    {"Square", "T", numbers},
+    {"Sqrt Exp Log Tanh Sigmoid", "T", floats},
+    {"Cast", "SrcT DstT", numbers_and_bool},
+    // Reductions and products.
+    {"Sum Mean Prod Max Min", "T", numbers},
+    {"All Any", "", 0},
+    {"MatMul", "T", floats | dtypes(dtype::int32, dtype::int64, dtype::uint8, dtype::uint16, dtype::uint32, dtype::uint64)},
+    // Arrays.
+    {"Const Placeholder", "dtype", values},
+    {"Identity StopGradient Shape Size Rank", "T", values_and_resource},
+    {"IdentityN", "", 0},
+    {"Reshape ExpandDims Squeeze ConcatV2 Pack Fill ZerosLike", "T", values},
+    {"OnesLike", "T", numbers_and_bool},
+    // Random numbers.
+    {"RandomUniform RandomStandardNormal", "dtype", floats},
+    {"RandomUniformInt", "Tout", dtypes(dtype::int32, dtype::int64)},
+    // State.
+    {"VarHandleOp ReadVariableOp AssignVariableOp", "dtype", values},
+    {"AssignAddVariableOp AssignSubVariableOp", "dtype", numbers},
+    {"VarIsInitializedOp DestroyResourceOp", "", 0},
+    // Control, and what the executor carries out itself.
+    {"NoOp", "", 0},
+    {"_Arg _Retval _Send _Recv", "", 0},
+};
+
+inline std::vector<std::string_view> words_of(std::string_view text) {
+  std::vector<std::string_view> out;
+  while (!text.empty()) {
+    const auto space = text.find(' ');
+    out.push_back(text.substr(0, space));
+    text = space == std::string_view::npos ? std::string_view() : text.substr(space + 1);
+  }
+  return out;
+}
+
+/// Calls `visit` with the catalogue entry of each op of the table, in its order.
+template <class Visit> void for_each_standard_kernel(Visit visit) {
+  for (const kernel_row& row : standard_kernel_rows) {
+    std::vector<dtype> types;
+    for (unsigned number = 1; number < 32; ++number)
+      if ((row.types >> number & 1U) != 0) types.push_back(static_cast<dtype>(number));
+    for (const std::string_view op : words_of(row.ops)) {
+      kernel_entry entry;
+      entry.op = std::string(op);
+      entry.device_type = "CPU";
+      for (const std::string_view attr : words_of(row.attrs)) entry.constraints.emplace(attr, types);
+      visit(std::move(entry));
+    }
+  }
+}
+}  // namespace detail::catalogue
+
+/// The catalogue of the standard kernels.
+inline const kernel_catalogue& standard_catalogue() {
+  static const kernel_catalogue catalogue = [] {
+    kernel_catalogue out;
+    detail::catalogue::for_each_standard_kernel([&](kernel_entry entry) { out.add(std::move(entry)); });
+    return out;
+  }();
+  return catalogue;
+}
+
+}  // namespace weft
+
+#endif
