@@ -1,0 +1,274 @@
+#ifndef WEFT_TESTS_SESSION_SESSION_SUITE_HPP
+#define WEFT_TESTS_SESSION_SESSION_SUITE_HPP
+// What holds for every session on a cluster of one ps and two work tasks: in this process, on servers in this process, on other processes.
+
+#include <weft/graph.hpp>
+#include <weft/session/session_interface.hpp>
+#include <weft/tensor/xtensor.hpp>
+
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <tuple>
+#include <vector>
+
+namespace session_suite {
+
+/// Opens a session for the graph on the cluster under test.
+using opener = std::function<std::unique_ptr<weft::session_interface>(const weft::session_options&, const weft::graph&)>;
+
+/// The error that a call throws; a status that is ok when it throws none.
+template <class F> weft::status error_of(F&& call) {
+  try {
+    call();
+  } catch (const weft::error& e) {
+    return e.status();
+  }
+  return weft::status();
+}
+
+inline void fetches_have_their_types(const opener& open) {
+  const weft::graph g;
+  const auto scope = g.as_default();
+  const auto vector = weft::constant({1.f, 2.f, 3.f});
+  const auto matrix = weft::constant({{1, 2}, {3, 4}});
+  const auto session = open({}, g);
+  const weft::tensor<float> any_rank = vector;
+
+  CHECK(session->run(vector * 2.f + 1.f) == xt::xtensor<float, 1>{3.f, 5.f, 7.f});
+  CHECK(session->run(weft::reduce_sum(vector)) == 6.f);
+  CHECK(session->run(any_rank) == xt::xarray<float>{1.f, 2.f, 3.f});
+  CHECK(session->run(weft::constant("text")) == "text");
+  CHECK(session->run(weft::constant(true)));
+  const auto [sum, doubled] = session->run(weft::reduce_sum(matrix), matrix + matrix);
+  CHECK(sum == 10);
+  CHECK(doubled == xt::xtensor<std::int32_t, 2>{{2, 4}, {6, 8}});
+  static_assert(std::is_void_v<decltype(session->run(weft::no_op()))>);
+  session->run(weft::no_op());
+  const auto [twice, again] = session->run(vector, vector);
+  CHECK(twice == again);
+}
+
+inline void work_is_spread_over_tasks(const opener& open) {
+  const weft::graph g;
+  const auto scope = g.as_default();
+  weft::tensor<float, 1> x, y;
+  weft::with_device("/job:ps/task:0", [&] { x = weft::constant({1.f, 2.f}); });
+  weft::with_device("/job:work/task:1", [&] { y = x * 0.5f + 1.f; });
+  const auto back = weft::with_device("/job:work/task:0", [&] { return weft::reduce_sum(y * y); });
+  const auto session = open({}, g);
+
+  CHECK(session->run(back) == doctest::Approx(1.5 * 1.5 + 4.0));
+  const auto parts = session->partitions({{}, {back.raw()}, {}});
+  CHECK(parts.transfers().size() == 2);
+  CHECK(parts.transfers()[0].bytes == 8);
+  for (int i = 0; i < 20; ++i) CHECK(session->run(y) == xt::xtensor<float, 1>{1.5f, 2.f});
+}
+
+inline void control_edges_cross_tasks(const opener& open) {
+  const weft::graph g;
+  const auto scope = g.as_default();
+  weft::variable<float, 0> v;
+  weft::with_device("/job:ps/task:0", [&] { v = weft::variable<float, 0>(weft::constant(1.f), "crossed"); });
+  const auto session = open({}, g);
+  session->run(weft::global_variables_initializer());
+  weft::operation bump;
+  weft::with_device("/job:ps/task:0", [&] { bump = v.assign_add(2.f); });
+  weft::tensor<float, 0> after;
+  {
+    const auto device = weft::with_device("/job:work/task:1");
+    const auto waits = weft::control_dependencies({bump});
+    after = weft::identity(v) * 10.f;
+  }
+  CHECK(session->run(after) == 30.f);
+  CHECK(session->run(after) == 50.f);
+  CHECK(session->run(v) == 5.f);
+}
+
+inline void values_are_fed(const opener& open) {
+  const weft::graph g;
+  const auto scope = g.as_default();
+  const auto x = weft::placeholder<float, 2>({weft::unknown, 2}, "x");
+  const auto rate = weft::placeholder<float, 0>("rate");
+  weft::tensor<float, 2> y;
+  weft::with_device("/job:work/task:1", [&] { y = x * rate; });
+  const auto session = open({}, g);
+
+  CHECK(session->run({{x, {{1, 2}, {3, 4}}}, {rate, 2}}, y) == xt::xtensor<float, 2>{{2, 4}, {6, 8}});
+  CHECK(session->run({{y, {{7.f, 8.f}}}}, y) == xt::xtensor<float, 2>{{7, 8}});
+  const auto inner = weft::reduce_sum(y);
+  CHECK(session->run({{y, {{7.f, 8.f}}}}, inner) == 15.f);
+  const auto step = session->make_callable(weft::feeds(x, rate), inner);
+  CHECK(step({{1.f, 1.f}}, 3) == 6.f);
+  CHECK(step({{1.f, 2.f}}, 0.5f) == 1.5f);
+
+  const auto wrong_shape = error_of([&] { session->run({{x, {{1, 2, 3}}}, {rate, 1}}, y); });
+  CHECK(wrong_shape.code == weft::error_code::invalid_argument);
+  CHECK(wrong_shape.message.find("has shape [?,2], the value fed has shape [1,3]") == 0);
+  CHECK(error_of([&] { session->run({{rate, 1}, {rate, 2}}, rate); }).message == "'rate' is fed twice");
+  const auto unfed = error_of([&] { session->run({{rate, 1}}, y); });
+  CHECK(unfed.code == weft::error_code::invalid_argument);
+  CHECK(unfed.node == "x");
+  CHECK(unfed.site.find("session_suite.hpp:") == 0);
+  CHECK(session->run({{x, {{1, 2}}}, {rate, 1}}, y) == xt::xtensor<float, 2>{{1, 2}});
+}
+
+inline void variables_keep_their_values(const opener& open) {
+  const weft::graph g;
+  const auto scope = g.as_default();
+  weft::variable<float, 1> w;
+  weft::with_device("/job:ps/task:0", [&] { w = weft::variable<float, 1>(weft::constant({1.f, 2.f}), "kept"); });
+  const auto session = open({}, g);
+
+  const auto early = error_of([&] { session->run(w); });
+  CHECK(early.code == weft::error_code::failed_precondition);
+  CHECK(early.message.find("'kept' is not initialized") != std::string::npos);
+  session->run(weft::global_variables_initializer());
+  CHECK(session->run(w) == xt::xtensor<float, 1>{1.f, 2.f});
+  const auto add = w.assign_add(weft::constant({10.f, 20.f}));
+  session->run(add);
+  session->run(add);
+  CHECK(session->run(w) == xt::xtensor<float, 1>{21.f, 42.f});
+  session->run(w.assign_sub(weft::constant({1.f, 2.f})));
+  session->run(w.assign(weft::tensor<float, 1>(w) * 2.f));
+  CHECK(session->run(w * 1.f) == xt::xtensor<float, 1>{40.f, 80.f});
+  CHECK(session->run({{w, {5.f, 6.f}}}, w * 2.f) == xt::xtensor<float, 1>{10.f, 12.f});
+}
+
+inline void errors_say_what_and_where(const opener& open) {
+  const weft::graph g;
+  const auto scope = g.as_default();
+  const auto a = weft::placeholder<float, 2>("a"), b = weft::placeholder<float, 2>("b");
+  weft::tensor<float, 2> product;
+  weft::with_device("/job:work/task:1", [&] { product = weft::matmul(a, b, "product"); });
+  const auto session = open({}, g);
+
+  const auto differ = error_of([&] { session->run({{a, {{1, 2, 3}, {4, 5, 6}}}, {b, {{1}, {2}}}}, product); });
+  CHECK(differ.code == weft::error_code::invalid_argument);
+  CHECK(differ.message == "inner dimensions 3 and 2 differ ([2,3] x [2,1])");
+  CHECK(differ.node == "product");
+  CHECK(differ.op == "MatMul");
+  CHECK(differ.device == "/job:work/task:1/device:CPU:0");
+  CHECK(differ.site.find("session_suite.hpp:") == 0);
+  CHECK(differ.task.find("/job:work/task:1") == 0);
+  CHECK(session->run({{a, {{1, 2}}}, {b, {{3}, {4}}}}, product) == xt::xtensor<float, 2>{{11.f}});
+
+  const weft::graph other;
+  weft::tensor<float, 0> stranger;
+  {
+    const auto inner = other.as_default();
+    stranger = weft::constant(1.f);
+  }
+  CHECK(error_of([&] { session->run(stranger); }).message.find("another graph") != std::string::npos);
+  CHECK(error_of([&] { session->run(weft::tensor<float, 0>()); }).code == weft::error_code::invalid_argument);
+  CHECK(error_of([&] { session->run({{a, {{1, 2}}}}); }).message.find("nothing to run") == 0);
+}
+
+inline void unknown_devices_are_named(const opener& open) {
+  const weft::graph g;
+  const auto scope = g.as_default();
+  weft::tensor<float, 0> lost;
+  weft::with_device("/job:nosuch/task:0", [&] { lost = weft::constant(1.f, "lost"); });
+  const auto session = open({}, g);
+  const auto unknown = error_of([&] { session->run(lost); });
+  CHECK(unknown.code == weft::error_code::invalid_argument);
+  CHECK(unknown.node == "lost");
+  CHECK(unknown.message.find("/job:nosuch/task:0") != std::string::npos);
+  CHECK(unknown.message.find("/job:work/task:1") != std::string::npos);
+  CHECK(unknown.site.find("session_suite.hpp:") == 0);
+}
+
+inline void soft_placement_falls_back(const opener& open) {
+  const weft::graph g;
+  const auto scope = g.as_default();
+  weft::tensor<float, 0> x;
+  weft::with_device("/job:work/task:1/device:GPU:3", [&] { x = weft::constant(1.f, "soft") + 1.f; });
+  CHECK(error_of([&] { open({}, g)->run(x); }).code == weft::error_code::invalid_argument);
+  weft::session_options options;
+  options.allow_soft_placement = true;
+  options.log_device_placement = true;
+  std::vector<std::string> lines;
+  options.log = [&lines](std::string_view line) { lines.emplace_back(line); };
+  CHECK(open(options, g)->run(x) == 2.f);
+  REQUIRE(lines.size() == 3);
+  CHECK(lines[0].find("soft (Const): /job:work/task:1/device:CPU:0 (") == 0);
+  CHECK(lines[0].find("soft") != std::string::npos);
+}
+
+inline void later_nodes_are_seen(const opener& open) {
+  const weft::graph g;
+  const auto scope = g.as_default();
+  const auto x = weft::constant(1.f);
+  const auto session = open({}, g);
+  CHECK(session->run(x) == 1.f);
+  auto y = x + 1.f;
+  CHECK(session->run(y) == 2.f);
+  for (int i = 0; i < 50; ++i) y = y + 1.f;
+  CHECK(session->run(y) == 52.f);
+}
+
+inline void threads_run_at_once(const opener& open) {
+  const weft::graph g;
+  const auto scope = g.as_default();
+  weft::variable<std::int64_t, 0> count;
+  weft::with_device("/job:ps/task:0", [&] { count = weft::variable<std::int64_t, 0>(weft::constant(std::int64_t{0}), "count"); });
+  const auto session = open({}, g);
+  session->run(weft::global_variables_initializer());
+  weft::operation add;
+  weft::with_device("/job:work/task:1", [&] { add = count.assign_add(1); });
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&] {
+      const auto inner = g.as_default();
+      for (int i = 0; i < 25; ++i) session->run(add);
+      const auto mine = weft::constant(2.f) * 3.f;
+      if (session->run(mine) != 6.f) session->run(weft::placeholder<float, 0>());
+    });
+  for (auto& t : threads) t.join();
+  CHECK(session->run(count) == 100);
+}
+
+inline void closed_sessions_refuse(const opener& open) {
+  const weft::graph g;
+  const auto scope = g.as_default();
+  const auto x = weft::constant(1.f);
+  const auto session = open({}, g);
+  CHECK(session->run(x) == 1.f);
+  session->close();
+  session->close();
+  const auto refused = error_of([&] { session->run(x); });
+  CHECK(refused.code == weft::error_code::failed_precondition);
+  CHECK(refused.message == "the session is closed");
+}
+
+inline void devices_are_listed(const opener& open) {
+  const weft::graph g;
+  const auto session = open({}, g);
+  std::vector<std::string> names;
+  for (const auto& d : session->list_devices()) names.push_back(d.name);
+  CHECK(names == std::vector<std::string>{"/job:ps/task:0/device:CPU:0", "/job:work/task:0/device:CPU:0", "/job:work/task:1/device:CPU:0"});
+}
+
+/// Runs every case; call it inside a TEST_CASE.
+inline void run(const opener& open) {
+  SUBCASE("fetches have their types") { fetches_have_their_types(open); }
+  SUBCASE("work is spread over tasks") { work_is_spread_over_tasks(open); }
+  SUBCASE("control edges cross tasks") { control_edges_cross_tasks(open); }
+  SUBCASE("values are fed") { values_are_fed(open); }
+  SUBCASE("variables keep their values") { variables_keep_their_values(open); }
+  SUBCASE("errors say what and where") { errors_say_what_and_where(open); }
+  SUBCASE("unknown devices are named") { unknown_devices_are_named(open); }
+  SUBCASE("soft placement falls back") { soft_placement_falls_back(open); }
+  SUBCASE("later nodes are seen") { later_nodes_are_seen(open); }
+  SUBCASE("threads run at once") { threads_run_at_once(open); }
+  SUBCASE("closed sessions refuse") { closed_sessions_refuse(open); }
+  SUBCASE("devices are listed") { devices_are_listed(open); }
+}
+
+}  // namespace session_suite
+
+#endif
