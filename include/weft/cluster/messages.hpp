@@ -245,11 +245,11 @@ struct output_number {
 };
 
 /// What a step feeds, fetches and runs: the key of a prepared step.
-struct step_signature {
+struct numbered_signature {
   std::vector<output_number> feeds, fetches;
   std::vector<std::uint32_t> targets;
 
-  friend bool operator<(const step_signature& a, const step_signature& b) noexcept {
+  friend bool operator<(const numbered_signature& a, const numbered_signature& b) noexcept {
     return std::tie(a.feeds, a.fetches, a.targets) < std::tie(b.feeds, b.fetches, b.targets);
   }
   void encode(wire_writer& to) const {
@@ -260,8 +260,8 @@ struct step_signature {
     to.count(targets.size());
     for (const std::uint32_t each : targets) to.u32(each);
   }
-  static step_signature decode(wire_reader& from) {
-    step_signature out;
+  static numbered_signature decode(wire_reader& from) {
+    numbered_signature out;
     for (auto* list : {&out.feeds, &out.fetches}) {
       list->resize(from.count(8));
       for (output_number& each : *list) {
@@ -279,7 +279,7 @@ struct step_signature {
 struct prepare_message {
   std::uint32_t request = 0;
   std::uint64_t session = 0;
-  step_signature signature;
+  numbered_signature signature;
   /// Whether the reply is to say where nodes were placed.
   bool wants_placement = false;
 
@@ -297,7 +297,7 @@ struct prepare_message {
     out.request = from.u32();
     out.session = from.u64();
     out.wants_placement = from.boolean();
-    out.signature = step_signature::decode(from);
+    out.signature = numbered_signature::decode(from);
     return out;
   }
 };

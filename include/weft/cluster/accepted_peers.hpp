@@ -1,0 +1,79 @@
+#ifndef WEFT_CLUSTER_ACCEPTED_PEERS_HPP
+#define WEFT_CLUSTER_ACCEPTED_PEERS_HPP
+// The tasks that opened a road to this one: who they are and how to answer them. Lives on the io thread.
+
+#include <weft/cluster/connection.hpp>
+#include <weft/cluster/messages.hpp>
+#include <weft/cluster/peers.hpp>
+
+#include <map>
+#include <memory>
+#include <utility>
+
+#if WEFT_HAS_BODIES
+
+namespace weft::detail {
+
+/// The other end of a road that another task opened.
+struct accepted_peer {
+  std::uint64_t incarnation = 0;
+  std::shared_ptr<connection> control, bulk;
+
+  /// Answers on the control connection, or on the other one if `large`.
+  void send(message m, bool large = false) const {
+    const auto& road = large && bulk ? bulk : control;
+    if (road) road->send(std::move(m));
+  }
+};
+
+/// Accepted roads by task. A task that starts anew replaces its predecessor.
+class accepted_peers {
+ public:
+  /// The road from a task; nullptr when there is none.
+  const accepted_peer* find(const task_id& from) const {
+    const auto it = peers_.find(from);
+    return it == peers_.end() ? nullptr : &it->second;
+  }
+  /// Takes a connection that has greeted. Closes connections of the same task that this one replaces.
+  void add(const hello_message& hello, const std::shared_ptr<connection>& road) {
+    accepted_peer& here = peers_[hello.task];
+    const bool control = hello.as == hello_message::role::control;
+    const status replaced(error_code::aborted, "task " + to_text(hello.task) + " connected again");
+    if (control || here.incarnation != hello.incarnation) {
+      const accepted_peer old = std::exchange(here, accepted_peer{hello.incarnation, nullptr, nullptr});
+      for (const auto& each : {old.control, old.bulk})
+        if (each) each->close(replaced);
+    }
+    (control ? here.control : here.bulk) = road;
+  }
+  /// Whether the connection was in use; then the whole road is gone and the other connection is closed too.
+  bool remove(const task_id& from, const connection& road, const status& why) {
+    const auto it = peers_.find(from);
+    if (it == peers_.end() || (it->second.control.get() != &road && it->second.bulk.get() != &road)) return false;
+    const accepted_peer gone = it->second;
+    peers_.erase(it);
+    for (const auto& each : {gone.control, gone.bulk})
+      if (each && each.get() != &road) each->close(why);
+    return true;
+  }
+  void beat(connection::clock::time_point now, std::chrono::milliseconds limit) {
+    const auto all = peers_;
+    for (const auto& entry : all)
+      for (const auto& road : {entry.second.control, entry.second.bulk})
+        if (road) beat_connection(*road, now, limit);
+  }
+  void close(const status& why) {
+    const auto all = std::exchange(peers_, {});
+    for (const auto& entry : all)
+      for (const auto& road : {entry.second.control, entry.second.bulk})
+        if (road) road->close_when_sent(why);
+  }
+
+ private:
+  std::map<task_id, accepted_peer> peers_;
+};
+
+}  // namespace weft::detail
+
+#endif
+#endif

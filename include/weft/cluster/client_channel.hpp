@@ -1,0 +1,185 @@
+#ifndef WEFT_CLUSTER_CLIENT_CHANNEL_HPP
+#define WEFT_CLUSTER_CLIENT_CHANNEL_HPP
+// A client's connection to its master: requests of several threads, each of which waits for its own answer. No thread of its own: of those
+// who wait, one receives for all.
+
+#include <weft/cluster/blocking_connection.hpp>
+#include <weft/cluster/messages.hpp>
+#include <weft/core/cluster_spec.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+
+#if WEFT_HAS_BODIES
+
+namespace weft::detail {
+
+/// See the head of this file. Once lost, it stays so: every later call throws the reason.
+class client_channel {
+ public:
+  using clock = std::chrono::steady_clock;
+
+  /// Connects and greets. Throws UNAVAILABLE or DEADLINE_EXCEEDED that name the address.
+  client_channel(const host_port& to, std::chrono::milliseconds deadline, std::chrono::milliseconds heartbeat);
+
+  /// The start of the server that answers here.
+  std::uint64_t incarnation() const noexcept { return peer_.incarnation; }
+  /// `/job:work/task:2 at 127.0.0.1:33335`.
+  std::string describe() const { return to_text(peer_.task) + " at " + road_->remote_address(); }
+  std::uint32_t new_request() noexcept { return next_request_.fetch_add(1) + 1; }
+
+  /// Throws UNAVAILABLE if the server has closed the connection. Asks the socket only when nobody waits at it anyway.
+  void check_alive();
+  /// Sends a request and waits for its answer. Throws when the connection is lost or the deadline has passed, after which the connection is shut down.
+  reply_message call(std::uint32_t request, message m, std::optional<clock::time_point> deadline);
+  /// Sends something that has no answer.
+  void tell(message m) { road_->send(std::move(m)); }
+  void shutdown() noexcept { road_->shutdown(); }
+
+ private:
+  struct waiter {
+    std::optional<reply_message> reply;
+    std::optional<status> failure;
+    bool done() const noexcept { return reply.has_value() || failure.has_value(); }
+  };
+  void greet(clock::time_point until);
+  void receive_one(std::unique_lock<std::mutex>& lock, clock::time_point until);
+  void dispatch(message m);
+  void fail_all(const status& why);
+  clock::time_point next_look(std::optional<clock::time_point> deadline) const;
+  std::optional<status> overdue(std::optional<clock::time_point> deadline, clock::time_point begun) const;
+
+  std::unique_ptr<blocking_connection> road_;
+  const std::chrono::milliseconds heartbeat_;
+  hello_message peer_;
+  std::atomic<std::uint32_t> next_request_{0};
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<std::uint32_t, waiter*> waiting_;
+  bool receiving_ = false;
+};
+
+inline client_channel::client_channel(const host_port& to, std::chrono::milliseconds deadline, std::chrono::milliseconds heartbeat) : heartbeat_(heartbeat) {
+  const auto until = clock::now() + deadline;
+  try {
+    road_ = blocking_connection::connect(to, deadline);
+    greet(until);
+  } catch (const error& e) {
+    status s = e.status();
+    s.message = "session at weft://" + to_text(to) + ": " + s.message;
+    throw error(std::move(s));
+  }
+}
+
+inline void client_channel::greet(clock::time_point until) {
+  hello_message hello;
+  road_->send(hello.encode());
+  message answer;
+  do {
+    if (road_->receive(answer, until) != receive_result::received) fail(error_code::deadline_exceeded, "the server did not answer the greeting in time");
+  } while (type_of(answer) == message_type::heartbeat);
+  if (type_of(answer) == message_type::refused) throw error(decode_refusal(answer));
+  if (type_of(answer) != message_type::welcome) fail(error_code::internal, "the server answered the greeting with message type " + std::to_string(answer.type));
+  peer_ = hello_message::decode(answer);
+}
+
+inline void client_channel::check_alive() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  if (receiving_) return;
+  receive_one(lock, clock::now());
+}
+
+// Receives at most one message for whoever it is for. The lock is released meanwhile; what goes wrong is thrown, and told to all who wait.
+inline void client_channel::receive_one(std::unique_lock<std::mutex>& lock, clock::time_point until) {
+  receiving_ = true;
+  lock.unlock();
+  message m;
+  receive_result result = receive_result::timed_out;
+  std::optional<status> failure;
+  try {
+    result = road_->receive(m, until);
+  } catch (const error& e) {
+    failure = e.status();
+  }
+  lock.lock();
+  receiving_ = false;
+  if (failure) {
+    fail_all(*failure);
+    throw error(*failure);
+  }
+  if (result == receive_result::received) dispatch(std::move(m));
+  if (!waiting_.empty()) changed_.notify_all();
+}
+
+inline void client_channel::dispatch(message m) {
+  if (type_of(m) != message_type::reply) return;
+  const bool refused = m.refused;
+  reply_message reply = reply_message::decode(std::move(m));
+  if (refused && reply.result.ok()) reply.result = status(error_code::resource_exhausted, "the fetched values do not fit into memory");
+  const auto it = waiting_.find(reply.request);
+  if (it == waiting_.end()) return;
+  it->second->reply = std::move(reply);
+  waiting_.erase(it);
+}
+
+inline void client_channel::fail_all(const status& why) {
+  for (const auto& entry : waiting_) entry.second->failure = why;
+  waiting_.clear();
+  changed_.notify_all();
+}
+
+// When whoever waits looks up next: at its deadline, and often enough to notice that the server is silent.
+inline client_channel::clock::time_point client_channel::next_look(std::optional<clock::time_point> deadline) const {
+  const auto soon = clock::now() + heartbeat_ / 2;
+  return deadline ? std::min(*deadline, soon) : soon;
+}
+
+inline std::optional<status> client_channel::overdue(std::optional<clock::time_point> deadline, clock::time_point begun) const {
+  const auto now = clock::now();
+  if (deadline && now >= *deadline) return status(error_code::deadline_exceeded, "task " + describe() + " did not answer in time");
+  if (now - std::max(begun, road_->last_received()) > heartbeat_)
+    return status(error_code::unavailable, "task " + describe() + ": nothing was heard for " + std::to_string(heartbeat_.count()) + " ms");
+  return std::nullopt;
+}
+
+inline reply_message client_channel::call(std::uint32_t request, message m, std::optional<clock::time_point> deadline) {
+  waiter mine;
+  const auto begun = clock::now();
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    waiting_.emplace(request, &mine);
+  }
+  try {
+    road_->send(std::move(m));
+    std::unique_lock<std::mutex> lock(mutex_);
+    while (!mine.done()) {
+      if (receiving_) changed_.wait_until(lock, next_look(deadline));
+      else receive_one(lock, next_look(deadline));
+      if (mine.done()) break;
+      if (const auto late = overdue(deadline, begun)) {
+        road_->shutdown();
+        throw error(*late);
+      }
+    }
+  } catch (...) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    waiting_.erase(request);
+    changed_.notify_all();
+    throw;
+  }
+  if (mine.failure) throw error(*mine.failure);
+  return std::move(*mine.reply);
+}
+
+}  // namespace weft::detail
+
+#endif
+#endif

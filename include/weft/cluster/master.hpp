@@ -1,0 +1,458 @@
+#ifndef WEFT_CLUSTER_MASTER_HPP
+#define WEFT_CLUSTER_MASTER_HPP
+// The part of a server that leads: sessions of clients, their prepared steps, and the steps that run. Lives on the io thread.
+
+#include <weft/cluster/connection.hpp>
+#include <weft/cluster/messages.hpp>
+#include <weft/cluster/part_messages.hpp>
+#include <weft/cluster/peers.hpp>
+#include <weft/cluster/planner.hpp>
+#include <weft/cluster/task_context.hpp>
+#include <weft/cluster/worker.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#if WEFT_HAS_BODIES
+
+namespace weft::detail {
+
+/// A client's connection and what it has open.
+struct client_state {
+  explicit client_state(std::shared_ptr<connection> to) : road(std::move(to)) {}
+  std::shared_ptr<connection> road;
+  std::map<std::uint64_t, std::shared_ptr<master_session>> sessions;
+  /// Requests that run or are being prepared, and the steps of the former.
+  std::map<std::uint32_t, std::int64_t> running;
+
+  void answer(std::uint32_t request, reply_message reply) {
+    reply.request = request;
+    road->send(std::move(reply).encode());
+  }
+  void answer(std::uint32_t request, status result, reply_message::advice then = reply_message::advice::none) {
+    reply_message reply;
+    reply.result = std::move(result);
+    reply.then = then;
+    answer(request, std::move(reply));
+  }
+};
+using client_ptr = std::shared_ptr<client_state>;
+
+/// A step that runs on its tasks.
+struct master_step {
+  std::int64_t number = 0;
+  std::shared_ptr<step_plan> plan;
+  client_ptr client;
+  std::uint32_t request = 0;
+  std::vector<tensor_value> fetches;
+  /// Tasks that have not said that it is over there.
+  std::set<task_id> missing;
+  std::optional<status> problem;
+  std::chrono::milliseconds timeout{0};
+  std::unique_ptr<asio::steady_timer> timer;
+};
+using step_ptr = std::shared_ptr<master_step>;
+
+/// See the head of this file.
+class master {
+ public:
+  master(task_context& own, peers& roads, worker& here) : own_(own), roads_(roads), here_(here), planner_(own, roads, here) {
+    planner_.make_room = [this](const step_plan& except) { return drop_oldest(&except); };
+  }
+
+  /// A client's message. What it throws closes the client's connection.
+  void take(const client_ptr& client, message m);
+  /// The client is gone: its steps are cancelled, its sessions closed.
+  void client_lost(const client_ptr& client);
+  void take_registered(const task_id& from, const part_registered_message& answer) { planner_.take_registered(from, answer); }
+  void take_done(const task_id& from, const part_done_message& what, std::vector<tensor_value> fetches, bool refused);
+  /// The road to a task is lost: steps that run there fail, plans that use it are made anew.
+  void lost(const task_id& task, const status& why);
+  void stop(const status& why);
+  std::size_t steps() const noexcept { return steps_.size(); }
+
+ private:
+  void open_session(const client_ptr& client, const message& m);
+  void close_session(const client_ptr& client, const message& m);
+  void prepare(const client_ptr& client, const message& m);
+  void run(const client_ptr& client, message m);
+  void list_devices(const client_ptr& client, const message& m);
+  void cancel(const client_ptr& client, const message& m);
+
+  std::shared_ptr<step_plan> plan_of(const std::shared_ptr<master_session>& session, numbered_signature signature);
+  void close(const client_ptr& client, const std::shared_ptr<master_session>& session);
+  void drop(const std::shared_ptr<step_plan>& plan);
+  bool drop_oldest(const step_plan* except);
+  std::optional<status> wrong_feeds(const step_plan& plan, const std::vector<tensor_value>& feeds) const;
+  bool all_connected(const step_plan& plan) const;
+  void start(const client_ptr& client, const run_message& what, const std::shared_ptr<step_plan>& plan, std::vector<tensor_value> feeds);
+  void send_part(const step_ptr& step, const plan_part& to, const std::vector<tensor_value>& feeds);
+  void watch(const step_ptr& step, std::chrono::milliseconds time, std::function<void()> then);
+  void failed(const step_ptr& step, const status& why);
+  void over(const step_ptr& step);
+  void part_over(const step_ptr& step, const task_id& task);
+
+  task_context& own_;
+  peers& roads_;
+  worker& here_;
+  planner planner_;
+  std::uint64_t last_session_ = 0, last_handle_ = 0, clock_ = 0;
+  std::int64_t last_step_ = 0;
+  std::map<std::uint64_t, std::shared_ptr<step_plan>> plans_;
+  std::map<std::int64_t, step_ptr> steps_;
+};
+
+inline void master::take(const client_ptr& client, message m) {
+  switch (type_of(m)) {
+    case message_type::open_session: return open_session(client, m);
+    case message_type::close_session: return close_session(client, m);
+    case message_type::prepare: return prepare(client, m);
+    case message_type::run: return run(client, std::move(m));
+    case message_type::cancel: return cancel(client, m);
+    case message_type::list_devices: return list_devices(client, m);
+    case message_type::heartbeat: return;
+    default: fail(error_code::unimplemented, "a client sent message type " + std::to_string(m.type) + ", which is not known");
+  }
+}
+
+inline void master::open_session(const client_ptr& client, const message& m) {
+  const open_session_message what = open_session_message::decode(m);
+  const auto session = std::make_shared<master_session>(++last_session_, what, own_.ops);
+  client->sessions.emplace(session->id, session);
+  reply_message reply;
+  wire_writer body;
+  reply.body = body.u64(session->id).take();
+  client->answer(what.request, std::move(reply));
+}
+
+inline void master::close_session(const client_ptr& client, const message& m) {
+  const session_request what = session_request::decode(m);
+  const auto it = client->sessions.find(what.session);
+  if (it != client->sessions.end()) {
+    const auto session = it->second;
+    client->sessions.erase(it);
+    close(client, session);
+  }
+  client->answer(what.request, status());
+}
+
+inline void master::close(const client_ptr& client, const std::shared_ptr<master_session>& session) {
+  session->closed = true;
+  const auto steps = steps_;
+  for (const auto& entry : steps)
+    if (entry.second->client == client && entry.second->plan->session.lock() == session) failed(entry.second, status(error_code::cancelled, "the session was closed"));
+  const auto plans = session->plans;
+  for (const auto& entry : plans) drop(entry.second);
+  for (const auto& [task, incarnation] : session->incarnations) {
+    if (task == own_.self) here_.forget_session(own_.incarnation, session->id);
+    else if (const auto link = roads_.find(task)) link->send(encode_forget(message_type::forget_session, session->id));
+  }
+}
+
+inline void master::client_lost(const client_ptr& client) {
+  const auto steps = steps_;
+  for (const auto& entry : steps)
+    if (entry.second->client == client) failed(entry.second, status(error_code::cancelled, "the client is gone"));
+  const auto sessions = std::exchange(client->sessions, {});
+  for (const auto& entry : sessions) close(client, entry.second);
+}
+
+inline std::shared_ptr<step_plan> master::plan_of(const std::shared_ptr<master_session>& session, numbered_signature signature) {
+  auto& plan = session->plans[signature];
+  if (plan == nullptr) {
+    while (plans_.size() >= own_.options.max_signatures && drop_oldest(nullptr)) continue;
+    plan = std::make_shared<step_plan>();
+    plan->handle = ++last_handle_;
+    plan->signature = std::move(signature);
+    plan->session = session;
+    plans_.emplace(plan->handle, plan);
+  }
+  plan->last_used = ++clock_;
+  return plan;
+}
+
+inline void master::drop(const std::shared_ptr<step_plan>& plan) {
+  plans_.erase(plan->handle);
+  if (const auto session = plan->session.lock()) session->plans.erase(plan->signature);
+  if (plan->ready) planner_.unregister(*plan);
+}
+
+// Forgets the plan that was not used for the longest time and that nobody prepares or runs; false when there is none.
+inline bool master::drop_oldest(const step_plan* except) {
+  std::shared_ptr<step_plan> oldest;
+  for (const auto& entry : plans_) {
+    const auto& plan = entry.second;
+    const bool busy = plan.get() == except || !plan->waiting.empty() || plan.use_count() > 2 + (plan == oldest ? 1 : 0);
+    if (!busy && (oldest == nullptr || plan->last_used < oldest->last_used)) oldest = plan;
+  }
+  if (oldest == nullptr) return false;
+  drop(oldest);
+  return true;
+}
+
+inline void master::prepare(const client_ptr& client, const message& m) {
+  wire_reader from(m.head, "prepare");
+  prepare_message what = prepare_message::decode(from);
+  const auto it = client->sessions.find(what.session);
+  if (it == client->sessions.end())
+    return client->answer(what.request, status(error_code::aborted, "session " + std::to_string(what.session) + " is not open at " + own_.describe(own_.self)), reply_message::advice::open_again);
+  const auto session = it->second;
+  try {
+    if (m.refused) fail(error_code::resource_exhausted, "the graph's constants do not fit into what may be received (server_options::received_bytes)");
+    decode_nodes(from, m.tensors, session->graph, own_.options.max_graph_nodes);
+    from.finish();
+  } catch (const error& e) {
+    // The graph here is not the client's any more.
+    client->sessions.erase(what.session);
+    close(client, session);
+    return client->answer(what.request, e.status(), reply_message::advice::open_again);
+  }
+  const auto plan = plan_of(session, std::move(what.signature));
+  planner_.prepare(plan, [this, client, plan, session, what](const status& result) {
+    if (!result.ok()) {
+      drop(plan);
+      return client->answer(what.request, result);
+    }
+    reply_message reply;
+    reply.body = prepared_body{plan->handle, what.wants_placement ? session->new_placements() : std::vector<placement_line>()}.encode();
+    client->answer(what.request, std::move(reply));
+  });
+}
+
+inline bool master::all_connected(const step_plan& plan) const {
+  for (const plan_part& p : plan.parts) {
+    if (p.task == own_.self) continue;
+    const auto link = roads_.find(p.task);
+    if (link == nullptr || link->incarnation() != p.incarnation) return false;
+  }
+  return true;
+}
+
+// What is wrong with the feeds of a step; the graph says what they must be.
+inline std::optional<status> master::wrong_feeds(const step_plan& plan, const std::vector<tensor_value>& feeds) const {
+  const auto& wanted = plan.signature.feeds;
+  if (wanted.size() != feeds.size())
+    return status(error_code::invalid_argument, "the step takes " + std::to_string(wanted.size()) + " feeds, found " + std::to_string(feeds.size()));
+  const auto session = plan.session.lock();
+  if (session == nullptr) return status(error_code::cancelled, "the session was closed");
+  const auto nodes = wanted.empty() ? std::vector<const node*>() : session->graph.nodes();
+  for (std::size_t i = 0; i < feeds.size(); ++i) {
+    const node& n = *nodes[wanted[i].node];
+    const auto& expected = n.outputs()[wanted[i].index];
+    if (feeds[i].dtype() == expected.dtype && expected.shape.accepts(feeds[i].shape())) continue;
+    return n.status_about(error_code::invalid_argument, std::string("expected a feed of ") + to_text(expected.dtype) + expected.shape.text() + ", found " + to_text(feeds[i].dtype()) + feeds[i].shape().text());
+  }
+  return std::nullopt;
+}
+
+inline void master::run(const client_ptr& client, message m) {
+  const run_message what = run_message::decode(m);
+  const auto session = client->sessions.find(what.session);
+  if (session == client->sessions.end())
+    return client->answer(what.request, status(error_code::aborted, "session " + std::to_string(what.session) + " is not open at " + own_.describe(own_.self)), reply_message::advice::open_again);
+  const auto found = plans_.find(what.handle);
+  if (found == plans_.end() || found->second->session.lock() != session->second)
+    return client->answer(what.request, status(error_code::not_found, "step " + std::to_string(what.handle) + " is not prepared any more"), reply_message::advice::prepare_again);
+  const auto plan = found->second;
+  plan->last_used = ++clock_;
+  if (m.refused) return client->answer(what.request, status(error_code::resource_exhausted, "the feeds of the step do not fit into what may be received (server_options::received_bytes)"));
+  if (const auto wrong = wrong_feeds(*plan, m.tensors)) return client->answer(what.request, *wrong);
+  if (plan->ready && !plan->stale && all_connected(*plan)) return start(client, what, plan, std::move(m.tensors));
+
+  // A task was lost since the last step: meet it again before anything is sent.
+  plan->stale = true;
+  client->running[what.request] = 0;
+  const auto feeds = std::make_shared<std::vector<tensor_value>>(std::move(m.tensors));
+  planner_.prepare(plan, [this, client, what, plan, feeds](const status& result) {
+    if (client->running.erase(what.request) == 0) return;
+    if (!result.ok()) return client->answer(what.request, result);
+    start(client, what, plan, std::move(*feeds));
+  });
+}
+
+inline void master::start(const client_ptr& client, const run_message& what, const std::shared_ptr<step_plan>& plan, std::vector<tensor_value> feeds) {
+  auto step = std::make_shared<master_step>();
+  step->number = ++last_step_;
+  step->plan = plan;
+  step->client = client;
+  step->request = what.request;
+  step->fetches.resize(plan->signature.fetches.size());
+  for (const plan_part& p : plan->parts) step->missing.insert(p.task);
+  steps_.emplace(step->number, step);
+  client->running[what.request] = step->number;
+  if (what.timeout > 0) {
+    constexpr std::int64_t longest = std::int64_t{1000} * 3600 * 24 * 365;
+    step->timeout = std::chrono::milliseconds(std::min(what.timeout, longest));
+    watch(step, step->timeout, [this, step] {
+      failed(step, status(error_code::deadline_exceeded, "the step took longer than " + std::to_string(step->timeout.count()) + " ms"));
+    });
+  }
+  // The own part comes last: it may work on this thread.
+  for (const plan_part& p : plan->parts)
+    if (p.task != own_.self) send_part(step, p, feeds);
+  for (const plan_part& p : plan->parts)
+    if (p.task == own_.self) send_part(step, p, feeds);
+}
+
+inline void master::send_part(const step_ptr& step, const plan_part& to, const std::vector<tensor_value>& feeds) {
+  std::vector<tensor_value> part_feeds;
+  std::size_t bytes = 0;
+  for (const std::size_t i : to.feeds) {
+    part_feeds.push_back(feeds[i]);
+    bytes += feeds[i].bytes();
+  }
+  run_part_message what{step->number, step->plan->registration, false};
+  if (to.task == own_.self)
+    return here_.run_part(own_.incarnation, what, std::move(part_feeds), false, [this](part_done_message done, std::vector<tensor_value> fetches) {
+      take_done(own_.self, done, std::move(fetches), false);
+    });
+  const auto link = roads_.find(to.task);
+  if (link == nullptr) {
+    failed(step, status(error_code::unavailable, "task " + own_.describe(to.task) + ": the connection was lost"));
+    return part_over(step, to.task);
+  }
+  what.feeds_follow = bytes > own_.options.small_tensor_bytes;
+  link->send(what.encode(what.feeds_follow ? std::vector<tensor_value>() : part_feeds));
+  if (what.feeds_follow) link->send_bulk(encode_part_feeds(step->number, std::move(part_feeds)));
+}
+
+// Has `then` called after a time unless the step is over; replaces what was watched before.
+inline void master::watch(const step_ptr& step, std::chrono::milliseconds time, std::function<void()> then) {
+  step->timer = std::make_unique<asio::steady_timer>(own_.io, time);
+  step->timer->async_wait([this, weak = std::weak_ptr<master_step>(step), then = std::move(then)](const std::error_code& stopped) {
+    const auto here = weak.lock();
+    if (!stopped && here && steps_.count(here->number) != 0) then();
+  });
+}
+
+inline void master::take_done(const task_id& from, const part_done_message& what, std::vector<tensor_value> fetches, bool refused) {
+  const auto it = steps_.find(what.step);
+  if (it == steps_.end()) return;
+  const step_ptr step = it->second;
+  if (step->missing.count(from) == 0) return;
+  status result = what.result;
+  if (result.ok() && refused) result = status(error_code::resource_exhausted, "the fetches from " + to_text(from) + " do not fit into what may be received (server_options::received_bytes)");
+  for (const plan_part& p : step->plan->parts) {
+    if (p.task != from || !result.ok()) continue;
+    if (fetches.size() != p.fetches.size()) result = status(error_code::internal, to_text(from) + " returned " + std::to_string(fetches.size()) + " values, expected " + std::to_string(p.fetches.size()));
+    else
+      for (std::size_t i = 0; i < fetches.size(); ++i) step->fetches[p.fetches[i]] = std::move(fetches[i]);
+  }
+  if (!result.ok()) failed(step, result);
+  if (what.finished) part_over(step, from);
+}
+
+inline void master::part_over(const step_ptr& step, const task_id& task) {
+  step->missing.erase(task);
+  if (step->missing.empty()) over(step);
+}
+
+// The first error ends the step everywhere; a root error takes the place of one that only follows from another.
+inline void master::failed(const step_ptr& step, const status& why) {
+  if (step->problem) {
+    if (step->problem->derived && !why.derived) step->problem = why;
+    return;
+  }
+  step->problem = why;
+  watch(step, own_.options.abort_grace, [this, step] { over(step); });
+  const abort_part_message order{step->number, why};
+  const message encoded = order.encode();
+  for (const plan_part& p : step->plan->parts)
+    if (p.task != own_.self && step->missing.count(p.task) != 0)
+      if (const auto link = roads_.find(p.task)) link->send(encoded);
+  if (step->missing.count(own_.self) != 0) here_.abort_part(own_.incarnation, order);
+}
+
+// Tells the client, once.
+inline void master::over(const step_ptr& step) {
+  if (steps_.erase(step->number) == 0) return;
+  step->timer = nullptr;
+  const bool is_known = step->client->running.erase(step->request) != 0;
+  reply_message reply;
+  if (step->problem) {
+    reply.result = *step->problem;
+    reply.result.derived = false;
+    reply.result.may_have_run = true;
+    const error_code code = reply.result.code;
+    if (code == error_code::unavailable || code == error_code::aborted) step->plan->stale = true;
+  } else {
+    reply.tensors = std::move(step->fetches);
+  }
+  if (is_known) step->client->answer(step->request, std::move(reply));
+}
+
+inline void master::cancel(const client_ptr& client, const message& m) {
+  wire_reader from(m.head, "cancel");
+  const std::uint32_t request = from.u32();
+  from.finish();
+  const auto it = client->running.find(request);
+  if (it == client->running.end()) return;
+  const auto step = steps_.find(it->second);
+  if (step != steps_.end()) return failed(step->second, status(error_code::cancelled, "the step was cancelled by its client"));
+  client->running.erase(it);
+  client->answer(request, status(error_code::cancelled, "the step was cancelled by its client"));
+}
+
+inline void master::list_devices(const client_ptr& client, const message& m) {
+  const session_request what = session_request::decode(m);
+  const auto tasks = own_.cluster.tasks();
+  struct progress {
+    std::size_t open;
+    std::map<task_id, std::vector<device>> found;
+    std::optional<status> problem;
+  };
+  auto left = std::make_shared<progress>(progress{tasks.size(), {}, std::nullopt});
+  for (const task_id& task : tasks) {
+    const auto one_done = [left, client, what, task](const status& result, const std::vector<device>& devices) {
+      left->found[task] = devices;
+      if (!result.ok() && !left->problem) left->problem = result;
+      if (--left->open > 0) return;
+      if (left->problem) return client->answer(what.request, *left->problem);
+      std::vector<device> all;
+      for (const auto& entry : left->found) all.insert(all.end(), entry.second.begin(), entry.second.end());
+      wire_writer body;
+      encode_devices(body, all);
+      reply_message reply;
+      reply.body = body.take();
+      client->answer(what.request, std::move(reply));
+    };
+    if (task == own_.self) one_done(status(), own_.devices);
+    else roads_.open(task, [one_done](const status& result, const std::shared_ptr<peer_link>& link) { one_done(result, link ? link->peer().devices : std::vector<device>()); });
+  }
+}
+
+inline void master::lost(const task_id& task, const status& why) {
+  planner_.lost(task, why);
+  for (const auto& entry : plans_)
+    for (const plan_part& p : entry.second->parts)
+      if (p.task == task) entry.second->stale = true;
+  const auto steps = steps_;
+  for (const auto& entry : steps) {
+    const step_ptr& step = entry.second;
+    if (step->missing.count(task) == 0) continue;
+    failed(step, why);
+    part_over(step, task);
+  }
+}
+
+inline void master::stop(const status& why) {
+  planner_.stop(why);
+  const auto steps = steps_;
+  for (const auto& entry : steps) {
+    failed(entry.second, why);
+    over(entry.second);
+  }
+}
+
+}  // namespace weft::detail
+
+#endif
+#endif

@@ -1,0 +1,216 @@
+#ifndef WEFT_CLUSTER_PEERS_HPP
+#define WEFT_CLUSTER_PEERS_HPP
+// The roads from a task to others, opened when something needs them and kept. Each road is a control connection, for what is small
+// or urgent, and a bulk connection, for large tensors. All of it lives on the io thread; pushing a tensor may be done from any.
+
+#include <weft/cluster/connection.hpp>
+#include <weft/cluster/part_messages.hpp>
+#include <weft/cluster/task_context.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#if WEFT_HAS_BODIES
+
+namespace weft::detail {
+
+/// A road that this task opened to another one.
+class peer_link : public tensor_outlet, public std::enable_shared_from_this<peer_link> {
+ public:
+  using opened_handler = std::function<void(const status&)>;
+  using message_handler = std::function<void(peer_link&, message)>;
+  using lost_handler = std::function<void(peer_link&, const status&)>;
+
+  peer_link(task_context& own, task_id to) : own_(own), to_(std::move(to)), timer_(own.io) {}
+
+  /// Opens both connections. Calls `opened` once; after ok, `on_message` for what comes and `on_lost` once at the end.
+  void open(opened_handler opened, message_handler on_message, lost_handler on_lost);
+  void push(const step_id& step, const rendezvous_key& key, tensor_value value, bool is_dead, bool bulk) override {
+    (bulk ? bulk_ : control_)->send(tensor_message{step, key, is_dead}.encode(std::move(value)));
+  }
+  void send(message m) { control_->send(std::move(m)); }
+  void send_bulk(message m) { bulk_->send(std::move(m)); }
+  /// Closes both connections.
+  void close(const status& why);
+  /// Sends a sign of life, and closes when there was none from the other end for too long.
+  void beat(connection::clock::time_point now);
+
+  const task_id& task() const noexcept { return to_; }
+  /// What the other end said of itself; valid when open.
+  const hello_message& peer() const noexcept { return peer_; }
+  std::uint64_t incarnation() const noexcept { return peer_.incarnation; }
+  bool is_open() const noexcept { return state_ == state::open; }
+
+ private:
+  enum class state { opening, open, lost };
+  void connect(hello_message::role as);
+  void greeted(hello_message::role as, const message& m);
+  void on_message(hello_message::role as, message m);
+  void fail(const status& why);
+  status about(const status& why) const;
+
+  task_context& own_;
+  const task_id to_;
+  state state_ = state::opening;
+  hello_message peer_;
+  std::shared_ptr<connection> control_, bulk_;
+  asio::steady_timer timer_;
+  opened_handler opened_;
+  message_handler on_message_;
+  lost_handler on_lost_;
+};
+
+// `why`, completed with the task and its address.
+inline status peer_link::about(const status& why) const {
+  status out = why;
+  if (out.message.compare(0, 5, "task ") != 0) out.message = "task " + own_.describe(to_) + ": " + out.message;
+  return out;
+}
+
+inline void peer_link::open(opened_handler opened, message_handler on_message, lost_handler on_lost) {
+  opened_ = std::move(opened);
+  on_message_ = std::move(on_message);
+  on_lost_ = std::move(on_lost);
+  timer_.expires_after(own_.options.connect_timeout);
+  timer_.async_wait([self = shared_from_this()](const std::error_code& stopped) {
+    if (stopped || self->state_ != state::opening) return;
+    self->fail(status(error_code::deadline_exceeded, "no greeting within " + std::to_string(self->own_.options.connect_timeout.count()) + " ms"));
+  });
+  connect(hello_message::role::control);
+}
+
+inline void peer_link::connect(hello_message::role as) {
+  const std::string& address = own_.cluster.task_address(to_);
+  if (address.empty()) return fail(status(error_code::failed_precondition, "its address is not known to the cluster of " + to_text(own_.self)));
+  auto& road = as == hello_message::role::control ? control_ : bulk_;
+  road = connection::open(own_.io, parse_host_port(address), own_.options.connect_timeout, own_.connections(),
+                          [self = shared_from_this(), as](const status& result, std::shared_ptr<connection> made) {
+                            if (!result.ok()) return self->fail(result);
+                            if (self->state_ != state::opening) return made->close(status(error_code::cancelled, "no longer needed"));
+                            made->start([self, as](message m) { self->on_message(as, std::move(m)); }, [self](const status& why) { self->fail(why); });
+                            made->send(self->own_.greeting(as, self->to_).encode());
+                          });
+}
+
+inline void peer_link::on_message(hello_message::role as, message m) {
+  if (state_ == state::open && type_of(m) == message_type::heartbeat) return;
+  if (state_ == state::open && on_message_) return on_message_(*this, std::move(m));
+  if (state_ == state::opening) greeted(as, m);
+}
+
+inline void peer_link::greeted(hello_message::role as, const message& m) {
+  if (type_of(m) == message_type::heartbeat) return;
+  if (type_of(m) == message_type::refused) return fail(decode_refusal(m));
+  if (type_of(m) != message_type::welcome) return fail(status(error_code::internal, "answered a greeting with message type " + std::to_string(m.type)));
+  if (as == hello_message::role::control) {
+    peer_ = hello_message::decode(m);
+    return connect(hello_message::role::bulk);
+  }
+  if (hello_message::decode(m).incarnation != peer_.incarnation) return fail(status(error_code::aborted, "was restarted while it was greeted"));
+  state_ = state::open;
+  timer_.cancel();
+  if (const auto opened = std::exchange(opened_, nullptr)) opened(status());
+}
+
+inline void peer_link::fail(const status& why) {
+  if (state_ == state::lost) return;
+  const bool was_open = state_ == state::open;
+  state_ = state::lost;
+  timer_.cancel();
+  const auto self = shared_from_this();
+  for (const auto& road : {control_, bulk_})
+    if (road) road->close(why);
+  const status complete = about(why);
+  const auto opened = std::exchange(opened_, nullptr);
+  const auto lost = std::exchange(on_lost_, nullptr);
+  on_message_ = nullptr;
+  if (!was_open && opened) opened(complete);
+  if (was_open && lost) lost(*this, complete);
+}
+
+inline void peer_link::close(const status& why) { fail(why); }
+
+/// Sends a sign of life on a connection; closes it when the other end was silent for longer than `limit`.
+inline void beat_connection(connection& road, connection::clock::time_point now, std::chrono::milliseconds limit) {
+  if (now - road.last_received() > limit) return road.close(status(error_code::unavailable, "nothing was heard for " + std::to_string(limit.count()) + " ms"));
+  wire_writer empty;
+  road.send(make_message(message_type::heartbeat, empty));
+}
+
+inline void peer_link::beat(connection::clock::time_point now) {
+  const auto self = shared_from_this();
+  for (const auto& road : {control_, bulk_})
+    if (road && state_ == state::open) beat_connection(*road, now, own_.options.heartbeat);
+}
+
+/// All roads of a task: those that it opened, by task.
+class peers {
+ public:
+  using opened_handler = std::function<void(const status&, std::shared_ptr<peer_link>)>;
+
+  peers(task_context& own, peer_link::message_handler on_message, peer_link::lost_handler on_lost)
+      : own_(own), on_message_(std::move(on_message)), on_lost_(std::move(on_lost)) {}
+
+  /// The road to a task, opened now if there is none; `done` may be called at once.
+  void open(const task_id& to, opened_handler done);
+  /// The open road to a task, or nullptr.
+  std::shared_ptr<peer_link> find(const task_id& to) const {
+    const auto it = links_.find(to);
+    return it == links_.end() || !it->second.link->is_open() ? nullptr : it->second.link;
+  }
+  void beat(connection::clock::time_point now) {
+    const auto links = links_;
+    for (const auto& entry : links) entry.second.link->beat(now);
+  }
+  void close(const status& why) {
+    const auto links = links_;
+    for (const auto& entry : links) entry.second.link->close(why);
+    links_.clear();
+  }
+
+ private:
+  struct slot {
+    std::shared_ptr<peer_link> link;
+    std::vector<opened_handler> waiting;
+  };
+  void opened(const task_id& to, const std::shared_ptr<peer_link>& link, const status& result);
+
+  task_context& own_;
+  peer_link::message_handler on_message_;
+  peer_link::lost_handler on_lost_;
+  std::map<task_id, slot> links_;
+};
+
+inline void peers::open(const task_id& to, opened_handler done) {
+  slot& here = links_[to];
+  if (here.link != nullptr && here.link->is_open()) return done(status(), here.link);
+  here.waiting.push_back(std::move(done));
+  if (here.link != nullptr) return;
+  here.link = std::make_shared<peer_link>(own_, to);
+  const auto link = here.link;
+  link->open([this, to, link](const status& result) { opened(to, link, result); }, on_message_,
+             [this, to](peer_link& lost, const status& why) {
+               const auto it = links_.find(to);
+               if (it != links_.end() && it->second.link.get() == &lost) links_.erase(it);
+               on_lost_(lost, why);
+             });
+}
+
+inline void peers::opened(const task_id& to, const std::shared_ptr<peer_link>& link, const status& result) {
+  const auto it = links_.find(to);
+  if (it == links_.end() || it->second.link != link) return;
+  const auto waiting = std::exchange(it->second.waiting, {});
+  if (!result.ok()) links_.erase(it);
+  for (const opened_handler& done : waiting) done(result, result.ok() ? link : nullptr);
+}
+
+}  // namespace weft::detail
+
+#endif
+#endif

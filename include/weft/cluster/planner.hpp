@@ -1,0 +1,383 @@
+#ifndef WEFT_CLUSTER_PLANNER_HPP
+#define WEFT_CLUSTER_PLANNER_HPP
+// From a step's signature to registered parts: contacts the tasks that the step needs and no others, places, partitions, and
+// registers a part with each of them. Lives on the io thread of the master; what it waits for has a deadline.
+
+#include <weft/cluster/peers.hpp>
+#include <weft/cluster/task_context.hpp>
+#include <weft/cluster/worker.hpp>
+#include <weft/partition/partition.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#if WEFT_HAS_BODIES
+
+namespace weft::detail {
+
+/// What one task does for a step.
+struct plan_part {
+  task_id task;
+  std::uint64_t incarnation = 0;
+  /// By index of the part's feeds and fetches: the position among those of the step.
+  std::vector<std::size_t> feeds, fetches;
+};
+
+struct master_session;
+
+/// A prepared step.
+struct step_plan {
+  std::uint64_t handle = 0;
+  numbered_signature signature;
+  std::weak_ptr<master_session> session;
+  /// Number under which its parts are registered, and they; empty until it is ready.
+  std::uint64_t registration = 0;
+  std::vector<plan_part> parts;
+  bool ready = false;
+  /// Something went wrong with its tasks: it must be prepared anew before it runs again.
+  bool stale = false;
+  std::vector<std::function<void(const status&)>> waiting;
+  std::uint64_t last_used = 0;
+};
+
+/// A client's session.
+struct master_session {
+  master_session(std::uint64_t number, const open_session_message& how, const op_registry& ops) : id(number), options(how), graph(ops) {}
+  std::uint64_t id;
+  open_session_message options;
+  weft::graph graph;
+  /// Devices of the nodes that were placed, by node id; they do not move.
+  std::vector<std::string> assigned;
+  weft::placement placed;
+  /// Nodes whose placement the client knows.
+  std::size_t reported = 0;
+  /// The start of each task that the session's state depends on.
+  std::map<task_id, std::uint64_t> incarnations;
+  std::map<numbered_signature, std::shared_ptr<step_plan>> plans;
+  bool closed = false;
+
+  /// Lines about nodes that were placed since the last call.
+  std::vector<placement_line> new_placements() {
+    std::vector<placement_line> out;
+    for (; reported < placed.size(); ++reported) {
+      const placed_node& n = placed.nodes()[reported];
+      out.push_back({static_cast<std::uint32_t>(reported), n.device, n.reason});
+    }
+    return out;
+  }
+};
+
+/// See the head of this file.
+class planner {
+ public:
+  planner(task_context& own, peers& roads, worker& here) : own_(own), roads_(roads), here_(here) {}
+
+  /// Makes a plan ready; `done` may be called at once. Several callers share one preparation.
+  void prepare(const std::shared_ptr<step_plan>& plan, std::function<void(const status&)> done);
+  void take_registered(const task_id& from, const part_registered_message& answer);
+  /// The road to a task is lost.
+  void lost(const task_id& task, const status& why);
+  /// Forgets the registered parts of a plan at their tasks.
+  void unregister(step_plan& plan);
+  void stop(const status& why);
+  /// Asked to make room when a task keeps too many graphs; false when there is nothing to drop.
+  std::function<bool(const step_plan& except)> make_room;
+
+ private:
+  // A plan in the making.
+  struct preparation {
+    std::shared_ptr<step_plan> plan;
+    std::shared_ptr<master_session> session;
+    partition_options what;
+    std::vector<const node*> needed;
+    placement_options placing;
+    std::optional<placement> where;
+    std::optional<partitioned_graph> cut;
+    std::set<task_id> contacted;
+    int attempts = 0;
+  };
+  using preparation_ptr = std::shared_ptr<preparation>;
+  struct pending_registration {
+    preparation_ptr work;
+    std::set<task_id> missing;
+    std::unique_ptr<asio::steady_timer> deadline;
+  };
+
+  void begin(const preparation_ptr& work);
+  void contact(const preparation_ptr& work, const std::set<task_id>& tasks);
+  void place_nodes(const preparation_ptr& work);
+  void check_incarnations(const preparation_ptr& work);
+  void cut(const preparation_ptr& work);
+  void send_parts(const preparation_ptr& work);
+  void registered(std::uint64_t number, const task_id& task, const status& result);
+  void finish(const preparation_ptr& work, const status& result);
+  device_set devices(const preparation& work) const;
+  std::vector<part_edge> edges_of(const partitioned_graph& cut, const part& p) const;
+  // Runs a step of the preparation; what it throws ends it.
+  template <class F> void guarded(const preparation_ptr& work, F&& step) {
+    try {
+      step();
+    } catch (const error& e) {
+      finish(work, e.status());
+    } catch (const std::exception& e) {
+      finish(work, status(error_code::internal, std::string("preparing the step: ") + e.what()));
+    }
+  }
+
+  task_context& own_;
+  peers& roads_;
+  worker& here_;
+  std::uint64_t last_registration_ = 0;
+  std::map<std::uint64_t, pending_registration> pending_;
+};
+
+/// The task of a device's short complete name.
+inline task_id task_of_device(const std::string& device) {
+  const auto task = task_of(parse_device_name(device));
+  if (!task) fail(error_code::internal, "device '" + device + "' names no task");
+  return *task;
+}
+
+inline void planner::prepare(const std::shared_ptr<step_plan>& plan, std::function<void(const status&)> done) {
+  if (plan->ready && !plan->stale) return done(status());
+  plan->waiting.push_back(std::move(done));
+  if (plan->waiting.size() > 1) return;
+  auto work = std::make_shared<preparation>();
+  work->plan = plan;
+  work->session = plan->session.lock();
+  if (plan->ready) unregister(*plan);
+  guarded(work, [&] { begin(work); });
+}
+
+// 1. What the step needs, and which tasks are named by it.
+inline void planner::begin(const preparation_ptr& work) {
+  if (work->session == nullptr || work->session->closed) fail(error_code::cancelled, "the session was closed");
+  const std::vector<const node*> nodes = work->session->graph.nodes();
+  const auto node_at = [&](std::uint32_t number) {
+    if (number >= nodes.size()) fail(error_code::invalid_argument, "the step names node " + std::to_string(number) + ", the graph has " + std::to_string(nodes.size()));
+    return nodes[number];
+  };
+  const auto outputs = [&](const std::vector<output_number>& named) {
+    std::vector<output> out;
+    for (const output_number& o : named) out.push_back({node_at(o.node), static_cast<int>(o.index)});
+    return out;
+  };
+  partition_options& what = work->what;
+  what.feeds = outputs(work->plan->signature.feeds);
+  what.fetches = outputs(work->plan->signature.fetches);
+  for (const std::uint32_t target : work->plan->signature.targets) what.targets.push_back(node_at(target));
+  if (what.fetches.empty() && what.targets.empty()) fail(error_code::invalid_argument, "the step fetches nothing and runs nothing");
+  what.master = to_text(own_.self);
+  work->needed = prune(work->session->graph, what.feeds, what.fetches, what.targets);
+  work->placing.default_task = what.master;
+  work->placing.allow_soft_placement = work->session->options.allow_soft_placement;
+  work->placing.order = work->session->options.order;
+  work->placing.assigned = work->session->assigned;
+
+  std::set<task_id> named;
+  for (const node* n : work->needed)
+    if (const auto device = try_parse_device_name(n->device()))
+      if (const auto task = task_of(*device); task && own_.cluster.has(*task)) named.insert(*task);
+  contact(work, named);
+}
+
+// 2. Roads to them, all at once; then placement.
+inline void planner::contact(const preparation_ptr& work, const std::set<task_id>& tasks) {
+  struct progress {
+    std::size_t open;
+    std::optional<status> problem;
+  };
+  auto left = std::make_shared<progress>(progress{tasks.size() + 1, std::nullopt});
+  const auto one_done = [this, work, left](const status& result) {
+    if (!result.ok() && !left->problem) left->problem = result;
+    if (--left->open > 0) return;
+    if (left->problem) return finish(work, *left->problem);
+    guarded(work, [&] { place_nodes(work); });
+  };
+  for (const task_id& task : tasks) {
+    work->contacted.insert(task);
+    if (task == own_.self) one_done(status());
+    else roads_.open(task, [one_done](const status& result, const std::shared_ptr<peer_link>&) { one_done(result); });
+  }
+  one_done(status());
+}
+
+// The devices of all tasks: as they said themselves where they were met, else such as this task has, and those that the graph names.
+inline device_set planner::devices(const preparation& work) const {
+  device_set out;
+  for (const task_id& task : own_.cluster.tasks()) {
+    const auto link = task == own_.self ? nullptr : roads_.find(task);
+    if (task != own_.self && link == nullptr) {
+      for (const auto& [type, count] : own_.options.devices)
+        for (int i = 0; i < count; ++i) out.add({to_text(task) + "/device:" + type + ":" + std::to_string(i), type});
+      continue;
+    }
+    for (const device& d : link ? link->peer().devices : own_.devices) out.add(d);
+    out.set_catalogue(to_text(task), link ? link->peer().kernels : own_.catalogue);
+  }
+  std::set<std::string> seen;
+  for (const node* n : work.session->graph.nodes()) {
+    if (n->device().empty() || !seen.insert(n->device()).second) continue;
+    const auto name = try_parse_device_name(n->device());
+    const auto task = name && name->is_complete() ? task_of(*name) : std::nullopt;
+    if (task && *task != own_.self && own_.cluster.has(*task) && work.contacted.count(*task) == 0 && roads_.find(*task) == nullptr && out.find(n->device()) == nullptr)
+      out.add({n->device(), *name->type});
+  }
+  return out;
+}
+
+// 3. Places the whole graph. A task that turns out to be needed and was not met is met now, and the placement is made again.
+inline void planner::place_nodes(const preparation_ptr& work) {
+  work->where = place(work->session->graph, devices(*work), work->placing);
+  std::set<task_id> unmet;
+  for (const node* n : work->needed) {
+    const task_id task = task_of_device(work->where->device_of(*n));
+    if (work->contacted.count(task) == 0) unmet.insert(task);
+  }
+  if (!unmet.empty()) return contact(work, unmet);
+  check_incarnations(work);
+}
+
+// 4. A task that was restarted has lost what the session kept there: the step fails once, and the next one starts anew.
+inline void planner::check_incarnations(const preparation_ptr& work) {
+  std::optional<status> restarted;
+  for (const task_id& task : work->contacted) {
+    const auto link = roads_.find(task);
+    if (task != own_.self && link == nullptr) fail(error_code::unavailable, "task " + own_.describe(task) + ": the connection was lost");
+    const std::uint64_t found = link ? link->incarnation() : own_.incarnation;
+    std::uint64_t& known = work->session->incarnations.emplace(task, found).first->second;
+    if (known != found && !restarted)
+      restarted = status(error_code::aborted, "task " + own_.describe(task) + " was restarted; what it kept (variables, queues) is lost, the next run starts with it anew");
+    known = found;
+  }
+  if (restarted) return finish(work, *restarted);
+  cut(work);
+}
+
+// 5. One part per task.
+inline void planner::cut(const preparation_ptr& work) {
+  work->cut = partition(work->session->graph, devices(*work), *work->where, work->what);
+  std::map<std::string, std::size_t> feeds, fetches;
+  const auto name = [](const output& o) { return o.from->name() + ":" + std::to_string(o.index); };
+  for (std::size_t i = 0; i < work->what.feeds.size(); ++i) feeds.emplace(name(work->what.feeds[i]), i);
+  for (std::size_t i = 0; i < work->what.fetches.size(); ++i) fetches.emplace(name(work->what.fetches[i]), i);
+  std::vector<plan_part> parts;
+  for (const part& p : work->cut->parts()) {
+    plan_part out;
+    out.task = task_of_device(p.task);
+    const auto link = roads_.find(out.task);
+    if (out.task != own_.self && link == nullptr) fail(error_code::unavailable, "task " + own_.describe(out.task) + ": the connection was lost");
+    out.incarnation = link ? link->incarnation() : own_.incarnation;
+    for (const std::string& each : p.feeds) out.feeds.push_back(feeds.at(each));
+    for (const std::string& each : p.fetches) out.fetches.push_back(fetches.at(each));
+    parts.push_back(std::move(out));
+  }
+  work->plan->parts = std::move(parts);
+  send_parts(work);
+}
+
+inline std::vector<part_edge> planner::edges_of(const partitioned_graph& cut, const part& p) const {
+  std::vector<part_edge> out;
+  const task_id task = task_of_device(p.task);
+  for (const transfer& t : cut.transfers()) {
+    const task_id from = task_of_device(t.from), to = task_of_device(t.to);
+    if (from != task && to != task) continue;
+    part_edge e;
+    e.edge = t.edge;
+    e.way = from == to ? part_edge::direction::inside : from == task ? part_edge::direction::outgoing : part_edge::direction::incoming;
+    e.peer = from == task ? to : from;
+    e.dtype = t.dtype;
+    e.may_be_large = !t.bytes || static_cast<std::uint64_t>(*t.bytes) > own_.options.small_tensor_bytes;
+    out.push_back(std::move(e));
+  }
+  std::sort(out.begin(), out.end(), [](const part_edge& a, const part_edge& b) { return a.edge < b.edge; });
+  return out;
+}
+
+// 6. To the tasks; the own part needs no socket.
+inline void planner::send_parts(const preparation_ptr& work) {
+  const std::uint64_t number = work->plan->registration = ++last_registration_;
+  pending_registration& waits = pending_[number];
+  waits.work = work;
+  for (const plan_part& p : work->plan->parts) waits.missing.insert(p.task);
+  waits.deadline = std::make_unique<asio::steady_timer>(own_.io, own_.options.connect_timeout);
+  waits.deadline->async_wait([this, number](const std::error_code& stopped) {
+    const auto it = pending_.find(number);
+    if (stopped || it == pending_.end()) return;
+    const task_id task = *it->second.missing.begin();
+    registered(number, task, status(error_code::deadline_exceeded, "task " + own_.describe(task) + " did not register its part of the graph within " + std::to_string(own_.options.connect_timeout.count()) + " ms"));
+  });
+  for (const part& p : work->cut->parts()) {
+    const task_id task = task_of_device(p.task);
+    register_part_message what{number, work->session->id, edges_of(*work->cut, p)};
+    if (task == own_.self) {
+      asio::post(own_.io, [this, number, what, copy = p.graph]() mutable {
+        here_.register_part(own_.incarnation, std::move(what), std::move(copy), [this, number](const status& result) { registered(number, own_.self, result); });
+      });
+    } else if (const auto link = roads_.find(task)) {
+      link->send(what.encode(p.graph));
+    }
+  }
+}
+
+inline void planner::take_registered(const task_id& from, const part_registered_message& answer) { registered(answer.registration, from, answer.result); }
+
+inline void planner::registered(std::uint64_t number, const task_id& task, const status& result) {
+  const auto it = pending_.find(number);
+  if (it == pending_.end() || it->second.missing.erase(task) == 0) return;
+  if (result.ok() && !it->second.missing.empty()) return;
+  const preparation_ptr work = it->second.work;
+  pending_.erase(it);
+  if (!result.ok()) {
+    unregister(*work->plan);
+    constexpr int most_attempts = 8;
+    if (result.code == error_code::resource_exhausted && ++work->attempts < most_attempts && make_room && make_room(*work->plan)) return guarded(work, [&] { send_parts(work); });
+  }
+  finish(work, result);
+}
+
+inline void planner::finish(const preparation_ptr& work, const status& result) {
+  step_plan& plan = *work->plan;
+  plan.ready = result.ok();
+  plan.stale = false;
+  if (result.ok()) {
+    work->session->placed = *work->where;
+    work->session->assigned.clear();
+    for (const placed_node& n : work->where->nodes()) work->session->assigned.push_back(n.device);
+  }
+  const auto waiting = std::exchange(plan.waiting, {});
+  for (const auto& done : waiting) done(result);
+}
+
+inline void planner::unregister(step_plan& plan) {
+  plan.ready = false;
+  for (const plan_part& p : plan.parts) {
+    if (p.task == own_.self) here_.unregister_part(own_.incarnation, plan.registration);
+    else if (const auto link = roads_.find(p.task)) link->send(encode_forget(message_type::unregister_part, plan.registration));
+  }
+}
+
+inline void planner::lost(const task_id& task, const status& why) {
+  std::vector<std::uint64_t> hit;
+  for (const auto& entry : pending_)
+    if (entry.second.missing.count(task) != 0) hit.push_back(entry.first);
+  for (const std::uint64_t number : hit) registered(number, task, why);
+}
+
+inline void planner::stop(const status& why) {
+  const auto pending = std::exchange(pending_, {});
+  for (const auto& entry : pending) finish(entry.second.work, why);
+}
+
+}  // namespace weft::detail
+
+#endif
+#endif

@@ -1,0 +1,296 @@
+#ifndef WEFT_CLUSTER_REMOTE_SESSION_HPP
+#define WEFT_CLUSTER_REMOTE_SESSION_HPP
+// The client's half of a session on a cluster: sends the graph once and each step as one message, and adds the user's lines to what comes back.
+
+#include <weft/cluster/client_channel.hpp>
+#include <weft/cluster/messages.hpp>
+#include <weft/core/cluster_spec.hpp>
+#include <weft/core/config.hpp>
+#include <weft/session/session_interface.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <iostream>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace weft::detail {
+
+/// Opens a session at a server. Throws UNAVAILABLE or DEADLINE_EXCEEDED when it cannot be reached.
+WEFT_DECL std::unique_ptr<session_interface> open_remote_session(const host_port& to, const session_options& options, const graph& g);
+
+}  // namespace weft::detail
+
+#if WEFT_HAS_BODIES
+
+namespace weft::detail {
+
+/// One connection's share of a session: what the master behind it knows.
+struct remote_link {
+  remote_link(const host_port& to, const session_options& options) : channel(to, options.connect_timeout, options.heartbeat) {}
+  client_channel channel;
+  /// Guards what follows, and keeps the order of the messages that carry nodes.
+  std::mutex mutex;
+  std::uint64_t session = 0;
+  std::size_t sent_nodes = 0;
+};
+
+/// What the session and its prepared steps share.
+class remote_runtime : public std::enable_shared_from_this<remote_runtime> {
+ public:
+  using clock = client_channel::clock;
+
+  remote_runtime(host_port to, session_options options, const graph& g)
+      : to_(std::move(to)), options_(std::move(options)), graph_(g.state()), link_(std::make_shared<remote_link>(to_, options_)), incarnation_(link_->channel.incarnation()) {}
+
+  const weft::graph& graph() const noexcept { return graph_; }
+  const session_options& options() const noexcept { return options_; }
+  /// The connection to use now: the one there is, or a new one. Throws ABORTED once when the server was restarted.
+  std::shared_ptr<remote_link> link();
+  /// Has the master prepare a step; its number there.
+  std::uint64_t prepare(remote_link& link, const step_signature& signature);
+  /// One request with its answer. Throws the answer's error, completed with call sites; a lost connection is forgotten.
+  reply_message ask(const std::shared_ptr<remote_link>& link, std::uint32_t request, message m, std::optional<clock::time_point> deadline, bool runs);
+  std::vector<device> list_devices();
+  void close();
+  [[noreturn]] void fail_with(status s) const;
+  clock::time_point protocol_deadline() const { return clock::now() + 2 * options_.connect_timeout; }
+
+ private:
+  void open(remote_link& link);
+  void forget(const std::shared_ptr<remote_link>& link);
+  void log_placement(const std::vector<placement_line>& lines) const;
+  numbered_signature number(const step_signature& signature) const;
+
+  const host_port to_;
+  const session_options options_;
+  const weft::graph graph_;
+  std::mutex mutex_;
+  std::shared_ptr<remote_link> link_;
+  // The start of the server that this session's state depends on; nothing after a loss that was reported.
+  std::optional<std::uint64_t> incarnation_;
+  bool closed_ = false;
+};
+
+/// The status with the user's line of its node.
+inline status with_site(status s, const graph& g) {
+  if (!s.node.empty() && s.site.empty())
+    if (const node* n = g.find(s.node)) s.site = n->site().text();
+  return s;
+}
+
+inline void remote_runtime::fail_with(status s) const { throw error(with_site(std::move(s), graph_)); }
+
+inline std::shared_ptr<remote_link> remote_runtime::link() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (closed_) fail(error_code::failed_precondition, "the session is closed");
+  if (link_ != nullptr) {
+    try {
+      link_->channel.check_alive();
+      return link_;
+    } catch (const error&) {
+      link_ = nullptr;
+    }
+  }
+  link_ = std::make_shared<remote_link>(to_, options_);
+  const auto known = std::exchange(incarnation_, link_->channel.incarnation());
+  if (known && *known != link_->channel.incarnation())
+    fail(error_code::aborted, "task " + link_->channel.describe() + " was restarted; what it kept (variables, queues) is lost, the next run starts with it anew");
+  return link_;
+}
+
+inline void remote_runtime::forget(const std::shared_ptr<remote_link>& link) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (link_ != link) return;
+  link_ = nullptr;
+  incarnation_.reset();
+}
+
+inline reply_message remote_runtime::ask(const std::shared_ptr<remote_link>& link, std::uint32_t request, message m, std::optional<clock::time_point> deadline, bool runs) {
+  try {
+    return link->channel.call(request, std::move(m), deadline);
+  } catch (const error& e) {
+    if (e.code() == error_code::invalid_argument) throw;  // the message could not be sent; the connection is whole
+    forget(link);
+    status s = e.status();
+    s.may_have_run = runs;
+    throw error(std::move(s));
+  }
+}
+
+inline numbered_signature remote_runtime::number(const step_signature& signature) const {
+  const auto number_of = [](const output& o) { return output_number{static_cast<std::uint32_t>(o.from->id()), static_cast<std::uint32_t>(o.index)}; };
+  numbered_signature out;
+  for (const output& o : signature.feeds) out.feeds.push_back(number_of(o));
+  for (const output& o : signature.fetches) out.fetches.push_back(number_of(o));
+  for (const node* n : signature.targets) out.targets.push_back(static_cast<std::uint32_t>(n->id()));
+  return out;
+}
+
+// The link's lock is held.
+inline void remote_runtime::open(remote_link& link) {
+  open_session_message what;
+  what.request = link.channel.new_request();
+  what.allow_soft_placement = options_.allow_soft_placement;
+  const reply_message reply = link.channel.call(what.request, what.encode(), protocol_deadline());
+  if (!reply.result.ok()) fail_with(reply.result);
+  wire_reader body(reply.body, "number of the session");
+  link.session = body.u64();
+  link.sent_nodes = 0;
+}
+
+inline std::uint64_t remote_runtime::prepare(remote_link& link, const step_signature& signature) {
+  const std::lock_guard<std::mutex> lock(link.mutex);
+  if (link.session == 0) open(link);
+  prepare_message what;
+  what.request = link.channel.new_request();
+  what.session = link.session;
+  what.signature = number(signature);
+  what.wants_placement = options_.log_device_placement;
+  const std::vector<const node*> nodes = graph_.nodes();
+  message m = what.encode(nodes, link.sent_nodes);
+  link.sent_nodes = nodes.size();
+  const reply_message reply = link.channel.call(what.request, std::move(m), protocol_deadline());
+  if (reply.then == reply_message::advice::open_again) link.session = 0;
+  if (!reply.result.ok()) fail_with(reply.result);
+  const prepared_body body = prepared_body::decode(reply.body);
+  log_placement(body.placed);
+  return body.handle;
+}
+
+// The server knows devices and reasons, the client the lines of the program.
+inline void remote_runtime::log_placement(const std::vector<placement_line>& lines) const {
+  if (lines.empty()) return;
+  const std::vector<const node*> nodes = graph_.nodes();
+  for (const placement_line& each : lines) {
+    if (each.node >= nodes.size()) continue;
+    const node& n = *nodes[each.node];
+    const std::string reason = each.reason == "pinned" && n.site().known() ? "pinned at " + n.site().text() : each.reason;
+    const std::string line = n.name() + " (" + n.op() + "): " + each.device + " (" + reason + ")";
+    if (options_.log) options_.log(line);
+    else std::clog << line + "\n" << std::flush;
+  }
+}
+
+inline std::vector<device> remote_runtime::list_devices() {
+  const auto to = link();
+  session_request what;
+  what.request = to->channel.new_request();
+  const reply_message reply = ask(to, what.request, what.encode(message_type::list_devices), protocol_deadline(), false);
+  if (!reply.result.ok()) fail_with(reply.result);
+  wire_reader body(reply.body, "devices");
+  return decode_devices(body);
+}
+
+inline void remote_runtime::close() {
+  std::shared_ptr<remote_link> last;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    closed_ = true;
+    last = std::exchange(link_, nullptr);
+  }
+  if (last == nullptr) return;
+  try {
+    session_request what;
+    what.request = last->channel.new_request();
+    what.session = last->session;
+    if (last->session != 0) (void)last->channel.call(what.request, what.encode(message_type::close_session), clock::now() + options_.connect_timeout);
+  } catch (const error&) {
+    // The server is gone, and the session with it.
+  }
+  last->channel.shutdown();
+}
+
+/// A step whose number at the master is remembered as long as the connection lives.
+class remote_step final : public prepared_step {
+ public:
+  remote_step(std::shared_ptr<remote_runtime> runtime, step_signature signature) : runtime_(std::move(runtime)), signature_(std::move(signature)) {}
+
+  void run(std::vector<tensor_value> feeds, std::vector<tensor_value>& fetches, const run_options& options) override;
+  /// Prepares it on the present connection.
+  void prepare() { (void)place(); }
+
+ private:
+  struct known_place {
+    std::shared_ptr<remote_link> link;
+    std::uint64_t handle = 0, session = 0;
+  };
+  known_place place();
+
+  std::shared_ptr<remote_runtime> runtime_;
+  const step_signature signature_;
+  std::mutex mutex_;
+  known_place known_;
+};
+
+inline remote_step::known_place remote_step::place() {
+  const auto link = runtime_->link();
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (known_.link == link && known_.handle != 0) return known_;
+  known_ = {link, 0, 0};
+  known_.handle = runtime_->prepare(*link, signature_);
+  known_.session = link->session;
+  return known_;
+}
+
+inline void remote_step::run(std::vector<tensor_value> feeds, std::vector<tensor_value>& fetches, const run_options& options) {
+  // A master that has dropped the prepared step says so before anything has run; then it is prepared again.
+  for (int attempt = 0;; ++attempt) {
+    const known_place at = place();
+    run_message what;
+    what.request = at.link->channel.new_request();
+    what.session = at.session;
+    what.handle = at.handle;
+    what.timeout = options.timeout.count();
+    std::optional<remote_runtime::clock::time_point> deadline;
+    if (options.timeout.count() > 0) deadline = remote_runtime::clock::now() + options.timeout + 2 * runtime_->options().abort_grace + runtime_->options().connect_timeout;
+    reply_message reply = runtime_->ask(at.link, what.request, what.encode(feeds), deadline, true);
+    if (reply.result.ok()) {
+      if (reply.tensors.size() != signature_.fetches.size()) fail(error_code::internal, "the server returned " + std::to_string(reply.tensors.size()) + " values, expected " + std::to_string(signature_.fetches.size()));
+      fetches = std::move(reply.tensors);
+      return;
+    }
+    if (reply.then == reply_message::advice::none || attempt > 0) runtime_->fail_with(reply.result);
+    const std::lock_guard<std::mutex> lock(mutex_);
+    known_ = {};
+  }
+}
+
+/// The session as its user holds it.
+class remote_session final : public session_interface {
+ public:
+  remote_session(const host_port& to, const session_options& options, const weft::graph& g)
+      : runtime_(std::make_shared<remote_runtime>(to, options, g)), steps_(options.prepared_signatures) {}
+  ~remote_session() override { runtime_->close(); }
+
+  const weft::graph& graph() const override { return runtime_->graph(); }
+  std::shared_ptr<prepared_step> prepare(const step_signature& signature) override {
+    return steps_.find_or_make(signature, [this](const step_signature& s) {
+      auto step = std::make_shared<remote_step>(runtime_, s);
+      step->prepare();
+      return std::static_pointer_cast<prepared_step>(step);
+    });
+  }
+  partitioned_graph partitions(const step_signature&) override {
+    fail(error_code::unimplemented, "the partitions of a session on servers cannot be asked for yet; weft::partition gives those of a cluster");
+  }
+  std::vector<device> list_devices() override { return runtime_->list_devices(); }
+  void close() override { runtime_->close(); }
+
+ private:
+  std::shared_ptr<remote_runtime> runtime_;
+  signature_cache<prepared_step> steps_;
+};
+
+WEFT_DECL std::unique_ptr<session_interface> open_remote_session(const host_port& to, const session_options& options, const graph& g) {
+  return std::make_unique<remote_session>(to, options, g);
+}
+
+}  // namespace weft::detail
+
+#endif
+#endif

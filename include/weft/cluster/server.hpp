@@ -1,0 +1,73 @@
+#ifndef WEFT_CLUSTER_SERVER_HPP
+#define WEFT_CLUSTER_SERVER_HPP
+// One task of a cluster: listens at its address, leads the sessions of clients and runs the parts that masters register.
+
+#include <weft/cluster/server_options.hpp>
+#include <weft/core/cluster_spec.hpp>
+#include <weft/core/config.hpp>
+#include <weft/core/status.hpp>
+
+#include <memory>
+#include <string>
+
+namespace weft {
+
+namespace detail {
+class server_core;
+}
+
+/// A task server. It serves from the end of its constructor until `stop`. All members are thread-safe.
+class server {
+ public:
+  /// Listens at the address of the task and nowhere else; port 0 takes a free one. Throws INVALID_ARGUMENT for a job or task that the
+  /// cluster does not have, FAILED_PRECONDITION for an address that other machines can reach unless that is allowed, UNAVAILABLE when the port is in use.
+  server(cluster_spec cluster, std::string job, int index, server_options options = {});
+  /// For tasks whose ports were taken before the cluster was known.
+  explicit server(std::unique_ptr<detail::server_core> core);
+  server(server&&) noexcept;
+  server& operator=(server&&) noexcept;
+  /// Stops.
+  ~server();
+
+  /// What a session is opened with: `weft://127.0.0.1:33335`.
+  const std::string& target() const;
+  /// `/job:work/task:2`.
+  const task_id& task() const;
+  /// The cluster, with the real port of this task.
+  const cluster_spec& cluster() const;
+  /// Waits until the server is stopped, by another thread.
+  void join();
+  /// Ends: steps fail with CANCELLED and their clients are told, threads are joined, the port is free at once. May be called by any thread and more than once; by a
+  /// kernel of this server it only begins the end. Not for signal handlers: have a thread wait for the signal.
+  void stop();
+
+ private:
+  std::unique_ptr<detail::server_core> core_;
+};
+
+}  // namespace weft
+
+#include <weft/cluster/server_core.hpp>
+
+#if WEFT_HAS_BODIES
+
+namespace weft {
+
+WEFT_DECL server::server(cluster_spec cluster, std::string job, int index, server_options options)
+    : core_(std::make_unique<detail::server_core>(std::move(cluster), task_id{std::move(job), index}, std::move(options))) {
+  core_->start(core_->cluster_with_port());
+}
+WEFT_DECL server::server(std::unique_ptr<detail::server_core> core) : core_(std::move(core)) {}
+WEFT_DECL server::server(server&&) noexcept = default;
+WEFT_DECL server& server::operator=(server&&) noexcept = default;
+WEFT_DECL server::~server() = default;
+WEFT_DECL const std::string& server::target() const { return core_->target(); }
+WEFT_DECL const task_id& server::task() const { return core_->task(); }
+WEFT_DECL const cluster_spec& server::cluster() const { return core_->cluster(); }
+WEFT_DECL void server::join() { core_->join(); }
+WEFT_DECL void server::stop() { core_->stop(); }
+
+}  // namespace weft
+
+#endif
+#endif

@@ -1,0 +1,344 @@
+#ifndef WEFT_CLUSTER_SERVER_CORE_HPP
+#define WEFT_CLUSTER_SERVER_CORE_HPP
+// What stands behind `server`: the event loop and its thread, the listener, and who is connected.
+
+#include <weft/cluster/accepted_peers.hpp>
+#include <weft/cluster/connection.hpp>
+#include <weft/cluster/listener.hpp>
+#include <weft/cluster/master.hpp>
+#include <weft/cluster/peers.hpp>
+#include <weft/cluster/task_context.hpp>
+#include <weft/cluster/worker.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <future>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <thread>
+#include <utility>
+
+#if WEFT_HAS_BODIES
+
+namespace weft::detail {
+
+/// See the head of this file. Made in two steps, because a cluster on free ports is known only when all of its tasks listen.
+class server_core {
+ public:
+  /// Takes the port. Throws as `server`'s constructor.
+  server_core(cluster_spec cluster, task_id self, server_options options);
+  server_core(const server_core&) = delete;
+  server_core& operator=(const server_core&) = delete;
+  ~server_core() { stop(); }
+
+  /// The address that it listens at.
+  const host_port& address() const noexcept { return listener_->address(); }
+  /// The cluster with this task's real port.
+  cluster_spec cluster_with_port() const { return own_.cluster.with_address(own_.self.job, own_.self.index, to_text(address())); }
+  /// Begins to serve, with all addresses of the cluster.
+  void start(cluster_spec cluster);
+  void stop();
+  void join();
+
+  const std::string& target() const noexcept { return target_; }
+  const task_id& task() const noexcept { return own_.self; }
+  const cluster_spec& cluster() const noexcept { return own_.cluster; }
+
+ private:
+  enum class phase { made, serving, stopping, stopped };
+  // Whoever connected, and what it turned out to be.
+  struct visitor {
+    std::shared_ptr<connection> road;
+    std::optional<hello_message> hello;
+    client_ptr client;
+  };
+  using visitor_ptr = std::shared_ptr<visitor>;
+
+  void listen();
+  void check_reachable(const host_port& address) const;
+  void work();
+  void accept(std::shared_ptr<connection> road);
+  void take(const visitor_ptr& from, message m);
+  void greet(const visitor_ptr& from, const message& m);
+  std::optional<status> reason_to_refuse(const hello_message& hello) const;
+  void take_from_master(const visitor_ptr& from, message m);
+  void register_part(const visitor_ptr& from, const message& m);
+  part_answer answer_to(const visitor_ptr& from);
+  void left(const visitor_ptr& who, const status& why);
+  void take_from_link(peer_link& link, message m);
+  void beat();
+  void end_service(const status& why);
+
+  task_context own_;
+  std::string target_;
+  peers roads_;
+  accepted_peers accepted_;
+  worker worker_;
+  master master_;
+  std::set<visitor_ptr> visitors_;
+  std::unique_ptr<listener> listener_;
+  asio::steady_timer beat_timer_;
+  std::optional<asio::executor_work_guard<asio::io_context::executor_type>> busy_;
+  std::thread io_thread_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  phase phase_ = phase::made;
+  bool loop_ended_ = false, ending_ = false;
+};
+
+inline server_core::server_core(cluster_spec cluster, task_id self, server_options options)
+    : own_(std::move(cluster), std::move(self), std::move(options)),
+      roads_(own_, [this](peer_link& link, message m) { take_from_link(link, std::move(m)); },
+             [this](peer_link& link, const status& why) {
+               worker_.lost(link.task(), why);
+               master_.lost(link.task(), why);
+             }),
+      worker_(own_, roads_, accepted_), master_(own_, roads_, worker_), beat_timer_(own_.io) {
+  listen();
+}
+
+inline void server_core::listen() {
+  if (own_.self.job.empty()) fail(error_code::invalid_argument, "the job name is empty; it must be one of the cluster's jobs");
+  const std::string& text = own_.cluster.task_address(own_.self);
+  if (text.empty()) fail(error_code::invalid_argument, "the cluster does not say the address of " + to_text(own_.self) + "; give it one, with port 0 for any free port");
+  const host_port address = parse_host_port(text);
+  check_reachable(address);
+  listener_options how;
+  how.connection = own_.connections();
+  how.connection.first_message_timeout = own_.options.handshake_timeout;
+  try {
+    listener_ = std::make_unique<listener>(own_.io, address, how, [this](std::shared_ptr<connection> road) { accept(std::move(road)); });
+  } catch (const error& e) {
+    fail(e.code(), to_text(own_.self) + " cannot listen at " + text + ": " + e.message());
+  }
+  target_ = "weft://" + to_text(listener_->address());
+}
+
+// Loopback needs nothing; whoever can reach another address could run graphs here.
+inline void server_core::check_reachable(const host_port& address) const {
+  if (own_.options.allow_unauthenticated) return;
+  std::error_code problem;
+  asio::io_context io;
+  const auto found = asio::ip::tcp::resolver(io).resolve(address.host, std::to_string(address.port), problem);
+  const bool loopback = std::all_of(found.begin(), found.end(), [](const auto& entry) { return entry.endpoint().address().is_loopback(); });
+  if (problem || loopback) return;
+  fail(error_code::failed_precondition, to_text(own_.self) + " is to listen at " + to_text(address) + ", where other machines may reach it, and every one that does may run graphs; " +
+                                            "use a loopback address, or set server_options::allow_unauthenticated in a network that you trust");
+}
+
+inline void server_core::start(cluster_spec cluster) {
+  own_.cluster = std::move(cluster);
+  own_.pool = own_.options.kernel_threads == 0 ? std::make_unique<thread_pool>() : std::make_unique<thread_pool>(own_.options.kernel_threads);
+  busy_.emplace(asio::make_work_guard(own_.io));
+  phase_ = phase::serving;
+  io_thread_ = std::thread([this] { work(); });
+  asio::post(own_.io, [this] { beat(); });
+  own_.log("info", to_text(own_.self) + " serves at " + to_text(address()));
+}
+
+inline void server_core::work() {
+  for (;;) {
+    try {
+      own_.io.run();
+      break;
+    } catch (const std::exception& e) {
+      own_.log("error", to_text(own_.self) + ": " + e.what());
+    }
+  }
+  const std::lock_guard<std::mutex> lock(mutex_);
+  loop_ended_ = true;
+  changed_.notify_all();
+}
+
+inline void server_core::join() {
+  {
+    std::unique_lock<std::mutex> lock(mutex_);
+    changed_.wait(lock, [this] { return ending_ || phase_ == phase::stopped; });
+  }
+  stop();
+}
+
+inline void server_core::stop() {
+  const status why(error_code::cancelled, "task " + own_.describe(own_.self) + " was stopped");
+  const bool inside = std::this_thread::get_id() == io_thread_.get_id() || (own_.pool && own_.pool->on_pool_thread());
+  {
+    std::unique_lock<std::mutex> lock(mutex_);
+    if (phase_ == phase::stopping && !inside) changed_.wait(lock, [this] { return phase_ == phase::stopped; });
+    if (phase_ != phase::serving) return;
+    if (inside) {
+      // A thread of the server cannot wait for itself; whoever joins or destroys the server does the rest.
+      ending_ = true;
+      changed_.notify_all();
+      return asio::post(own_.io, [this, why] { end_service(why); });
+    }
+    phase_ = phase::stopping;
+  }
+
+  // 1. No more connections; running steps end and their clients hear of it.
+  std::promise<void> ended;
+  asio::post(own_.io, [&] {
+    end_service(why);
+    ended.set_value();
+  });
+  ended.get_future().wait();
+
+  // 2. Kernels end; what they still tell the loop is heard. Then the loop runs dry, unless somebody does not take their last message.
+  own_.pool.reset();
+  busy_.reset();
+  {
+    std::unique_lock<std::mutex> lock(mutex_);
+    changed_.wait_for(lock, std::chrono::milliseconds(500), [this] { return loop_ended_; });
+  }
+  own_.io.stop();
+  io_thread_.join();
+  const std::lock_guard<std::mutex> lock(mutex_);
+  phase_ = phase::stopped;
+  changed_.notify_all();
+}
+
+inline void server_core::end_service(const status& why) {
+  listener_->close();
+  beat_timer_.cancel();
+  master_.stop(why);
+  worker_.stop(why);
+  roads_.close(why);
+  accepted_.close(why);
+  const auto all = std::exchange(visitors_, {});
+  for (const visitor_ptr& each : all) each->road->close_when_sent(why);
+}
+
+inline void server_core::accept(std::shared_ptr<connection> road) {
+  const auto who = std::make_shared<visitor>();
+  who->road = road;
+  visitors_.insert(who);
+  road->start([this, who](message m) { take(who, std::move(m)); }, [this, who](const status& why) { left(who, why); });
+}
+
+inline void server_core::take(const visitor_ptr& from, message m) {
+  if (!from->hello) return greet(from, m);
+  if (type_of(m) == message_type::heartbeat) return;
+  if (from->client) return master_.take(from->client, std::move(m));
+  take_from_master(from, std::move(m));
+}
+
+inline void server_core::greet(const visitor_ptr& from, const message& m) {
+  if (type_of(m) != message_type::hello) fail(error_code::invalid_argument, "the first message of a connection must be a greeting, found type " + std::to_string(m.type));
+  hello_message hello = hello_message::decode(m);
+  if (const auto why = reason_to_refuse(hello)) {
+    from->road->send(encode_refusal(*why));
+    return from->road->close_when_sent(*why);
+  }
+  from->hello = hello;
+  from->road->send(own_.greeting(hello.as, hello.task).encode(message_type::welcome));
+  if (hello.as == hello_message::role::client) from->client = std::make_shared<client_state>(from->road);
+  else accepted_.add(hello, from->road);
+}
+
+inline std::optional<status> server_core::reason_to_refuse(const hello_message& hello) const {
+  if (hello.as == hello_message::role::client) return std::nullopt;
+  if (const std::string differs = difference(own_.cluster, hello.cluster); !differs.empty())
+    return status(error_code::failed_precondition, to_text(own_.self) + " and " + to_text(hello.task) + " were started with different clusters: " + differs);
+  if (hello.to != own_.self)
+    return status(error_code::failed_precondition, "expected " + to_text(hello.to) + ", found " + to_text(own_.self) + "; two tasks seem to have the same address");
+  if (!own_.cluster.has(hello.task)) return status(error_code::invalid_argument, to_text(hello.task) + " is not in the cluster");
+  return std::nullopt;
+}
+
+inline part_answer server_core::answer_to(const visitor_ptr& from) {
+  return [this, task = from->hello->task, incarnation = from->hello->incarnation](const part_done_message& what, std::vector<tensor_value> fetches) {
+    const accepted_peer* master = accepted_.find(task);
+    if (master == nullptr || master->incarnation != incarnation) return;
+    std::size_t bytes = 0;
+    for (const tensor_value& v : fetches) bytes += v.bytes();
+    master->send(what.encode(std::move(fetches)), bytes > own_.options.small_tensor_bytes);
+  };
+}
+
+inline void server_core::take_from_master(const visitor_ptr& from, message m) {
+  const hello_message& hello = *from->hello;
+  switch (type_of(m)) {
+    case message_type::register_part: return register_part(from, m);
+    case message_type::unregister_part: return worker_.unregister_part(hello.incarnation, decode_forget(m));
+    case message_type::forget_session: return worker_.forget_session(hello.incarnation, decode_forget(m));
+    case message_type::run_part: {
+      const run_part_message what = run_part_message::decode(m);
+      return worker_.run_part(hello.incarnation, what, std::move(m.tensors), m.refused, answer_to(from));
+    }
+    case message_type::part_feeds: {
+      const std::int64_t step = decode_part_feeds(m);
+      return worker_.take_feeds(hello.incarnation, step, std::move(m.tensors), m.refused);
+    }
+    case message_type::abort_part: return worker_.abort_part(hello.incarnation, abort_part_message::decode(m));
+    case message_type::tensor: return worker_.take_tensor(hello.task, std::move(m));
+    default: fail(error_code::unimplemented, "task " + to_text(hello.task) + " sent message type " + std::to_string(m.type) + ", which is not known");
+  }
+}
+
+inline void server_core::register_part(const visitor_ptr& from, const message& m) {
+  const graph part(own_.ops);
+  wire_reader peek(m.head, "registration");
+  const std::uint64_t number = peek.u64();
+  const auto answer = [road = from->road, number](const status& result) { road->send(part_registered_message{number, result}.encode()); };
+  register_part_message what;
+  try {
+    if (m.refused) fail(error_code::resource_exhausted, "the graph's constants do not fit into what may be received (server_options::received_bytes)");
+    what = register_part_message::decode(m, part, own_.options.max_graph_nodes);
+  } catch (const error& e) {
+    return answer(e.status());
+  }
+  worker_.register_part(from->hello->incarnation, std::move(what), part, answer);
+}
+
+inline void server_core::left(const visitor_ptr& who, const status& why) {
+  visitors_.erase(who);
+  if (!who->hello) {
+    if (why.code != error_code::unavailable && why.code != error_code::cancelled) own_.log("warning", to_text(own_.self) + " closed the connection from " + who->road->remote_address() + ": " + why.text());
+    return;
+  }
+  if (who->client) return master_.client_lost(who->client);
+  const hello_message& hello = *who->hello;
+  status complete = why;
+  complete.message = "task " + own_.describe(hello.task) + ": " + why.message;
+  if (!accepted_.remove(hello.task, *who->road, complete)) return;
+  worker_.lost(hello.task, complete);
+  worker_.master_lost(hello.incarnation, complete);
+}
+
+inline void server_core::take_from_link(peer_link& link, message m) {
+  switch (type_of(m)) {
+    case message_type::part_registered: return master_.take_registered(link.task(), part_registered_message::decode(m));
+    case message_type::part_done: {
+      const part_done_message what = part_done_message::decode(m);
+      return master_.take_done(link.task(), what, std::move(m.tensors), m.refused);
+    }
+    case message_type::ready: return worker_.take_ready(link.task(), decode_ready(m));
+    default: fail(error_code::unimplemented, "answered with message type " + std::to_string(m.type) + ", which is not known");
+  }
+}
+
+// Signs of life, in both directions.
+inline void server_core::beat() {
+  const auto now = connection::clock::now();
+  roads_.beat(now);
+  accepted_.beat(now, own_.options.heartbeat);
+  for (const visitor_ptr& each : visitors_) {
+    wire_writer empty;
+    if (each->client && !each->client->running.empty()) each->road->send(make_message(message_type::heartbeat, empty));
+  }
+  worker_.sweep(now);
+  beat_timer_.expires_after(std::max(own_.options.heartbeat / 3, std::chrono::milliseconds(1)));
+  beat_timer_.async_wait([this](const std::error_code& stopped) {
+    if (!stopped) beat();
+  });
+}
+
+}  // namespace weft::detail
+
+#endif
+#endif

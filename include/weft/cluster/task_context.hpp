@@ -1,0 +1,92 @@
+#ifndef WEFT_CLUSTER_TASK_CONTEXT_HPP
+#define WEFT_CLUSTER_TASK_CONTEXT_HPP
+// What all parts of one server share: who it is, what it can run, its event loop and its threads.
+
+#include <weft/cluster/asio.hpp>
+#include <weft/cluster/frame.hpp>
+#include <weft/cluster/messages.hpp>
+#include <weft/cluster/server_options.hpp>
+#include <weft/core/cluster_spec.hpp>
+#include <weft/kernels/standard.hpp>
+#include <weft/ops/standard.hpp>
+#include <weft/runtime/resource_manager.hpp>
+#include <weft/runtime/thread_pool.hpp>
+
+#include <cstdint>
+#include <iostream>
+#include <memory>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#if WEFT_HAS_BODIES
+
+namespace weft::detail {
+
+/// A random number that names one start of a server.
+inline std::uint64_t new_incarnation() {
+  std::random_device source;
+  const std::uint64_t number = (static_cast<std::uint64_t>(source()) << 32) | source();
+  return number == 0 ? 1 : number;
+}
+
+/// See the head of this file. Everything but the event loop, the pool and the resources is constant once the server runs.
+struct task_context {
+  task_context(cluster_spec spec, task_id own, server_options how)
+      : cluster(std::move(spec)), self(std::move(own)), options(std::move(how)), ops(options.ops ? *options.ops : standard_ops()),
+        kernels(options.kernels ? *options.kernels : standard_kernels()), catalogue(std::make_shared<const kernel_catalogue>(kernels.catalogue())),
+        received(std::make_shared<receive_budget>(options.received_bytes)), resources(self.job) {
+    for (const auto& [type, count] : options.devices)
+      for (int i = 0; i < count; ++i) devices.push_back({to_text(self) + "/device:" + type + ":" + std::to_string(i), type, "host", incarnation});
+  }
+
+  /// `/job:ps/task:0 at 127.0.0.1:33331`, for messages.
+  std::string describe(const task_id& task) const {
+    const std::string& address = cluster.has(task) ? cluster.task_address(task) : std::string();
+    return to_text(task) + (address.empty() ? "" : " at " + address);
+  }
+  /// `/job:ps/task:0 (127.0.0.1:33331)`, for the task of a status.
+  std::string task_field() const { return to_text(self) + " (" + cluster.task_address(self) + ")"; }
+  /// What this task says when it greets another one.
+  hello_message greeting(hello_message::role as, const task_id& to) const {
+    hello_message out;
+    out.as = as;
+    out.incarnation = incarnation;
+    out.task = self;
+    out.to = to;
+    out.cluster = cluster;
+    if (as == hello_message::role::bulk) return out;
+    out.devices = devices;
+    out.kernels = catalogue;
+    return out;
+  }
+  void log(const char* level, const std::string& text) const {
+    if (options.log) return options.log(level, text);
+    std::clog << "weft: " + text + "\n";
+  }
+  connection_options connections() const {
+    connection_options out;
+    out.budget = received;
+    return out;
+  }
+
+  asio::io_context io{1};
+  cluster_spec cluster;
+  task_id self;
+  server_options options;
+  std::uint64_t incarnation = new_incarnation();
+  op_registry ops;
+  kernel_registry kernels;
+  std::shared_ptr<const kernel_catalogue> catalogue;
+  std::vector<device> devices;
+  std::shared_ptr<receive_budget> received;
+  /// Variables and the like; they live as long as the server.
+  resource_manager resources;
+  std::unique_ptr<thread_pool> pool;
+};
+
+}  // namespace weft::detail
+
+#endif
+#endif

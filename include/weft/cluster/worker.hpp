@@ -1,0 +1,430 @@
+#ifndef WEFT_CLUSTER_WORKER_HPP
+#define WEFT_CLUSTER_WORKER_HPP
+// The part of a server that runs: graphs that masters registered, the steps of them that are live, and tensors that came before
+// their step. All of it lives on the io thread; kernels run there while they are cheap, else in the pool.
+
+#include <weft/cluster/accepted_peers.hpp>
+#include <weft/cluster/part_messages.hpp>
+#include <weft/cluster/peers.hpp>
+#include <weft/cluster/remote_rendezvous.hpp>
+#include <weft/cluster/task_context.hpp>
+#include <weft/runtime/cancellation.hpp>
+#include <weft/runtime/executor.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#if WEFT_HAS_BODIES
+
+namespace weft::detail {
+
+/// A part that a master registered.
+struct registration {
+  std::vector<part_edge> edges;
+  std::unique_ptr<executor> runs;
+  std::shared_ptr<resource_manager> session_state;
+  /// Tasks that it sends to, that it receives from, and of the latter those that may owe it large tensors.
+  std::set<task_id> receivers, senders, large_senders;
+  /// Why it cannot be run any more: a road that it uses was lost, so that tensors may be missing.
+  std::optional<status> broken;
+
+  bool uses(const task_id& peer) const { return receivers.count(peer) != 0 || senders.count(peer) != 0; }
+};
+
+/// Tells a step's master what became of its part here.
+using part_answer = std::function<void(part_done_message, std::vector<tensor_value>)>;
+
+/// A step that runs.
+struct live_step {
+  step_id id;
+  std::shared_ptr<registration> what;
+  std::unique_ptr<remote_rendezvous> meets;
+  cancellation_source cancel;
+  part_answer answer;
+  std::vector<tensor_value> feeds;
+  bool started = false;
+};
+
+/// See the head of this file.
+class worker {
+ public:
+  worker(task_context& own, peers& roads, accepted_peers& accepted) : own_(own), roads_(roads), accepted_(accepted) {}
+
+  /// Registers a part; `done` is called when the roads to all tasks that it sends to are open, or with what is wrong.
+  void register_part(std::uint64_t master, register_part_message what, graph part, std::function<void(const status&)> done);
+  void unregister_part(std::uint64_t master, std::uint64_t number);
+  void forget_session(std::uint64_t master, std::uint64_t session);
+  /// Starts a step, now or when its feeds have come.
+  void run_part(std::uint64_t master, const run_part_message& what, std::vector<tensor_value> feeds, bool refused, part_answer answer);
+  void take_feeds(std::uint64_t master, std::int64_t step, std::vector<tensor_value> feeds, bool refused);
+  /// Ends a step, which may not have begun here.
+  void abort_part(std::uint64_t master, const abort_part_message& what);
+
+  void take_tensor(const task_id& from, message m);
+  void take_ready(const task_id& from, const step_id& step);
+  /// A road from or to a task is lost: what depends on it fails.
+  void lost(const task_id& peer, const status& why);
+  /// The road from a master is lost: its steps end.
+  void master_lost(std::uint64_t master, const status& why);
+  /// Drops what masters left whose lease has ended.
+  void sweep(std::chrono::steady_clock::time_point now);
+  void stop(const status& why);
+
+  std::size_t live_steps() const noexcept;
+  std::size_t parked_bytes(const task_id& from) const {
+    const auto it = parked_.find(from);
+    return it == parked_.end() ? 0 : it->second;
+  }
+
+ private:
+  struct parked_tensor {
+    task_id from;
+    tensor_message about;
+    tensor_value value;
+    receive_lease_ptr lease;
+    std::size_t bytes;
+  };
+  // What came for a step before its run frame.
+  struct early_step {
+    std::vector<parked_tensor> tensors;
+    std::set<task_id> ready;
+    std::optional<status> refused;
+  };
+  struct master_state {
+    std::map<std::uint64_t, std::shared_ptr<registration>> parts;
+    std::map<std::uint64_t, std::shared_ptr<resource_manager>> kept_states;
+    // The highest step that the master has announced here.
+    std::int64_t highest = 0;
+    std::map<std::int64_t, std::shared_ptr<live_step>> live;
+    std::map<std::int64_t, early_step> early;
+    std::optional<std::chrono::steady_clock::time_point> lost_at;
+  };
+
+  std::shared_ptr<registration> make_registration(master_state& master, register_part_message what, graph part);
+  void open_roads(const std::shared_ptr<registration>& what, std::function<void(const status&)> done);
+  std::optional<status> reason_not_to_run(const master_state& master, const registration* what) const;
+  std::shared_ptr<live_step> make_step(const step_id& id, std::shared_ptr<registration> what, part_answer answer);
+  void begin(const std::shared_ptr<live_step>& step, early_step early);
+  void start(const std::shared_ptr<live_step>& step);
+  void finish(const std::shared_ptr<live_step>& step, const status& result, std::vector<tensor_value> fetches);
+  void abort(const std::shared_ptr<live_step>& step, const status& why);
+  void park(master_state& master, const task_id& from, const tensor_message& about, message m);
+  void drop_early(master_state& master, std::int64_t up_to);
+  void drop_parked(early_step& early);
+  std::vector<std::shared_ptr<live_step>> all_live() const;
+  std::size_t registrations() const noexcept;
+
+  task_context& own_;
+  peers& roads_;
+  accepted_peers& accepted_;
+  std::map<std::uint64_t, master_state> masters_;
+  std::map<task_id, std::size_t> parked_;
+};
+
+inline std::size_t worker::registrations() const noexcept {
+  std::size_t n = 0;
+  for (const auto& entry : masters_) n += entry.second.parts.size();
+  return n;
+}
+
+inline std::size_t worker::live_steps() const noexcept {
+  std::size_t n = 0;
+  for (const auto& entry : masters_) n += entry.second.live.size();
+  return n;
+}
+
+inline std::vector<std::shared_ptr<live_step>> worker::all_live() const {
+  std::vector<std::shared_ptr<live_step>> out;
+  for (const auto& entry : masters_)
+    for (const auto& live : entry.second.live) out.push_back(live.second);
+  return out;
+}
+
+inline std::shared_ptr<registration> worker::make_registration(master_state& master, register_part_message what, graph part) {
+  auto out = std::make_shared<registration>();
+  out->runs = std::make_unique<executor>(std::move(part), own_.kernels, own_.task_field());
+  for (const part_edge& e : what.edges) {
+    if (e.way == part_edge::direction::inside) continue;
+    if (!own_.cluster.has(e.peer)) fail(error_code::invalid_argument, "edge " + std::to_string(e.edge) + " leads to " + to_text(e.peer) + ", which is not in the cluster");
+    (e.way == part_edge::direction::outgoing ? out->receivers : out->senders).insert(e.peer);
+    if (e.way == part_edge::direction::incoming && e.may_be_large) out->large_senders.insert(e.peer);
+  }
+  out->edges = std::move(what.edges);
+  auto& state = master.kept_states[what.session];
+  if (state == nullptr) state = std::make_shared<resource_manager>();
+  out->session_state = state;
+  return out;
+}
+
+inline void worker::register_part(std::uint64_t master_number, register_part_message what, graph part, std::function<void(const status&)> done) {
+  if (registrations() >= own_.options.max_registrations)
+    return done(status(error_code::resource_exhausted, to_text(own_.self) + " keeps " + std::to_string(registrations()) + " registered graphs, no more are accepted (server_options::max_registrations)"));
+  std::shared_ptr<registration> made;
+  const std::uint64_t number = what.registration;
+  try {
+    master_state& master = masters_[master_number];
+    master.lost_at.reset();
+    if (master.parts.count(number) != 0) fail(error_code::already_exists, "registration " + std::to_string(number) + " is there already");
+    made = make_registration(master, std::move(what), std::move(part));
+    master.parts.emplace(number, made);
+  } catch (const error& e) {
+    status s = e.status();
+    if (s.task.empty()) s.task = own_.task_field();
+    return done(s);
+  } catch (const std::exception& e) {
+    return done(status(error_code::internal, to_text(own_.self) + ": " + e.what()));
+  }
+  open_roads(made, std::move(done));
+}
+
+inline void worker::open_roads(const std::shared_ptr<registration>& what, std::function<void(const status&)> done) {
+  struct progress {
+    std::size_t open;
+    std::optional<status> problem;
+  };
+  auto left = std::make_shared<progress>(progress{what->receivers.size() + 1, std::nullopt});
+  const auto one_done = [left, done = std::move(done)](const status& result) {
+    if (!result.ok() && !left->problem) left->problem = result;
+    if (--left->open == 0) done(left->problem ? *left->problem : status());
+  };
+  for (const task_id& to : what->receivers) roads_.open(to, [one_done](const status& result, const std::shared_ptr<peer_link>&) { one_done(result); });
+  one_done(status());
+}
+
+inline void worker::unregister_part(std::uint64_t master, std::uint64_t number) {
+  const auto it = masters_.find(master);
+  if (it != masters_.end()) it->second.parts.erase(number);
+}
+
+inline void worker::forget_session(std::uint64_t master, std::uint64_t session) {
+  const auto it = masters_.find(master);
+  if (it != masters_.end()) it->second.kept_states.erase(session);
+}
+
+// Nothing when the registration can be run: it is whole, and every task that it uses is connected.
+inline std::optional<status> worker::reason_not_to_run(const master_state&, const registration* what) const {
+  if (what == nullptr) return status(error_code::aborted, "task " + own_.describe(own_.self) + " does not know this step's graph any more; it was restarted, or the graph's lease has ended");
+  if (what->broken) return what->broken;
+  for (const task_id& to : what->receivers)
+    if (roads_.find(to) == nullptr) return status(error_code::unavailable, "task " + own_.describe(to) + " is not connected to " + to_text(own_.self));
+  for (const task_id& from : what->senders)
+    if (accepted_.find(from) == nullptr) return status(error_code::unavailable, "task " + own_.describe(from) + " is not connected to " + to_text(own_.self));
+  return std::nullopt;
+}
+
+inline std::shared_ptr<live_step> worker::make_step(const step_id& id, std::shared_ptr<registration> what, part_answer answer) {
+  auto step = std::make_shared<live_step>();
+  step->id = id;
+  step->what = std::move(what);
+  step->answer = std::move(answer);
+  std::map<task_id, std::shared_ptr<tensor_outlet>> outlets;
+  for (const task_id& to : step->what->receivers) outlets.emplace(to, roads_.find(to));
+  // Whatever aborts the rendezvous, a kernel's error or a lost road: the master hears of it at once.
+  const auto report = [this, weak = std::weak_ptr<live_step>(step)](const status& why) {
+    asio::post(own_.io, [weak, why] {
+      if (const auto live = weak.lock(); live && !why.derived) live->answer(part_done_message{live->id.number, why, false}, {});
+    });
+  };
+  step->meets = std::make_unique<remote_rendezvous>(id, step->what->edges, std::move(outlets), report);
+  return step;
+}
+
+inline void worker::run_part(std::uint64_t master_number, const run_part_message& what, std::vector<tensor_value> feeds, bool refused, part_answer answer) {
+  master_state& master = masters_[master_number];
+  const auto refuse = [&](status why) {
+    if (why.task.empty()) why.task = own_.task_field();
+    answer(part_done_message{what.step, why, true}, {});
+  };
+
+  // 1. Announced: what comes later for this step or an earlier one is not early any more.
+  if (what.step <= master.highest) return refuse(status(error_code::aborted, "step " + std::to_string(what.step) + " has ended here already"));
+  early_step early;
+  if (const auto it = master.early.find(what.step); it != master.early.end()) {
+    early = std::move(it->second);
+    master.early.erase(it);
+  }
+  drop_early(master, what.step);
+  master.highest = what.step;
+
+  // 2. Can it run?
+  const auto part = master.parts.find(what.registration);
+  std::optional<status> problem = reason_not_to_run(master, part == master.parts.end() ? nullptr : part->second.get());
+  if (!problem && refused) problem = status(error_code::resource_exhausted, "the feeds of the step do not fit into what may be received (server_options::received_bytes)");
+  if (!problem) problem = early.refused;
+  if (problem) {
+    drop_parked(early);
+    return refuse(*problem);
+  }
+
+  // 3. Live.
+  const auto step = make_step({master_number, what.step}, part->second, std::move(answer));
+  master.live.emplace(what.step, step);
+  step->feeds = std::move(feeds);
+  begin(step, std::move(early));
+  if (!what.feeds_follow) start(step);
+}
+
+inline void worker::begin(const std::shared_ptr<live_step>& step, early_step early) {
+  for (const task_id& from : step->what->large_senders)
+    if (const accepted_peer* peer = accepted_.find(from)) peer->send(encode_ready(step->id));
+  for (const task_id& peer : early.ready) step->meets->peer_ready(peer);
+  for (parked_tensor& t : early.tensors) parked_[t.from] -= t.bytes;
+  for (parked_tensor& t : early.tensors) step->meets->deliver(t.from, t.about.key, std::move(t.value), t.about.is_dead, std::move(t.lease));
+}
+
+inline void worker::start(const std::shared_ptr<live_step>& step) {
+  step->started = true;
+  executor::step_args args;
+  args.feeds = std::move(step->feeds);
+  args.resources = &own_.resources;
+  args.session_state = step->what->session_state.get();
+  args.pool = own_.pool.get();
+  args.rendezvous = step->meets.get();
+  args.cancellation = step->cancel.token();
+  args.step = step->id.number;
+  args.on_error = [step](const status& why) { step->meets->abort(why); };
+  step->what->runs->run_async(std::move(args), [this, step](const status& result, std::vector<tensor_value> fetches) {
+    asio::dispatch(own_.io, [this, step, result, values = std::move(fetches)]() mutable { finish(step, result, std::move(values)); });
+  });
+}
+
+inline void worker::finish(const std::shared_ptr<live_step>& step, const status& result, std::vector<tensor_value> fetches) {
+  const auto master = masters_.find(step->id.master);
+  if (master == masters_.end() || master->second.live.erase(step->id.number) == 0) return;
+  status complete = result;
+  if (!complete.ok() && complete.task.empty()) complete.task = own_.task_field();
+  if (!complete.ok()) fetches.clear();
+  step->answer(part_done_message{step->id.number, complete, true}, std::move(fetches));
+}
+
+inline void worker::abort(const std::shared_ptr<live_step>& step, const status& why) {
+  step->meets->abort(why);
+  step->cancel.cancel(why);
+  if (!step->started) {
+    step->started = true;
+    finish(step, why, {});
+  }
+}
+
+inline void worker::take_feeds(std::uint64_t master_number, std::int64_t number, std::vector<tensor_value> feeds, bool refused) {
+  const auto master = masters_.find(master_number);
+  if (master == masters_.end()) return;
+  const auto it = master->second.live.find(number);
+  if (it == master->second.live.end() || it->second->started) return;
+  const auto step = it->second;
+  if (refused) return abort(step, status(error_code::resource_exhausted, "the feeds of the step do not fit into what may be received (server_options::received_bytes)"));
+  step->feeds = std::move(feeds);
+  start(step);
+}
+
+inline void worker::abort_part(std::uint64_t master_number, const abort_part_message& what) {
+  const auto master = masters_.find(master_number);
+  if (master == masters_.end()) return;
+  if (const auto it = master->second.live.find(what.step); it != master->second.live.end()) {
+    status why = what.why;
+    why.derived = true;
+    const auto step = it->second;
+    return abort(step, why);
+  }
+  if (what.step <= master->second.highest) return;
+  drop_early(master->second, what.step);
+  master->second.highest = what.step;
+}
+
+inline void worker::take_tensor(const task_id& from, message m) {
+  const tensor_message about = tensor_message::decode(m);
+  const auto master = masters_.find(about.step.master);
+  if (master == masters_.end()) return;
+  if (about.step.number > master->second.highest) return park(master->second, from, about, std::move(m));
+  const auto it = master->second.live.find(about.step.number);
+  if (it == master->second.live.end()) return;
+  const auto step = it->second;
+  if (m.refused)
+    return abort(step, status(error_code::resource_exhausted, "a tensor from " + to_text(from) + " does not fit: " + std::to_string(own_.received->used()) +
+                                                                  " bytes are received and not used yet, the limit is " + std::to_string(own_.received->limit()) + " (server_options::received_bytes)"));
+  step->meets->deliver(from, about.key, m.tensors.empty() ? tensor_value() : std::move(m.tensors[0]), about.is_dead, std::move(m.lease));
+}
+
+inline void worker::park(master_state& master, const task_id& from, const tensor_message& about, message m) {
+  constexpr std::size_t overhead = 256;
+  early_step& early = master.early[about.step.number];
+  if (early.refused) return;
+  const std::size_t bytes = overhead + (m.tensors.empty() ? 0 : m.tensors[0].bytes());
+  std::size_t& parked = parked_[from];
+  if (m.refused || parked + bytes > own_.options.parked_bytes_per_peer) {
+    early.refused = status(error_code::resource_exhausted, "tensors from " + to_text(from) + " came before their step and do not fit: " + std::to_string(parked + bytes) + " bytes, at most " +
+                                                               std::to_string(own_.options.parked_bytes_per_peer) + " may wait (server_options::parked_bytes_per_peer)");
+    return drop_parked(early);
+  }
+  parked += bytes;
+  early.tensors.push_back({from, about, m.tensors.empty() ? tensor_value() : std::move(m.tensors[0]), std::move(m.lease), bytes});
+}
+
+inline void worker::drop_parked(early_step& early) {
+  for (const parked_tensor& t : early.tensors) parked_[t.from] -= t.bytes;
+  early.tensors.clear();
+}
+
+// Forgets what came early for steps up to this one.
+inline void worker::drop_early(master_state& master, std::int64_t up_to) {
+  const auto end = master.early.upper_bound(up_to);
+  for (auto it = master.early.begin(); it != end; ++it) drop_parked(it->second);
+  master.early.erase(master.early.begin(), end);
+}
+
+inline void worker::take_ready(const task_id& from, const step_id& id) {
+  const auto master = masters_.find(id.master);
+  if (master == masters_.end()) return;
+  if (id.number > master->second.highest) {
+    master->second.early[id.number].ready.insert(from);
+    return;
+  }
+  const auto it = master->second.live.find(id.number);
+  if (it == master->second.live.end()) return;
+  const auto step = it->second;
+  step->meets->peer_ready(from);
+}
+
+inline void worker::lost(const task_id& peer, const status& why) {
+  for (auto& entry : masters_) {
+    for (auto& part : entry.second.parts)
+      if (part.second->uses(peer) && !part.second->broken) part.second->broken = why;
+  }
+  for (const auto& step : all_live())
+    if (step->what->uses(peer) && step->meets->open_with(peer)) abort(step, why);
+}
+
+inline void worker::master_lost(std::uint64_t number, const status& why) {
+  const auto it = masters_.find(number);
+  if (it == masters_.end()) return;
+  it->second.lost_at = std::chrono::steady_clock::now();
+  drop_early(it->second, std::numeric_limits<std::int64_t>::max());
+  const auto live = it->second.live;
+  for (const auto& entry : live) abort(entry.second, why);
+}
+
+inline void worker::sweep(std::chrono::steady_clock::time_point now) {
+  for (auto it = masters_.begin(); it != masters_.end();) {
+    const master_state& m = it->second;
+    const bool over = m.lost_at && m.live.empty() && now - *m.lost_at > own_.options.registration_lease;
+    it = over ? masters_.erase(it) : std::next(it);
+  }
+}
+
+inline void worker::stop(const status& why) {
+  for (const auto& step : all_live()) abort(step, why);
+}
+
+}  // namespace weft::detail
+
+#endif
+#endif
