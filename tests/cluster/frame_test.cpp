@@ -155,7 +155,7 @@ TEST_CASE("frame: every dtype and shape comes back bit for bit") {
 
 TEST_CASE("frame: any number of tensors, in slices of any size") {
   const std::vector<tensor_value> values = all_values();
-  for (const std::size_t tensors : {0, 1, 2, 3, 17, 100}) {
+  for (const std::size_t tensors : {std::size_t{0}, std::size_t{1}, std::size_t{2}, std::size_t{3}, std::size_t{17}, std::size_t{100}}) {
     message m{3, 0, std::string(tensors * 50, 'h'), {}};
     for (std::size_t i = 0; i < tensors; ++i) m.tensors.push_back(values[i % values.size()]);
     const std::string bytes = frame_of(m);
@@ -216,7 +216,7 @@ TEST_CASE("frame: another version and reserved bytes are refused") {
     CHECK(verdict(bytes).code == error_code::unimplemented);
   }
   CHECK(verdict("WEFT\x02").message == "frame of protocol version 2, this program speaks version 1");
-  for (const std::size_t reserved : {7, 20, 21, 22, 23}) {
+  for (const std::size_t reserved : {7U, 20U, 21U, 22U, 23U}) {
     std::string bytes = header(0, 0, 0, 0);
     bytes[reserved] = 1;
     CHECK(verdict(bytes).code == error_code::invalid_argument);
@@ -303,7 +303,7 @@ TEST_CASE("frame: the rank has a limit") {
 }
 
 TEST_CASE("frame: a tensor has the bytes that its shape needs") {
-  for (const std::uint64_t bytes : {0, 3, 23, 25, 1000})
+  for (const std::uint64_t bytes : {0U, 3U, 23U, 25U, 1000U})
     CHECK(verdict(one(row(1, {2, 3}, bytes), std::string(static_cast<std::size_t>(bytes), 'x'))).code == error_code::invalid_argument);
   CHECK(verdict(one(row(1, {2, 3}, 23), std::string(23, 'x'))).message ==
         "tensor table: tensor 0 claims 23 bytes for shape [2,3] of float (before byte 28 of 28)");

@@ -8,7 +8,14 @@
 #include <utility>
 
 #if WEFT_HAS_BODIES
+#if defined(__SANITIZE_THREAD__) && !defined(__clang__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wtsan"
+#endif
 #include <asio.hpp>
+#if defined(__SANITIZE_THREAD__) && !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
 #endif
 
 #endif

@@ -31,8 +31,8 @@
 namespace weft {
 
 /// A connection whose messages are received on the io thread, the one that runs its io_context (one thread at a time; the
-/// io_context must outlive the connection). All members may be called from any thread, and none blocks. Once started it lives
-/// until it is closed or lost, whoever holds it.
+/// io_context must outlive a connection that is not closed). All members may be called from any thread, and none blocks. Once
+/// started it lives until it is closed or lost, whoever holds it.
 class connection : public std::enable_shared_from_this<connection> {
  public:
   using clock = std::chrono::steady_clock;
@@ -115,7 +115,7 @@ class connection : public std::enable_shared_from_this<connection> {
   void arm(clock::time_point at);
   void finish();
   template <class Function> void post(Function function) {
-    asio::post(socket_.get_executor(), [self = shared_from_this(), function = std::move(function)] { function(*self); });
+    asio::post(executor_, [self = shared_from_this(), function = std::move(function)] { function(*self); });
   }
 
   const connection_options options_;
@@ -125,9 +125,11 @@ class connection : public std::enable_shared_from_this<connection> {
   std::atomic<clock::rep> last_received_{0};
   std::atomic<std::uint64_t> bytes_received_{0}, bytes_sent_{0};
 
-  // Touched on the io thread only. Others use the descriptor itself, which stays open while `writer_` is `caller`.
-  tcp::socket socket_;
-  asio::steady_timer timer_;
+  const asio::any_io_executor executor_;
+  // Touched on the io thread only. Others use the descriptor itself, which stays open while `writer_` is `caller`. A closed connection has
+  // neither socket nor timer, and may be held when its io_context is gone.
+  std::optional<tcp::socket> socket_;
+  std::optional<asio::steady_timer> timer_;
   std::unique_ptr<opening> opening_;
   frame_reader reader_;
   std::array<asio::mutable_buffer, frame_reader::max_parts> parts_;
@@ -149,7 +151,7 @@ class connection : public std::enable_shared_from_this<connection> {
 };
 
 inline connection::connection(tcp::socket socket, const connection_options& options, std::shared_ptr<void> slot)
-    : options_(options), socket_(std::move(socket)), timer_(socket_.get_executor()), reader_(options.limits, options.budget), slot_(std::move(slot)) {}
+    : options_(options), executor_(socket.get_executor()), socket_(std::move(socket)), timer_(executor_), reader_(options.limits, options.budget), slot_(std::move(slot)) {}
 
 inline std::shared_ptr<connection> connection::adopt(tcp::socket socket, const connection_options& options, std::shared_ptr<void> slot) {
   std::error_code none;
@@ -171,8 +173,8 @@ inline std::shared_ptr<connection> connection::open(asio::io_context& io, const 
 
 inline void connection::resolve() {
   if (opening_ == nullptr) return;
-  timer_.expires_after(detail::bounded(opening_->deadline));
-  timer_.async_wait([self = shared_from_this()](const std::error_code& error) {
+  timer_->expires_after(detail::bounded(opening_->deadline));
+  timer_->async_wait([self = shared_from_this()](const std::error_code& error) {
     if (!error && self->opening_ != nullptr) self->opened(detail::connect_timeout(self->opening_->to, self->opening_->deadline));
   });
   std::error_code not_numeric;
@@ -195,14 +197,14 @@ inline void connection::connect_next() {
   std::error_code error;
   for (;;) {
     if (opening_->next == opening_->endpoints.size()) return opened(detail::connect_failure(opening_->to, opening_->failure));
-    socket_.close(error);
-    socket_.open(opening_->endpoints[opening_->next++].protocol(), error);
+    socket_->close(error);
+    socket_->open(opening_->endpoints[opening_->next++].protocol(), error);
     if (!error) break;
     opening_->failure = error.value();
   }
-  socket_.async_connect(opening_->endpoints[opening_->next - 1], [self = shared_from_this()](const std::error_code& failure) {
+  socket_->async_connect(opening_->endpoints[opening_->next - 1], [self = shared_from_this()](const std::error_code& failure) {
     if (self->opening_ == nullptr) return;
-    if (!failure && !detail::connected_to_itself(self->socket_.native_handle())) return self->opened(status());
+    if (!failure && !detail::connected_to_itself(self->socket_->native_handle())) return self->opened(status());
     self->opening_->failure = failure ? failure.value() : ECONNREFUSED;
     self->connect_next();
   });
@@ -212,7 +214,7 @@ inline void connection::opened(const status& s) {
   if (closed()) return;  // finish calls back
   const open_handler done = std::move(opening_->done);
   opening_.reset();
-  timer_.cancel();
+  timer_->cancel();
   if (s.ok()) {
     connected();
     return done(s, shared_from_this());
@@ -223,13 +225,13 @@ inline void connection::opened(const status& s) {
 
 inline void connection::connected() {
   const std::lock_guard<std::mutex> lock(mutex_);
-  descriptor_ = socket_.native_handle();
+  descriptor_ = socket_->native_handle();
   detail::set_no_delay(descriptor_);
   last_received_.store(clock::now().time_since_epoch().count(), std::memory_order_relaxed);
 }
 
 inline void connection::start(message_handler on_message, close_handler on_closed) {
-  asio::dispatch(socket_.get_executor(), [self = shared_from_this(), on_message = std::move(on_message), on_closed = std::move(on_closed)]() mutable {
+  asio::dispatch(executor_, [self = shared_from_this(), on_message = std::move(on_message), on_closed = std::move(on_closed)]() mutable {
     self->begin(std::move(on_message), std::move(on_closed));
   });
 }
@@ -247,7 +249,7 @@ inline void connection::read() {
   iovec pieces[frame_reader::max_parts];
   const std::size_t count = reader_.space(pieces);
   for (std::size_t i = 0; i < count; ++i) parts_[i] = asio::mutable_buffer(pieces[i].iov_base, pieces[i].iov_len);
-  socket_.async_read_some(read_range{parts_.data(), parts_.data() + count},
+  socket_->async_read_some(read_range{parts_.data(), parts_.data() + count},
                           [self = shared_from_this()](const std::error_code& error, std::size_t bytes) { self->on_read(error, bytes); });
 }
 
@@ -361,13 +363,13 @@ inline void connection::write_queue() {
     if (front == nullptr) return drained ? close(status()) : void();
     if (budget == 0) return post([](connection& self) { self.write_queue(); });
     std::uint64_t bytes = 0;
-    const detail::io_result result = detail::send_frame(socket_.native_handle(), *front, budget, bytes);
+    const detail::io_result result = detail::send_frame(socket_->native_handle(), *front, budget, bytes);
     const int number = errno;
     sent(bytes);
     budget -= static_cast<std::size_t>(bytes);
     if (result == detail::io_result::lost) return lost_writing(number);
     if (result == detail::io_result::would_block)
-      return socket_.async_wait(tcp::socket::wait_write, [self = shared_from_this()](const std::error_code& error) {
+      return socket_->async_wait(tcp::socket::wait_write, [self = shared_from_this()](const std::error_code& error) {
         if (!error) self->write_queue();
       });
     if (front->remaining() > 0) continue;
@@ -406,7 +408,8 @@ inline void connection::close_when_sent(status why) {
 }
 
 inline void connection::expect_message_within(std::chrono::milliseconds time) {
-  asio::dispatch(socket_.get_executor(), [self = shared_from_this(), time] {
+  if (closed()) return;
+  asio::dispatch(executor_, [self = shared_from_this(), time] {
     self->expect_within_ = time;
     self->expect_by_ = time.count() == 0 ? never : clock::now() + detail::bounded(time);
     self->watch();
@@ -439,8 +442,8 @@ inline void connection::watch() {
 inline void connection::arm(clock::time_point at) {
   if (armed_at_ <= at) return;
   armed_at_ = at;
-  timer_.expires_at(at);
-  timer_.async_wait([self = shared_from_this()](const std::error_code& error) {
+  timer_->expires_at(at);
+  timer_->async_wait([self = shared_from_this()](const std::error_code& error) {
     if (error) return;
     self->armed_at_ = never;
     self->watch();
@@ -455,16 +458,16 @@ inline void connection::finish() {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (writer_ == writer::caller) return;
-    std::error_code none;
-    socket_.close(none);
+    socket_.reset();
     descriptor_ = -1;
     queue_.swap(dropped);
     slot_.swap(slot);
     queued_bytes_.store(0, std::memory_order_relaxed);
     reason = reason_;
   }
+  dropped.clear();  // whoever hears of the end finds its tensors free
   slot.reset();
-  timer_.cancel();
+  timer_.reset();
   if (opening_ != nullptr) {
     const open_handler done = std::move(opening_->done);
     opening_.reset();

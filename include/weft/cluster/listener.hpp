@@ -56,7 +56,7 @@ class listener {
   /// Frees the port at once and accepts no more. From any thread; `on_accept` is not called afterwards, except if it is running.
   void close();
   /// Accepted connections that are open.
-  std::size_t open_connections() const noexcept { return state_->open.load(); }
+  std::size_t open_connections() const noexcept { return state_->open->load(); }
 
  private:
   using tcp = asio::ip::tcp;
@@ -76,7 +76,8 @@ class listener {
 
     const listener_options options;
     const accept_handler on_accept;
-    std::atomic<std::size_t> open{0};
+    // Shared with the connections, which may be held longer.
+    const std::shared_ptr<std::atomic<std::size_t>> open = std::make_shared<std::atomic<std::size_t>>(0);
   };
   static tcp::endpoint endpoint_of(asio::io_context& io, const host_port& address);
   void bind(const tcp::endpoint& endpoint);
@@ -152,9 +153,9 @@ inline void listener::state::accepted(const std::error_code& error, tcp::socket 
     });
   }
   // 2. Accepting goes on whatever becomes of this connection. One too many is closed at once, so that its owner learns it.
-  if (!accept() || error || open.load() >= options.max_connections) return;
-  open.fetch_add(1);
-  std::shared_ptr<void> slot(nullptr, [self = shared_from_this()](std::nullptr_t) { self->open.fetch_sub(1); });
+  if (!accept() || error || open->load() >= options.max_connections) return;
+  open->fetch_add(1);
+  std::shared_ptr<void> slot(nullptr, [count = open](std::nullptr_t) { count->fetch_sub(1); });
   on_accept(weft::connection::adopt(std::move(socket), options.connection, std::move(slot)));
 }
 
