@@ -3,6 +3,7 @@
 // Cuts a placed graph into one part per task, with a pair of `_Send` and `_Recv` for each value that crosses. Pure functions.
 
 #include <weft/core/cluster_spec.hpp>
+#include <weft/partition/compare.hpp>
 #include <weft/partition/partitioned_graph.hpp>
 #include <weft/partition/partitioner.hpp>
 #include <weft/partition/prune.hpp>

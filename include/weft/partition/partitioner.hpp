@@ -3,6 +3,7 @@
 // How a placed graph is cut: one pass over its nodes in the order of creation, which adds each to its part and each value that
 // crosses to the parts on both sides.
 
+#include <weft/partition/partition_options.hpp>
 #include <weft/partition/partitioned_graph.hpp>
 #include <weft/partition/prune.hpp>
 #include <weft/placement/device_set.hpp>
@@ -18,30 +19,6 @@
 #include <vector>
 
 namespace weft {
-
-/// How a cut graph is written.
-enum class partition_form {
-  /// Feeds enter and fetches leave where they are used (`_Arg`, `_Retval`); short device names.
-  weft,
-  /// As TensorFlow's master and workers cut it: feeds and fetches pass through CPU:0 of the session's task as `_Recv` and `_Send` of the
-  /// client, small constants are copied instead of sent, new nodes are named `x_S0` and `x_G0`, device names carry `/replica:0`.
-  tensorflow
-};
-
-/// What a step is given and asked for, and how its graph is placed when `partition` does that too.
-struct partition_options {
-  std::vector<output> feeds{}, fetches{};
-  std::vector<const node*> targets{};
-  /// The task of the session, where feeds come from and fetches go: `/job:work/task:1`. Empty means the first task of the first job.
-  std::string master{};
-  bool allow_soft_placement = false;
-  placement_order order = placement_order::session_task;
-  /// Devices of every task, by type.
-  std::map<std::string, int> devices{{"CPU", 1}};
-  partition_form form = partition_form::weft;
-  /// Sends floats between tasks as bfloat16, which drops the lower half of their bits, and receives them as floats again.
-  bool bfloat16_sendrecv = false;
-};
 
 namespace detail {
 
@@ -105,6 +82,7 @@ class partitioner {
   static std::size_t at(int i) noexcept { return static_cast<std::size_t>(i); }
 
   void number_devices();
+  void find_substitutes();
   int device_number(const std::string& name, const node& about) const;
   void check_order(const node& n, const node& input) const;
   void copy(const node& n);
@@ -133,6 +111,7 @@ class partitioner {
   std::vector<part> parts_;  // one per task of the device set; empty ones are dropped at the end
   std::unordered_set<std::uint64_t> fed_;
   cut_names names_;
+  substitution same_;
   bool has_hidden_names_ = false;
   std::vector<const node*> twins_;  // by node id
   std::vector<int> device_of_;      // by node id
@@ -142,13 +121,12 @@ class partitioner {
 
 inline partitioned_graph partitioner::run() {
   number_devices();
-  for (const output& o : options_.feeds) {
-    check_in_graph(graph_, o, "feed");
-    fed_.insert(output_key(o));
-  }
+  check_step(graph_, options_.feeds, options_.fetches, options_.targets);
+  for (const output& o : options_.feeds) fed_.insert(output_key(o));
 
-  // 1. What the step needs.
-  const std::vector<const node*> needed = prune(graph_, options_.feeds, options_.fetches, options_.targets);
+  // 1. What the step needs, without what it can do without.
+  find_substitutes();
+  const std::vector<const node*> needed = prune(graph_, options_.feeds, options_.fetches, options_.targets, same_);
   for (const node* n : needed) has_hidden_names_ = has_hidden_names_ || n->name().find("/_") != std::string::npos;
 
   // 2. Each node into the part of its task, after whatever it reads.
@@ -187,6 +165,17 @@ inline void partitioner::number_devices() {
   master_device_ = (options_.master.empty() ? device_set_.tasks().front() : task_text(parse_device_name(options_.master))) + "/device:CPU:0";
 }
 
+inline void partitioner::find_substitutes() {
+  if (!options_.merge_equal_nodes && !options_.skip_identities) return;
+  simplify_options passes;
+  passes.merge_equal_nodes = options_.merge_equal_nodes;
+  passes.skip_identities = options_.skip_identities;
+  passes.keep = options_.targets;
+  for (const auto* outputs : {&options_.feeds, &options_.fetches})
+    for (const output& o : *outputs) passes.keep.push_back(o.from);
+  same_ = simplify(graph_, where_, passes);
+}
+
 inline int partitioner::device_number(const std::string& name, const node& about) const {
   const auto it = device_numbers_.find(name);
   if (it == device_numbers_.end()) about.fail_about(error_code::invalid_argument, "is placed on '" + name + "', which is not in the device set");
@@ -202,12 +191,14 @@ inline void partitioner::copy(const node& n) {
   device_of_[at(n.id())] = device;
   std::vector<output> inputs;
   inputs.reserve(n.inputs().size());
-  for (const output& in : n.inputs()) {
+  for (const output& written : n.inputs()) {
+    const output in = same_.resolve(written);
     check_order(n, *in.from);
     inputs.push_back(value_for(in, n, device));
   }
   std::vector<const node*> control;
-  for (const node* before : n.control_inputs()) {
+  for (const node* written : n.control_inputs()) {
+    const node* before = same_.resolve(written);
     check_order(n, *before);
     if (!is_fed_placeholder(*before, fed_)) control.push_back(control_for(*before, n, device));
   }

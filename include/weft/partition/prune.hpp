@@ -3,6 +3,7 @@
 // Which nodes a step needs: those from which a fetch or a target can be reached, cut off at the feeds.
 
 #include <weft/graph/graph.hpp>
+#include <weft/partition/simplify.hpp>
 
 #include <cstdint>
 #include <string>
@@ -34,18 +35,23 @@ inline void check_in_graph(const graph& g, const output& o, const char* what) {
     o.from->fail_about(error_code::invalid_argument, "has " + std::to_string(o.from->output_count()) + " outputs; asked for number " + std::to_string(o.index) + " as a " + what);
 }
 
+inline void check_step(const graph& g, const std::vector<output>& feeds, const std::vector<output>& fetches, const std::vector<const node*>& targets) {
+  for (const output& o : feeds) check_in_graph(g, o, "feed");
+  for (const output& o : fetches) check_in_graph(g, o, "fetch");
+  for (const node* n : targets) check_in_graph(g, n, "target");
+}
+
 }  // namespace detail
 
 /// The nodes that a step runs, in the order of creation. Without fetches and targets every node, except placeholders that are fed.
-/// Throws INVALID_ARGUMENT for what belongs to another graph. Follows TensorFlow's RewriteGraphForExecution.
+/// Nodes for which others stand are left out. Throws INVALID_ARGUMENT for what belongs to another graph. Follows TensorFlow's
+/// RewriteGraphForExecution.
 inline std::vector<const node*> prune(const graph& g, const std::vector<output>& feeds, const std::vector<output>& fetches,
-                                      const std::vector<const node*>& targets) {
+                                      const std::vector<const node*>& targets, const substitution& same = {}) {
   const std::vector<const node*> nodes = g.nodes();
   std::unordered_set<std::uint64_t> fed;
-  for (const output& o : feeds) {
-    detail::check_in_graph(g, o, "feed");
-    fed.insert(detail::output_key(o));
-  }
+  detail::check_step(g, feeds, fetches, targets);
+  for (const output& o : feeds) fed.insert(detail::output_key(o));
   std::vector<char> needed(nodes.size(), fetches.empty() && targets.empty() ? 1 : 0);
   std::vector<const node*> pending;
   const auto need = [&](const node* n) {
@@ -58,26 +64,21 @@ inline std::vector<const node*> prune(const graph& g, const std::vector<output>&
   };
 
   // 1. From what is asked for, backwards.
-  for (const output& o : fetches) {
-    detail::check_in_graph(g, o, "fetch");
-    need_output(o);
-  }
-  for (const node* n : targets) {
-    detail::check_in_graph(g, n, "target");
+  for (const output& o : fetches) need_output(o);
+  for (const node* n : targets)
     if (!detail::is_fed_placeholder(*n, fed)) need(n);
-  }
   while (!pending.empty()) {
     const node* n = pending.back();
     pending.pop_back();
-    for (const output& in : n->inputs()) need_output(in);
+    for (const output& in : n->inputs()) need_output(same.resolve(in));
     for (const node* before : n->control_inputs())
-      if (!detail::is_fed_placeholder(*before, fed)) need(before);
+      if (!detail::is_fed_placeholder(*same.resolve(before), fed)) need(same.resolve(before));
   }
 
   // 2. In the order of creation.
   std::vector<const node*> out;
   for (const node* n : nodes)
-    if (needed[static_cast<std::size_t>(n->id())] != 0 && !detail::is_fed_placeholder(*n, fed)) out.push_back(n);
+    if (needed[static_cast<std::size_t>(n->id())] != 0 && !detail::is_fed_placeholder(*n, fed) && !same.replaces(*n)) out.push_back(n);
   return out;
 }
 

@@ -58,6 +58,7 @@ inline partitioned_graph tensorflow_step::run() {
   twins_.resize(where_.size());
 
   // 1. The graph of the step.
+  check_step(graph_, options_.feeds, options_.fetches, options_.targets);
   add_feeds();
   const std::vector<const node*> needed = prune(graph_, options_.feeds, options_.fetches, options_.targets);
   find_consumers(needed);
@@ -72,6 +73,7 @@ inline partitioned_graph tensorflow_step::run() {
   cut.feeds.clear();
   cut.fetches.clear();
   cut.targets.clear();
+  cut.merge_equal_nodes = cut.skip_identities = false;
   partitioned_graph parts = partitioner(step_, devices_, placement(std::move(placed_)), cut).run();
 
   // 3. What the client sends and receives belongs to the part of the session's task.
@@ -127,7 +129,6 @@ inline const node& tensorflow_step::add_client(const char* op, const char* prefi
 
 inline void tensorflow_step::add_feeds() {
   for (const output& o : options_.feeds) {
-    check_in_graph(graph_, o, "feed");
     const node*& entry = fed_[output_key(o)];
     if (entry == nullptr)
       entry = devices_.is_local() ? &add_client("_Arg", "_arg_", o, {}, static_cast<std::int64_t>(feeds_.size())) : &add_client("_Recv", "_recv_", o, {}, 0);

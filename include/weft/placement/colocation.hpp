@@ -57,7 +57,7 @@ class colocation {
  private:
   static std::size_t at(int i) noexcept { return static_cast<std::size_t>(i); }
   void read(const node& n);
-  void read_assigned(const node& n, colocation_member& m);
+  void read_assigned(const node& n, const std::string& device, colocation_member& m);
   void join_resources(const node& n);
   void join_over_edge(const node& from, const node& to);
   void join_classes(const node& n);
@@ -80,21 +80,28 @@ inline bool is_resource_generator(const node& n) noexcept {
   return n.inputs().empty() && n.output_count() == 1 && (n.outputs()[0].is_ref || n.outputs()[0].dtype == dtype::resource);
 }
 
+// The device that an earlier placement chose; empty when the node is free.
+inline const std::string& assigned_device(const placement_options& options, const node& n) {
+  static const std::string none;
+  const auto id = static_cast<std::size_t>(n.id());
+  if (options.earlier != nullptr && id < options.earlier->size()) return options.earlier->nodes()[id].device;
+  return id < options.assigned.size() ? options.assigned[id] : none;
+}
+
 inline void colocation::read(const node& n) {
   colocation_member& m = members_[at(n.id())];
   m.parent = m.first = n.id();
   m.support = support_.of_node(n);
   own_.push_back(constraints_.of_text(n.device(), n));
-  if (at(n.id()) < options_.assigned.size() && !options_.assigned[at(n.id())].empty()) return read_assigned(n, m);
+  if (const std::string& device = assigned_device(options_, n); !device.empty()) return read_assigned(n, device, m);
   m.requested = own_.back();
   if (is_resource_generator(n)) m.resource = m.requested;
   if (m.requested != 0) m.anchor = n.id();
 }
 
-inline void colocation::read_assigned(const node& n, colocation_member& m) {
-  const std::string& text = options_.assigned[at(n.id())];
-  const device* d = devices_.find(text);
-  if (d == nullptr) n.fail_about(error_code::internal, "assigned device '" + text + "' is not the name of one device of the cluster");
+inline void colocation::read_assigned(const node& n, const std::string& device, colocation_member& m) {
+  const weft::device* d = devices_.find(device);
+  if (d == nullptr) n.fail_about(error_code::internal, "assigned device '" + device + "' is not the name of one device of the cluster");
   m.assigned = m.requested = constraints_.of_text(d->name, n);
   m.anchor = n.id();
 }
@@ -134,9 +141,7 @@ inline void colocation::join_over_edge(const node& from, const node& to) {
                   " against " + said(other) + " ('" + to_text(constraints_[a]) + "' and '" + to_text(constraints_[b]) + "'); put both on one device");
   }
   if (!constraints_.merge(source.requested, user.requested, false)) {
-    device_name wanted = constraints_[source.requested];
-    wanted = merge_override(wanted, constraints_[user.resource]);
-    user.requested = constraints_.number(merge_override(wanted, constraints_[user.assigned]));
+    user.requested = constraints_.override_by(constraints_.override_by(source.requested, user.resource), user.assigned);
     user.anchor = source.anchor;
   }
   const std::string why = join(from.id(), to.id());
@@ -169,11 +174,10 @@ inline std::string colocation::join(int a, int b) {
   if (a == b) return {};
   if (members_[at(a)].rank < members_[at(b)].rank) std::swap(a, b);
   colocation_member &winner = members_[at(a)], &loser = members_[at(b)];
-  const bool soft = options_.allow_soft_placement;
   std::string why;
-  const auto requested = constraints_.merge(winner.requested, loser.requested, soft, &why);
-  const auto resource = constraints_.merge(winner.resource, loser.resource, soft, &why);
-  const auto assigned = constraints_.merge(winner.assigned, loser.assigned, soft, &why);
+  const auto assigned = constraints_.merge(winner.assigned, loser.assigned, false, &why);
+  const auto resource = constraints_.merge(winner.resource, loser.resource, false, &why);
+  const auto requested = constraints_.merge(winner.requested, loser.requested, options_.allow_soft_placement, &why);
   if (!requested || !resource || !assigned) return why;
   const auto support = support_.merge(winner.support, loser.support);
   if (!support)
@@ -181,7 +185,7 @@ inline std::string colocation::join(int a, int b) {
   loser.parent = a;
   if (winner.rank == loser.rank) ++winner.rank;
   winner.size += loser.size;
-  winner.requested = *requested;
+  winner.requested = constraints_.override_by(constraints_.override_by(*requested, *resource), *assigned);
   winner.resource = *resource;
   winner.assigned = *assigned;
   winner.support = *support;

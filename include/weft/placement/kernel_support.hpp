@@ -53,6 +53,8 @@ class constraint_table {
       return std::nullopt;
     }
   }
+  // The first constraint with what the second sets put over it.
+  int override_by(int a, int b) { return b == 0 ? a : number(merge_override((*this)[a], (*this)[b])); }
 
  private:
   std::deque<device_name> names_;

@@ -19,17 +19,6 @@ enum class placement_order {
   tensorflow
 };
 
-/// What a placement depends on besides the graph and the devices.
-struct placement_options {
-  /// Task of nodes that ask for none: `/job:work/task:1`. Empty means the task of the first device.
-  std::string default_task{};
-  /// Lets a node whose device type or number does not exist, or has no kernel for it, go to another device of the same task or job.
-  bool allow_soft_placement = false;
-  placement_order order = placement_order::session_task;
-  /// Devices that earlier placements fixed, by node id; "" or missing means free.
-  std::vector<std::string> assigned{};
-};
-
 /// Where one node runs, and why in a few words.
 struct placed_node {
   /// Short complete name: `/job:ps/task:0/device:CPU:0`.
@@ -66,6 +55,19 @@ class placement {
     return nodes_[static_cast<std::size_t>(n.id())];
   }
   std::vector<placed_node> nodes_;
+};
+
+/// What a placement depends on besides the graph and the devices.
+struct placement_options {
+  /// Task of nodes that ask for none: `/job:work/task:1`. Empty means the task of the first device.
+  std::string default_task{};
+  /// Lets a node whose device type or number does not exist, or has no kernel for it, go to another device of the same task or job.
+  bool allow_soft_placement = false;
+  placement_order order = placement_order::session_task;
+  /// Devices that are fixed already, by node id; "" or missing means free.
+  std::vector<std::string> assigned{};
+  /// An earlier placement of the graph, before nodes were added: its nodes stay where they are, for the same reasons.
+  const placement* earlier = nullptr;
 };
 
 /// One line per node, as `log_device_placement` prints: `y (Mul): /job:work/task:1/device:CPU:0 (pinned at train.cpp:42)`.

@@ -173,9 +173,9 @@ inline std::string placer::reason_of(const node& n) {
   const choice& made = chosen_[at(groups_.root(n.id()))];
   const device_name& own = groups_.constraint(groups_.own_request(n.id()));
   const auto pinned = [&](const node& who) { return "pinned" + (who.site().known() ? " at " + who.site().text() : std::string()); };
-  if (at(n.id()) < options_.assigned.size() && !options_.assigned[at(n.id())].empty()) return "assigned before";
+  if (options_.earlier != nullptr && options_.earlier->has(n)) return options_.earlier->reason_of(n);
+  if (!assigned_device(options_, n).empty()) return "assigned before";
   const bool met = !own.empty() && matches(own, devices_.names()[at(made.device)]);
-  // A partial request that the default or a neighbour completes is still the reason.
   for (std::size_t i = 0; i < n.inputs().size(); ++i)
     if (shares_resource(n, i)) {
       const node& from = *n.inputs()[i].from;
