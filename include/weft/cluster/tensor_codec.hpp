@@ -84,7 +84,8 @@ inline bool tensor_table_reader::next(tensor_entry& entry) {
 }
 
 inline void tensor_table_reader::read_shape(tensor_entry& entry, std::size_t rank) {
-  std::array<std::int64_t, 256> sizes;
+  std::array<std::int64_t, 256> sizes{};
+  sizes[0] = 0;  // g++ takes it for used otherwise
   for (std::size_t i = 0; i < rank; ++i) {
     sizes[i] = from_.i64();
     if (sizes[i] < 0) bad("has the negative size " + std::to_string(sizes[i]) + " in dimension " + std::to_string(i));
