@@ -90,6 +90,16 @@ inline graph_state& graph_for(const std::vector<output>& inputs) {
     if (in.from != nullptr) return in.from->owner();
   return *current_graph();
 }
+// The full name of an op that makes nodes for its own inputs, which are named below it: unique, unless the asked name ends in '/'.
+inline std::string claim_name(graph_state& to, const op_name& name, const char* otherwise) {
+  std::string wanted = name.text.empty() ? otherwise : std::string(name.text);
+  if (wanted.size() > 1 && wanted.back() == '/') {
+    wanted.pop_back();
+    return wanted;
+  }
+  const std::string& outer = thread_scopes().top().name_scope;
+  return to.unique_scope(outer.empty() ? wanted : outer + "/" + wanted, name.site);
+}
 // Adds a node the way every op does.
 inline const node& add_node(const char* op, std::vector<output> inputs, const op_name& name, attr_map attrs = {}) {
   node_spec spec;
@@ -100,6 +110,11 @@ inline const node& add_node(const char* op, std::vector<output> inputs, const op
   spec.site = name.site;
   graph_state& to = graph_for(spec.inputs);
   return to.add(std::move(spec));
+}
+// The same with exactly this name (from claim_name); the first output of the node.
+inline output add_node_at(const char* op, std::vector<output> inputs, const std::string& full_name, call_site site, attr_map attrs = {}) {
+  const std::string exact = full_name + "/";
+  return {&add_node(op, std::move(inputs), op_name(std::string_view(exact), site), std::move(attrs)), 0};
 }
 }  // namespace detail
 

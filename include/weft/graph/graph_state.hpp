@@ -16,7 +16,6 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 namespace weft::detail {
@@ -26,7 +25,9 @@ class graph_state : public std::enable_shared_from_this<graph_state> {
   explicit graph_state(op_registry ops) : ops_(std::move(ops)) {}
 
   const node& add(node_spec spec);
+  // The name of a scope that nothing else has: `s`, `s_1`.
   std::string unique_scope(const std::string& wanted, call_site site);
+  static void check_scope(std::string_view wanted, call_site site);
 
   std::vector<const node*> nodes() const {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -73,7 +74,7 @@ class graph_state : public std::enable_shared_from_this<graph_state> {
     for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
     return text;
   }
-  static bool valid_name(std::string_view name) noexcept;
+  static bool valid_name(std::string_view name, bool generated) noexcept;
   void check_owner(const node& made) const;
   void apply_devices(node& made, const scope_context& scope) const;
   void apply_colocation(node& made, const scope_context& scope) const;
@@ -87,14 +88,13 @@ class graph_state : public std::enable_shared_from_this<graph_state> {
   std::deque<std::unique_ptr<node>> nodes_;
   std::unordered_map<std::string, const node*> by_name_;
   std::unordered_map<std::string, int> names_in_use_;
-  std::unordered_set<std::string> prefixes_;
   std::map<std::string, std::vector<const node*>> collections_;
   std::optional<std::int64_t> seed_;
 };
 
-// The first character is a letter, digit, '.' or '_' (generated nodes); then also '/', '\', '-', '>'.
-inline bool graph_state::valid_name(std::string_view name) noexcept {
-  if (name.empty() || name.size() > 1024) return false;
+// The first character is a letter, digit or '.', that of a generated node also '_'; then also '_', '/', '\', '-', '>'.
+inline bool graph_state::valid_name(std::string_view name, bool generated) noexcept {
+  if (name.empty() || name.size() > 1024 || (name[0] == '_' && !generated)) return false;
   for (std::size_t i = 0; i < name.size(); ++i) {
     const auto c = static_cast<unsigned char>(name[i]);
     if (c < 0x80 && (std::isalnum(c) != 0 || c == '.' || c == '_')) continue;
@@ -126,6 +126,7 @@ inline const node& graph_state::add(node_spec spec) {
   made->control_inputs_ = std::move(spec.control_inputs);
   made->attrs_ = std::move(spec.attrs);
   made->device_ = std::move(spec.device);
+  const bool generated = !spec.scoped || spec.name.empty();
   std::string wanted = spec.name.empty() ? made->op_ : std::move(spec.name);
   bool exact = spec.exact_name;
   if (wanted.size() > 1 && wanted.back() == '/') {
@@ -135,7 +136,7 @@ inline const node& graph_state::add(node_spec spec) {
   scope_context& scope = thread_scopes().top();
   if (!exact && spec.scoped && !scope.name_scope.empty()) wanted = scope.name_scope + "/" + wanted;
   made->name_ = wanted;
-  if (!valid_name(wanted)) made->fail_about(error_code::invalid_argument, "the name must match [A-Za-z0-9._][A-Za-z0-9._/\\->]* and have at most 1024 characters");
+  if (!valid_name(wanted, generated)) made->fail_about(error_code::invalid_argument, "the name must match [A-Za-z0-9.][A-Za-z0-9._/\\->]* and have at most 1024 characters");
   check_owner(*made);
 
   // 2. Its definition: attributes, dtypes, shapes.
@@ -245,11 +246,14 @@ inline std::string graph_state::take_exact(const std::string& name, const node& 
   return name;
 }
 
+inline void graph_state::check_scope(std::string_view wanted, call_site site) {
+  if (!valid_name(wanted, false))
+    throw error(error_code::invalid_argument, "name scope '" + std::string(wanted) + "' must match [A-Za-z0-9.][A-Za-z0-9._/\\->]* and have at most 1024 characters", site);
+}
+
 inline std::string graph_state::unique_scope(const std::string& wanted, call_site site) {
-  if (!valid_name(wanted)) throw error(error_code::invalid_argument, "name scope '" + wanted + "' must match [A-Za-z0-9._][A-Za-z0-9._/\\->]*", site);
+  check_scope(wanted, site);
   const std::lock_guard<std::mutex> lock(mutex_);
-  const std::string key = lower(wanted);
-  if (prefixes_.count(key) != 0 && names_in_use_.count(key) == 0) names_in_use_[key] = 1;
   return take_name(wanted);
 }
 
@@ -257,8 +261,6 @@ inline void graph_state::insert(std::unique_ptr<node> made, const std::string& w
   const std::lock_guard<std::mutex> lock(mutex_);
   made->name_ = exact ? take_exact(wanted, *made) : take_name(wanted);
   made->id_ = static_cast<int>(nodes_.size());
-  for (auto slash = made->name_.find('/'); slash != std::string::npos; slash = made->name_.find('/', slash + 1))
-    prefixes_.insert(lower(made->name_.substr(0, slash)));
   by_name_.emplace(made->name_, made.get());
   nodes_.push_back(std::move(made));
 }

@@ -82,7 +82,7 @@ template <class T, int N> class operand {
   friend tensor<RESULT, N> operator OP(detail::scalar<T> a, const operand& b) {                                                                   \
     return tensor<RESULT, N>(detail::add_binary(OPNAME, SCOPE, detail::side_of(a), detail::side_of(b), op_name(a.where)));                        \
   }
-  WEFT_BINARY(+, "AddV2", "add", T)
+  WEFT_BINARY(+, (std::is_same_v<T, std::string> ? "Add" : "AddV2"), "add", T)
   WEFT_BINARY(-, "Sub", "sub", T)
   WEFT_BINARY(*, "Mul", "mul", T)
   WEFT_BINARY(/, (detail::is_integer_v<T> ? "Div" : "RealDiv"), (detail::is_integer_v<T> ? "div" : "truediv"), T)
@@ -132,12 +132,22 @@ inline output add_read(const output& handle, const op_name& name) {
   return {&add_node("ReadVariableOp", {handle}, name, {{"dtype", handle.from->attr<dtype>("dtype")}}), 0};
 }
 
-// Constants and reads that an op makes for its own inputs are named below it.
+// A constant with exactly this name, for an op that names its own inputs.
+inline output add_const_at(tensor_value v, const std::string& full_name, call_site site, graph_state& to) {
+  const std::string exact = full_name + "/";
+  return {&add_const(std::move(v), op_name(std::string_view(exact), site), &to), 0};
+}
+
+// The output that an op reads: a variable is read now.
+inline output input_of(const char* op, const side& a, const op_name& name) {
+  const output in = a.reads_variable ? add_read(a.out, op_name(name.site)) : a.out;
+  if (in.from == nullptr) throw error(error_code::invalid_argument, std::string(op) + ": the operand is an empty tensor, not made by any op", name.site);
+  return in;
+}
+
+// Constants and reads that a binary op makes for its own inputs are named below it.
 inline output realise(const side& s, const std::string& below, const char* suffix, const op_name& name, graph_state& to) {
-  if (!s.number.empty()) {
-    const std::string full = below + "/" + suffix + "/";
-    return {&add_const(s.number, op_name(std::string_view(full), name.site), &to), 0};
-  }
+  if (!s.number.empty()) return add_const_at(s.number, below + "/" + suffix, name.site, to);
   if (!s.reads_variable) return s.out;
   const std::string full = below + "/ReadVariableOp" + (suffix[0] == 'y' ? "_1" : "") + "/";
   return add_read(s.out, op_name(std::string_view(full), name.site));
@@ -151,20 +161,15 @@ inline graph_state& graph_of(const side& a, const side& b, const op_name& name) 
 
 inline output add_binary(const char* op, const char* scope, const side& a, const side& b, const op_name& name) {
   graph_state& to = graph_of(a, b, name);
-  const std::string wanted = name.text.empty() ? scope : std::string(name.text);
   const bool plain = a.number.empty() && b.number.empty() && !a.reads_variable && !b.reads_variable;
-  if (plain) return {&add_node(op, {a.out, b.out}, op_name(std::string_view(wanted), name.site)), 0};
-  const std::string& outer = thread_scopes().top().name_scope;
-  const std::string unique = to.unique_scope(outer.empty() ? wanted : outer + "/" + wanted, name.site);
+  if (plain) return {&add_node(op, {a.out, b.out}, name.text.empty() ? op_name(scope, name.site) : name), 0};
+  const std::string unique = claim_name(to, name, scope);
   const output x = realise(a, unique, "x", name, to), y = realise(b, unique, "y", name, to);
-  const std::string exact = unique + "/";
-  return {&add_node(op, {x, y}, op_name(std::string_view(exact), name.site)), 0};
+  return add_node_at(op, {x, y}, unique, name.site);
 }
 
 inline output add_unary(const char* op, const side& a, const op_name& name, attr_map attrs) {
-  const output x = a.reads_variable ? add_read(a.out, op_name(name.site)) : a.out;
-  if (x.from == nullptr) throw error(error_code::invalid_argument, std::string(op) + ": the operand is an empty tensor, not made by any op", name.site);
-  return {&add_node(op, {x}, name, std::move(attrs)), 0};
+  return {&add_node(op, {input_of(op, a, name)}, name, std::move(attrs)), 0};
 }
 
 }  // namespace detail

@@ -72,6 +72,7 @@ template <class Body> decltype(auto) with_device(std::string_view device, Body&&
   std::string full;
   if (!name.empty() && name.back() == '/') {
     full = std::string(name.substr(0, name.size() - 1));
+    detail::graph_state::check_scope(full, where);
   } else if (!name.empty()) {
     const std::string& outer = detail::thread_scopes().top().name_scope;
     full = detail::current_graph()->unique_scope(outer.empty() ? std::string(name) : outer + "/" + std::string(name), where);

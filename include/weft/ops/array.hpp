@@ -19,22 +19,22 @@ inline void reshape_shape(shape_context& c) {
   const auto wanted = c.input_integers(1);
   const partial_shape& in = c.input(0);
   if (!wanted) return c.set_output(0, shape_from_input(c, 1));
-  std::vector<std::int64_t> sizes = *wanted;
-  std::int64_t known = 1;
+  // 1. What is wanted: at most one open dimension, and a product that can be counted.
+  std::vector<std::int64_t> sizes = *wanted, closed;
   int open = -1;
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     if (sizes[i] < -1) c.fail("a dimension cannot be " + std::to_string(sizes[i]));
     if (sizes[i] == -1 && open >= 0) c.fail("only one dimension may be -1, found shape " + partial_shape(sizes).text());
     if (sizes[i] == -1) open = static_cast<int>(i);
-    else known *= sizes[i];
+    else closed.push_back(sizes[i]);
   }
+  const auto known = checked_elements(closed.data(), closed.size());
+  if (!known) c.fail("shape " + partial_shape(sizes).text() + " has more elements than memory can address");
+  // 2. Whether the elements fit, and the size of the open dimension.
   const auto elements = in.elements();
-  if (elements && open < 0 && *elements != known)
-    c.fail("a tensor of shape " + in.text() + " has " + std::to_string(*elements) + " elements and cannot be given shape " + partial_shape(sizes).text());
-  if (elements && open >= 0 && known > 0) {
-    if (*elements % known != 0) c.fail("a tensor of shape " + in.text() + " cannot be given shape " + partial_shape(sizes).text());
-    sizes[static_cast<std::size_t>(open)] = *elements / known;
-  }
+  const bool fits = !elements || (open < 0 ? *elements == *known : *known == 0 ? *elements == 0 : *elements % *known == 0);
+  if (!fits) c.fail("a tensor of shape " + in.text() + " has " + std::to_string(*elements) + " elements and cannot be given shape " + partial_shape(sizes).text());
+  if (elements && open >= 0) sizes[static_cast<std::size_t>(open)] = *known == 0 ? 0 : *elements / *known;
   c.set_output(0, partial_shape(std::move(sizes)));
 }
 
@@ -58,7 +58,7 @@ inline void define_array_ops(op_registry& ops) {
   }));
   ops.add(op("Size").input("input: T").output("output: out_type").attr("T: type").attr("out_type: {int32, int64} = int32").shapes(scalar_shape));
   ops.add(op("Rank").input("input: T").output("output: int32").attr("T: type").shapes(scalar_shape));
-  ops.add(op("Range").input("start: Tidx").input("limit: Tidx").input("delta: Tidx").output("output: Tidx").attr("Tidx: {bfloat16, half, float, double, int8, int16, int32, int64, uint16, uint32} = int32").shapes([](shape_context& c) {
+  ops.add(op("Range").input("start: Tidx").input("limit: Tidx").input("delta: Tidx").output("output: Tidx").attr("Tidx: {bfloat16, half, float, double, int8, int16, int32, int64, uint16, uint32, uint64} = int32").shapes([](shape_context& c) {
     for (int i = 0; i < 3; ++i) c.with_rank(i, 0, i == 0 ? "start" : i == 1 ? "limit" : "delta");
     c.set_output(0, partial_shape::of_rank(1));
   }));
@@ -66,6 +66,28 @@ inline void define_array_ops(op_registry& ops) {
     c.with_rank(1, 0, "value");
     c.set_output(0, shape_from_input(c, 0));
   }));
+}
+
+// A vector of sizes as an int64 constant with exactly this name.
+inline output add_sizes(const std::int64_t* sizes, std::size_t count, const std::string& full_name, call_site site, graph_state& to) {
+  tensor_value v = tensor_value::from<std::int64_t>({static_cast<std::int64_t>(count)}, std::vector<std::int64_t>(sizes, sizes + count));
+  return add_const_at(std::move(v), full_name, site, to);
+}
+
+inline output add_fill(const std::int64_t* sizes, std::size_t count, tensor_value value, const op_name& name) {
+  graph_state& to = *current_graph();
+  const std::string full = claim_name(to, name, "Fill");
+  const output dims = add_sizes(sizes, count, full + "/dims", name.site, to);
+  const output element = add_const_at(std::move(value), full + "/value", name.site, to);
+  return add_node_at("Fill", {dims, element}, full, name.site);
+}
+
+inline output add_reshape(const side& x, const std::int64_t* sizes, std::size_t count, const op_name& name) {
+  const output in = input_of("Reshape", x, name);
+  graph_state& to = in.from->owner();
+  const std::string full = claim_name(to, name, "Reshape");
+  const output wanted = add_sizes(sizes, count, full + "/shape", name.site, to);
+  return add_node_at("Reshape", {in, wanted}, full, name.site);
 }
 
 template <class T, int N> tensor<T, N> constant_of(tensor_value v, const op_name& name) { return tensor<T, N>(output{&add_const(std::move(v), name), 0}); }
@@ -144,10 +166,7 @@ template <class T, int N> tensor<std::int32_t, 1> shape_of(const operand<T, N>& 
 
 /// A tensor of this shape whose elements all are `value` (Fill).
 template <class V, std::size_t M, class T = dtype_t<V>> tensor<T, static_cast<int>(M)> fill(const std::int64_t (&dims)[M], const V& value, op_name name = {}) {
-  const std::string base = name.text.empty() ? "Fill" : std::string(name.text);
-  const output sizes{&detail::add_const(tensor_value::from<std::int64_t>({static_cast<std::int64_t>(M)}, std::vector<std::int64_t>(dims, dims + M)), op_name(base + "/dims", name.site)), 0};
-  const output element{&detail::add_const(tensor_value::scalar<T>(T(value)), op_name(base + "/value", name.site)), 0};
-  return tensor<T, static_cast<int>(M)>(output{&detail::add_node("Fill", {sizes, element}, name), 0});
+  return tensor<T, static_cast<int>(M)>(detail::add_fill(dims, M, tensor_value::scalar<T>(T(value)), name));
 }
 /// Zeros of dtype T.
 template <class T, std::size_t M> tensor<T, static_cast<int>(M)> zeros(const std::int64_t (&dims)[M], op_name name = {}) { return fill(dims, T{}, name); }
@@ -156,10 +175,7 @@ template <class T, std::size_t M> tensor<T, static_cast<int>(M)> ones(const std:
 
 /// The elements of x in another shape; one dimension may be -1 and is computed (Reshape). Throws INVALID_ARGUMENT when the elements do not fit.
 template <class T, int N, std::size_t M> tensor<T, static_cast<int>(M)> reshape(const operand<T, N>& x, const std::int64_t (&dims)[M], op_name name = {}) {
-  const std::string base = name.text.empty() ? "Reshape" : std::string(name.text);
-  const output in = x.as_input(name.site);
-  const output sizes{&detail::add_const(tensor_value::from<std::int64_t>({static_cast<std::int64_t>(M)}, std::vector<std::int64_t>(dims, dims + M)), op_name(base + "/shape", name.site), &in.from->owner()), 0};
-  return tensor<T, static_cast<int>(M)>(output{&detail::add_node("Reshape", {in, sizes}, name), 0});
+  return tensor<T, static_cast<int>(M)>(detail::add_reshape(detail::side_of(x), dims, M, name));
 }
 
 }  // namespace weft

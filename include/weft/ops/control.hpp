@@ -2,7 +2,7 @@
 #define WEFT_OPS_CONTROL_HPP
 // Operations that only order others.
 
-#include <weft/graph/tensor.hpp>
+#include <weft/graph/scope.hpp>
 
 #include <initializer_list>
 #include <map>
@@ -42,16 +42,13 @@ inline operation group(const std::vector<operation>& all, op_name name = {}) {
     spec.site = name.site;
     spec.control_inputs = std::move(control);
     if (device == nullptr) return operation(to.add(std::move(spec)));
-    auto saved = std::exchange(detail::thread_scopes().top().devices, {parse_device_name(*device)});
-    operation out(to.add(std::move(spec)));
-    detail::thread_scopes().top().devices = std::move(saved);
-    return out;
+    const detail::device_scope there(&detail::scope_context::devices, {parse_device_name(*device)});
+    return operation(to.add(std::move(spec)));
   };
   // 2. One device: one node there. Several: one node on each, and one that waits for those.
   if (by_device.empty()) return waits_for(wanted, {}, nullptr);
   if (by_device.size() == 1) return waits_for(wanted, by_device.begin()->second, &by_device.begin()->first);
-  const std::string& outer = detail::thread_scopes().top().name_scope;
-  const std::string unique = to.unique_scope(outer.empty() ? wanted : outer + "/" + wanted, name.site);
+  const std::string unique = detail::claim_name(to, name, "group_deps");
   std::vector<const node*> parts;
   for (const auto& [device, members] : by_device) parts.push_back(waits_for(unique + "/NoOp" + (parts.empty() ? "" : "_" + std::to_string(parts.size())) + "/", members, &device).get());
   return waits_for(unique + "/", std::move(parts), nullptr);

@@ -27,8 +27,8 @@ inline op unary_op(const char* name, const std::string& types) {
 
 inline void define_math_ops(op_registry& ops) {
   const std::string numbers = WEFT_NUMBERS, complex = ", complex64, complex128", floats = "bfloat16, half, float, double";
-  ops.add(binary_op("Add", "bfloat16, half, float, double, uint8, uint16, uint32, uint64, int8, int16, int32, int64, complex64, complex128, string"));
-  ops.add(binary_op("AddV2", numbers + complex + ", string").commutative());
+  ops.add(binary_op("Add", floats + ", uint8, int8, int16, int32, int64" + complex + ", string"));
+  ops.add(binary_op("AddV2", numbers + complex).commutative());
   ops.add(binary_op("Sub", numbers + complex));
   ops.add(binary_op("Mul", numbers + complex).commutative());
   ops.add(binary_op("Div", numbers + complex));
@@ -74,8 +74,8 @@ inline void define_math_ops(op_registry& ops) {
   template <class T, int N> tensor<RESULT, N> NAME(std::common_type_t<detail::scalar<T>> x, const operand<T, N>& y, op_name name = {}) {                  \
     return tensor<RESULT, N>(detail::add_binary(OPNAME, OPNAME, detail::side_of(x), detail::side_of(y), name));                                          \
   }
-/// x + y with broadcasting (AddV2); strings are joined.
-WEFT_BINARY_FUNCTION(add, "AddV2", T)
+/// x + y with broadcasting (AddV2); strings are joined (Add).
+WEFT_BINARY_FUNCTION(add, (std::is_same_v<T, std::string> ? "Add" : "AddV2"), T)
 /// x - y with broadcasting (Sub).
 WEFT_BINARY_FUNCTION(subtract, "Sub", T)
 /// x * y with broadcasting (Mul).

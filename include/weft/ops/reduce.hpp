@@ -22,9 +22,12 @@ inline constexpr keep_dims_t keep_dims{};
 namespace detail {
 
 inline void define_reduce_ops(op_registry& ops) {
-  const std::string types = "float, double, int32, uint8, int16, int8, complex64, int64, bfloat16, uint16, complex128, half, uint32, uint64";
-  for (const char* name : {"Sum", "Mean", "Prod", "Max", "Min"})
+  const std::string ordered = "float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64";
+  const auto define = [&ops](const char* name, const std::string& types) {
     ops.add(op(name).input("input: T").input("reduction_indices: Tidx").output("output: T").attr("keep_dims: bool = false").attr("T: {" + types + "}").attr("Tidx: {int32, int64} = int32").shapes(reduction_shape));
+  };
+  for (const char* name : {"Sum", "Mean", "Prod"}) define(name, ordered + ", complex64, complex128");
+  for (const char* name : {"Max", "Min"}) define(name, ordered);
   for (const char* name : {"All", "Any"})
     ops.add(op(name).input("input: bool").input("reduction_indices: Tidx").output("output: bool").attr("keep_dims: bool = false").attr("Tidx: {int32, int64} = int32").shapes(reduction_shape));
 }
@@ -39,56 +42,56 @@ template <int... A> constexpr bool axes_distinct(int n) {
 }
 constexpr int less_rank(int n, int k) { return n == dynamic_rank || n < k ? dynamic_rank : n - k; }
 
-// All axes of x when `all`, else the given ones.
-template <class R> R add_reduction(const char* op, const side& x, bool all, std::vector<std::int32_t> axes, bool keep, const op_name& name) {
-  const output in = x.reads_variable ? add_read(x.out, op_name(name.site)) : x.out;
-  if (in.from == nullptr) throw error(error_code::invalid_argument, std::string(op) + ": the operand is an empty tensor, not made by any op", name.site);
-  const std::string base = name.text.empty() ? op : std::string(name.text);
-  output indices;
+// A reduction over all axes when `all`, else over the given ones.
+inline output add_reduction(const char* op, const side& x, bool all, std::vector<std::int32_t> axes, bool keep, const op_name& name) {
+  const output in = input_of(op, x, name);
+  graph_state& to = in.from->owner();
+  const std::string full = claim_name(to, name, op);
   const partial_shape& shape_in = in.from->output_shape(in.index);
+  const auto number = [&](std::int32_t v, const char* below) { return add_const_at(tensor_value::scalar<std::int32_t>(v), full + below, name.site, to); };
+  output indices;
   if (all && !shape_in.known_rank()) {
     // The rank is known only when running: range(rank).
-    const output rank{&add_node("Rank", {in}, op_name(base + "/Rank", name.site)), 0};
-    const output start{&add_const(tensor_value::scalar<std::int32_t>(0), op_name(base + "/range/start", name.site), &in.from->owner()), 0};
-    const output delta{&add_const(tensor_value::scalar<std::int32_t>(1), op_name(base + "/range/delta", name.site), &in.from->owner()), 0};
-    indices = {&add_node("Range", {start, rank, delta}, op_name(base + "/range", name.site)), 0};
+    const output rank = add_node_at("Rank", {in}, full + "/Rank", name.site);
+    const output start = number(0, "/range/start"), delta = number(1, "/range/delta");
+    indices = add_node_at("Range", {start, rank, delta}, full + "/range", name.site);
   } else {
     if (all)
       for (int i = 0; i < shape_in.rank(); ++i) axes.push_back(i);
     tensor_value v = tensor_value::from<std::int32_t>({static_cast<std::int64_t>(axes.size())}, axes);
-    indices = {&add_const(std::move(v), op_name(base + "/reduction_indices", name.site), &in.from->owner()), 0};
+    indices = add_const_at(std::move(v), full + "/reduction_indices", name.site, to);
   }
-  return R(output{&add_node(op, {in, indices}, name, {{"keep_dims", keep}}), 0});
+  return add_node_at(op, {in, indices}, full, name.site, {{"keep_dims", keep}});
 }
 
 }  // namespace detail
 
 #define WEFT_REDUCTION(NAME, OPNAME)                                                                                                                \
   template <class T, int N> tensor<T, 0> NAME(const operand<T, N>& x, op_name name = {}) {                                                          \
-    return detail::add_reduction<tensor<T, 0>>(OPNAME, detail::side_of(x), true, {}, false, name);                                                   \
+    return tensor<T, 0>(detail::add_reduction(OPNAME, detail::side_of(x), true, {}, false, name));                                                   \
   }                                                                                                                                                 \
   template <class T, int N> tensor<T, N> NAME(const operand<T, N>& x, keep_dims_t, op_name name = {}) {                                              \
-    return detail::add_reduction<tensor<T, N>>(OPNAME, detail::side_of(x), true, {}, true, name);                                                    \
+    return tensor<T, N>(detail::add_reduction(OPNAME, detail::side_of(x), true, {}, true, name));                                                    \
   }                                                                                                                                                 \
   template <class T, int N, int... A> tensor<T, detail::less_rank(N, sizeof...(A))> NAME(const operand<T, N>& x, axis_t<A...>, op_name name = {}) {  \
     static_assert(detail::axes_in_range<A...>(N), "weft: an axis is outside the tensor's dimensions (-rank <= axis < rank)");                        \
     static_assert(detail::axes_distinct<A...>(N), "weft: an axis is named twice");                                                                   \
-    return detail::add_reduction<tensor<T, detail::less_rank(N, sizeof...(A))>>(OPNAME, detail::side_of(x), false, {A...}, false, name);             \
+    return tensor<T, detail::less_rank(N, sizeof...(A))>(detail::add_reduction(OPNAME, detail::side_of(x), false, {A...}, false, name));             \
   }                                                                                                                                                 \
   template <class T, int N, int... A> tensor<T, N> NAME(const operand<T, N>& x, axis_t<A...>, keep_dims_t, op_name name = {}) {                      \
     static_assert(detail::axes_in_range<A...>(N), "weft: an axis is outside the tensor's dimensions (-rank <= axis < rank)");                        \
     static_assert(detail::axes_distinct<A...>(N), "weft: an axis is named twice");                                                                   \
-    return detail::add_reduction<tensor<T, N>>(OPNAME, detail::side_of(x), false, {A...}, true, name);                                               \
+    return tensor<T, N>(detail::add_reduction(OPNAME, detail::side_of(x), false, {A...}, true, name));                                               \
   }                                                                                                                                                 \
   template <class T, int N> tensor<T> NAME(const operand<T, N>& x, std::initializer_list<int> axes, op_name name = {}) {                             \
-    return detail::add_reduction<tensor<T>>(OPNAME, detail::side_of(x), false, {axes.begin(), axes.end()}, false, name);                             \
+    return tensor<T>(detail::add_reduction(OPNAME, detail::side_of(x), false, {axes.begin(), axes.end()}, false, name));                             \
   }                                                                                                                                                 \
   template <class T, int N> tensor<T, N> NAME(const operand<T, N>& x, std::initializer_list<int> axes, keep_dims_t, op_name name = {}) {             \
-    return detail::add_reduction<tensor<T, N>>(OPNAME, detail::side_of(x), false, {axes.begin(), axes.end()}, true, name);                           \
+    return tensor<T, N>(detail::add_reduction(OPNAME, detail::side_of(x), false, {axes.begin(), axes.end()}, true, name));                           \
   }                                                                                                                                                 \
   template <class T, int N> tensor<T, detail::less_rank(N, 1)> NAME(const operand<T, N>& x, int axis_number, op_name name = {}) {                    \
     static_assert(N != 0, "weft: a tensor of rank 0 has no axis");                                                                                   \
-    return detail::add_reduction<tensor<T, detail::less_rank(N, 1)>>(OPNAME, detail::side_of(x), false, {axis_number}, false, name);                 \
+    return tensor<T, detail::less_rank(N, 1)>(detail::add_reduction(OPNAME, detail::side_of(x), false, {axis_number}, false, name));                 \
   }
 /// The sum over all axes, or over the named ones (Sum).
 WEFT_REDUCTION(reduce_sum, "Sum")

@@ -39,6 +39,38 @@ inline void define_state_ops(op_registry& ops) {
   ops.add(op("DestroyResourceOp").input("resource: resource").attr("ignore_lookup_error: bool = true").stateful());
 }
 
+// The nodes of one variable.
+struct variable_nodes {
+  output handle, read;
+  const node* initializer;
+};
+
+inline variable_nodes add_variable(dtype type, const output& initial, const std::string& full, call_site site) {
+  graph_state& to = initial.from->owner();
+  attr_map attrs{{"dtype", type}, {"shape", initial.from->output_shape(initial.index)}, {"shared_name", full}};
+  node_spec spec;
+  spec.op = "VarHandleOp";
+  spec.name = full;
+  spec.exact_name = true;
+  spec.site = site;
+  spec.attrs = std::move(attrs);
+  const output handle{&to.add(std::move(spec)), 0};
+  const output assign = add_node_at("AssignVariableOp", {handle, initial}, full + "/Assign", site, {{"dtype", type}});
+  const output read = add_node_at("ReadVariableOp", {handle}, full + "/Read/ReadVariableOp", site, {{"dtype", type}});
+  to.add_to_collection("variables", handle.from);
+  to.add_to_collection("initializers", assign.from);
+  return {handle, read, assign.from};
+}
+inline variable_nodes add_variable(dtype type, const output& initial, const op_name& name) {
+  if (initial.from == nullptr) throw error(error_code::invalid_argument, "the initial value is an empty tensor, not made by any op", name.site);
+  return add_variable(type, initial, claim_name(initial.from->owner(), name, "Variable"), name.site);
+}
+inline variable_nodes add_variable(dtype type, tensor_value initial, const op_name& name) {
+  graph_state& to = *current_graph();
+  const std::string full = claim_name(to, name, "Variable");
+  return add_variable(type, add_const_at(std::move(initial), full + "/initial_value", name.site, to), full, name.site);
+}
+
 }  // namespace detail
 
 /// State on a task: lives there under its name until the server stops or its container is reset, shared by all sessions. Its
@@ -48,14 +80,13 @@ template <class T, int N = dynamic_rank> class variable : public operand<T, N> {
  public:
   variable() = default;
   /// A variable with the shape of `initial`, which its initializer assigns (VarHandleOp, AssignVariableOp). `name` is also the name under which it is shared.
-  explicit variable(const tensor<T, N>& initial, op_name name = {}) : variable(make(initial, name)) {}
+  explicit variable(const tensor<T, N>& initial, op_name name = {}) : variable(detail::add_variable(dtype_of<T>, initial.raw(), name)) {}
   /// As above, from a C++ value.
   template <class V, class = std::enable_if_t<std::is_same_v<typename value_traits<V>::dtype, T> && value_traits<V>::rank == N>>
-  explicit variable(const V& initial, op_name name = {})
-      : variable(constant(initial, op_name(std::string((name.text.empty() ? std::string("Variable") : std::string(name.text)) + "/initial_value"), name.site)), name) {}
+  explicit variable(const V& initial, op_name name = {}) : variable(detail::add_variable(dtype_of<T>, value_traits<V>::make(initial), name)) {}
 
   /// Runs the initial value into the variable.
-  operation initializer() const { return operation(*initializer_); }
+  operation initializer() const { return initializer_ == nullptr ? operation() : operation(*initializer_); }
   /// The value at the time the returned tensor is computed.
   tensor<T, N> read(op_name name = {}) const { return tensor<T, N>(detail::add_read(this->out_, name)); }
   /// Whether it holds a value (VarIsInitializedOp).
@@ -72,32 +103,7 @@ template <class T, int N = dynamic_rank> class variable : public operand<T, N> {
   operation assign_sub(detail::scalar<T> value) const { return change("AssignSubVariableOp", value); }
 
  private:
-  struct parts {
-    output handle, read;
-    const node* initializer;
-  };
-  explicit variable(parts p) : operand<T, N>(p.handle, p.read), initializer_(p.initializer) {}
-
-  static parts make(const tensor<T, N>& initial, const op_name& name) {
-    if (initial.empty()) throw error(error_code::invalid_argument, "the initial value is an empty tensor, not made by any op", name.site);
-    const std::string wanted = name.text.empty() ? "Variable" : std::string(name.text);
-    const std::string& outer = detail::thread_scopes().top().name_scope;
-    detail::graph_state& to = initial.raw().from->owner();
-    const std::string full = to.unique_scope(outer.empty() ? wanted : outer + "/" + wanted, name.site);
-    const auto named = [&](const std::string& text) { return op_name(std::string_view(text), name.site); };
-    const std::string own = full + "/", assign_name = full + "/Assign/", read_name = full + "/Read/ReadVariableOp/";
-    node_spec spec;
-    spec.op = "VarHandleOp";
-    spec.name = own;
-    spec.site = name.site;
-    spec.attrs = {{"dtype", dtype_of<T>}, {"shape", initial.shape()}, {"shared_name", full}};
-    const node& handle = to.add(std::move(spec));
-    const node& assign = detail::add_node("AssignVariableOp", {{&handle, 0}, initial.raw()}, named(assign_name), {{"dtype", dtype_of<T>}});
-    const output read = detail::add_read({&handle, 0}, named(read_name));
-    to.add_to_collection("variables", &handle);
-    to.add_to_collection("initializers", &assign);
-    return {{&handle, 0}, read, &assign};
-  }
+  explicit variable(const detail::variable_nodes& made) : operand<T, N>(made.handle, made.read), initializer_(made.initializer) {}
 
   template <class U, int M> operation change(const char* op, const operand<U, M>& value, const op_name& name) const {
     static_assert(std::is_same_v<T, U>, "weft: the value has another dtype than the variable; convert it with weft::cast<T>(...)");
