@@ -46,7 +46,7 @@ class cast_kernel final : public kernel {
  public:
   explicit cast_kernel(const node& n);
   void compute(kernel_context& context) override;
-  bool expensive(const kernel_context& context) const noexcept override { return context.input(0).elements() > 65536; }
+  bool expensive(const kernel_context& context) const noexcept override { return input_elements(context) > expensive_elements; }
 
  private:
   void cut(void* elements, std::size_t count) const {

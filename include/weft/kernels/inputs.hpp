@@ -24,6 +24,16 @@ inline void expect_inputs(const kernel_context& context, int count) {
     context.fail("expected " + std::to_string(count) + " inputs, found " + std::to_string(context.input_count()));
 }
 
+/// Work on more elements than this belongs on a thread of the pool.
+inline constexpr std::int64_t expensive_elements = 65536;
+
+/// Elements of all inputs together, whatever they are.
+inline std::int64_t input_elements(const kernel_context& context) noexcept {
+  std::int64_t out = 0;
+  for (int i = 0; i < context.input_count(); ++i) out += context.input(i).elements();
+  return out;
+}
+
 /// Fails unless input i has this dtype.
 inline void expect_dtype(const kernel_context& context, int i, dtype type) {
   if (context.input(i).dtype() != type)

@@ -41,6 +41,7 @@ class matmul_kernel final : public kernel {
   }
   void compute(kernel_context& context) override;
   bool expensive(const kernel_context& context) const noexcept override {
+    if (context.input_count() != 2) return false;
     const shape &a = context.input(0).shape(), &b = context.input(1).shape();
     if (a.rank() != 2 || b.rank() != 2) return false;
     return static_cast<double>(a.elements()) * static_cast<double>(b[transpose_b_ ? 0 : 1]) > 1e6;

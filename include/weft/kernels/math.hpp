@@ -14,9 +14,6 @@
 #if WEFT_HAS_BODIES
 namespace weft::detail {
 
-/// Elementwise work on more elements than this belongs on a thread of the pool.
-inline constexpr std::int64_t expensive_elements = 65536;
-
 template <class F, class T> void pair_array(const void* a, const void* b, void* out, std::size_t count) {
   using R = loop_result_t<F, T>;
   const auto run = select<binary_body<F, T, R>, loop_limit_v<F, T>, const T*, const T*, R*, std::size_t>(best_instruction_set());
@@ -189,9 +186,7 @@ class binary_kernel final : public kernel {
     if (type_ == dtype::string ? !op_.strings : !rows_.exists()) fail_without_loop(n, type_);
   }
   void compute(kernel_context& context) override;
-  bool expensive(const kernel_context& context) const noexcept override {
-    return context.input(0).elements() > expensive_elements || context.input(1).elements() > expensive_elements;
-  }
+  bool expensive(const kernel_context& context) const noexcept override { return input_elements(context) > 2 * expensive_elements; }
 
  private:
   void broadcast(kernel_context& context) const;
@@ -251,7 +246,7 @@ class unary_kernel final : public kernel {
     if (function_ == nullptr) fail_without_loop(n, type_);
   }
   void compute(kernel_context& context) override;
-  bool expensive(const kernel_context& context) const noexcept override { return context.input(0).elements() > expensive_elements; }
+  bool expensive(const kernel_context& context) const noexcept override { return input_elements(context) > expensive_elements; }
 
  private:
   dtype type_;
@@ -283,9 +278,7 @@ class add_n_kernel final : public kernel {
     if (!add_.exists()) fail_without_loop(n, type_);
   }
   void compute(kernel_context& context) override;
-  bool expensive(const kernel_context& context) const noexcept override {
-    return context.input_count() != 0 && context.input(0).elements() * context.input_count() > expensive_elements;
-  }
+  bool expensive(const kernel_context& context) const noexcept override { return input_elements(context) > 2 * expensive_elements; }
 
  private:
   dtype type_;

@@ -6,6 +6,7 @@
 #include <weft/kernels/inputs.hpp>
 #include <weft/kernels/loops.hpp>
 
+#include <cstring>
 #include <limits>
 #include <string>
 #include <string_view>
@@ -55,9 +56,15 @@ template <class F, class T> void reduce_array(const reduction_plan& plan, const 
       stride *= plan.sizes[d];
     }
   for (std::size_t at = 0, to = 0; at < plan.inputs; at += row) {
-    for (std::size_t i = 0; i < row; ++i) {
-      T& target = out[to + (row_reduced ? 0 : i)];
-      target = F::template join<T>(target, in[at + i]);
+    if (row_reduced) {
+      // A row is joined in pieces, whose results are joined in turn: long sums of floats keep their digits.
+      for (std::size_t begin = 0; begin < row; begin += 128) {
+        T piece = F::template first<T>();
+        for (std::size_t i = begin; i < row && i < begin + 128; ++i) piece = F::template join<T>(piece, in[at + i]);
+        out[to] = F::template join<T>(out[to], piece);
+      }
+    } else {
+      for (std::size_t i = 0; i < row; ++i) out[to + i] = F::template join<T>(out[to + i], in[at + i]);
     }
     for (std::size_t d = rank - (rank != 0 ? 1 : 0); d-- > 0;) {
       to += strides[d];
@@ -85,20 +92,21 @@ inline reduce_function find_reduction(std::string_view op, dtype type) {
 /// Reduces input 0 over the axes in input 1.
 class reduce_kernel final : public kernel {
  public:
-  explicit reduce_kernel(const node& n) : mean_(n.op() == "Mean"), keep_dims_(n.attr<bool>("keep_dims")) {
+  explicit reduce_kernel(const node& n) : mean_(n.op() == "Mean"), largest_(n.op() == "Max"), extreme_(largest_ || n.op() == "Min"), keep_dims_(n.attr<bool>("keep_dims")) {
     const bool logical = n.op() == "All" || n.op() == "Any";
     type_ = logical ? dtype::boolean : type_attr(n, "T");
     function_ = find_reduction(n.op(), type_);
     if (function_ == nullptr) n.fail_about(error_code::unimplemented, std::string("no kernel of this op takes elements of dtype ") + to_text(type_));
   }
   void compute(kernel_context& context) override;
-  bool expensive(const kernel_context& context) const noexcept override { return context.input(0).elements() > 65536; }
+  bool expensive(const kernel_context& context) const noexcept override { return input_elements(context) > expensive_elements; }
 
  private:
   std::vector<bool> reduced_axes(const kernel_context& context) const;
   void divide(tensor_value& sums, std::int64_t count) const;
+  void fill_limit(tensor_value& out) const;
   dtype type_ = dtype::invalid;
-  bool mean_, keep_dims_;
+  bool mean_, largest_, extreme_, keep_dims_;
   reduce_function function_;
 };
 
@@ -122,6 +130,14 @@ inline void reduce_kernel::divide(tensor_value& sums, std::int64_t count) const 
     case dtype::int64: for (std::int64_t i = 0; count != 0 && i < n; ++i) sums.mutable_data<std::int64_t>()[i] /= count; break;
     default: for (std::int64_t i = 0; count != 0 && i < n; ++i) sums.mutable_data<std::uint64_t>()[i] /= static_cast<std::uint64_t>(count);
   }
+}
+
+// The extreme of no integers is the other end of their range, which the wide dtype does not know.
+inline void reduce_kernel::fill_limit(tensor_value& out) const {
+  const bool is_signed = wide_dtype(type_) == dtype::int64;
+  const std::uint64_t all = ~std::uint64_t{0} >> (64 - 8 * size_of(type_));
+  const std::uint64_t limit = largest_ ? (is_signed ? ~(all >> 1) : 0) : (is_signed ? all >> 1 : all);
+  for (std::int64_t i = 0; i < out.elements(); ++i) std::memcpy(out.mutable_raw_data() + i * 8, &limit, sizeof limit);
 }
 
 // 1. Which axes; 2. the shapes; 3. axes of one element dropped and equal neighbours merged; 4. the loop; 5. a mean divides.
@@ -149,7 +165,8 @@ inline void reduce_kernel::compute(kernel_context& context) {
   }
   const tensor_value in = widened(context.input(0));
   tensor_value out(in.dtype(), shape(out_sizes));
-  function_(plan, in.raw_data(), out.mutable_raw_data());
+  if (plan.inputs == 0 && extreme_ && is_integer(type_)) fill_limit(out);
+  else function_(plan, in.raw_data(), out.mutable_raw_data());
   if (mean_) divide(out, count);
   context.set_output(0, narrowed(std::move(out), type_));
 }

@@ -110,7 +110,7 @@ class update_variable_kernel final : public kernel {
     if (!rows_.exists()) fail_without_loop(n, type_);
   }
   void compute(kernel_context& context) override;
-  bool expensive(const kernel_context& context) const noexcept override { return context.input(1).elements() > expensive_elements; }
+  bool expensive(const kernel_context& context) const noexcept override { return input_elements(context) > expensive_elements; }
 
  private:
   dtype type_;
