@@ -5,8 +5,9 @@
 
 #include <weft/graph/node.hpp>
 
+#include <algorithm>
 #include <cstddef>
-#include <optional>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -49,11 +50,9 @@ class binder {
   std::size_t count_of(const arg_def& arg) const {
     if (arg.number_attr.empty() && arg.type_list_attr.empty()) return 1;
     if (!arg.number_attr.empty()) {
-      const auto it = attrs_.find(arg.number_attr);
-      if (it != attrs_.end())
-        if (const auto* n = it->second.get<std::int64_t>(); n != nullptr && *n >= 0) return static_cast<std::size_t>(*n);
-    } else if (const auto it = attrs_.find(arg.type_list_attr); it != attrs_.end()) {
-      if (const auto* list = it->second.get<std::vector<dtype>>()) return list->size();
+      if (const auto* n = find<std::int64_t>(arg.number_attr); n != nullptr && *n >= 0) return static_cast<std::size_t>(*n);
+    } else if (const auto* list = find<std::vector<dtype>>(arg.type_list_attr)) {
+      return list->size();
     }
     std::size_t lists = 0;
     for (const auto& other : def_.inputs)
@@ -93,7 +92,10 @@ class binder {
     if (!arg.type_attr.empty()) {
       const auto [it, fresh] = attrs_.emplace(arg.type_attr, found);
       if (fresh) return;
-      if (const dtype* type = it->second.get<dtype>()) expected = *type;
+      if (it->second.get<placeholder_attr>() != nullptr) return;
+      const dtype* type = it->second.get<dtype>();
+      if (type == nullptr) bad("attribute '" + arg.type_attr + "' must be of kind type, found " + it->second.kind());
+      expected = *type;
       why = " (attribute '" + arg.type_attr + "')";
     }
     if (found != expected)
@@ -110,8 +112,11 @@ class binder {
     if (const auto* text = v.get<std::string>(); text != nullptr && !a.allowed_strings.empty() &&
         std::find(a.allowed_strings.begin(), a.allowed_strings.end(), *text) == a.allowed_strings.end())
       bad("attribute '" + a.name + "' must be one of " + to_text(attr_value(a.allowed_strings)) + ", found \"" + *text + "\"");
-    if (const auto* n = v.get<std::int64_t>(); n != nullptr && a.minimum && *n < *a.minimum)
+    if (!a.minimum) return;
+    if (const auto* n = v.get<std::int64_t>(); n != nullptr && *n < *a.minimum)
       bad("attribute '" + a.name + "' must be at least " + std::to_string(*a.minimum) + ", found " + std::to_string(*n));
+    if (const auto* list = v.get<std::vector<dtype>>(); list != nullptr && static_cast<std::int64_t>(list->size()) < *a.minimum)
+      bad("attribute '" + a.name + "' must list at least " + std::to_string(*a.minimum) + ", found " + std::to_string(list->size()));
   }
 
   void check_type(const attr_def& a, dtype type) const {
@@ -119,19 +124,25 @@ class binder {
     bad("attribute '" + a.name + "' must be one of " + to_text(attr_value(a.allowed_types)) + ", found " + to_text(type));
   }
 
-  std::vector<dtype> types_of(const arg_def& arg) const {
-    if (!arg.type_list_attr.empty()) return attrs_.find(arg.type_list_attr)->second.template get<std::vector<dtype>>() != nullptr
-                                                ? *attrs_.find(arg.type_list_attr)->second.template get<std::vector<dtype>>()
-                                                : std::vector<dtype>();
-    dtype type = arg.type;
-    if (!arg.type_attr.empty())
-      if (const auto* named = attrs_.find(arg.type_attr)->second.get<dtype>()) type = *named;
-    std::size_t n = 1;
-    if (!arg.number_attr.empty())
-      if (const auto* count = attrs_.find(arg.number_attr)->second.get<std::int64_t>()) n = static_cast<std::size_t>(*count);
-    return std::vector<dtype>(n, type);
+  template <class T> const T* find(const std::string& name) const {
+    const auto it = attrs_.find(name);
+    return it == attrs_.end() ? nullptr : it->second.template get<T>();
   }
 
+  std::vector<dtype> types_of(const arg_def& arg) const {
+    if (!arg.type_list_attr.empty()) {
+      const auto* list = find<std::vector<dtype>>(arg.type_list_attr);
+      return list == nullptr ? std::vector<dtype>() : *list;
+    }
+    const dtype* named = arg.type_attr.empty() ? nullptr : find<dtype>(arg.type_attr);
+    const std::int64_t* count = arg.number_attr.empty() ? nullptr : find<std::int64_t>(arg.number_attr);
+    const std::int64_t n = count == nullptr ? 1 : *count;
+    if (n < 0 || n > most_outputs) bad("attribute '" + arg.number_attr + "' must be from 0 to " + std::to_string(most_outputs) + ", found " + std::to_string(n));
+    return std::vector<dtype>(static_cast<std::size_t>(n), named == nullptr ? arg.type : *named);
+  }
+
+  // Bounds what a graph from a file or the wire can ask for.
+  static constexpr std::int64_t most_outputs = 65536;
   const op_def& def_;
   const std::vector<output>& inputs_;
   attr_map& attrs_;

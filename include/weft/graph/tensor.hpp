@@ -57,7 +57,8 @@ template <class T, int N> tensor<T, N> graph::tensor(std::string_view name, call
   const output o = find_output(name, where);
   if (o.from->output_dtype(o.index) != dtype_of<T>)
     throw error(error_code::invalid_argument, "'" + std::string(name) + "' has dtype " + to_text(o.from->output_dtype(o.index)) + ", not " + to_text(dtype_of<T>), where);
-  return weft::tensor<T, N>(weft::tensor<T>(o), where);
+  if constexpr (N == dynamic_rank) return weft::tensor<T>(o);
+  else return weft::tensor<T, N>(weft::tensor<T>(o), where);
 }
 
 inline operation graph::operation(std::string_view name, call_site where) const {

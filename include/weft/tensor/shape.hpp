@@ -21,6 +21,13 @@ inline constexpr int dynamic_rank = -1;
 /// The most dimensions a tensor may have, as in TensorFlow.
 inline constexpr int max_rank = 254;
 
+namespace detail {
+inline void check_rank(std::size_t rank) {
+  if (rank > static_cast<std::size_t>(max_rank))
+    fail(error_code::invalid_argument, "a shape has " + std::to_string(rank) + " dimensions, at most " + std::to_string(max_rank));
+}
+}  // namespace detail
+
 /// Sizes of a value's dimensions, outermost first. Up to four dimensions take no allocation.
 class shape {
  public:
@@ -76,8 +83,7 @@ class shape {
  private:
   static constexpr int inline_rank = 4;
   void assign(const std::int64_t* sizes, std::size_t rank) {
-    if (rank > static_cast<std::size_t>(max_rank))
-      fail(error_code::invalid_argument, "a shape has " + std::to_string(rank) + " dimensions, at most " + std::to_string(max_rank));
+    detail::check_rank(rank);
     std::int64_t* to = sizes_.here;
     if (rank > inline_rank) to = sizes_.heap = new std::int64_t[rank];
     rank_ = static_cast<int>(rank);
@@ -121,7 +127,9 @@ class partial_shape {
   /// Unknown rank.
   partial_shape() = default;
   partial_shape(std::initializer_list<std::int64_t> sizes) : partial_shape(std::vector<std::int64_t>(sizes)) {}
+  /// A negative size stands for an unknown one. Throws INVALID_ARGUMENT for more than `max_rank` sizes.
   explicit partial_shape(std::vector<std::int64_t> sizes) : known_(true), sizes_(std::move(sizes)) {
+    detail::check_rank(sizes_.size());
     for (auto& size : sizes_)
       if (size < 0) size = -1;
   }

@@ -6,10 +6,14 @@
 #include <weft/tensor/dtype.hpp>
 #include <weft/tensor/shape.hpp>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstring>
+#include <memory>
 #include <string>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace weft {
 
@@ -32,8 +36,12 @@ class tensor_value {
 
   weft::dtype dtype() const noexcept { return type_; }
   const weft::shape& shape() const noexcept { return shape_; }
-  /// Gives the same elements another shape with the same number of elements.
-  void reshape(weft::shape s) { shape_ = std::move(s); }
+  /// Gives the same elements another shape. Throws INVALID_ARGUMENT when it has another number of elements.
+  void reshape(weft::shape s) {
+    if (checked_elements(s.data(), static_cast<std::size_t>(s.rank())) != elements())
+      fail(error_code::invalid_argument, "a value of shape " + shape_.text() + " cannot be given shape " + s.text());
+    shape_ = std::move(s);
+  }
   std::int64_t elements() const noexcept { return shape_.elements(); }
   bool empty() const noexcept { return type_ == weft::dtype::invalid; }
   /// Bytes of the elements; for strings and handles the size of the objects without what they point to.

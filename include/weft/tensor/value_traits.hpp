@@ -5,6 +5,7 @@
 #include <weft/core/call_site.hpp>
 #include <weft/tensor/tensor_value.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -25,41 +26,48 @@ template <class V, class = void> struct value_traits {
 
 namespace detail {
 
-// Elements of nested containers, in C order, with the sizes met on the way; rows must have one length.
+template <class V> struct is_list : std::false_type {};
+template <class V> struct is_list<std::vector<V>> : std::true_type {};
+template <class V, std::size_t Size> struct is_list<std::array<V, Size>> : std::true_type {};
+template <class V> struct is_list<std::initializer_list<V>> : std::true_type {};
+
+// Elements of nested lists, in C order, with the sizes met on the way; rows must have one length.
 template <class T> struct flattened {
   std::vector<std::int64_t> sizes;
   std::vector<T> elements;
 
   template <class V> void add(const V& v, std::size_t depth) {
-    if constexpr (std::is_convertible_v<V, T> || std::is_same_v<dtype_t<V>, T>) {
+    if constexpr (is_list<V>::value) {
+      add_size(static_cast<std::int64_t>(v.size()), depth);
+      for (const auto& item : v) add(item, depth + 1);
+    } else if constexpr (!std::is_void_v<dtype_t<V>>) {
       elements.push_back(static_cast<T>(v));
     } else {
-      const auto n = static_cast<std::int64_t>(v.size());
-      if (depth == sizes.size()) sizes.push_back(n);
-      else if (sizes[depth] != n)
-        fail(error_code::invalid_argument, "rows of different lengths: " + std::to_string(sizes[depth]) + " and " + std::to_string(n));
-      for (const auto& item : v) add(item, depth + 1);
+      const tensor_value part = value_traits<V>::make(v);
+      for (const std::int64_t size : part.shape()) add_size(size, depth++);
+      elements.insert(elements.end(), part.template data<T>(), part.template data<T>() + part.elements());
     }
   }
+  void add_size(std::int64_t n, std::size_t depth) {
+    if (depth == sizes.size()) sizes.push_back(n);
+    else if (sizes[depth] != n)
+      fail(error_code::invalid_argument, "rows of different lengths: " + std::to_string(sizes[depth]) + " and " + std::to_string(n));
+  }
+  // Below an empty list the sizes are 0.
   tensor_value take(int rank) && {
-    sizes.resize(static_cast<std::size_t>(rank), 0);
+    if (rank != dynamic_rank) sizes.resize(static_cast<std::size_t>(rank), 0);
     tensor_value out(dtype_of<T>, shape(sizes));
     std::move(elements.begin(), elements.end(), out.template mutable_data<T>());
     return out;
   }
 };
 
-// std::vector<bool> and friends: a flat copy of anything with size() and iteration.
+// The elements of a list of lists, of a list of whatever value_traits knows, or of nested braces.
 template <class T, class V> tensor_value flatten(const V& v, int rank) {
   flattened<T> flat;
   flat.add(v, 0);
   return std::move(flat).take(rank);
 }
-
-template <class T> using list1 = std::initializer_list<T>;
-template <class T> using list2 = list1<list1<T>>;
-template <class T> using list3 = list1<list2<T>>;
-template <class T> using list4 = list1<list3<T>>;
 
 }  // namespace detail
 
@@ -75,13 +83,13 @@ template <std::size_t Size> struct value_traits<char[Size], void> {
   static constexpr int rank = 0;
   static tensor_value make(const char (&v)[Size]) { return tensor_value::scalar(std::string(v)); }
 };
-/// std::vector, nested or of xtensor-like values' element types: one rank more than its elements.
+/// std::vector, nested or of anything that value_traits knows: one rank more than its elements.
 template <class V> struct value_traits<std::vector<V>> {
   using dtype = typename value_traits<V>::dtype;
   static constexpr int rank = value_traits<V>::rank == dynamic_rank ? dynamic_rank : value_traits<V>::rank + 1;
   static tensor_value make(const std::vector<V>& v) { return detail::flatten<dtype>(v, rank); }
 };
-/// std::array, nested: one rank more than its elements.
+/// std::array, likewise.
 template <class V, std::size_t Size> struct value_traits<std::array<V, Size>> {
   using dtype = typename value_traits<V>::dtype;
   static constexpr int rank = value_traits<V>::rank == dynamic_rank ? dynamic_rank : value_traits<V>::rank + 1;
