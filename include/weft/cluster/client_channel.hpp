@@ -6,6 +6,7 @@
 #include <weft/cluster/blocking_connection.hpp>
 #include <weft/cluster/messages.hpp>
 #include <weft/core/cluster_spec.hpp>
+#include <weft/runtime/thread_pool.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -151,6 +152,8 @@ inline std::optional<status> client_channel::overdue(std::optional<clock::time_p
 }
 
 inline reply_message client_channel::call(std::uint32_t request, message m, std::optional<clock::time_point> deadline) {
+  // A kernel that waits for a step of its own server must not take the thread that the step needs.
+  const thread_pool::blocking elsewhere(thread_pool::of_this_thread());
   waiter mine;
   const auto begun = clock::now();
   {

@@ -5,6 +5,7 @@
 #include <weft/cluster/connection.hpp>
 #include <weft/cluster/messages.hpp>
 #include <weft/cluster/part_messages.hpp>
+#include <weft/cluster/partition_codec.hpp>
 #include <weft/cluster/peers.hpp>
 #include <weft/cluster/planner.hpp>
 #include <weft/cluster/task_context.hpp>
@@ -85,6 +86,7 @@ class master {
   void prepare(const client_ptr& client, const message& m);
   void run(const client_ptr& client, message m);
   void list_devices(const client_ptr& client, const message& m);
+  void describe(const client_ptr& client, const message& m);
   void cancel(const client_ptr& client, const message& m);
 
   std::shared_ptr<step_plan> plan_of(const std::shared_ptr<master_session>& session, numbered_signature signature);
@@ -118,6 +120,7 @@ inline void master::take(const client_ptr& client, message m) {
     case message_type::run: return run(client, std::move(m));
     case message_type::cancel: return cancel(client, m);
     case message_type::list_devices: return list_devices(client, m);
+    case message_type::describe: return describe(client, m);
     case message_type::heartbeat: return;
     default: fail(error_code::unimplemented, "a client sent message type " + std::to_string(m.type) + ", which is not known");
   }
@@ -366,9 +369,9 @@ inline void master::failed(const step_ptr& step, const status& why) {
   const abort_part_message order{step->number, why};
   const message encoded = order.encode();
   for (const plan_part& p : step->plan->parts)
-    if (p.task != own_.self && step->missing.count(p.task) != 0)
+    if (p.task != own_.self)
       if (const auto link = roads_.find(p.task)) link->send(encoded);
-  if (step->missing.count(own_.self) != 0) here_.abort_part(own_.incarnation, order);
+  here_.abort_part(own_.incarnation, order);
 }
 
 // Tells the client, once.
@@ -427,6 +430,23 @@ inline void master::list_devices(const client_ptr& client, const message& m) {
     if (task == own_.self) one_done(status(), own_.devices);
     else roads_.open(task, [one_done](const status& result, const std::shared_ptr<peer_link>& link) { one_done(result, link ? link->peer().devices : std::vector<device>()); });
   }
+}
+
+inline void master::describe(const client_ptr& client, const message& m) {
+  const session_request what = session_request::decode(m);
+  const auto found = plans_.find(what.handle);
+  if (found == plans_.end() || client->sessions.count(what.session) == 0)
+    return client->answer(what.request, status(error_code::not_found, "step " + std::to_string(what.handle) + " is not prepared any more"), reply_message::advice::prepare_again);
+  reply_message reply;
+  try {
+    wire_writer body;
+    encode_partitions(body, reply.tensors, planner_.partitions(*found->second));
+    reply.body = body.take();
+  } catch (const error& e) {
+    reply.result = e.status();
+    reply.tensors.clear();
+  }
+  client->answer(what.request, std::move(reply));
 }
 
 inline void master::lost(const task_id& task, const status& why) {

@@ -26,7 +26,7 @@ enum class message_type : std::uint8_t {
   // Everybody.
   hello = 1, welcome = 2, refused = 3, heartbeat = 4,
   // A client to its master, and the answer to each of them.
-  open_session = 10, close_session = 11, prepare = 12, run = 13, cancel = 14, list_devices = 15, reply = 20,
+  open_session = 10, close_session = 11, prepare = 12, run = 13, cancel = 14, list_devices = 15, describe = 16, reply = 20,
   // A master to a worker, and back.
   register_part = 30, unregister_part = 31, forget_session = 32, run_part = 33, part_feeds = 34, abort_part = 35, part_registered = 36, part_done = 37,
   // Between workers.
@@ -218,14 +218,15 @@ struct open_session_message {
   }
 };
 
-/// Closes a session (`close_session`) or asks for the devices of the cluster (`list_devices`).
+/// Closes a session (`close_session`), asks for the devices of the cluster (`list_devices`), or for the parts of a prepared step (`describe`,
+/// which names the step's handle too).
 struct session_request {
   std::uint32_t request = 0;
-  std::uint64_t session = 0;
+  std::uint64_t session = 0, handle = 0;
 
   message encode(message_type type) const {
     wire_writer head;
-    head.u32(request).u64(session);
+    head.u32(request).u64(session).u64(handle);
     return detail::make_message(type, head);
   }
   static session_request decode(const message& m) {
@@ -233,6 +234,7 @@ struct session_request {
     session_request out;
     out.request = from.u32();
     out.session = from.u64();
+    out.handle = from.u64();
     from.finish();
     return out;
   }

@@ -82,6 +82,8 @@ class planner {
 
   /// Makes a plan ready; `done` may be called at once. Several callers share one preparation.
   void prepare(const std::shared_ptr<step_plan>& plan, std::function<void(const status&)> done);
+  /// The parts of a prepared step as they were registered.
+  partitioned_graph partitions(const step_plan& plan) const;
   void take_registered(const task_id& from, const part_registered_message& answer);
   /// The road to a task is lost.
   void lost(const task_id& task, const status& why);
@@ -111,6 +113,7 @@ class planner {
     std::unique_ptr<asio::steady_timer> deadline;
   };
 
+  void name_step(preparation& work) const;
   void begin(const preparation_ptr& work);
   void contact(const preparation_ptr& work, const std::set<task_id>& tasks);
   void place_nodes(const preparation_ptr& work);
@@ -157,10 +160,10 @@ inline void planner::prepare(const std::shared_ptr<step_plan>& plan, std::functi
   guarded(work, [&] { begin(work); });
 }
 
-// 1. What the step needs, and which tasks are named by it.
-inline void planner::begin(const preparation_ptr& work) {
-  if (work->session == nullptr || work->session->closed) fail(error_code::cancelled, "the session was closed");
-  const std::vector<const node*> nodes = work->session->graph.nodes();
+// The signature's numbers as nodes of the session's graph.
+inline void planner::name_step(preparation& work) const {
+  if (work.session == nullptr || work.session->closed) fail(error_code::cancelled, "the session was closed");
+  const std::vector<const node*> nodes = work.session->graph.nodes();
   const auto node_at = [&](std::uint32_t number) {
     if (number >= nodes.size()) fail(error_code::invalid_argument, "the step names node " + std::to_string(number) + ", the graph has " + std::to_string(nodes.size()));
     return nodes[number];
@@ -170,12 +173,27 @@ inline void planner::begin(const preparation_ptr& work) {
     for (const output_number& o : named) out.push_back({node_at(o.node), static_cast<int>(o.index)});
     return out;
   };
-  partition_options& what = work->what;
-  what.feeds = outputs(work->plan->signature.feeds);
-  what.fetches = outputs(work->plan->signature.fetches);
-  for (const std::uint32_t target : work->plan->signature.targets) what.targets.push_back(node_at(target));
-  if (what.fetches.empty() && what.targets.empty()) fail(error_code::invalid_argument, "the step fetches nothing and runs nothing");
-  what.master = to_text(own_.self);
+  const numbered_signature& signature = work.plan->signature;
+  work.what.feeds = outputs(signature.feeds);
+  work.what.fetches = outputs(signature.fetches);
+  for (const std::uint32_t target : signature.targets) work.what.targets.push_back(node_at(target));
+  if (work.what.fetches.empty() && work.what.targets.empty()) fail(error_code::invalid_argument, "the step fetches nothing and runs nothing");
+  work.what.master = to_text(own_.self);
+}
+
+inline partitioned_graph planner::partitions(const step_plan& plan) const {
+  preparation work;
+  work.plan = std::make_shared<step_plan>();
+  work.plan->signature = plan.signature;
+  work.session = plan.session.lock();
+  name_step(work);
+  return partition(work.session->graph, devices(work), work.session->placed, work.what);
+}
+
+// 1. What the step needs, and which tasks are named by it.
+inline void planner::begin(const preparation_ptr& work) {
+  name_step(*work);
+  const partition_options& what = work->what;
   work->needed = prune(work->session->graph, what.feeds, what.fetches, what.targets);
   work->placing.default_task = what.master;
   work->placing.allow_soft_placement = work->session->options.allow_soft_placement;

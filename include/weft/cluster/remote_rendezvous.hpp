@@ -69,6 +69,11 @@ class remote_rendezvous final : public rendezvous {
   void deliver(const task_id& from, const rendezvous_key& key, tensor_value value, bool is_dead, receive_lease_ptr lease);
   /// The task has begun the step: sends it the large tensors that wait, and later ones at once.
   void peer_ready(const task_id& peer);
+  /// Whether large tensors wait for their receivers.
+  bool holds_back() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return !held_back_.empty();
+  }
   /// Whether something that the task owes has not come, or something that it wants was not sent.
   bool open_with(const task_id& peer) const;
 

@@ -4,6 +4,7 @@
 
 #include <weft/cluster/client_channel.hpp>
 #include <weft/cluster/messages.hpp>
+#include <weft/cluster/partition_codec.hpp>
 #include <weft/core/cluster_spec.hpp>
 #include <weft/core/config.hpp>
 #include <weft/session/session_interface.hpp>
@@ -56,6 +57,8 @@ class remote_runtime : public std::enable_shared_from_this<remote_runtime> {
   /// One request with its answer. Throws the answer's error, completed with call sites; a lost connection is forgotten.
   reply_message ask(const std::shared_ptr<remote_link>& link, std::uint32_t request, message m, std::optional<clock::time_point> deadline, bool runs);
   std::vector<device> list_devices();
+  /// What really runs for a signature.
+  partitioned_graph partitions(const step_signature& signature);
   void close();
   [[noreturn]] void fail_with(status s) const;
   clock::time_point protocol_deadline() const { return clock::now() + 2 * options_.connect_timeout; }
@@ -186,6 +189,18 @@ inline std::vector<device> remote_runtime::list_devices() {
   return decode_devices(body);
 }
 
+inline partitioned_graph remote_runtime::partitions(const step_signature& signature) {
+  const auto to = link();
+  session_request what;
+  what.handle = prepare(*to, signature);
+  what.session = to->session;
+  what.request = to->channel.new_request();
+  const reply_message reply = ask(to, what.request, what.encode(message_type::describe), protocol_deadline(), false);
+  if (!reply.result.ok()) fail_with(reply.result);
+  wire_reader body(reply.body, "partitions");
+  return decode_partitions(body, reply.tensors, graph_.ops());
+}
+
 inline void remote_runtime::close() {
   std::shared_ptr<remote_link> last;
   {
@@ -275,9 +290,7 @@ class remote_session final : public session_interface {
       return std::static_pointer_cast<prepared_step>(step);
     });
   }
-  partitioned_graph partitions(const step_signature&) override {
-    fail(error_code::unimplemented, "the partitions of a session on servers cannot be asked for yet; weft::partition gives those of a cluster");
-  }
+  partitioned_graph partitions(const step_signature& signature) override { return runtime_->partitions(signature); }
   std::vector<device> list_devices() override { return runtime_->list_devices(); }
   void close() override { runtime_->close(); }
 

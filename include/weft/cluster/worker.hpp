@@ -52,6 +52,8 @@ struct live_step {
   part_answer answer;
   std::vector<tensor_value> feeds;
   bool started = false;
+  /// Its part is over; it stays while large tensors wait for their receivers.
+  bool answered = false;
 };
 
 /// See the head of this file.
@@ -117,6 +119,7 @@ class worker {
   void start(const std::shared_ptr<live_step>& step);
   void finish(const std::shared_ptr<live_step>& step, const status& result, std::vector<tensor_value> fetches);
   void abort(const std::shared_ptr<live_step>& step, const status& why);
+  void forget(const live_step& step);
   void park(master_state& master, const task_id& from, const tensor_message& about, message m);
   void drop_early(master_state& master, std::int64_t up_to);
   void drop_parked(early_step& early);
@@ -128,6 +131,7 @@ class worker {
   accepted_peers& accepted_;
   std::map<std::uint64_t, master_state> masters_;
   std::map<task_id, std::size_t> parked_;
+  bool stopping_ = false;
 };
 
 inline std::size_t worker::registrations() const noexcept {
@@ -230,8 +234,8 @@ inline std::shared_ptr<live_step> worker::make_step(const step_id& id, std::shar
   for (const task_id& to : step->what->receivers) outlets.emplace(to, roads_.find(to));
   // Whatever aborts the rendezvous, a kernel's error or a lost road: the master hears of it at once.
   const auto report = [this, weak = std::weak_ptr<live_step>(step)](const status& why) {
-    asio::post(own_.io, [weak, why] {
-      if (const auto live = weak.lock(); live && !why.derived) live->answer(part_done_message{live->id.number, why, false}, {});
+    asio::post(own_.io, [this, weak, why] {
+      if (const auto live = weak.lock(); live && !why.derived && !stopping_) live->answer(part_done_message{live->id.number, why, false}, {});
     });
   };
   step->meets = std::make_unique<remote_rendezvous>(id, step->what->edges, std::move(outlets), report);
@@ -298,15 +302,22 @@ inline void worker::start(const std::shared_ptr<live_step>& step) {
 }
 
 inline void worker::finish(const std::shared_ptr<live_step>& step, const status& result, std::vector<tensor_value> fetches) {
-  const auto master = masters_.find(step->id.master);
-  if (master == masters_.end() || master->second.live.erase(step->id.number) == 0) return;
+  if (std::exchange(step->answered, true)) return;
+  if (!step->meets->holds_back()) forget(*step);
+  if (stopping_) return;
   status complete = result;
   if (!complete.ok() && complete.task.empty()) complete.task = own_.task_field();
   if (!complete.ok()) fetches.clear();
   step->answer(part_done_message{step->id.number, complete, true}, std::move(fetches));
 }
 
+inline void worker::forget(const live_step& step) {
+  const auto master = masters_.find(step.id.master);
+  if (master != masters_.end()) master->second.live.erase(step.id.number);
+}
+
 inline void worker::abort(const std::shared_ptr<live_step>& step, const status& why) {
+  if (step->answered) forget(*step);
   step->meets->abort(why);
   step->cancel.cancel(why);
   if (!step->started) {
@@ -392,6 +403,7 @@ inline void worker::take_ready(const task_id& from, const step_id& id) {
   if (it == master->second.live.end()) return;
   const auto step = it->second;
   step->meets->peer_ready(from);
+  if (step->answered && !step->meets->holds_back()) forget(*step);
 }
 
 inline void worker::lost(const task_id& peer, const status& why) {
@@ -420,7 +432,9 @@ inline void worker::sweep(std::chrono::steady_clock::time_point now) {
   }
 }
 
+// Masters elsewhere are to learn of the loss of this task, not of the errors that it causes.
 inline void worker::stop(const status& why) {
+  stopping_ = true;
   for (const auto& step : all_live()) abort(step, why);
 }
 

@@ -14,7 +14,7 @@
 
 namespace weft {
 
-/// A fixed number of threads that run closures in the order they were added. The destructor runs what is queued and joins.
+/// Threads that run closures in the order they were added, a fixed number at once. The destructor runs what is queued and joins.
 class thread_pool {
  public:
   explicit thread_pool(std::size_t threads = std::thread::hardware_concurrency()) : size_(threads == 0 ? 1 : threads) {
@@ -45,6 +45,8 @@ class thread_pool {
   };
   /// Whether the calling thread belongs to this pool.
   bool on_pool_thread() const noexcept { return current() == this; }
+  /// The pool that the calling thread belongs to, or nullptr.
+  static thread_pool* of_this_thread() noexcept { return current(); }
 
  private:
   static thread_pool*& current() noexcept {
@@ -61,8 +63,8 @@ class thread_pool {
   std::deque<std::function<void()>> queue_;
   std::vector<std::thread> threads_;
   std::size_t size_;
-  // Threads that wait inside a kernel; for each of them there is one thread more.
-  std::size_t blocked_ = 0;
+  // Closures that run, and closures that wait while they run; there are at least `size_` threads beside the latter.
+  std::size_t running_ = 0, blocked_ = 0;
   bool stopping_ = false;
 };
 
@@ -95,27 +97,33 @@ inline void thread_pool::work() {
   current() = this;
   std::unique_lock<std::mutex> lock(mutex_);
   for (;;) {
-    ready_.wait(lock, [this] { return stopping_ || !queue_.empty(); });
+    ready_.wait(lock, [this] { return queue_.empty() ? stopping_ : running_ < size_; });
     if (queue_.empty()) return;
     std::function<void()> next = std::move(queue_.front());
     queue_.pop_front();
+    ++running_;
     lock.unlock();
     next();
     next = nullptr;
     lock.lock();
+    --running_;
+    if (stopping_) ready_.notify_all();
   }
 }
 
 inline void thread_pool::enter_blocking() {
   const std::lock_guard<std::mutex> lock(mutex_);
+  if (threads_.size() < size_ + blocked_ + 1) start_thread();
   ++blocked_;
-  if (threads_.size() < size_ + blocked_ && !stopping_) start_thread();
+  --running_;
   ready_.notify_one();
 }
 
+// The place is taken back at once: for a moment there may be one closure too many.
 inline void thread_pool::leave_blocking() {
   const std::lock_guard<std::mutex> lock(mutex_);
   --blocked_;
+  ++running_;
 }
 
 }  // namespace weft
