@@ -40,10 +40,12 @@ weft::cluster_spec parse_cluster(const std::string& text) {
 int main(int argc, char** argv) {
   std::string job, cluster_text = "ps=127.0.0.1:33331,127.0.0.1:33332;work=127.0.0.1:33333,127.0.0.1:33334,127.0.0.1:33335";
   int index = 0;
+  weft::server_options options;
   CLI::App app("One task of a weft cluster.");
   app.add_option("--job_name", job, "The job that this task belongs to")->required();
   app.add_option("--task_index", index, "The task's number within its job, from 0")->required();
   app.add_option("--cluster", cluster_text, "Every job and the addresses of its tasks")->capture_default_str();
+  app.add_flag("--allow_unauthenticated", options.allow_unauthenticated, "Listen at an address that other machines can reach");
   CLI11_PARSE(app, argc, argv);
 
   // Signals are blocked in every thread and taken by one that waits for them: stopping a server is no work for a signal handler.
@@ -54,8 +56,7 @@ int main(int argc, char** argv) {
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
 
   try {
-    weft::server server(parse_cluster(cluster_text), job, index);
-    std::cout << "/job:" << job << "/task:" << index << " serves at " << server.target() << std::endl;
+    weft::server server(parse_cluster(cluster_text), job, index, options);  // logs its task and address
     std::thread stopper([&] {
       int signal = 0;
       sigwait(&signals, &signal);
@@ -63,10 +64,10 @@ int main(int argc, char** argv) {
     });
     server.join();
     stopper.join();
+    std::cout << to_text(server.task()) << " stopped\n";
+    return 0;
   } catch (const std::exception& e) {
     std::cerr << "task_server: " << e.what() << '\n';
     return 1;
   }
-  std::cout << "/job:" << job << "/task:" << index << " stopped" << std::endl;
-  return 0;
 }
