@@ -38,8 +38,10 @@ inline void define_math_ops(op_registry& ops) {
   for (const char* name : {"Less", "LessEqual", "Greater", "GreaterEqual"}) ops.add(comparison_op(name, numbers));
   for (const char* name : {"Equal", "NotEqual"})
     ops.add(op(name).input("x: T").input("y: T").output("z: bool").attr("T: type").attr("incompatible_shape_error: bool = true").commutative().shapes([](shape_context& c) {
-      if (c.attr<bool>("incompatible_shape_error")) broadcast_shape(c);
-      else if (const auto result = broadcast_shapes(c.input(0), c.input(1))) c.set_output(0, *result);
+      // Without the error, shapes that cannot be broadcast compare as a single false.
+      if (c.attr<bool>("incompatible_shape_error")) return broadcast_shape(c);
+      if (!c.input(0).fully_known() || !c.input(1).fully_known()) return;
+      c.set_output(0, broadcast_shapes(c.input(0), c.input(1)).value_or(partial_shape::of_rank(0)));
     }));
   ops.add(op("LogicalNot").input("x: bool").output("y: bool").shapes(unchanged_shape));
   for (const char* name : {"LogicalAnd", "LogicalOr"}) ops.add(op(name).input("x: bool").input("y: bool").output("z: bool").commutative().shapes(broadcast_shape));

@@ -18,10 +18,14 @@ namespace weft {
 namespace detail {
 
 inline void define_random_ops(op_registry& ops) {
-  const auto from_shape = [](shape_context& c) { c.set_output(0, shape_from_input(c, 0)); };
+  const auto from_shape = [](shape_context& c) { c.set_output(0, shape_from_input(c, 0, "shape")); };
   for (const char* name : {"RandomUniform", "RandomStandardNormal", "TruncatedNormal"})
     ops.add(op(name).input("shape: T").output("output: dtype").attr("seed: int = 0").attr("seed2: int = 0").attr("dtype: {half, bfloat16, float, double}").attr("T: {int32, int64}").stateful().shapes(from_shape));
-  ops.add(op("RandomUniformInt").input("shape: T").input("minval: Tout").input("maxval: Tout").output("output: Tout").attr("seed: int = 0").attr("seed2: int = 0").attr("Tout: {int32, int64}").attr("T: {int32, int64}").stateful().shapes(from_shape));
+  ops.add(op("RandomUniformInt").input("shape: T").input("minval: Tout").input("maxval: Tout").output("output: Tout").attr("seed: int = 0").attr("seed2: int = 0").attr("Tout: {int32, int64}").attr("T: {int32, int64}").stateful().shapes([](shape_context& c) {
+    (void)c.with_rank(1, 0, "minval");
+    (void)c.with_rank(2, 0, "maxval");
+    c.set_output(0, shape_from_input(c, 0, "shape"));
+  }));
 }
 
 // TensorFlow 1's rule: without any seed both are 0 and each run differs; a graph seed is joined by the number of nodes so far; an op's seed

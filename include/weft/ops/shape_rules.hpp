@@ -17,22 +17,23 @@ inline void broadcast_shape(shape_context& c) {
   c.set_output(0, *result);
 }
 
-// The shape that a constant input holds; of known rank when only the length of the input is known.
-inline partial_shape shape_from_input(const shape_context& c, int i) {
+// The shape that input i, a vector named `what`, holds; of known rank when only its length is known. `least` is -1 where a size may be open.
+inline partial_shape shape_from_input(const shape_context& c, int i, const char* what, std::int64_t least = 0) {
+  const partial_shape s = c.with_rank(i, 1, what);
   if (const auto sizes = c.input_integers(i)) {
     for (const std::int64_t size : *sizes)
-      if (size < -1) c.fail("a dimension cannot be " + std::to_string(size));
+      if (size < least) c.fail(std::string(what) + " cannot have a dimension of " + std::to_string(size));
     return partial_shape(*sizes);
   }
-  const partial_shape& s = c.input(i);
-  if (s.known_rank() && s.rank() == 1 && s[0] >= 0 && s[0] <= max_rank) return partial_shape::of_rank(static_cast<int>(s[0]));
-  return partial_shape();
+  return s[0] >= 0 && s[0] <= max_rank ? partial_shape::of_rank(static_cast<int>(s[0])) : partial_shape();
 }
 
 // The output of a reduction over the axes that input 1 names; attribute keep_dims.
 inline void reduction_shape(shape_context& c) {
   const partial_shape& in = c.input(0);
   const bool* keep = c.find_attr<bool>("keep_dims");
+  const partial_shape& named = c.input(1);
+  if (named.known_rank() && named.rank() > 1) c.fail("the axes must be a number or a vector, found shape " + named.text());
   const auto axes = c.input_integers(1);
   if (!in.known_rank()) return;
   if (!axes) {
