@@ -46,7 +46,7 @@ class buffer_pool final : public memory, public std::enable_shared_from_this<buf
   // Sizes are rounded up to an eighth of their power of two, so that similar tensors share blocks and at most 12 % are lost.
   static std::size_t block_size(std::size_t bytes) noexcept {
     std::size_t step = alignment;
-    while (step * 16 <= bytes) step *= 2;
+    while (step <= bytes / 16) step *= 2;
     return bytes > SIZE_MAX - step ? bytes : (bytes + step - 1) / step * step;
   }
 

@@ -11,6 +11,9 @@
 #include <weft/runtime/thread_pool.hpp>
 #include <weft/tensor/tensor_value.hpp>
 
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -39,15 +42,20 @@ struct step_environment {
 /// One execution of one node. Inputs are values (shared, never written unless forwarded); outputs are set by the kernel.
 class kernel_context {
  public:
-  kernel_context(const node& n, step_environment& environment, tensor_value* inputs, std::size_t input_count, tensor_value* outputs)
-      : node_(&n), environment_(&environment), inputs_(inputs), outputs_(outputs), input_count_(input_count) {}
+  /// Bit i of `kept` says that input i belongs to the caller, so that a kernel gets a share of it instead of the value itself.
+  kernel_context(const node& n, step_environment& environment, tensor_value* inputs, std::size_t input_count, tensor_value* outputs, std::uint64_t kept = 0)
+      : node_(&n), environment_(&environment), inputs_(inputs), outputs_(outputs), input_count_(input_count), kept_(kept) {}
 
   const node& about() const noexcept { return *node_; }
   int input_count() const noexcept { return static_cast<int>(input_count_); }
   const tensor_value& input(int i) const noexcept { return inputs_[i]; }
   /// Gives up input i, for a kernel that keeps or passes on the value.
-  tensor_value take_input(int i) noexcept { return std::move(inputs_[i]); }
-  void set_output(int i, tensor_value v) noexcept { outputs_[i] = std::move(v); }
+  tensor_value take_input(int i) noexcept {
+    if ((kept_ >> std::min(i, 63) & 1U) != 0) return inputs_[i];
+    return std::move(inputs_[i]);
+  }
+  void set_output(int i, tensor_value&& v) noexcept { outputs_[i] = std::move(v); }
+  void set_output(int i, const tensor_value& v) { outputs_[i] = v; }
   tensor_value& output(int i) noexcept { return outputs_[i]; }
 
   /// A new value for output i.
@@ -79,6 +87,7 @@ class kernel_context {
   tensor_value* inputs_;
   tensor_value* outputs_;
   std::size_t input_count_;
+  std::uint64_t kept_;
 };
 
 /// How an asynchronous kernel says that its outputs are set, or why they are not. Called exactly once, from any thread.

@@ -33,8 +33,8 @@ struct plan_node {
   /// Index of the feed, fetch or asynchronous node.
   std::uint32_t number = 0;
   plan_kind kind = plan_kind::no_op;
-  /// Whether some input is a constant, whose slot keeps its value between steps.
-  bool has_constants = false;
+  /// Bit i: input i is a constant, whose slot keeps its value between steps; the last bit stands for all further inputs.
+  std::uint64_t kept = 0;
 };
 
 /// An output that goes to a further slot; `last` moves it there. `to` is `nothing` for an output that nobody reads.
@@ -292,7 +292,7 @@ inline void plan_builder::place_inputs() {
     for (const output& in : p.about->inputs()) {
       const std::uint32_t slot = plan_.slots++, constant = constant_[static_cast<std::size_t>(in.from->id())];
       plan_.constant_of.push_back(constant);
-      if (constant != nothing) p.has_constants = true;
+      if (constant != nothing) p.kept |= std::uint64_t{1} << std::min(slot - p.inputs, 63U);
       else readers_.push_back({position_[static_cast<std::size_t>(in.from->id())], static_cast<std::uint32_t>(in.index), slot});
     }
   }

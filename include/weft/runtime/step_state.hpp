@@ -157,7 +157,7 @@ inline step_state::step_state(const detail::plan& p, step_states& home)
   contexts.reserve(p.asynchronous.size());
   for (const std::uint32_t i : p.asynchronous) {
     const plan_node& n = p.nodes[i];
-    contexts.emplace_back(*n.about, environment, values.data() + n.inputs, n.input_count, values.data() + n.outputs);
+    contexts.emplace_back(*n.about, environment, values.data() + n.inputs, n.input_count, values.data() + n.outputs, n.kept);
   }
   reset_values();
 }

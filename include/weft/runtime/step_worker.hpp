@@ -4,7 +4,9 @@
 
 #include <weft/runtime/step_state.hpp>
 
+#include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <limits>
@@ -37,7 +39,7 @@ class step_worker {
   static constexpr std::int64_t guest_budget = 512;
 
   step_worker(step_state& s, std::int64_t budget)
-      : state_(s), plan_(s.plan), values_(s.values.data()), budget_(s.environment.pool == nullptr ? unlimited : budget), outer_(std::exchange(innermost(), this)) {
+      : state_(s), plan_(s.plan), nodes_(s.plan.nodes.data()), values_(s.values.data()), next_(s.next.data()), wakes_(s.plan.wakes.data()), statistics_(s.statistics), budget_(s.environment.pool == nullptr ? unlimited : budget), outer_(std::exchange(innermost(), this)) {
     asks_ = s.environment.pool != nullptr;
     find_company();
   }
@@ -54,7 +56,7 @@ class step_worker {
   /// Runs a node that was published.
   void pick_up(std::uint32_t node) {
     find_company();
-    if (!stops()) run(node, plan_.nodes[node], false);
+    heavy_ = node;
     work();
   }
   /// Goes on behind an asynchronous node that has answered; its token is already gone, or is the worker's own.
@@ -86,25 +88,69 @@ class step_worker {
     had_company_ = had_company_ || shared_;
   }
   void push(std::uint32_t node) noexcept {
-    state_.next[node] = ready_;
+    next_[node] = ready_;
     ready_ = node;
   }
-  bool stops();
-  void run(std::uint32_t i, const plan_node& p, bool ask);
-  void compute(std::uint32_t i, const plan_node& p, bool ask);
+  // Whether nothing may start any more; then what was ready is forgotten.
+  bool stops() {
+    if (!state_.stopped()) return false;
+    stop();
+    return true;
+  }
+  [[gnu::noinline, gnu::cold]] void stop() {
+    if (!state_.failed.load(std::memory_order_relaxed)) {
+      status s = state_.environment.cancellation.why();
+      if (s.task.empty()) s.task = plan_.task;
+      state_.fail(s);
+    }
+    ready_ = heavy_ = nothing;
+  }
+  void run_other(std::uint32_t i, const plan_node& p, bool ask);
+  [[gnu::noinline]] void compute_timed(const plan_node& p, kernel_context& context) {
+    const auto begin = std::chrono::steady_clock::now();
+    p.kernel->compute(context);
+    statistics_->add({p.about, begin, std::chrono::steady_clock::now(), std::this_thread::get_id()});
+  }
+  [[gnu::always_inline]] void compute(std::uint32_t i, const plan_node& p, bool ask);
   void start_asynchronous(std::uint32_t i, const plan_node& p, bool ask);
   void start_receive(std::uint32_t i, const plan_node& p);
   void send(const plan_node& p);
   void defer(std::uint32_t i);
   void publish_ready();
-  void failed_with(const plan_node& p, status s) { state_.fail(state_.about(p, std::move(s))); }
-  void release_inputs(const plan_node& p);
-  void propagate(const plan_node& p);
+  // Out of line, so that the strings of messages do not weigh on the loop.
+  [[gnu::noinline, gnu::cold]] void failed_with(const plan_node& p, status s) { state_.fail(state_.about(p, std::move(s))); }
+  [[gnu::noinline, gnu::cold]] void failed_in_kernel(const plan_node& p) { failed_with(p, status_of_exception()); }
+  [[gnu::noinline, gnu::cold]] void failed_without_output(const plan_node& p, std::ptrdiff_t output) {
+    failed_with(p, status(error_code::internal, "output " + std::to_string(output) + " was left without a value"));
+  }
+  // As assigning an empty value, for a slot whose old value is known to be of no use.
+  [[gnu::noinline]] static void release(tensor_value& v) noexcept {
+    v.~tensor_value();
+    ::new (static_cast<void*>(&v)) tensor_value();
+  }
+  [[gnu::always_inline]] void release_inputs(const plan_node& p);
+  [[gnu::noinline]] void release_many_inputs(const plan_node& p) {
+    for (std::uint32_t slot = p.inputs; slot != p.inputs + p.input_count; ++slot)
+      if (plan_.constant_of[slot] == nothing) release(values_[slot]);
+  }
+  [[gnu::always_inline]] void propagate(const plan_node& p);
+  [[gnu::noinline]] void copy_outputs(const plan_node& p) {
+    for (std::uint32_t c = p.copies; c != p.copies_end; ++c) {
+      const plan_copy& copy = plan_.copies[c];
+      if (copy.to == nothing) release(values_[copy.from]);
+      else if (copy.last) values_[copy.to] = std::move(values_[copy.from]);
+      else values_[copy.to] = values_[copy.from];
+    }
+  }
   bool arrive(std::atomic<std::uint32_t>& count, std::uint32_t all) const noexcept;
 
   step_state& state_;
   const plan& plan_;
+  const plan_node* nodes_;
   tensor_value* values_;
+  std::uint32_t* next_;
+  const plan_wake* wakes_;
+  step_statistics* statistics_;
   std::int64_t budget_;
   step_worker* outer_;
   // The newest ready node, and the expensive one that is kept for the end.
@@ -114,72 +160,86 @@ class step_worker {
   bool accepts_ = false;
 };
 
-inline bool step_worker::stops() {
-  if (!state_.stopped()) return false;
-  if (!state_.failed.load(std::memory_order_relaxed)) {
-    status s = state_.environment.cancellation.why();
-    if (s.task.empty()) s.task = plan_.task;
-    state_.fail(s);
+// Counts one arrival at a node that waits for several. The last one sets the count back for the next step.
+inline bool step_worker::arrive(std::atomic<std::uint32_t>& count, std::uint32_t all) const noexcept {
+  const std::uint32_t left = count.load(shared_ ? std::memory_order_acquire : std::memory_order_relaxed);
+  if (left != 1) {
+    if (!shared_) {
+      count.store(left - 1, std::memory_order_relaxed);
+      return false;
+    }
+    if (count.fetch_sub(1, std::memory_order_acq_rel) != 1) return false;
   }
-  ready_ = heavy_ = nothing;
+  count.store(all, std::memory_order_relaxed);
   return true;
+}
+
+// Constants stay in their slots; what a kernel took is gone already.
+inline void step_worker::release_inputs(const plan_node& p) {
+  if (p.input_count > 63) return release_many_inputs(p);
+  std::uint64_t kept = p.kept;
+  tensor_value* input = values_ + p.inputs;
+  for (tensor_value* const end = input + p.input_count; input != end; ++input, kept >>= 1)
+    if ((kept & 1U) == 0 && input->buffer()) release(*input);
+}
+
+// Hands a node's outputs on and makes ready whoever waited for nothing else: the one place to change for frames and dead values.
+inline void step_worker::propagate(const plan_node& p) {
+  const tensor_value* output = values_ + p.outputs;
+  for (const tensor_value* const end = output + p.output_count; output != end; ++output)
+    if (!output->buffer()) return failed_without_output(p, output - (values_ + p.outputs));
+  // Every copy is made before anybody is woken who might take the original.
+  if (p.copies != p.copies_end) copy_outputs(p);
+  const plan_wake* wake = wakes_ + p.wakes;
+  for (const plan_wake* const end = wakes_ + p.wakes_end; wake != end; ++wake)
+    if (wake->predecessors == 1 || arrive(state_.pending[wake->node], wake->predecessors)) push(wake->node);
 }
 
 inline void step_worker::work() {
   for (;;) {
-    while (ready_ != nothing) {
-      if (stops()) return;
+    const bool cheap = ready_ != nothing;
+    const std::uint32_t i = cheap ? ready_ : heavy_;
+    if (i == nothing || stops()) return;
+    if (cheap) {
       if (budget_-- <= 0) return publish_ready();
-      const std::uint32_t i = ready_;
-      ready_ = state_.next[i];
-      run(i, plan_.nodes[i], asks_);
+      ready_ = next_[i];
+    } else {
+      heavy_ = nothing;
     }
-    if (heavy_ == nothing || stops()) return;
-    const std::uint32_t i = std::exchange(heavy_, nothing);
-    run(i, plan_.nodes[i], false);
+    const plan_node& p = nodes_[i];
+    if (p.kind == plan_kind::compute) compute(i, p, cheap && asks_);
+    else run_other(i, p, cheap && asks_);
   }
-}
-
-inline void step_worker::run(std::uint32_t i, const plan_node& p, bool ask) {
-  switch (p.kind) {
-    case plan_kind::compute: return compute(i, p, ask);
-    case plan_kind::asynchronous: return start_asynchronous(i, p, ask);
-    case plan_kind::receive: return start_receive(i, p);
-    case plan_kind::send: return send(p);
-    case plan_kind::identity:
-      if (p.has_constants) values_[p.outputs] = values_[p.inputs];
-      else values_[p.outputs] = std::move(values_[p.inputs]);
-      break;
-    case plan_kind::arg: {
-      tensor_value& feed = state_.feeds[p.number];
-      if (plan_.feed_read_once[p.number]) values_[p.outputs] = std::move(feed);
-      else values_[p.outputs] = feed;
-      break;
-    }
-    case plan_kind::retval:
-      if (p.has_constants) state_.fetches[p.number] = values_[p.inputs];
-      else state_.fetches[p.number] = std::move(values_[p.inputs]);
-      break;
-    case plan_kind::no_op: break;
-  }
-  propagate(p);
 }
 
 inline void step_worker::compute(std::uint32_t i, const plan_node& p, bool ask) {
-  kernel_context context(*p.about, state_.environment, values_ + p.inputs, p.input_count, values_ + p.outputs);
+  kernel_context context(*p.about, state_.environment, values_ + p.inputs, p.input_count, values_ + p.outputs, p.kept);
   try {
     if (ask && p.kernel->expensive(context)) return defer(i);
-    if (state_.statistics == nullptr) {
-      p.kernel->compute(context);
-    } else {
-      const auto begin = std::chrono::steady_clock::now();
-      p.kernel->compute(context);
-      state_.statistics->add({p.about, begin, std::chrono::steady_clock::now(), std::this_thread::get_id()});
-    }
+    if (statistics_ == nullptr) p.kernel->compute(context);
+    else compute_timed(p, context);
   } catch (...) {
-    return failed_with(p, status_of_exception());
+    return failed_in_kernel(p);
   }
   release_inputs(p);
+  propagate(p);
+}
+
+inline void step_worker::run_other(std::uint32_t i, const plan_node& p, bool ask) {
+  const bool kept = p.kept != 0;
+  switch (p.kind) {
+    case plan_kind::asynchronous: return start_asynchronous(i, p, ask);
+    case plan_kind::receive: return start_receive(i, p);
+    case plan_kind::send: return send(p);
+    case plan_kind::identity: values_[p.outputs] = kept ? values_[p.inputs] : std::move(values_[p.inputs]); break;
+    case plan_kind::arg: {
+      tensor_value& feed = state_.feeds[p.number];
+      values_[p.outputs] = plan_.feed_read_once[p.number] ? std::move(feed) : feed;
+      break;
+    }
+    case plan_kind::retval: state_.fetches[p.number] = kept ? values_[p.inputs] : std::move(values_[p.inputs]); break;
+    case plan_kind::no_op: case plan_kind::compute: break;
+  }
   propagate(p);
 }
 
@@ -209,7 +269,7 @@ inline void step_worker::start_receive(std::uint32_t i, const plan_node& p) {
 }
 
 inline void step_worker::send(const plan_node& p) {
-  tensor_value value = p.has_constants ? values_[p.inputs] : std::move(values_[p.inputs]);
+  tensor_value value = p.kept != 0 ? values_[p.inputs] : std::move(values_[p.inputs]);
   accepts_ = true;
   status s = state_.environment.rendezvous->send({plan_.edges[p.number], 0}, std::move(value), false);
   accepts_ = false;
@@ -231,13 +291,13 @@ inline void step_worker::publish_ready() {
   shared_ = had_company_ = true;
   while (ready_ != nothing) {
     const std::uint32_t i = ready_;
-    ready_ = state_.next[i];
+    ready_ = next_[i];
     state_.publish(i);
   }
 }
 
 inline void step_worker::go_on(std::uint32_t node, const status& s) {
-  const plan_node& p = plan_.nodes[node];
+  const plan_node& p = nodes_[node];
   if (s.ok()) {
     release_inputs(p);
     propagate(p);
@@ -249,50 +309,6 @@ inline void step_worker::go_on(std::uint32_t node, const status& s) {
   } else {
     failed_with(p, s);
   }
-}
-
-inline void step_worker::release_inputs(const plan_node& p) {
-  tensor_value* input = values_ + p.inputs;
-  if (!p.has_constants) {
-    for (tensor_value* const end = input + p.input_count; input != end; ++input) *input = tensor_value();
-    return;
-  }
-  for (std::uint32_t slot = p.inputs; slot != p.inputs + p.input_count; ++slot, ++input) {
-    const std::uint32_t constant = plan_.constant_of[slot];
-    if (constant == nothing) *input = tensor_value();
-    else if (!input->buffer()) *input = plan_.constants[constant];
-  }
-}
-
-// Hands a node's outputs on and makes ready whoever waited for nothing else: the one place to change for frames and dead values.
-inline void step_worker::propagate(const plan_node& p) {
-  for (std::uint32_t o = p.outputs; o != p.outputs + p.output_count; ++o)
-    if (!values_[o].buffer()) return failed_with(p, status(error_code::internal, "output " + std::to_string(o - p.outputs) + " was left without a value"));
-  // Every copy is made before anybody is woken who might take the original.
-  for (std::uint32_t c = p.copies; c != p.copies_end; ++c) {
-    const plan_copy& copy = plan_.copies[c];
-    if (copy.to == nothing) values_[copy.from] = tensor_value();
-    else if (copy.last) values_[copy.to] = std::move(values_[copy.from]);
-    else values_[copy.to] = values_[copy.from];
-  }
-  for (std::uint32_t w = p.wakes; w != p.wakes_end; ++w) {
-    const plan_wake& wake = plan_.wakes[w];
-    if (wake.predecessors == 1 || arrive(state_.pending[wake.node], wake.predecessors)) push(wake.node);
-  }
-}
-
-// Counts one arrival at a node that waits for several. The last one sets the count back for the next step.
-inline bool step_worker::arrive(std::atomic<std::uint32_t>& count, std::uint32_t all) const noexcept {
-  const std::uint32_t left = count.load(shared_ ? std::memory_order_acquire : std::memory_order_relaxed);
-  if (left != 1) {
-    if (!shared_) {
-      count.store(left - 1, std::memory_order_relaxed);
-      return false;
-    }
-    if (count.fetch_sub(1, std::memory_order_acq_rel) != 1) return false;
-  }
-  count.store(all, std::memory_order_relaxed);
-  return true;
 }
 
 inline void step_state::help() {
