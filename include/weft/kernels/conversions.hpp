@@ -123,8 +123,10 @@ WEFT_SIMD_END
 inline constexpr std::size_t block_size = 512;
 
 template <class T> inline constexpr bool is_small_integer_v = std::is_integral_v<T> && sizeof(T) < 4;
-template <class T> using unsigned_of = std::conditional_t<sizeof(T) == 1, std::uint8_t,
-    std::conditional_t<sizeof(T) == 2, std::uint16_t, std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>>>;
+template <class T>
+using unsigned_of = std::conditional_t<sizeof(T) == 1, std::uint8_t,
+                                       std::conditional_t<sizeof(T) == 2, std::uint16_t,
+                                                          std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>>>;
 
 /// The type through which From becomes To so that few loops serve all pairs, void where one loop does it.
 template <class To, class From> constexpr auto cast_hub() {
@@ -143,13 +145,11 @@ template <class To, class From> constexpr auto cast_hub() {
   }
 }
 
-/// From or To of an integer cast without its sign where the sign makes no difference.
+/// From or To of a cast between integers, unsigned where the sign makes no difference.
 template <class To, class From> constexpr auto cast_source() {
-  if constexpr (std::is_integral_v<From> && std::is_integral_v<To> && !std::is_same_v<From, bool> && (sizeof(To) <= sizeof(From) || std::is_same_v<To, bool>)) {
-    return unsigned_of<From>();
-  } else {
-    return From();
-  }
+  constexpr bool integers = std::is_integral_v<From> && std::is_integral_v<To> && !std::is_same_v<From, bool>;
+  if constexpr (integers && (sizeof(To) <= sizeof(From) || std::is_same_v<To, bool>)) return unsigned_of<From>();
+  else return From();
 }
 template <class To, class From> constexpr auto cast_target() {
   if constexpr (std::is_integral_v<From> && std::is_integral_v<To> && !std::is_same_v<To, bool>) return unsigned_of<To>();

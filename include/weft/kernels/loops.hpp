@@ -32,11 +32,11 @@ struct broadcast_plan {
   std::size_t b_count() const noexcept;
 };
 
+#if WEFT_HAS_BODIES
+
 /// Plans the broadcast of two shapes, nothing if they do not fit; `out_dims`, if given, receives max(a_rank, b_rank) extents.
 std::optional<broadcast_plan> plan_broadcast(const std::int64_t* a_dims, std::size_t a_rank, const std::int64_t* b_dims, std::size_t b_rank,
                                              std::int64_t* out_dims = nullptr);
-
-#if WEFT_HAS_BODIES
 
 // 1. Align the shapes at their last axis and find each axis' extent. 2. Drop axes of one element. 3. Merge an axis into the one after
 // it if the same operands vary along both. Strides follow from which operand varies.
@@ -121,8 +121,8 @@ void for_each_grid(const broadcast_plan& plan, Visit visit) {
   }
 }
 
-/// The type in which F computes on arrays of T, so that few loops serve all: float for 16-bit floats, int32 for narrower integers, the unsigned
-/// type where the sign makes no difference, int64 for uint32 where it does.
+/// The type in which F computes on arrays of T, so that few loops serve all: float for 16-bit floats, int32 for narrower integers, int64
+/// for uint32 where the sign makes a difference.
 template <class F, class T> constexpr auto loop_type() {
   if constexpr (is_float16_v<T>) return float();
   else if constexpr (std::is_same_v<T, bool> && F::logical) return bool();
@@ -239,8 +239,8 @@ template <class T> class row_source {
   T block_[block_size];
 };
 
-/// Runs a loop over a grid: over whole rows, or over several narrow rows at once. Operands that do not vary are spread over a block, so that
-/// a loop is compiled for two arrays only.
+/// Runs a loop over a grid: over whole rows, or over several narrow rows at once. Operands that do not vary are spread over a block, so
+/// that a loop is compiled for two arrays only.
 template <class T, class R, class Function>
 void run_grid(Function function, const T* a, const T* b, R* out, const binary_grid& grid) {
   const bool both_vary = grid.a_varies && grid.b_varies;

@@ -38,12 +38,12 @@ struct swapped {};  // loops exchange the operands and run `other`
 WEFT_SIMD_INLINE bool is_nan(float x) {
   std::uint32_t bits;
   std::memcpy(&bits, &x, sizeof bits);
-  return (bits & 0x7fffffffU) > 0x7f800000U;
+  return static_cast<std::int32_t>(bits & 0x7fffffffU) > 0x7f800000;
 }
 WEFT_SIMD_INLINE bool is_nan(double x) {
   std::uint64_t bits;
   std::memcpy(&bits, &x, sizeof bits);
-  return (bits & 0x7fffffffffffffffU) > 0x7ff0000000000000U;
+  return static_cast<std::int64_t>(bits & 0x7fffffffffffffffU) > 0x7ff0000000000000;
 }
 template <class T>
 WEFT_SIMD_INLINE bool is_nan(T) {
@@ -104,16 +104,16 @@ struct div : traits {
 /// The larger of both, the first if they are equal, NaN if either is.
 struct maximum : traits {
   template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T a, T b) {
-    const T larger = a < b ? b : a;
-    return is_nan(a) ? a : is_nan(b) ? b : larger;
+    const T larger = a < b ? b : a;  // a itself if a is NaN
+    return is_nan(b) ? b : larger;
   }
 };
 
 /// The smaller of both, the first if they are equal, NaN if either is.
 struct minimum : traits {
   template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T a, T b) {
-    const T smaller = b < a ? b : a;
-    return is_nan(a) ? a : is_nan(b) ? b : smaller;
+    const T smaller = b < a ? b : a;  // a itself if a is NaN
+    return is_nan(b) ? b : smaller;
   }
 };
 

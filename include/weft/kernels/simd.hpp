@@ -12,6 +12,8 @@
 #if defined(__clang__)
 #define WEFT_SIMD_INLINE __attribute__((always_inline)) inline
 #define WEFT_SIMD_OPTIMIZED
+#define WEFT_SIMD_CONTRACTED
+#define WEFT_SIMD_CONTRACT _Pragma("clang fp contract(fast)")
 #define WEFT_SIMD_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
 #define WEFT_SIMD_UNROLL _Pragma("clang loop unroll(full)")
 #define WEFT_SIMD_BEGIN                                                                         \
@@ -21,6 +23,9 @@
 #elif defined(__GNUC__)
 #define WEFT_SIMD_OPTIMIZED                                                                                                     \
   __attribute__((optimize("O3", "no-fast-math", "no-finite-math-only", "no-math-errno", "no-trapping-math", "fp-contract=off")))
+#define WEFT_SIMD_CONTRACTED \
+  __attribute__((optimize("O3", "no-fast-math", "no-finite-math-only", "no-math-errno", "no-trapping-math", "fp-contract=fast")))
+#define WEFT_SIMD_CONTRACT
 #define WEFT_SIMD_INLINE WEFT_SIMD_OPTIMIZED __attribute__((always_inline)) inline
 #define WEFT_SIMD_INDEPENDENT _Pragma("GCC ivdep")
 #define WEFT_SIMD_UNROLL _Pragma("GCC unroll 16")
@@ -31,6 +36,8 @@
 #error "weft cannot keep IEEE semantics under this compiler's fast math: switch it off, or define WEFT_ALLOW_FAST_MATH"
 #endif
 #define WEFT_SIMD_OPTIMIZED
+#define WEFT_SIMD_CONTRACTED
+#define WEFT_SIMD_CONTRACT
 #define WEFT_SIMD_INLINE inline
 #define WEFT_SIMD_INDEPENDENT
 #define WEFT_SIMD_UNROLL
@@ -40,8 +47,8 @@
 
 #if (defined(__GNUC__) || defined(__clang__)) && defined(__x86_64__)
 #define WEFT_SIMD_X86 1
-#define WEFT_SIMD_AVX2 WEFT_SIMD_OPTIMIZED __attribute__((target("avx2,fma")))
-#define WEFT_SIMD_AVX512 WEFT_SIMD_OPTIMIZED __attribute__((target("avx2,fma,avx512f,avx512vl,avx512bw,avx512dq")))
+#define WEFT_SIMD_AVX2 __attribute__((target("avx2,fma")))
+#define WEFT_SIMD_AVX512 __attribute__((target("avx2,fma,avx512f,avx512vl,avx512bw,avx512dq")))
 #else
 #define WEFT_SIMD_X86 0
 #endif
@@ -59,13 +66,14 @@ constexpr const char* name_of(instruction_set set) noexcept {
   return set == instruction_set::avx512 ? "avx512" : set == instruction_set::avx2 ? "avx2" : "portable";
 }
 
+#if WEFT_HAS_BODIES
+
 /// Whether this processor runs bodies of `set`.
 bool processor_has(instruction_set set) noexcept;
 
 /// The best set of this processor, found once.
 instruction_set best_instruction_set() noexcept;
 
-#if WEFT_HAS_BODIES
 #if WEFT_SIMD_X86
 inline bool processor_has(instruction_set set) noexcept {
   __builtin_cpu_init();
@@ -96,12 +104,12 @@ WEFT_SIMD_OPTIMIZED void run_portable(Arguments... arguments) {
 
 #if WEFT_SIMD_X86
 template <class Body, class... Arguments>
-WEFT_SIMD_AVX2 void run_avx2(Arguments... arguments) {
+WEFT_SIMD_OPTIMIZED WEFT_SIMD_AVX2 void run_avx2(Arguments... arguments) {
   Body::template run<instruction_set::avx2>(arguments...);
 }
 
 template <class Body, class... Arguments>
-WEFT_SIMD_AVX512 void run_avx512(Arguments... arguments) {
+WEFT_SIMD_OPTIMIZED WEFT_SIMD_AVX512 void run_avx512(Arguments... arguments) {
   Body::template run<instruction_set::avx512>(arguments...);
 }
 #endif

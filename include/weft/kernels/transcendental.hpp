@@ -2,7 +2,8 @@
 #define WEFT_KERNELS_TRANSCENDENTAL_HPP
 // exp, log, tanh, sigmoid and sqrt on scalars, without branches and calls so that loops over them become vector code. Errors stay
 // below 4 units in the last place over the whole range, denormals, infinities and NaN included. The polynomials are Chebyshev
-// approximations of (e^r - 1 - r) / r^2 on |r| <= ln(2)/2, of (log(1+f) - f + f^2/2) / f^3 (float), and of (2 atanh(s) - 2s) / s^3 (double).
+// approximations of (e^r - 1 - r) / r^2 on |r| <= ln(2)/2, and for the logarithm of (log(1+f) - f + f^2/2) / f^3 in float and of
+// (2 atanh(s) - 2s) / s^3 in double.
 
 #include <weft/kernels/scalar_functions.hpp>
 
