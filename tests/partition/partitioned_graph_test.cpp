@@ -6,6 +6,7 @@
 
 #include <sstream>
 #include <string>
+#include <vector>
 
 using letters::out;
 using letters::world;
@@ -14,7 +15,7 @@ namespace {
 
 weft::partitioned_graph two_tasks() {
   world w;
-  const auto& x = w.constant("A1", weft::tensor_value(weft::dtype::float32, weft::shape{100}));
+  const auto& x = w.constant("A1", weft::tensor_value::from(weft::shape{100}, std::vector<float>(100)));
   w.add("Identity", "C1", {out(x)});
   w.add("NoOp", "D1");
   return w.parts();
@@ -52,7 +53,7 @@ TEST_CASE("partitioned_graph: equal cuts are equal, also as copies") {
 
 TEST_CASE("partitioned_graph: the difference says what stands on one side only") {
   world w;
-  const auto& x = w.constant("A1", weft::tensor_value(weft::dtype::float32, weft::shape{100}));
+  const auto& x = w.constant("A1", weft::tensor_value::from(weft::shape{100}, std::vector<float>(100)));
   w.add("Identity", "C1", {out(x)});
   const auto b = w.parts();
   CHECK(two_tasks() != b);
