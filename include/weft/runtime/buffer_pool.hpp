@@ -68,7 +68,7 @@ inline void* buffer_pool::allocate(std::size_t bytes) {
       return out;
     }
   }
-  return size % alignment != 0 ? nullptr : std::aligned_alloc(alignment, size == 0 ? alignment : size);
+  return size > SIZE_MAX / 2 ? nullptr : std::aligned_alloc(alignment, size == 0 ? alignment : size);
 }
 
 inline void buffer_pool::deallocate(void* data, std::size_t bytes) noexcept {
