@@ -65,7 +65,7 @@ class remote_runtime : public std::enable_shared_from_this<remote_runtime> {
 
  private:
   void open(remote_link& link);
-  void forget(const std::shared_ptr<remote_link>& link);
+  bool forget(const std::shared_ptr<remote_link>& link);
   void log_placement(const std::vector<placement_line>& lines) const;
   numbered_signature number(const step_signature& signature) const;
 
@@ -106,11 +106,14 @@ inline std::shared_ptr<remote_link> remote_runtime::link() {
   return link_;
 }
 
-inline void remote_runtime::forget(const std::shared_ptr<remote_link>& link) {
+// Forgets a lost connection; false when the session was closed, which is why.
+inline bool remote_runtime::forget(const std::shared_ptr<remote_link>& link) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (link_ != link) return;
-  link_ = nullptr;
-  incarnation_.reset();
+  if (link_ == link) {
+    link_ = nullptr;
+    incarnation_.reset();
+  }
+  return !closed_;
 }
 
 inline reply_message remote_runtime::ask(const std::shared_ptr<remote_link>& link, std::uint32_t request, message m, std::optional<clock::time_point> deadline, bool runs) {
@@ -118,8 +121,7 @@ inline reply_message remote_runtime::ask(const std::shared_ptr<remote_link>& lin
     return link->channel.call(request, std::move(m), deadline);
   } catch (const error& e) {
     if (e.code() == error_code::invalid_argument) throw;  // the message could not be sent; the connection is whole
-    forget(link);
-    status s = e.status();
+    status s = forget(link) ? e.status() : status(error_code::cancelled, "the session was closed");
     s.may_have_run = runs;
     throw error(std::move(s));
   }

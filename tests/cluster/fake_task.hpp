@@ -1,0 +1,126 @@
+#ifndef WEFT_TESTS_CLUSTER_FAKE_TASK_HPP
+#define WEFT_TESTS_CLUSTER_FAKE_TASK_HPP
+// A task that a test plays itself, message by message, against a real server.
+
+#include <weft/cluster/blocking_connection.hpp>
+#include <weft/cluster/part_messages.hpp>
+
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace fake {
+
+inline constexpr auto patience = std::chrono::seconds(20);
+
+/// One connection to a server.
+class road {
+ public:
+  road(const weft::cluster_spec& cluster, const weft::task_id& to) : connection_(weft::blocking_connection::connect(weft::parse_host_port(cluster.task_address(to)), patience)) {}
+  /// Connects and greets as a task.
+  road(const weft::cluster_spec& cluster, const weft::task_id& to, const weft::task_id& self, std::uint64_t incarnation, weft::hello_message::role as = weft::hello_message::role::control)
+      : road(cluster, to) {
+    weft::hello_message hello;
+    hello.as = as;
+    hello.incarnation = incarnation;
+    hello.task = self;
+    hello.to = to;
+    hello.cluster = cluster;
+    send(hello.encode());
+    CHECK(weft::type_of(next()) == weft::message_type::welcome);
+  }
+
+  void send(weft::message m) { connection_->send(std::move(m)); }
+  /// The next message that is not a sign of life.
+  weft::message next() {
+    weft::message m;
+    do {
+      REQUIRE(connection_->receive(m, weft::blocking_connection::clock::now() + patience) == weft::receive_result::received);
+    } while (weft::type_of(m) == weft::message_type::heartbeat);
+    return m;
+  }
+  /// Returns when the server has taken everything that was sent here.
+  void settle() {
+    weft::wire_writer head;
+    head.u64(0);
+    send(weft::detail::make_message(weft::message_type::register_part, head));
+    while (weft::type_of(next()) != weft::message_type::part_registered) continue;
+  }
+  /// Waits until the server closes the connection.
+  bool is_closed() {
+    try {
+      weft::message m;
+      while (connection_->receive(m, weft::blocking_connection::clock::now() + patience) == weft::receive_result::received) continue;
+      return false;
+    } catch (const weft::error&) {
+      return true;
+    }
+  }
+
+ private:
+  std::unique_ptr<weft::blocking_connection> connection_;
+};
+
+/// A part that returns what comes by edge 5 from `from`.
+inline weft::graph returning_part(const std::string& from, const std::string& here) {
+  const weft::graph g;
+  const auto add = [&](const char* op, const char* name, std::vector<weft::output> inputs, weft::attr_map attrs) -> const weft::node& {
+    weft::node_spec spec;
+    spec.op = op;
+    spec.name = name;
+    spec.exact_name = true;
+    spec.scoped = false;
+    spec.inputs = std::move(inputs);
+    spec.attrs = std::move(attrs);
+    spec.device = here;
+    return g.add(std::move(spec));
+  };
+  const weft::node& recv = add("_Recv", "x", {}, {{"tensor_type", weft::dtype::float32}, {"tensor_name", "edge_5_x"}, {"send_device", from}, {"recv_device", here}, {"send_device_incarnation", 0}, {"_edge", 5}});
+  add("_Retval", "y", {{&recv, 0}}, {{"T", weft::dtype::float32}, {"index", 0}});
+  return g;
+}
+
+/// A master that a test plays: it registers the part above and runs steps of it.
+class master {
+ public:
+  master(const weft::cluster_spec& cluster, const weft::task_id& to, const weft::task_id& self, std::uint64_t incarnation)
+      : to_(to), road_(cluster, to, self, incarnation), incarnation_(incarnation) {}
+
+  weft::status register_part(std::uint64_t number, const weft::task_id& sender, bool may_be_large = false) {
+    weft::register_part_message what;
+    what.registration = number;
+    what.session = 1;
+    what.edges.push_back({5, weft::part_edge::direction::incoming, sender, weft::dtype::float32, may_be_large});
+    road_.send(what.encode(returning_part(to_text(sender) + "/device:CPU:0", to_text(to_) + "/device:CPU:0")));
+    return weft::part_registered_message::decode(road_.next()).result;
+  }
+  void run(std::int64_t step, std::uint64_t number) { road_.send(weft::run_part_message{step, number, false}.encode({})); }
+  void abort(std::int64_t step) { road_.send(weft::abort_part_message{step, weft::status(weft::error_code::cancelled, "the test aborts")}.encode()); }
+  /// The final answer about a step, with its values.
+  std::pair<weft::part_done_message, std::vector<weft::tensor_value>> answer() {
+    for (;;) {
+      weft::message m = road_.next();
+      const auto done = weft::part_done_message::decode(m);
+      if (done.finished) return {done, std::move(m.tensors)};
+    }
+  }
+  weft::step_id step(std::int64_t number) const { return {incarnation_, number}; }
+  road& connection() { return road_; }
+
+ private:
+  weft::task_id to_;
+  road road_;
+  std::uint64_t incarnation_;
+};
+
+inline weft::message tensor(const weft::step_id& step, float value, std::int64_t edge = 5) {
+  return weft::tensor_message{step, {edge, 0}, false}.encode(weft::tensor_value::scalar(value));
+}
+
+}  // namespace fake
+
+#endif

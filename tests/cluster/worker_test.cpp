@@ -1,0 +1,234 @@
+// This file looks inside the heavy headers, so it has their bodies also where the others are compiled without.
+#undef WEFT_SEPARATE_COMPILATION
+#include <weft/cluster/worker.hpp>
+
+#include <weft/cluster/server.hpp>
+
+#include "fake_task.hpp"
+
+#include <random>
+
+using weft::error_code;
+using weft::message_type;
+using weft::task_id;
+
+namespace {
+
+const task_id work{"work", 0}, first{"fake", 0}, second{"fake", 1};
+
+// A real server at work:0; the other tasks are the test's.
+struct one_server {
+  explicit one_server(weft::server_options options = {}) : server(spec(), "work", 0, (options.log = [](const char*, const std::string&) {}, std::move(options))), cluster(server.cluster()) {}
+  static weft::cluster_spec spec() { return {{"fake", {"127.0.0.1:1", "127.0.0.1:2"}}, {"work", {"127.0.0.1:0"}}}; }
+  weft::server server;
+  weft::cluster_spec cluster;
+};
+
+float value_of(const std::vector<weft::tensor_value>& values) {
+  REQUIRE(values.size() == 1);
+  return values[0].item<float>();
+}
+
+}  // namespace
+
+TEST_CASE("worker: a tensor that comes before its run frame waits for it") {
+  one_server here;
+  fake::master lead(here.cluster, work, first, 11);
+  fake::road sender(here.cluster, work, second, 22);
+  REQUIRE(lead.register_part(1, second).ok());
+  sender.send(fake::tensor(lead.step(1), 3.f));
+  sender.send(fake::tensor(lead.step(2), 4.f));
+  sender.settle();
+  lead.run(1, 1);
+  CHECK(value_of(lead.answer().second) == 3.f);
+  lead.run(2, 1);
+  CHECK(value_of(lead.answer().second) == 4.f);
+}
+
+TEST_CASE("worker: a tensor of a step that has ended is dropped") {
+  one_server here;
+  fake::master lead(here.cluster, work, first, 11);
+  fake::road sender(here.cluster, work, second, 22);
+  REQUIRE(lead.register_part(1, second).ok());
+  lead.run(5, 1);
+  sender.send(fake::tensor(lead.step(5), 1.f));
+  CHECK(value_of(lead.answer().second) == 1.f);
+  sender.send(fake::tensor(lead.step(5), 2.f));
+  sender.send(fake::tensor(lead.step(4), 2.f));
+  sender.settle();
+  lead.run(6, 1);
+  sender.send(fake::tensor(lead.step(6), 3.f));
+  CHECK(value_of(lead.answer().second) == 3.f);
+}
+
+TEST_CASE("worker: a step that was aborted before its run frame does not begin") {
+  one_server here;
+  fake::master lead(here.cluster, work, first, 11);
+  fake::road sender(here.cluster, work, second, 22);
+  REQUIRE(lead.register_part(1, second).ok());
+  sender.send(fake::tensor(lead.step(1), 1.f));
+  sender.settle();
+  lead.abort(1);
+  lead.run(1, 1);
+  const auto refused = lead.answer().first;
+  CHECK(refused.step == 1);
+  CHECK(refused.result.code == error_code::aborted);
+  lead.run(2, 1);
+  sender.send(fake::tensor(lead.step(2), 2.f));
+  CHECK(value_of(lead.answer().second) == 2.f);
+}
+
+TEST_CASE("worker: a step is not run twice") {
+  one_server here;
+  fake::master lead(here.cluster, work, first, 11);
+  fake::road sender(here.cluster, work, second, 22);
+  REQUIRE(lead.register_part(1, second).ok());
+  lead.run(1, 1);
+  sender.send(fake::tensor(lead.step(1), 1.f));
+  CHECK(lead.answer().first.result.ok());
+  lead.run(1, 1);
+  CHECK(lead.answer().first.result.code == error_code::aborted);
+}
+
+TEST_CASE("worker: steps of two masters with the same numbers do not mix") {
+  one_server here;
+  fake::master one(here.cluster, work, first, 11), two(here.cluster, work, second, 22);
+  fake::road sender(here.cluster, work, first, 11, weft::hello_message::role::bulk);
+  REQUIRE(one.register_part(1, first).ok());
+  REQUIRE(two.register_part(1, first).ok());
+  one.run(1, 1);
+  two.run(1, 1);
+  sender.send(fake::tensor(two.step(1), 2.f));
+  sender.send(fake::tensor(one.step(1), 1.f));
+  CHECK(value_of(one.answer().second) == 1.f);
+  CHECK(value_of(two.answer().second) == 2.f);
+}
+
+TEST_CASE("worker: more than may be parked fails the step that it came for") {
+  weft::server_options options;
+  options.parked_bytes_per_peer = 4000;
+  one_server here(options);
+  fake::master lead(here.cluster, work, first, 11);
+  fake::road sender(here.cluster, work, second, 22);
+  REQUIRE(lead.register_part(1, second).ok());
+  const auto large = [&](std::int64_t step) {
+    return weft::tensor_message{lead.step(step), {5, 0}, false}.encode(weft::tensor_value(weft::dtype::int8, weft::shape{3000}));
+  };
+  sender.send(large(1));
+  sender.send(large(2));
+  sender.send(fake::tensor(lead.step(3), 3.f));
+  sender.settle();
+  lead.run(2, 1);
+  const auto refused = lead.answer().first;
+  CHECK(refused.result.code == error_code::resource_exhausted);
+  CHECK(refused.result.message == "tensors from /job:fake/task:1 came before their step and do not fit: 6512 bytes, at most 4000 may wait (server_options::parked_bytes_per_peer)");
+  lead.run(3, 1);
+  CHECK(value_of(lead.answer().second) == 3.f);
+}
+
+TEST_CASE("worker: what was parked for a master that is lost is dropped") {
+  weft::server_options options;
+  options.parked_bytes_per_peer = 4000;
+  one_server here(options);
+  fake::road sender(here.cluster, work, second, 22);
+  for (int i = 0; i < 3; ++i) {
+    fake::master lead(here.cluster, work, first, 100 + static_cast<std::uint64_t>(i));
+    REQUIRE(lead.register_part(1, second).ok());
+    sender.send(weft::tensor_message{lead.step(2), {5, 0}, false}.encode(weft::tensor_value(weft::dtype::float32, weft::shape{750})));
+    sender.send(fake::tensor(lead.step(1), 1.f));
+    sender.settle();
+    lead.run(1, 1);
+    CHECK(value_of(lead.answer().second) == 1.f);
+  }
+}
+
+TEST_CASE("worker: a task that owes a large tensor is told when the step has begun") {
+  one_server here;
+  fake::master lead(here.cluster, work, first, 11);
+  fake::road sender(here.cluster, work, second, 22);
+  REQUIRE(lead.register_part(1, second, true).ok());
+  lead.run(7, 1);
+  const weft::message ready = sender.next();
+  REQUIRE(weft::type_of(ready) == message_type::ready);
+  CHECK(weft::decode_ready(ready) == lead.step(7));
+  sender.send(fake::tensor(lead.step(7), 7.f));
+  CHECK(value_of(lead.answer().second) == 7.f);
+}
+
+TEST_CASE("worker: a step fails when the task that it waits for is lost") {
+  one_server here;
+  fake::master lead(here.cluster, work, first, 11);
+  {
+    fake::road sender(here.cluster, work, second, 22);
+    REQUIRE(lead.register_part(1, second).ok());
+    lead.run(1, 1);
+  }
+  const auto failed = lead.answer().first;
+  CHECK(failed.result.code == error_code::unavailable);
+  CHECK(failed.result.message.find("task /job:fake/task:1 at 127.0.0.1:2: ") == 0);
+  lead.run(2, 1);
+  CHECK(lead.answer().first.result.code == error_code::unavailable);
+}
+
+TEST_CASE("worker: a tensor that does not belong to the step fails it") {
+  one_server here;
+  fake::master lead(here.cluster, work, first, 11);
+  fake::road sender(here.cluster, work, second, 22);
+  REQUIRE(lead.register_part(1, second).ok());
+  lead.run(1, 1);
+  sender.send(weft::tensor_message{lead.step(1), {5, 0}, false}.encode(weft::tensor_value::scalar(1.0)));
+  CHECK(lead.answer().first.result.message == "edge 5 carries float, but /job:fake/task:1 sent double");
+  lead.run(2, 1);
+  sender.send(fake::tensor(lead.step(2), 1.f, 6));
+  CHECK(lead.answer().first.result.message == "step 2 has no edge 6 here that /job:fake/task:1 could send");
+  lead.run(3, 1);
+  sender.send(fake::tensor(lead.step(3), 3.f));
+  CHECK(value_of(lead.answer().second) == 3.f);
+}
+
+TEST_CASE("worker: a task of another cluster is refused with the entry that differs") {
+  one_server here;
+  weft::hello_message hello;
+  hello.as = weft::hello_message::role::control;
+  hello.incarnation = 1;
+  hello.task = first;
+  hello.to = work;
+  hello.cluster = here.cluster.with_address("fake", 1, "127.0.0.1:3");
+  fake::road stranger(here.cluster, work);
+  stranger.send(hello.encode());
+  const weft::message answer = stranger.next();
+  REQUIRE(weft::type_of(answer) == message_type::refused);
+  const weft::status why = weft::decode_refusal(answer);
+  CHECK(why.code == error_code::failed_precondition);
+  CHECK(why.message == "/job:work/task:0 and /job:fake/task:0 were started with different clusters: /job:fake/task:1 is '127.0.0.1:2' here and '127.0.0.1:3' there");
+  CHECK(stranger.is_closed());
+}
+
+TEST_CASE("worker: damaged messages close their connection and nothing else") {
+  one_server here;
+  fake::master lead(here.cluster, work, first, 11);
+  fake::road sender(here.cluster, work, second, 22);
+  REQUIRE(lead.register_part(1, second).ok());
+  std::mt19937 random(1);
+  weft::register_part_message registration;
+  registration.registration = 9;
+  registration.edges.push_back({5, weft::part_edge::direction::incoming, second, weft::dtype::float32, false});
+  const std::string here_device = to_text(work) + "/device:CPU:0", there_device = to_text(second) + "/device:CPU:0";
+  weft::hello_message hello;
+  hello.incarnation = 3;
+  const std::vector<weft::message> good{registration.encode(fake::returning_part(there_device, here_device)), weft::run_part_message{1, 9, false}.encode({}), fake::tensor({33, 1}, 1.f),
+                                        weft::abort_part_message{1, weft::status(error_code::aborted, "x")}.encode(), weft::encode_ready({33, 1})};
+  for (int i = 0; i < 300; ++i) {
+    fake::road bad(here.cluster, work, second, 33, weft::hello_message::role::bulk);
+    weft::message m = good[static_cast<std::size_t>(i) % good.size()];
+    for (unsigned n = 1 + random() % 4; n > 0; --n) m.head[random() % m.head.size()] = static_cast<char>(random());
+    if (random() % 4 == 0) m.head.resize(random() % m.head.size());
+    if (random() % 16 == 0) m.type = static_cast<std::uint8_t>(random());
+    bad.send(std::move(m));
+  }
+  fake::road again(here.cluster, work, second, 22);
+  REQUIRE(lead.register_part(2, second).ok());
+  lead.run(1, 2);
+  again.send(fake::tensor(lead.step(1), 1.f));
+  CHECK(value_of(lead.answer().second) == 1.f);
+}
