@@ -27,7 +27,7 @@ weft::op_registry test_ops() {
   ops.add(weft::op("Mixed").input("first: float").input("rest: types").output("out: types").attr("types: list(type) >= 1"));
   ops.add(weft::op("Options")
               .attr("mode: {'fast', 'exact'} = 'fast'").attr("count: int >= 1 = 3").attr("scale: float = 0.5").attr("flag: bool = true")
-              .attr("type: type = DT_INVALID").attr("sizes: list(int) = [1, 2]").attr("shape: shape = {}").attr("needed: string"));
+              .attr("type: type = int32").attr("sizes: list(int) = [1, 2]").attr("shape: shape = {}").attr("needed: string"));
   return ops;
 }
 

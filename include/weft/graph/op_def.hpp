@@ -4,7 +4,10 @@
 
 #include <weft/graph/attr.hpp>
 
+#include <algorithm>
 #include <cstdint>
+#include <cstdlib>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -81,7 +84,8 @@ class op {
     }
     return out;
   }
-  static attr_value parse_default(const std::string& kind, std::string_view text);
+  attr_value parse_default(const std::string& kind, std::string_view text, std::string_view spec) const;
+  template <class T, class Parse> attr_value parse_list(std::string_view text, Parse parse) const;
   [[noreturn]] void bad(std::string_view spec) const {
     fail(error_code::invalid_argument, "op '" + def_.name + "': cannot read '" + std::string(spec) + "'");
   }
@@ -107,37 +111,52 @@ inline arg_def op::parse_arg(std::string_view spec) const {
   return out;
 }
 
-inline attr_value op::parse_default(const std::string& kind, std::string_view text) {
-  const std::string word(text);
-  if (kind == "bool") return attr_value(text == "true");
-  if (kind == "int") return attr_value(static_cast<std::int64_t>(std::strtoll(word.c_str(), nullptr, 10)));
-  if (kind == "float") return attr_value(std::strtof(word.c_str(), nullptr));
-  if (kind == "type") return attr_value(parse_dtype(text));
-  if (kind == "shape") return attr_value(partial_shape());
-  if (kind == "string") return attr_value(std::string(text.substr(1, text.size() - 2)));
-  if (kind == "list(type)" || kind == "list(int)" || kind == "list(float)" || kind == "list(string)" || kind == "list(shape)") {
-    const auto items = split(text.substr(1, text.size() - 2));
-    if (kind == "list(type)") {
-      std::vector<dtype> out;
-      for (const auto item : items) out.push_back(parse_dtype(item));
-      return out;
-    }
-    if (kind == "list(int)") {
-      std::vector<std::int64_t> out;
-      for (const auto item : items) out.push_back(std::strtoll(std::string(item).c_str(), nullptr, 10));
-      return out;
-    }
-    if (kind == "list(float)") {
-      std::vector<float> out;
-      for (const auto item : items) out.push_back(std::strtof(std::string(item).c_str(), nullptr));
-      return out;
-    }
-    if (kind == "list(shape)") return std::vector<partial_shape>(items.size());
-    std::vector<std::string> out;
-    for (const auto item : items) out.emplace_back(item.substr(1, item.size() - 2));
-    return out;
-  }
-  fail(error_code::invalid_argument, "an attribute of kind '" + kind + "' cannot have a default written as '" + word + "'");
+template <class T, class Parse> attr_value op::parse_list(std::string_view text, Parse parse) const {
+  std::vector<T> out;
+  for (const auto item : split(text.substr(1, text.size() - 2))) out.push_back(parse(item));
+  return out;
+}
+
+inline attr_value op::parse_default(const std::string& kind, std::string_view text, std::string_view spec) const {
+  const auto whole = [&](const char* end, const std::string& word) {
+    if (word.empty() || *end != '\0') bad(spec);
+  };
+  const auto integer = [&](std::string_view item) {
+    const std::string word(item);
+    char* end = nullptr;
+    const std::int64_t value = std::strtoll(word.c_str(), &end, 10);
+    whole(end, word);
+    return value;
+  };
+  const auto real = [&](std::string_view item) {
+    const std::string word(item);
+    char* end = nullptr;
+    const float value = std::strtof(word.c_str(), &end);
+    whole(end, word);
+    return value;
+  };
+  const auto type = [&](std::string_view item) {
+    const dtype value = parse_dtype(item);
+    if (value == dtype::invalid) bad(spec);
+    return value;
+  };
+  const auto quoted = [&](std::string_view item) {
+    if (item.size() < 2 || item.front() != item.back() || (item.front() != '\'' && item.front() != '"')) bad(spec);
+    return std::string(item.substr(1, item.size() - 2));
+  };
+  const bool listed = text.size() >= 2 && text.front() == '[' && text.back() == ']';
+  if (kind == "bool" && (text == "true" || text == "false")) return text == "true";
+  if (kind == "int") return integer(text);
+  if (kind == "float") return real(text);
+  if (kind == "type") return type(text);
+  if (kind == "shape" && text == "{}") return partial_shape();
+  if (kind == "string") return quoted(text);
+  if (kind == "list(int)" && listed) return parse_list<std::int64_t>(text, integer);
+  if (kind == "list(float)" && listed) return parse_list<float>(text, real);
+  if (kind == "list(type)" && listed) return parse_list<dtype>(text, type);
+  if (kind == "list(string)" && listed) return parse_list<std::string>(text, quoted);
+  if (kind == "list(shape)" && text == "[]") return std::vector<partial_shape>();
+  bad(spec);
 }
 
 inline op& op::attr(std::string_view spec) {
@@ -167,8 +186,10 @@ inline op& op::attr(std::string_view spec) {
     }
     kind = out.allowed_strings.empty() ? "type" : "string";
   }
+  static constexpr std::string_view kinds[] = {"string", "int", "float", "bool", "type", "shape", "tensor", "func"};
+  if (std::find(std::begin(kinds), std::end(kinds), kind) == std::end(kinds)) bad(spec);
   out.kind = is_list ? "list(" + std::string(kind) + ")" : std::string(kind);
-  if (!default_text.empty()) out.default_value = parse_default(out.kind, default_text);
+  if (!default_text.empty()) out.default_value = parse_default(out.kind, default_text, spec);
   // An argument named after a list(type) attribute is a list of tensors.
   if (out.kind == "list(type)")
     for (auto* args : {&def_.inputs, &def_.outputs})

@@ -34,7 +34,7 @@ inline void define_reduce_ops(op_registry& ops) {
 
 template <int... A> constexpr bool axes_in_range(int n) { return n == dynamic_rank || (true && ... && (A >= -n && A < n)); }
 template <int... A> constexpr bool axes_distinct(int n) {
-  constexpr int a[] = {A...};
+  constexpr int a[] = {A..., 0};
   for (std::size_t i = 0; i < sizeof...(A); ++i)
     for (std::size_t j = 0; j < i; ++j)
       if ((a[i] + (a[i] < 0 ? n : 0)) == (a[j] + (a[j] < 0 ? n : 0))) return false;
