@@ -22,6 +22,7 @@ class kernel_bench {
   kernel_bench() {
     environment_.resources = &resources;
     environment_.session_state = &session_state;
+    environment_.pool = &pool;
   }
 
   /// A node of this op behind placeholders for the inputs; its name is `name`, or the op's.
@@ -68,6 +69,7 @@ class kernel_bench {
   }
 
   weft::resource_manager resources, session_state;
+  weft::thread_pool pool{2};
   /// Whether the kernel that ran last called its work expensive.
   std::atomic<bool> expensive{false};
 

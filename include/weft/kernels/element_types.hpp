@@ -49,8 +49,13 @@ template <class Function> Function wide_functions<Function>::of(dtype type) cons
   }
 }
 
-template <class To, class From> void convert_array(const void* in, void* out, std::size_t count) {
-  cast_loop<To>(static_cast<const From*>(in), static_cast<To*>(out), count);
+/// Converts elements; only between 16-bit floats, float and int32 in the best instruction set, the others are rare.
+template <class To, class From> void convert_array(const void* in_data, void* out_data, std::size_t count) {
+  const auto* in = static_cast<const From*>(in_data);
+  auto* out = static_cast<To*>(out_data);
+  constexpr bool plain = !is_float16_v<From> && !is_float16_v<To> && (sizeof(From) == 8 || sizeof(To) == 8);
+  if constexpr (plain) run_portable<unary_body<element::cast<To>, From, To>>(in, out, count);
+  else cast_loop<To>(in, out, count);
 }
 
 /// Brings elements into their wide dtype; nullptr when they are in it already.
@@ -91,18 +96,19 @@ struct block_storage {
   }
 };
 
-/// The same elements in their wide dtype: the value itself when it is in it already.
+/// The same elements in the dtype in which they are computed, bools as uint64; the value itself when it is in it already.
 inline tensor_value widened(const tensor_value& v) {
-  const array_function widen = widening(v.dtype());
+  const bool boolean = v.dtype() == dtype::boolean;
+  const array_function widen = boolean ? &convert_array<std::uint64_t, std::uint8_t> : widening(v.dtype());
   if (widen == nullptr) return v;
-  tensor_value out(wide_dtype(v.dtype()), v.shape());
+  tensor_value out(boolean ? dtype::uint64 : wide_dtype(v.dtype()), v.shape());
   widen(v.raw_data(), out.mutable_raw_data(), static_cast<std::size_t>(v.elements()));
   return out;
 }
 
 /// A value in the wide dtype of `type` brought to `type`.
 inline tensor_value narrowed(tensor_value v, dtype type) {
-  const array_function narrow = narrowing(type);
+  const array_function narrow = type == dtype::boolean ? &convert_array<bool, std::uint64_t> : narrowing(type);
   if (narrow == nullptr) return v;
   tensor_value out(type, v.shape());
   narrow(v.raw_data(), out.mutable_raw_data(), static_cast<std::size_t>(v.elements()));

@@ -3,39 +3,33 @@
 // Kernels of matrix products.
 
 #include <weft/kernels/element_types.hpp>
+#include <weft/kernels/gemm.hpp>
 #include <weft/kernels/inputs.hpp>
+#include <weft/kernels/parallel.hpp>
 
+#include <functional>
 #include <string>
 #include <string_view>
 
 #if WEFT_HAS_BODIES
 namespace weft::detail {
 
-/// Sizes of a product c[m,n] = a[m,k] b[k,n], and how the factors lie in memory.
-struct product_shape {
-  std::size_t m, n, k;
-  bool transpose_a, transpose_b;  // a lies as [k,m], b as [n,k]
-};
-using product_function = void (*)(const product_shape&, const void* a, const void* b, void* c);
+using product_function = void (*)(const gemm_extents&, const matrix_view<const void>& a, const matrix_view<const void>& b, void* c, thread_pool* pool);
 
-/// Row by row, for integers and small products; integers wrap.
-template <class T> void plain_product(const product_shape& p, const void* a_data, const void* b_data, void* c_data) {
-  const T *a = static_cast<const T*>(a_data), *b = static_cast<const T*>(b_data);
-  T* c = static_cast<T*>(c_data);
-  for (std::size_t i = 0; i < p.m; ++i) {
-    for (std::size_t j = 0; j < p.n; ++j) c[i * p.n + j] = T(0);
-    for (std::size_t x = 0; x < p.k; ++x) {
-      const T left = a[p.transpose_a ? x * p.m + i : i * p.k + x];
-      for (std::size_t j = 0; j < p.n; ++j) c[i * p.n + j] += left * b[p.transpose_b ? j * p.k + x : x * p.n + j];
-    }
-  }
+/// c = op(a) op(b), in parts on the pool's threads when it is large.
+template <class T>
+void product_array(const gemm_extents& extents, const matrix_view<const void>& a, const matrix_view<const void>& b, void* c, thread_pool* pool) {
+  const matrix_view<const T> left{static_cast<const T*>(a.data), a.stride, a.order}, right{static_cast<const T*>(b.data), b.stride, b.order};
+  const matrix_view<T> out{static_cast<T*>(c), extents.n};
+  if (pool == nullptr || pool->size() < 2 || !std::is_floating_point_v<T>) return gemm<T>(extents, left, right, out);
+  gemm<T>(extents, left, right, out, pool->size(), [pool](std::size_t parts, const std::function<void(std::size_t)>& part) { parallel_for(*pool, parts, part); });
 }
 
 /// The product of two matrices, each of them transposed first if an attribute says so.
 class matmul_kernel final : public kernel {
  public:
   explicit matmul_kernel(const node& n) : type_(type_attr(n, "T")), transpose_a_(n.attr<bool>("transpose_a")), transpose_b_(n.attr<bool>("transpose_b")) {
-    constexpr wide_functions<product_function> functions{plain_product<float>, plain_product<double>, plain_product<std::uint64_t>, plain_product<std::uint64_t>, nullptr};
+    constexpr wide_functions<product_function> functions{product_array<float>, product_array<double>, product_array<std::uint64_t>, product_array<std::uint64_t>, nullptr};
     function_ = functions.of(type_);
     if (function_ == nullptr) n.fail_about(error_code::unimplemented, std::string("no kernel of this op takes elements of dtype ") + to_text(type_));
   }
@@ -65,8 +59,11 @@ inline void matmul_kernel::compute(kernel_context& context) {
                  " x " + b.text() + (transpose_b_ ? " transposed)" : ")"));
   const tensor_value left = widened(context.input(0)), right = widened(context.input(1));
   tensor_value product(left.dtype(), shape{m, n});
-  const product_shape p{static_cast<std::size_t>(m), static_cast<std::size_t>(n), static_cast<std::size_t>(inner), transpose_a_, transpose_b_};
-  function_(p, left.raw_data(), right.raw_data(), product.mutable_raw_data());
+  const auto view = [](const tensor_value& v, bool transposed) {
+    return matrix_view<const void>{v.raw_data(), static_cast<std::size_t>(v.shape()[1]), transposed ? transposition::transposed : transposition::none};
+  };
+  const gemm_extents extents{static_cast<std::size_t>(m), static_cast<std::size_t>(n), static_cast<std::size_t>(inner)};
+  function_(extents, view(left, transpose_a_), view(right, transpose_b_), product.mutable_raw_data(), context.pool());
   context.set_output(0, narrowed(std::move(product), type_));
 }
 

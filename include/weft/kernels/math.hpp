@@ -14,13 +14,16 @@
 #if WEFT_HAS_BODIES
 namespace weft::detail {
 
+/// The best instruction set for which a loop is compiled. Each costs every program compile time: only arithmetic on floats gets wide vectors.
+template <class F, class T> inline constexpr instruction_set kernel_limit_v =
+    !std::is_floating_point_v<T> || F::compares ? instruction_set::portable : std::is_same_v<T, float> ? loop_limit_v<F, T> : instruction_set::avx2;
+
 template <class F, class T> void pair_array(const void* a, const void* b, void* out, std::size_t count) {
   using R = loop_result_t<F, T>;
-  const auto run = select<binary_body<F, T, R>, loop_limit_v<F, T>, const T*, const T*, R*, std::size_t>(best_instruction_set());
-  run(static_cast<const T*>(a), static_cast<const T*>(b), static_cast<R*>(out), count);
+  dispatch<binary_body<F, T, R>, kernel_limit_v<F, T>>(best_instruction_set(), static_cast<const T*>(a), static_cast<const T*>(b), static_cast<R*>(out), count);
 }
 template <class F, class T> void single_array(const void* in, void* out, std::size_t count) {
-  unary_loop<F, T>(static_cast<const T*>(in), static_cast<T*>(out), count);
+  dispatch<unary_body<F, T, T>, kernel_limit_v<F, T>>(best_instruction_set(), static_cast<const T*>(in), static_cast<T*>(out), count);
 }
 
 /// A binary op: its loops, and what is peculiar to it.

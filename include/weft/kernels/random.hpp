@@ -1,70 +1,27 @@
 #ifndef WEFT_KERNELS_RANDOM_HPP
 #define WEFT_KERNELS_RANDOM_HPP
-// Kernels of random numbers: TensorFlow's streams, Philox4x32-10 with the key from `seed` and the counter's upper half from `seed2`.
+// Kernels of random numbers: TensorFlow's streams, one for each node of a session.
 
-#include <weft/kernels/element_types.hpp>
 #include <weft/kernels/inputs.hpp>
+#include <weft/kernels/philox.hpp>
 
-#include <array>
+#include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <memory>
-#include <mutex>
 #include <random>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 #if WEFT_HAS_BODIES
 namespace weft::detail {
 
-/// The counter-based generator Philox4x32-10 (Salmon et al., 2011): four words a block.
-class philox_stream {
- public:
-  using block = std::array<std::uint32_t, 4>;
-  philox_stream(std::uint64_t seed, std::uint64_t seed2) noexcept : key_{low(seed), high(seed)}, low_(0), high_(seed2) {}
-  block next() noexcept;
-  /// Leaves out this many blocks.
-  void skip(std::uint64_t blocks) noexcept {
-    low_ += blocks;
-    if (low_ < blocks) ++high_;
-  }
-
- private:
-  static std::uint32_t low(std::uint64_t x) noexcept { return static_cast<std::uint32_t>(x); }
-  static std::uint32_t high(std::uint64_t x) noexcept { return static_cast<std::uint32_t>(x >> 32); }
-  std::array<std::uint32_t, 2> key_;
-  std::uint64_t low_, high_;
-};
-
-inline philox_stream::block philox_stream::next() noexcept {
-  block x{low(low_), high(low_), low(high_), high(high_)};
-  std::uint32_t k0 = key_[0], k1 = key_[1];
-  for (int round = 0; round < 10; ++round) {
-    const std::uint64_t p0 = std::uint64_t{0xD2511F53} * x[0], p1 = std::uint64_t{0xCD9E8D57} * x[2];
-    x = {high(p1) ^ x[1] ^ k0, low(p1), high(p0) ^ x[3] ^ k1, low(p0)};
-    k0 += 0x9E3779B9U;
-    k1 += 0xBB67AE85U;
-  }
-  skip(1);
-  return x;
-}
-
 /// The position of one node's stream in one session.
 class random_state final : public resource {
  public:
-  random_state(std::uint64_t seed, std::uint64_t seed2) : stream_(seed, seed2) {}
+  random_state(std::uint64_t seed, std::uint64_t seed2) : stream(seed, seed2) {}
   std::string describe() const override { return "a random number stream"; }
-  /// The stream where it stands; the node's next run goes on `blocks` further.
-  philox_stream reserve(std::uint64_t blocks) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    const philox_stream here = stream_;
-    stream_.skip(blocks);
-    return here;
-  }
-
- private:
-  std::mutex mutex_;
-  philox_stream stream_;
+  philox_counter stream;
 };
 
 /// Random tensors of the shape in input 0: RandomUniform in [0, 1), RandomStandardNormal, RandomUniformInt in [input 1, input 2).
@@ -77,8 +34,8 @@ class random_kernel final : public kernel {
  private:
   enum class distribution { uniform, normal, integers };
   std::shared_ptr<random_state> state(kernel_context& context) const;
-  void fill(philox_stream stream, tensor_value& out) const;
-  void fill_integers(const kernel_context& context, philox_stream stream, tensor_value& out) const;
+  template <class T> void fill(philox_random generator, tensor_value& out) const;
+  template <class T> void fill_integers(const kernel_context& context, philox_random generator, tensor_value& out) const;
   distribution kind_;
   dtype type_;
   std::uint64_t seed_, seed2_;
@@ -101,20 +58,6 @@ inline bool random_kernel::expensive(const kernel_context& context) const noexce
   return elements > 4096;
 }
 
-// Numbers in [0, 1) whose mantissa is taken from a word's low bits; double takes 20 bits of the first word and all of the second.
-inline float unit_float(std::uint32_t word) noexcept {
-  const std::uint32_t bits = (std::uint32_t{127} << 23) | (word & 0x7fffffU);
-  float out;
-  std::memcpy(&out, &bits, sizeof out);
-  return out - 1.f;
-}
-inline double unit_double(std::uint32_t first, std::uint32_t second) noexcept {
-  const std::uint64_t bits = (std::uint64_t{1023} << 52) | (std::uint64_t{first & 0xfffffU} << 32) | second;
-  double out;
-  std::memcpy(&out, &bits, sizeof out);
-  return out - 1.0;
-}
-
 /// Box and Muller's transformation of two uniform numbers into two normal ones.
 template <class T> void to_normal(T u, T v, T* out) {
   const T radius = std::sqrt(T(-2) * std::log(u < T(1e-7) ? T(1e-7) : u)), angle = T(6.283185307179586476925286766559) * v;
@@ -122,50 +65,33 @@ template <class T> void to_normal(T u, T v, T* out) {
   out[1] = std::cos(angle) * radius;
 }
 
-inline void random_kernel::fill(philox_stream stream, tensor_value& out) const {
+/// Turns uniform numbers, of which there is an even number, into normal ones in place, pair by pair.
+template <class T> void make_normal(T* numbers, std::size_t count) {
+  for (std::size_t i = 0; i < count; i += 2) to_normal(numbers[i], numbers[i + 1], numbers + i);
+}
+
+template <class T> void random_kernel::fill(philox_random generator, tensor_value& out) const {
   const auto count = static_cast<std::size_t>(out.elements());
-  const bool normal = kind_ == distribution::normal, wide = type_ == dtype::float64;
-  const std::size_t at_once = wide ? 2 : 4;
-  for (std::size_t at = 0; at < count; at += at_once) {
-    const philox_stream::block words = stream.next();
-    double doubles[2];
-    float floats[4];
-    if (wide) {
-      doubles[0] = unit_double(words[0], words[1]);
-      doubles[1] = unit_double(words[2], words[3]);
-      if (normal) to_normal(doubles[0], doubles[1], doubles);
-    } else {
-      for (std::size_t i = 0; i < 4; ++i) floats[i] = unit_float(!normal && type_ == dtype::half ? words[i] << 13 : !normal && type_ == dtype::bfloat16 ? words[i] << 16 : words[i]);
-      if (normal) {
-        to_normal(floats[0], floats[1], floats);
-        to_normal(floats[2], floats[3], floats + 2);
-      }
-    }
-    for (std::size_t i = 0; i < at_once && at + i < count; ++i) {
-      if (wide) out.mutable_data<double>()[at + i] = doubles[i];
-      else if (type_ == dtype::float32) out.mutable_data<float>()[at + i] = floats[i];
-      else if (type_ == dtype::half) out.mutable_data<half>()[at + i] = half(floats[i]);
-      else out.mutable_data<bfloat16>()[at + i] = bfloat16(floats[i]);
-    }
+  T* to = out.mutable_data<T>();
+  if (kind_ == distribution::uniform) return fill_uniform(to, count, generator);
+  // 16-bit floats are drawn as float; an odd count takes one number more.
+  using wide = std::conditional_t<std::is_same_v<T, double>, double, float>;
+  constexpr std::size_t block = 512;
+  wide numbers[block];
+  for (std::size_t begin = 0; begin < count; begin += block) {
+    const std::size_t size = std::min(count - begin, block), even = size + size % 2;
+    fill_uniform(numbers, even, generator);
+    generator.skip(block * sizeof(wide) / 4 / philox_random::block_words);
+    make_normal(numbers, even);
+    if constexpr (std::is_same_v<T, wide>) std::copy_n(numbers, size, to + begin);
+    else cast_loop<T>(static_cast<const wide*>(numbers), to + begin, size);
   }
 }
 
-// lowest + word modulo the size of the range; int64 takes two words, low first.
-inline void random_kernel::fill_integers(const kernel_context& context, philox_stream stream, tensor_value& out) const {
-  const auto count = static_cast<std::size_t>(out.elements());
-  const std::int64_t low = integers_of(context, 1, "minval")[0], high = integers_of(context, 2, "maxval")[0];
+template <class T> void random_kernel::fill_integers(const kernel_context& context, philox_random generator, tensor_value& out) const {
+  const T low = *context.input(1).data<T>(), high = *context.input(2).data<T>();
   if (low >= high) context.fail("minval must be less than maxval, found " + std::to_string(low) + " and " + std::to_string(high));
-  const std::uint64_t range = static_cast<std::uint64_t>(high) - static_cast<std::uint64_t>(low);
-  const bool wide = type_ == dtype::int64;
-  for (std::size_t at = 0; at < count;) {
-    const philox_stream::block words = stream.next();
-    for (std::size_t i = 0; i < 4 && at < count; i += wide ? 2 : 1, ++at) {
-      const std::uint64_t word = wide ? words[i] | std::uint64_t{words[i + 1]} << 32 : words[i];
-      const auto value = static_cast<std::int64_t>(static_cast<std::uint64_t>(low) + word % range);
-      if (wide) out.mutable_data<std::int64_t>()[at] = value;
-      else out.mutable_data<std::int32_t>()[at] = static_cast<std::int32_t>(value);
-    }
-  }
+  fill_uniform_int(out.mutable_data<T>(), static_cast<std::size_t>(out.elements()), low, high, generator);
 }
 
 // Without seeds the stream is another in every session.
@@ -190,10 +116,15 @@ inline void random_kernel::compute(kernel_context& context) {
   }
   tensor_value& out = context.allocate_output(0, type_, wanted_shape(context, 0, "the wanted shape"));
   if (out.elements() == 0) return;
-  // As many blocks as TensorFlow leaves between one run and the next.
-  const philox_stream stream = state(context)->reserve(static_cast<std::uint64_t>(out.elements()) * 256);
-  if (integers) fill_integers(context, stream, out);
-  else fill(stream, out);
+  const philox_random generator = state(context)->stream.reserve(static_cast<std::uint64_t>(out.elements()));
+  switch (type_) {
+    case dtype::int32: return fill_integers<std::int32_t>(context, generator, out);
+    case dtype::int64: return fill_integers<std::int64_t>(context, generator, out);
+    case dtype::float64: return fill<double>(generator, out);
+    case dtype::half: return fill<half>(generator, out);
+    case dtype::bfloat16: return fill<bfloat16>(generator, out);
+    default: return fill<float>(generator, out);
+  }
 }
 
 /// The factory of a random op; nullptr for ops of other families.

@@ -4,10 +4,10 @@
 
 #include <weft/kernels/element_types.hpp>
 #include <weft/kernels/inputs.hpp>
-#include <weft/kernels/loops.hpp>
+#include <weft/kernels/reduce_loops.hpp>
 
+#include <array>
 #include <cstring>
-#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,78 +15,25 @@
 #if WEFT_HAS_BODIES
 namespace weft::detail {
 
-/// A tensor as axes, outermost first, of which some are reduced; axes next to each other differ in that.
-struct reduction_plan {
-  std::vector<std::size_t> sizes;
-  bool first_reduced = false;
-  std::size_t inputs = 1, outputs = 1;
-};
-using reduce_function = void (*)(const reduction_plan&, const void* in, void* out);
+using reduce_function = void (*)(const reduce_plan&, const void* in, void* out);
 
-struct sum_of {
-  template <class T> static T first() { return T(0); }
-  template <class T> static T join(T a, T b) { return element::add::apply<instruction_set::portable>(a, b); }
-};
-struct product_of {
-  template <class T> static T first() { return T(1); }
-  template <class T> static T join(T a, T b) { return element::mul::apply<instruction_set::portable>(a, b); }
-};
-struct largest_of {
-  template <class T> static T first() { return std::is_floating_point_v<T> ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::lowest(); }
-  template <class T> static T join(T a, T b) { return element::maximum::apply<instruction_set::portable>(a, b); }
-};
-struct smallest_of {
-  template <class T> static T first() { return std::is_floating_point_v<T> ? std::numeric_limits<T>::infinity() : std::numeric_limits<T>::max(); }
-  template <class T> static T join(T a, T b) { return element::minimum::apply<instruction_set::portable>(a, b); }
-};
-
-/// Walks over the input in memory order.
-template <class F, class T> void reduce_array(const reduction_plan& plan, const void* in_data, void* out_data) {
-  const T* in = static_cast<const T*>(in_data);
-  T* out = static_cast<T*>(out_data);
-  for (std::size_t i = 0; i < plan.outputs; ++i) out[i] = F::template first<T>();
-  if (plan.inputs == 0) return;
-  const std::size_t rank = plan.sizes.size(), row = rank == 0 ? 1 : plan.sizes[rank - 1];
-  const bool row_reduced = rank != 0 && plan.first_reduced == (rank % 2 == 1);
-  std::vector<std::size_t> index(rank, 0), strides(rank, 0);
-  std::size_t stride = 1;
-  for (std::size_t d = rank; d-- > 0;)
-    if (plan.first_reduced != (d % 2 == 0)) {
-      strides[d] = stride;
-      stride *= plan.sizes[d];
-    }
-  for (std::size_t at = 0, to = 0; at < plan.inputs; at += row) {
-    if (row_reduced) {
-      // A row is joined in pieces, whose results are joined in turn: long sums of floats keep their digits.
-      for (std::size_t begin = 0; begin < row; begin += 128) {
-        T piece = F::template first<T>();
-        for (std::size_t i = begin; i < row && i < begin + 128; ++i) piece = F::template join<T>(piece, in[at + i]);
-        out[to] = F::template join<T>(out[to], piece);
-      }
-    } else {
-      for (std::size_t i = 0; i < row; ++i) out[to + i] = F::template join<T>(out[to + i], in[at + i]);
-    }
-    for (std::size_t d = rank - (rank != 0 ? 1 : 0); d-- > 0;) {
-      to += strides[d];
-      if (++index[d] < plan.sizes[d]) break;
-      to -= strides[d] * plan.sizes[d];
-      index[d] = 0;
-    }
-  }
+template <class R, class T> void reduce_array(const reduce_plan& plan, const void* in, void* out) {
+  reduce_loop<R, T>(static_cast<const T*>(in), static_cast<T*>(out), plan);
+}
+template <class R> constexpr wide_functions<reduce_function> reduce_numbers() {
+  using integer = std::conditional_t<R::function::wraps, std::uint64_t, std::int64_t>;
+  return {reduce_array<R, float>, reduce_array<R, double>, reduce_array<R, integer>, reduce_array<R, std::uint64_t>, nullptr};
 }
 
-template <class F> constexpr wide_functions<reduce_function> reduce_numbers() {
-  return {reduce_array<F, float>, reduce_array<F, double>, reduce_array<F, std::int64_t>, reduce_array<F, std::uint64_t>, nullptr};
-}
-
+/// How an op reduces elements of a wide dtype, bools as uint64; nullptr when it has no kernel for the dtype.
 inline reduce_function find_reduction(std::string_view op, dtype type) {
-  static constexpr auto sum = reduce_numbers<sum_of>(), product = reduce_numbers<product_of>(), largest = reduce_numbers<largest_of>(), smallest = reduce_numbers<smallest_of>();
+  static constexpr auto sum = reduce_numbers<reduction::sum>(), product = reduce_numbers<reduction::prod>(), largest = reduce_numbers<reduction::max>(),
+                        smallest = reduce_numbers<reduction::min>();
   if (op == "Sum" || op == "Mean") return sum.of(type);
   if (op == "Prod") return product.of(type);
   if (op == "Max") return largest.of(type);
   if (op == "Min") return smallest.of(type);
-  if (type != dtype::boolean) return nullptr;
-  return op == "All" ? &reduce_array<smallest_of, bool> : op == "Any" ? &reduce_array<largest_of, bool> : nullptr;
+  return op == "All" ? smallest.uint64 : largest.uint64;
 }
 
 /// Reduces input 0 over the axes in input 1.
@@ -102,7 +49,8 @@ class reduce_kernel final : public kernel {
   bool expensive(const kernel_context& context) const noexcept override { return input_elements(context) > expensive_elements; }
 
  private:
-  std::vector<bool> reduced_axes(const kernel_context& context) const;
+  using axis_flags = std::array<bool, max_rank>;
+  axis_flags reduced_axes(const kernel_context& context) const;
   void divide(tensor_value& sums, std::int64_t count) const;
   void fill_limit(tensor_value& out) const;
   dtype type_ = dtype::invalid;
@@ -110,10 +58,10 @@ class reduce_kernel final : public kernel {
   reduce_function function_;
 };
 
-inline std::vector<bool> reduce_kernel::reduced_axes(const kernel_context& context) const {
+inline reduce_kernel::axis_flags reduce_kernel::reduced_axes(const kernel_context& context) const {
   const int rank = context.input(0).shape().rank();
   if (context.input(1).shape().rank() > 1) context.fail("the axes must be a scalar or a vector, found shape " + context.input(1).shape().text());
-  std::vector<bool> reduced(static_cast<std::size_t>(rank), false);
+  axis_flags reduced{};
   for (const std::int64_t wanted : integers_of(context, 1, "the axes")) {
     const auto axis = static_cast<std::size_t>(axis_of(context, wanted, rank, "axis"));
     if (reduced[axis]) context.fail("axis " + std::to_string(axis) + " is named twice");
@@ -140,34 +88,30 @@ inline void reduce_kernel::fill_limit(tensor_value& out) const {
   for (std::int64_t i = 0; i < out.elements(); ++i) std::memcpy(out.mutable_raw_data() + i * 8, &limit, sizeof limit);
 }
 
-// 1. Which axes; 2. the shapes; 3. axes of one element dropped and equal neighbours merged; 4. the loop; 5. a mean divides.
+// 1. Which axes; 2. the shape of the result; 3. the loop, over elements in their wide dtype; 4. a mean divides.
 inline void reduce_kernel::compute(kernel_context& context) {
   expect_inputs(context, 2);
   expect_dtype(context, 0, type_);
-  const std::vector<bool> reduced = reduced_axes(context);
+  const axis_flags reduced = reduced_axes(context);
   const shape in_shape = context.input(0).shape();
-  reduction_plan plan;
   std::vector<std::int64_t> out_sizes;
-  std::int64_t count = 1;
-  bool last = false;
-  for (int d = 0; d < in_shape.rank(); ++d) {
-    const bool gone = reduced[static_cast<std::size_t>(d)];
-    const auto size = static_cast<std::size_t>(in_shape[d]);
-    plan.inputs *= size;
-    if (gone) count *= in_shape[d];
-    else plan.outputs *= size;
-    if (!gone || keep_dims_) out_sizes.push_back(gone ? 1 : in_shape[d]);
-    if (size == 1) continue;
-    if (plan.sizes.empty()) plan.first_reduced = gone;
-    if (!plan.sizes.empty() && gone == last) plan.sizes.back() *= size;
-    else plan.sizes.push_back(size);
-    last = gone;
+  for (int d = 0; d < in_shape.rank(); ++d)
+    if (!reduced[static_cast<std::size_t>(d)] || keep_dims_) out_sizes.push_back(reduced[static_cast<std::size_t>(d)] ? 1 : in_shape[d]);
+  tensor_value out(type_ == dtype::boolean ? dtype::uint64 : wide_dtype(type_), shape(out_sizes));
+  const std::int64_t in_count = in_shape.elements(), out_count = out.elements();
+  if (in_count == out_count && in_count != 0) {
+    tensor_value same = context.take_input(0);
+    same.reshape(out.shape());
+    return context.set_output(0, std::move(same));
   }
-  const tensor_value in = widened(context.input(0));
-  tensor_value out(in.dtype(), shape(out_sizes));
-  if (plan.inputs == 0 && extreme_ && is_integer(type_)) fill_limit(out);
-  else function_(plan, in.raw_data(), out.mutable_raw_data());
-  if (mean_) divide(out, count);
+  // Shapes without elements are not planned: their sizes know no bounds.
+  reduce_plan plan;
+  plan.in_count = 0;
+  plan.out_count = static_cast<std::size_t>(out_count);
+  if (in_count != 0) plan = plan_reduction(in_shape.data(), reduced.data(), static_cast<std::size_t>(in_shape.rank()));
+  if (in_count == 0 && extreme_ && is_integer(type_)) fill_limit(out);
+  else function_(plan, widened(context.input(0)).raw_data(), out.mutable_raw_data());
+  if (mean_) divide(out, in_count == 0 ? 0 : in_count / out_count);
   context.set_output(0, narrowed(std::move(out), type_));
 }
 
