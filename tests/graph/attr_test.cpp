@@ -1,0 +1,76 @@
+#include <weft/graph/attr.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+using weft::attr_value;
+using weft::dtype;
+using weft::partial_shape;
+using weft::tensor_value;
+
+namespace {
+struct row {
+  attr_value value;
+  const char* kind;
+  const char* text;
+};
+std::vector<row> rows() {
+  return {{attr_value(), "none", "none"},
+          {attr_value("a\"b\\\n"), "string", "\"a\\\"b\\\\\\x0a\""},
+          {attr_value(-5), "int", "-5"},
+          {attr_value(std::int64_t{1} << 40), "int", "1099511627776"},
+          {attr_value(0.1f), "float", "0.1"},
+          {attr_value(true), "bool", "true"},
+          {attr_value(dtype::half), "type", "half"},
+          {attr_value(partial_shape{2, -1}), "shape", "[2,?]"},
+          {attr_value(tensor_value::from<float>({2}, {1, 2})), "tensor", "float[2]"},
+          {attr_value(weft::func_attr{"f", {{"T", attr_value(dtype::float32)}}}), "func", "f"},
+          {attr_value(weft::placeholder_attr{"T"}), "placeholder", "$T"},
+          {attr_value(std::vector<std::string>{"a", "b"}), "list(string)", "[\"a\", \"b\"]"},
+          {attr_value(std::vector<std::int64_t>{1, 2}), "list(int)", "[1, 2]"},
+          {attr_value(std::vector<float>{0.5f}), "list(float)", "[0.5]"},
+          {attr_value(std::vector<bool>{true, false}), "list(bool)", "[true, false]"},
+          {attr_value(std::vector<dtype>{dtype::int32}), "list(type)", "[int32]"},
+          {attr_value(std::vector<partial_shape>{partial_shape()}), "list(shape)", "[<unknown>]"},
+          {attr_value(std::vector<tensor_value>{tensor_value::scalar(1)}), "list(tensor)", "[int32[]]"},
+          {attr_value(std::vector<weft::func_attr>{{"g", {}}}), "list(func)", "[g]"},
+          {attr_value(std::vector<std::int64_t>()), "list(int)", "[]"}};
+}
+}  // namespace
+
+TEST_CASE("attr_value: kinds and texts") {
+  for (const row& r : rows()) {
+    CHECK(std::string(r.value.kind()) == r.kind);
+    CHECK(to_text(r.value) == r.text);
+  }
+}
+
+TEST_CASE("attr_value: equal when kind and value are") {
+  const auto all = rows(), again = rows();
+  for (std::size_t i = 0; i < all.size(); ++i)
+    for (std::size_t j = 0; j < all.size(); ++j) CHECK((all[i].value == again[j].value) == (i == j));
+  CHECK(attr_value(weft::func_attr{"f", {{"T", attr_value(1)}}}) != attr_value(weft::func_attr{"f", {{"T", attr_value(2)}}}));
+}
+
+TEST_CASE("attr_value: read only as what it is") {
+  const attr_value n(7);
+  REQUIRE(n.get<std::int64_t>() != nullptr);
+  CHECK(*n.get<std::int64_t>() == 7);
+  CHECK(n.get<float>() == nullptr);
+  CHECK(n.get<bool>() == nullptr);
+  CHECK(attr_value().get<std::string>() == nullptr);
+  CHECK(attr_value(std::vector<bool>{true}).get<std::vector<bool>>()->at(0));
+  CHECK(attr_value("text").visit([](const auto& v) { return weft::detail::text_of(v); }) == "\"text\"");
+}
+
+TEST_CASE("attr_value: copies share, and outlive the first") {
+  attr_value copy;
+  {
+    const attr_value first(std::string(100, 'x'));
+    copy = first;
+  }
+  CHECK(copy.get<std::string>()->size() == 100);
+}
