@@ -69,10 +69,7 @@ template <class T> class mailbox {
 class event_loop {
  public:
   event_loop() : work_(asio::make_work_guard(io)), thread_([this] { io.run(); }) {}
-  ~event_loop() { stop(); }
-  // Ends the thread; handlers that wait are kept.
-  void stop() {
-    if (!thread_.joinable()) return;
+  ~event_loop() {
     io.stop();
     thread_.join();
   }
@@ -435,7 +432,7 @@ TEST_CASE("connection: past the budget a message is refused and the next one is 
   CHECK(refused.flags == 1);
   CHECK(refused.head == "does not");
   CHECK(receive(*client).flags == 0);
-  while (held.size() > 0) held.take();
+  for (int i = 0; i < 3; ++i) held.take();
   CHECK(options.connection.budget->used() == 0);
   client->send({2, 0, "fits now", {bytes_of(8 << 20, 2)}});
   CHECK(receive(*client).flags == 0);
@@ -597,11 +594,33 @@ TEST_CASE("connection: connecting to what does not answer ends in time") {
   CHECK(why.message == "connecting to " + to_text(to) + " timed out after 100 ms");
   event_loop loop;
   mailbox<status> opened;
-  connection::open(loop.io, to, 1500ms, {}, [&](const status& s, const std::shared_ptr<connection>&) { opened.put(s); });
-  CHECK(opened.take().message == "connecting to " + to_text(to) + " timed out after 1.5 s");
+  connection::open(loop.io, to, 100ms, {}, [&](const status& s, const std::shared_ptr<connection>&) { opened.put(s); });
+  CHECK(opened.take().message == "connecting to " + to_text(to) + " timed out after 100 ms");
   mailbox<status> cancelled;
   connection::open(loop.io, to, 1h, {}, [&](const status& s, const std::shared_ptr<connection>&) { cancelled.put(s); })->close({error_code::cancelled, "not needed"});
   CHECK(cancelled.take().message == "not needed");
+}
+
+TEST_CASE("connection: durations are written as people say them") {
+  CHECK(weft::detail::duration_text(10s) == "10 s");
+  CHECK(weft::detail::duration_text(1500ms) == "1.5 s");
+  CHECK(weft::detail::duration_text(1005ms) == "1.005 s");
+  CHECK(weft::detail::duration_text(0ms) == "0 ms");
+}
+
+TEST_CASE("connection: a closed one may be held longer than its event loop") {
+  std::shared_ptr<connection> held;
+  {
+    test_server server;
+    const auto client = server.connect();
+    held = server.connections.take();
+    held->close({error_code::cancelled, "stop"});
+    server.ends.take();
+  }
+  CHECK(held->closed());
+  held->send({1, 0, "", {bytes_of(10, 1)}});
+  held->close({error_code::cancelled, "again"});
+  held->expect_message_within(1s);
 }
 
 TEST_CASE("connection: everything may be destroyed while handlers wait") {

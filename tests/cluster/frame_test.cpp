@@ -41,6 +41,13 @@ std::string frame_of(message m, std::size_t step = std::size_t{1} << 20) {
   return out;
 }
 
+weft::connection_options with(const weft::frame_limits& limits, std::shared_ptr<weft::receive_budget> budget = nullptr) {
+  weft::connection_options out;
+  out.limits = limits;
+  out.budget = std::move(budget);
+  return out;
+}
+
 // Gives bytes to a reader, at most `step` at a time, and returns the messages that come out.
 std::vector<message> read(weft::frame_reader& reader, std::string_view bytes, std::size_t step = std::size_t{1} << 20) {
   std::vector<message> out;
@@ -63,13 +70,13 @@ std::vector<message> read(weft::frame_reader& reader, std::string_view bytes, st
 }
 
 std::vector<message> read(std::string_view bytes, std::size_t step = std::size_t{1} << 20) {
-  weft::frame_reader reader({}, nullptr);
+  weft::frame_reader reader({});
   return read(reader, bytes, step);
 }
 
 // What the reader says about bad bytes; ok if it takes them.
 weft::status verdict(std::string_view bytes, const weft::frame_limits& limits = {}) {
-  weft::frame_reader reader(limits, nullptr);
+  weft::frame_reader reader(with(limits));
   try {
     read(reader, bytes);
   } catch (const weft::error& e) {
@@ -174,7 +181,7 @@ TEST_CASE("frame: a large tensor is received in its own memory, a refused one no
   message m{1, 0, "", {tensor_value(dtype::uint8, {8 << 20})}};
   std::memset(m.tensors[0].mutable_raw_data(), 5, 8 << 20);
   const std::string bytes = frame_of(m);
-  weft::frame_reader reader({}, nullptr);
+  weft::frame_reader reader({});
   CHECK(read(reader, std::string_view(bytes).substr(0, 100)).empty());
   iovec parts[weft::frame_reader::max_parts];
   CHECK(reader.space(parts) == 1);
@@ -188,7 +195,7 @@ TEST_CASE("frame: a large tensor is received in its own memory, a refused one no
 TEST_CASE("frame: cut after any byte it is unfinished, nothing else") {
   const std::string bytes = frame_of(message{7, 0, "head", {tensor_value::from<float>({2}, {1, 2}), tensor_value::scalar(std::string("text"))}});
   for (std::size_t k = 0; k < bytes.size(); ++k) {
-    weft::frame_reader reader({}, nullptr);
+    weft::frame_reader reader({});
     CHECK(read(reader, std::string_view(bytes).substr(0, k)).empty());
     CHECK(reader.inside_frame() == (k > 0));
     CHECK(read(reader, std::string_view(bytes).substr(k)).size() == 1);
@@ -258,10 +265,10 @@ TEST_CASE("frame: claimed memory is not taken before it arrives") {
   weft::frame_limits limits;
   limits.max_head = UINT32_MAX;
   limits.max_tensors = UINT32_MAX;
-  weft::frame_reader reader(limits, nullptr);
+  weft::frame_reader reader(with(limits));
   // A head of 4 GiB of which 100 bytes come; under a sanitizer or a limit on memory taking more would fail.
   CHECK(read(reader, header(0, 0, UINT32_MAX, 0) + std::string(100, 'x')).empty());
-  weft::frame_reader tables(limits, nullptr);
+  weft::frame_reader tables(with(limits));
   CHECK(read(tables, header(300000000, UINT32_MAX, 0, 0) + std::string(100, 'x')).empty());
 }
 
@@ -337,7 +344,7 @@ TEST_CASE("frame: strings and handles fill their bytes exactly") {
 
 TEST_CASE("frame: past the budget the tensors are thrown away and the message says so") {
   auto budget = std::make_shared<weft::receive_budget>(1000000);
-  weft::frame_reader reader({}, budget);
+  weft::frame_reader reader(with({}, budget));
   const message large{1, 0, "large", {tensor_value(dtype::uint8, {900000}), tensor_value::scalar(std::string("s"))}};
   const message small{2, 0, "small", {tensor_value::scalar(1.0F)}};
   std::memset(const_cast<std::byte*>(large.tensors[0].raw_data()), 1, 900000);
@@ -365,7 +372,7 @@ TEST_CASE("frame: past the budget the tensors are thrown away and the message sa
 TEST_CASE("frame: the budget has nothing left of messages and of broken frames") {
   auto budget = std::make_shared<weft::receive_budget>(std::uint64_t{1} << 40);
   {
-    weft::frame_reader reader({}, budget);
+    weft::frame_reader reader(with({}, budget));
     const std::string bytes = frame_of(message{1, 0, "", {tensor_value(dtype::float32, {1000})}});
     CHECK(read(reader, bytes).size() == 1);
     CHECK(read(reader, std::string_view(bytes).substr(0, 500)).empty());
@@ -373,7 +380,7 @@ TEST_CASE("frame: the budget has nothing left of messages and of broken frames")
   }
   CHECK(budget->used() == 0);
   {
-    weft::frame_reader reader({}, budget);
+    weft::frame_reader reader(with({}, budget));
     CHECK_THROWS(read(reader, one(row(7, {2}, 19), number(3, 8) + number(1, 8) + "abc")));
   }
   CHECK(budget->used() == 0);
@@ -391,12 +398,38 @@ TEST_CASE("frame: the budget has nothing left of messages and of broken frames")
 TEST_CASE("frame: memory that the machine does not have refuses the message only") {
   weft::frame_limits limits;
   limits.max_body = UINT64_MAX;
-  weft::frame_reader reader(limits, nullptr);
+  weft::frame_reader reader(with(limits));
   const std::uint64_t bytes = std::uint64_t{1} << 56;
   CHECK(read(reader, header(1, 20, 0, bytes) + row(4, {std::int64_t{1} << 56}, bytes) + "abc").empty());
   CHECK(reader.inside_frame());
 }
 #endif
+
+TEST_CASE("buffer pool: storage that came back is given out again for about the same size") {
+  weft::buffer_pool pool(1000000);
+  void* first = pool.allocate(500000);
+  std::memset(first, 1, 500000);
+  CHECK(reinterpret_cast<std::uintptr_t>(first) % 64 == 0);
+  pool.deallocate(first, 500000);
+  CHECK(pool.kept_bytes() == 500032);
+  void* smaller = pool.allocate(300000);
+  CHECK(smaller != first);
+  void* again = pool.allocate(450000);
+  CHECK(again == first);
+  CHECK(pool.kept_bytes() == 0);
+  pool.deallocate(again, 450000);
+  pool.deallocate(smaller, 300000);
+  CHECK(pool.kept_bytes() == 800064);
+  void* third = pool.allocate(600000);
+  pool.deallocate(third, 600000);  // the oldest goes
+  CHECK(pool.kept_bytes() == 900032);
+  void* large = pool.allocate(2000000);
+  pool.deallocate(large, 2000000);
+  void* small = pool.allocate(100);
+  pool.deallocate(small, 100);
+  CHECK(pool.kept_bytes() == 900032);
+  CHECK(pool.allocate(SIZE_MAX) == nullptr);
+}
 
 TEST_CASE("frame: a budget gives what it has and no more") {
   weft::receive_budget budget(10);

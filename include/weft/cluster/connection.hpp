@@ -151,7 +151,7 @@ class connection : public std::enable_shared_from_this<connection> {
 };
 
 inline connection::connection(tcp::socket socket, const connection_options& options, std::shared_ptr<void> slot)
-    : options_(options), executor_(socket.get_executor()), socket_(std::move(socket)), timer_(executor_), reader_(options.limits, options.budget), slot_(std::move(slot)) {}
+    : options_(options), executor_(socket.get_executor()), socket_(std::move(socket)), timer_(executor_), reader_(options), slot_(std::move(slot)) {}
 
 inline std::shared_ptr<connection> connection::adopt(tcp::socket socket, const connection_options& options, std::shared_ptr<void> slot) {
   std::error_code none;
@@ -249,8 +249,9 @@ inline void connection::read() {
   iovec pieces[frame_reader::max_parts];
   const std::size_t count = reader_.space(pieces);
   for (std::size_t i = 0; i < count; ++i) parts_[i] = asio::mutable_buffer(pieces[i].iov_base, pieces[i].iov_len);
-  socket_->async_read_some(read_range{parts_.data(), parts_.data() + count},
-                          [self = shared_from_this()](const std::error_code& error, std::size_t bytes) { self->on_read(error, bytes); });
+  auto done = [self = shared_from_this()](const std::error_code& error, std::size_t bytes) { self->on_read(error, bytes); };
+  if (count == 1) socket_->async_read_some(parts_[0], std::move(done));  // cheaper than a list of one
+  else socket_->async_read_some(read_range{parts_.data(), parts_.data() + count}, std::move(done));
 }
 
 inline void connection::on_read(const std::error_code& error, std::size_t bytes) {
@@ -267,8 +268,7 @@ inline void connection::on_read(const std::error_code& error, std::size_t bytes)
 // Hands out the messages that are whole. False when the connection is closed.
 inline bool connection::deliver() {
   try {
-    for (;;) {
-      message m;
+    for (message m;;) {
       try {
         if (!reader_.next(m)) return true;
       } catch (const error& e) {

@@ -30,8 +30,8 @@ class frame_reader {
   /// Bytes of the buffer through which small frames come.
   static constexpr std::size_t buffer_bytes = std::size_t{64} << 10;
 
-  frame_reader(const frame_limits& limits, std::shared_ptr<receive_budget> budget)
-      : limits_(limits), budget_(std::move(budget)), buffer_(new char[buffer_bytes]) {}
+  explicit frame_reader(const connection_options& options)
+      : limits_(options.limits), budget_(options.budget), memory_(options.memory), buffer_(new char[buffer_bytes]) {}
 
   /// Where the next bytes go, in order: at most `max_parts` pieces, at least one byte. Only after `next` has returned false.
   std::size_t space(iovec* parts) noexcept;
@@ -59,8 +59,13 @@ class frame_reader {
 
   frame_limits limits_;
   std::shared_ptr<receive_budget> budget_;
+  std::shared_ptr<weft::memory> memory_;
   std::unique_ptr<char[]> buffer_;
   std::size_t begin_ = 0, end_ = 0;
+  // How much is read before it is known what it is: little where large tensors come, which would be copied; more where small frames follow
+  // each other.
+  static constexpr std::size_t least_ahead = 4096;
+  std::size_t ahead_ = least_ahead;
 
   phase phase_ = phase::header;
   frame_header header_;
@@ -94,7 +99,7 @@ inline std::size_t frame_reader::space(iovec* parts) noexcept {
     end_ -= begin_;
     begin_ = 0;
   }
-  parts[count++] = {buffer_.get() + end_, buffer_bytes - end_};
+  parts[count++] = {buffer_.get() + end_, std::min(buffer_bytes - end_, ahead_)};
   return count;
 }
 
@@ -107,6 +112,7 @@ inline void frame_reader::filled(std::size_t bytes) noexcept {
     }
   }
   end_ += bytes;
+  if (bytes >= ahead_) ahead_ = std::min(2 * ahead_, buffer_bytes);
 }
 
 inline bool frame_reader::next(message& into) {
@@ -146,9 +152,9 @@ inline bool frame_reader::read_header() {
   }
   header_ = decode_header(at, limits_);
   begin_ += frame_header::size;
-  message_ = message();
   message_.type = header_.type;
   message_.flags = header_.flags;
+  message_.refused = false;
   return true;
 }
 
@@ -162,6 +168,7 @@ inline bool frame_reader::collect(std::string& into, std::size_t bytes) {
 
 inline void frame_reader::begin_body() {
   tensor_ = offset_ = 0;
+  if (header_.body_bytes > buffer_bytes) ahead_ = least_ahead;
   // 1. Check the whole table before anything is taken.
   std::uint64_t memory = 0;
   detail::tensor_entry entry;
@@ -187,7 +194,8 @@ inline void frame_reader::make_tensors() {
   detail::tensor_entry entry;
   for (detail::tensor_table_reader table(table_, header_, limits_); table.next(entry);) {
     if (is_plain(entry.dtype)) {
-      message_.tensors.emplace_back(entry.dtype, std::move(entry.shape));
+      const bool large = entry.bytes >= buffer_pool::least_bytes;
+      message_.tensors.emplace_back(entry.dtype, std::move(entry.shape), large ? memory_ : nullptr);
     } else {
       objects_.emplace_back(message_.tensors.size(), entry);
       message_.tensors.emplace_back(dtype::uint8, weft::shape{static_cast<std::int64_t>(entry.bytes)});
@@ -251,6 +259,8 @@ inline void frame_reader::finish(message& into) {
   table_.clear();
   if (table_.capacity() > buffer_bytes) table_.shrink_to_fit();
   into = std::move(message_);
+  message_.head.clear();
+  message_.tensors.clear();
 }
 
 }  // namespace weft

@@ -18,7 +18,8 @@
 
 namespace weft {
 
-/// The frame of one message. Holds the message's tensors, whose elements are never copied (strings and handles are encoded).
+/// The frame of one message. Holds the message's tensors; their elements are copied only into the smallest frames (and encoded, if they
+/// are strings or handles).
 class frame_writer {
  public:
   /// Throws INVALID_ARGUMENT for an empty value or one that no receiver accepts, RESOURCE_EXHAUSTED past the limits.
@@ -32,8 +33,11 @@ class frame_writer {
   void advance(std::size_t bytes) noexcept;
 
  private:
+  // A frame of at most so many bytes is one piece: copying them costs less than telling the system about several pieces.
+  static constexpr std::uint64_t small_frame = 2048;
   // The pieces in order: header and table, head, tensors.
-  std::size_t pieces() const noexcept { return 2 + message_.tensors.size(); }
+  std::size_t pieces() const noexcept { return is_small_ ? 1 : 2 + message_.tensors.size(); }
+  void join_pieces();
   iovec piece(std::size_t i) const noexcept;
   std::uint64_t encode_tensor(wire_writer& prefix, std::size_t i, const frame_limits& limits);
 
@@ -43,12 +47,16 @@ class frame_writer {
   std::vector<std::string> objects_;
   std::size_t piece_ = 0, offset_ = 0;
   std::uint64_t remaining_ = 0;
+  bool is_small_ = false;
 };
 
 inline frame_writer::frame_writer(message m, const frame_limits& limits) : message_(std::move(m)) {
   detail::check_limit(message_.head.size(), limits.max_head, "bytes of head", "max_head");
   detail::check_limit(message_.tensors.size(), limits.max_tensors, "tensors", "max_tensors");
-  wire_writer prefix(std::string(frame_header::size, '\0'));
+  constexpr char header_place[frame_header::size] = {};
+  wire_writer prefix;
+  prefix.reserve(frame_header::size + message_.tensors.size() * (tensor_entry_bytes + 4 * 8));
+  prefix.raw({header_place, frame_header::size});
   frame_header header;
   header.type = message_.type;
   header.flags = message_.flags;
@@ -61,6 +69,17 @@ inline frame_writer::frame_writer(message m, const frame_limits& limits) : messa
   prefix_ = prefix.take();
   encode_header(header, prefix_.data());
   remaining_ = prefix_.size() + message_.head.size() + header.body_bytes;
+  if (remaining_ <= small_frame) join_pieces();
+}
+
+inline void frame_writer::join_pieces() {
+  prefix_.reserve(static_cast<std::size_t>(remaining_));
+  for (std::size_t i = 1; i < pieces(); ++i) {
+    const iovec part = piece(i);
+    if (part.iov_len > 0) prefix_.append(static_cast<const char*>(part.iov_base), part.iov_len);
+  }
+  is_small_ = true;
+  message_.tensors.clear();
 }
 
 inline std::uint64_t frame_writer::encode_tensor(wire_writer& prefix, std::size_t i, const frame_limits& limits) {

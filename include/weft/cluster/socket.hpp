@@ -51,15 +51,31 @@ inline constexpr std::size_t most_per_send = std::size_t{1} << 20;
 // How an attempt to move bytes ended.
 enum class io_result : std::uint8_t { done, would_block, lost };
 
+// One piece alone is cheaper without the list around it.
+inline ssize_t send_parts(int socket, iovec* parts, std::size_t count) noexcept {
+  constexpr int flags = MSG_NOSIGNAL | MSG_DONTWAIT;
+  if (count == 1) return ::send(socket, parts->iov_base, parts->iov_len, flags);
+  msghdr call{};
+  call.msg_iov = parts;
+  call.msg_iovlen = count;
+  return ::sendmsg(socket, &call, flags);
+}
+
+inline ssize_t receive_parts(int socket, iovec* parts, std::size_t count, int flags) noexcept {
+  if (count == 1) return ::recv(socket, parts->iov_base, parts->iov_len, flags);
+  msghdr call{};
+  call.msg_iov = parts;
+  call.msg_iovlen = count;
+  return ::recvmsg(socket, &call, flags);
+}
+
 // Writes until the frame is out, `budget` bytes have gone, or the socket takes no more. errno tells why it was lost.
 inline io_result send_frame(int socket, frame_writer& frame, std::size_t budget, std::uint64_t& sent) noexcept {
   constexpr std::size_t most_parts = 64;
   iovec parts[most_parts];
   while (frame.remaining() > 0 && budget > 0) {
-    msghdr call{};
-    call.msg_iov = parts;
-    call.msg_iovlen = frame.gather(parts, most_parts, std::min(budget, most_per_send));
-    const ssize_t n = ::sendmsg(socket, &call, MSG_NOSIGNAL | MSG_DONTWAIT);
+    const std::size_t count = frame.gather(parts, most_parts, std::min(budget, most_per_send));
+    const ssize_t n = send_parts(socket, parts, count);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS ? io_result::would_block : io_result::lost;
     const auto bytes = static_cast<std::size_t>(n);

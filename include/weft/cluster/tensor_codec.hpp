@@ -9,7 +9,6 @@
 #include <weft/core/status.hpp>
 #include <weft/tensor/tensor_value.hpp>
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -73,9 +72,9 @@ inline bool tensor_table_reader::next(tensor_entry& entry) {
   const std::size_t rank = from_.u8();
   if (from_.u16() != 0) bad("has reserved bytes that are not zero");
   entry.bytes = from_.u64();
-  if (!is_known_dtype(type)) bad("has the unknown dtype " + std::to_string(type));
   entry.dtype = static_cast<dtype>(type);
-  if (least_element_bytes(entry.dtype) == 0) bad(std::string("has dtype ") + to_text(entry.dtype) + ", whose values cannot be sent");
+  if (least_element_bytes(entry.dtype) == 0)
+    bad(is_known_dtype(type) ? std::string("has dtype ") + to_text(entry.dtype) + ", whose values cannot be sent" : "has the unknown dtype " + std::to_string(type));
   if (rank > limits_.max_rank) bad("has " + std::to_string(rank) + " dimensions, at most " + std::to_string(limits_.max_rank) + " are accepted");
   read_shape(entry, rank);
   check_bytes(entry);
@@ -84,14 +83,14 @@ inline bool tensor_table_reader::next(tensor_entry& entry) {
 }
 
 inline void tensor_table_reader::read_shape(tensor_entry& entry, std::size_t rank) {
-  std::array<std::int64_t, 256> sizes{};
-  sizes[0] = 0;  // g++ takes it for used otherwise
-  for (std::size_t i = 0; i < rank; ++i) {
-    sizes[i] = from_.i64();
-    if (sizes[i] < 0) bad("has the negative size " + std::to_string(sizes[i]) + " in dimension " + std::to_string(i));
+  static constexpr std::int64_t unset[256] = {};
+  entry.shape = weft::shape(unset, rank);
+  for (int i = 0; i < entry.shape.rank(); ++i) {
+    const std::int64_t size = from_.i64();
+    if (size < 0) bad("has the negative size " + std::to_string(size) + " in dimension " + std::to_string(i));
+    entry.shape.set(i, size);
   }
-  entry.shape = weft::shape(sizes.data(), rank);
-  const auto elements = checked_elements(sizes.data(), rank);
+  const auto elements = checked_elements(entry.shape.data(), rank);
   if (!elements) bad("has shape " + entry.shape.text() + ", which has too many elements");
   entry.elements = static_cast<std::uint64_t>(*elements);
 }

@@ -16,17 +16,27 @@ namespace weft {
 
 namespace detail {
 
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+inline constexpr bool is_little_endian = true;
+#else
+inline constexpr bool is_little_endian = false;
+#endif
+
 // The bytes of a number, least significant first.
 template <class T> void store_little_endian(T value, char* to) noexcept {
   static_assert(std::is_unsigned_v<T>, "signed numbers are stored as unsigned ones of their width");
-  for (std::size_t i = 0; i < sizeof(T); ++i) to[i] = static_cast<char>(static_cast<unsigned char>(value >> (8 * i)));
+  if constexpr (is_little_endian) std::memcpy(to, &value, sizeof value);
+  else
+    for (std::size_t i = 0; i < sizeof(T); ++i) to[i] = static_cast<char>(static_cast<unsigned char>(value >> (8 * i)));
 }
 
 template <class T> T load_little_endian(const char* from) noexcept {
   static_assert(std::is_unsigned_v<T>, "signed numbers are stored as unsigned ones of their width");
   T value = 0;
-  for (std::size_t i = 0; i < sizeof(T); ++i)
-    value = static_cast<T>(value | static_cast<T>(static_cast<T>(static_cast<unsigned char>(from[i])) << (8 * i)));
+  if constexpr (is_little_endian) std::memcpy(&value, from, sizeof value);
+  else
+    for (std::size_t i = 0; i < sizeof(T); ++i)
+      value = static_cast<T>(value | static_cast<T>(static_cast<T>(static_cast<unsigned char>(from[i])) << (8 * i)));
   return value;
 }
 
@@ -73,6 +83,8 @@ class wire_writer {
     return *this;
   }
 
+  /// Makes room for so many bytes in all.
+  void reserve(std::size_t bytes) { bytes_.reserve(bytes); }
   std::size_t size() const noexcept { return bytes_.size(); }
   const std::string& bytes() const noexcept { return bytes_; }
   /// The bytes; the writer is empty afterwards.
