@@ -175,6 +175,50 @@ TEST_CASE("executor: a value with two readers is written only by the last one") 
   CHECK(fetches.at(1).item<float>() == 2.0f);
 }
 
+TEST_CASE("executor: a kernel that takes its input leaves it to nobody else") {
+  part_builder b;
+  const auto next = [](kernel_context& c) {
+    const float* x = c.input(0).data<float>();
+    tensor_value& out = c.take_or_allocate(0, 0, weft::dtype::float32, c.input(0).shape());
+    *out.mutable_data<float>() = *x + 1;
+  };
+  const auto c = b.constant("c", scalar(7));
+  b.fetch(b.call("one", {b.arg(0)}, next), 0);
+  b.fetch(b.call("two", {c}, next), 1);
+  const auto e = b.build();
+  for (int i = 0; i < 2; ++i) {
+    tensor_value given = scalar(1);
+    const auto* storage = given.buffer().get();
+    std::vector<tensor_value> feeds;
+    feeds.push_back(std::move(given));
+    const auto fetches = run(*e, with_feeds(std::move(feeds)));
+    CHECK(fetches.at(0).item<float>() == 2.0f);
+    CHECK(fetches.at(0).buffer().get() == storage);
+    CHECK(fetches.at(1).item<float>() == 8.0f);
+  }
+}
+
+TEST_CASE("executor: large outputs come from the step's buffers and go back there") {
+  part_builder b;
+  b.fetch(b.affine("double", b.affine("copy", b.arg(0), 1, 0), 2, 0), 0);
+  b.fetch(b.affine("small", b.arg(1), 1, 1), 1);
+  const auto e = b.build();
+  const auto buffers = std::make_shared<weft::buffer_pool>();
+  const tensor_value large = tensor_value::from<float>({1 << 18}, std::vector<float>(1 << 18, 3.0f)), small = scalar(1);
+  const void* first = nullptr;
+  for (int i = 0; i < 2; ++i) {
+    executor::step_args args = with_feeds({large, small});
+    args.buffers = buffers.get();
+    const auto fetches = run(*e, std::move(args));
+    CHECK(fetches.at(0).buffer()->memory() == buffers.get());
+    CHECK(fetches.at(0).data<float>()[100] == 6.0f);
+    CHECK(fetches.at(1).buffer()->memory() == nullptr);
+    if (i == 0) first = fetches.at(0).buffer()->data();
+    else CHECK(fetches.at(0).buffer()->data() == first);
+  }
+  CHECK(buffers->kept() == std::size_t{1} << 20);
+}
+
 TEST_CASE("executor: many threads run one executor at once") {
   part_builder b;
   const auto x = b.arg(0);

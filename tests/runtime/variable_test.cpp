@@ -1,7 +1,5 @@
 #include <weft/runtime/variable.hpp>
 
-#include <weft/runtime/buffer_pool.hpp>
-
 #include <doctest/doctest.h>
 
 #include <atomic>
@@ -119,12 +117,17 @@ TEST_CASE("variable: readers beside updates see whole values") {
   CHECK(v.read().data<float>()[999] == 500.0f);
 }
 
-TEST_CASE("variable: new storage comes from the memory it was given") {
+TEST_CASE("variable: large new storage comes from the pool it was given") {
   const auto pool = std::make_shared<weft::buffer_pool>();
   variable_resource v("w", dtype::float32, partial_shape(), pool);
   v.assign(tensor_value::scalar(1.0f));
-  const tensor_value held = v.read();
+  tensor_value held = v.read();
+  v.replace(add_one);
+  CHECK(v.read().buffer()->memory() == nullptr);
+  v.assign(tensor_value::from<float>({1 << 18}, std::vector<float>(1 << 18, 1.0f)));
+  held = v.read();
   v.replace(add_one);
   CHECK(v.read().buffer()->memory() == pool.get());
-  CHECK(v.read().item<float>() == 2.0f);
+  CHECK(v.read().data<float>()[(1 << 18) - 1] == 2.0f);
+  CHECK(held.data<float>()[(1 << 18) - 1] == 1.0f);
 }

@@ -15,7 +15,7 @@
 
 namespace weft {
 
-/// Host memory that keeps freed blocks of at least `smallest` bytes for later, up to a bound, largest first out. Owned by a shared_ptr; thread-safe.
+/// Host memory that keeps freed blocks of at least `smallest` bytes for later, up to a bound. Owned by a shared_ptr; thread-safe.
 class buffer_pool final : public memory, public std::enable_shared_from_this<buffer_pool> {
  public:
   /// Smaller tensors are left to malloc, which is good at them.
@@ -31,8 +31,10 @@ class buffer_pool final : public memory, public std::enable_shared_from_this<buf
   bool host() const noexcept override { return true; }
   std::string_view name() const noexcept override { return "host"; }
 
+  /// This pool as a buffer keeps it.
+  std::shared_ptr<memory> shared() { return shared_from_this(); }
   /// The memory for a tensor of so many bytes: this pool, or nullptr, which means malloc.
-  std::shared_ptr<memory> for_bytes(std::size_t bytes) { return bytes < smallest ? nullptr : std::shared_ptr<memory>(shared_from_this()); }
+  std::shared_ptr<memory> for_bytes(std::size_t bytes) { return bytes < smallest ? nullptr : shared(); }
   /// Bytes that are kept and not in use.
   std::size_t kept() const {
     const std::lock_guard<std::mutex> lock(mutex_);

@@ -5,6 +5,7 @@
 #include <weft/core/status.hpp>
 #include <weft/graph/kernel_catalogue.hpp>
 #include <weft/graph/node.hpp>
+#include <weft/runtime/buffer_pool.hpp>
 #include <weft/runtime/cancellation.hpp>
 #include <weft/runtime/rendezvous.hpp>
 #include <weft/runtime/resource_manager.hpp>
@@ -31,6 +32,8 @@ struct step_environment {
   weft::resource_manager* session_state = nullptr;
   weft::thread_pool* pool = nullptr;
   weft::rendezvous* rendezvous = nullptr;
+  /// Where large outputs get their storage; without it, from malloc.
+  buffer_pool* buffers = nullptr;
   cancellation_token cancellation;
   std::int64_t step = 0;
   /// Values fed to the step, by the index of `_Arg`.
@@ -58,9 +61,17 @@ class kernel_context {
   void set_output(int i, const tensor_value& v) { outputs_[i] = v; }
   tensor_value& output(int i) noexcept { return outputs_[i]; }
 
+  /// A new value, not initialised, for an output or for the kernel's own use.
+  tensor_value allocate(dtype type, shape s) const {
+    buffer_pool* pool = environment_->buffers;
+    if (pool == nullptr || s.rank() == 0 || !is_plain(type)) return tensor_value(type, std::move(s));
+    const auto n = checked_elements(s.data(), static_cast<std::size_t>(s.rank()));
+    const bool large = n && static_cast<std::uint64_t>(*n) >= buffer_pool::smallest / size_of(type);
+    return tensor_value(type, std::move(s), large ? pool->shared() : nullptr);
+  }
   /// A new value for output i.
   tensor_value& allocate_output(int i, dtype type, shape s) {
-    outputs_[i] = tensor_value(type, std::move(s));
+    outputs_[i] = allocate(type, std::move(s));
     return outputs_[i];
   }
   /// Output i in the storage of `input` when nobody else holds it and it has as many bytes; else a new value. The input's elements stay readable.
@@ -69,7 +80,14 @@ class kernel_context {
     if (in.writable() && size_of(in.dtype()) == size_of(type) && is_plain(type) && in.shape() == s)
       outputs_[i] = tensor_value(type, s, in.buffer());
     else
-      outputs_[i] = tensor_value(type, s);
+      outputs_[i] = allocate(type, s);
+    return outputs_[i];
+  }
+  /// Like `forward_or_allocate`, but gives the input up where it can, which is cheaper: read pointers to its elements before, and the input not again.
+  tensor_value& take_or_allocate(int input, int i, dtype type, const shape& s) {
+    tensor_value& in = inputs_[input];
+    if (in.dtype() != type || !in.writable() || in.shape() != s) return forward_or_allocate(input, i, type, s);
+    outputs_[i] = std::move(in);
     return outputs_[i];
   }
 

@@ -31,6 +31,8 @@ struct step_arguments {
   thread_pool* pool = nullptr;
   /// Where `_Send` and `_Recv` meet; without it they meet within the step.
   weft::rendezvous* rendezvous = nullptr;
+  /// Where large outputs get their storage; without it, from malloc.
+  buffer_pool* buffers = nullptr;
   cancellation_token cancellation;
   std::int64_t step = 0;
   /// Called with the first error at once, while other kernels may still run, on the thread that found it; then the rendezvous is aborted with the
@@ -175,6 +177,7 @@ inline status step_state::begin(step_arguments&& args) {
   environment.session_state = args.session_state;
   environment.pool = args.pool;
   environment.rendezvous = args.rendezvous != nullptr ? args.rendezvous : &own_rendezvous_;
+  environment.buffers = args.buffers;
   environment.cancellation = std::move(args.cancellation);
   environment.step = args.step;
   environment.feeds = &feeds;

@@ -2,6 +2,7 @@
 #define WEFT_RUNTIME_VARIABLE_HPP
 // A variable's value in its task. Readers share the elements, so an update writes in place only while nobody else holds them.
 
+#include <weft/runtime/buffer_pool.hpp>
 #include <weft/runtime/resource_manager.hpp>
 #include <weft/tensor/shape.hpp>
 #include <weft/tensor/tensor_value.hpp>
@@ -30,8 +31,8 @@ inline tensor_value deep_copy(const tensor_value& v, const std::shared_ptr<memor
 /// A variable: a value that steps read and update. Reads and updates are atomic to each other; a value that was read never changes.
 class variable_resource final : public resource {
  public:
-  variable_resource(std::string name, weft::dtype type, partial_shape shape, std::shared_ptr<memory> source = nullptr)
-      : name_(std::move(name)), type_(type), shape_(std::move(shape)), source_(std::move(source)) {}
+  variable_resource(std::string name, weft::dtype type, partial_shape shape, std::shared_ptr<buffer_pool> buffers = nullptr)
+      : name_(std::move(name)), type_(type), shape_(std::move(shape)), buffers_(std::move(buffers)) {}
 
   std::string describe() const override { return "variable '" + name_ + "' of " + to_text(type_) + shape_.text(); }
   const std::string& name() const noexcept { return name_; }
@@ -62,7 +63,7 @@ class variable_resource final : public resource {
   template <class F> decltype(auto) update(F&& change) {
     const std::lock_guard<std::mutex> lock(mutex_);
     check_initialized();
-    if (!value_.writable()) value_ = deep_copy(value_, source_);
+    if (!value_.writable()) value_ = deep_copy(value_, source());
     return std::forward<F>(change)(value_);
   }
   /// Calls `compute(const tensor_value& current, tensor_value& next)`, which must set every element of `next`, a value of the same dtype and shape;
@@ -71,7 +72,7 @@ class variable_resource final : public resource {
   template <class F> void replace(F&& compute) {
     const std::lock_guard<std::mutex> lock(mutex_);
     check_initialized();
-    tensor_value next = value_.writable() ? value_ : tensor_value(type_, value_.shape(), is_plain(type_) ? source_ : nullptr);
+    tensor_value next = value_.writable() ? value_ : tensor_value(type_, value_.shape(), is_plain(type_) ? source() : nullptr);
     std::forward<F>(compute)(static_cast<const tensor_value&>(value_), next);
     value_ = std::move(next);
   }
@@ -81,10 +82,12 @@ class variable_resource final : public resource {
     if (value_.empty()) fail(error_code::failed_precondition, "variable '" + name_ + "' is not initialized; run its initializer first");
   }
 
+  std::shared_ptr<memory> source() const { return buffers_ == nullptr ? nullptr : buffers_->for_bytes(value_.bytes()); }
+
   const std::string name_;
   const weft::dtype type_;
   const partial_shape shape_;
-  const std::shared_ptr<memory> source_;
+  const std::shared_ptr<buffer_pool> buffers_;
   mutable std::mutex mutex_;
   tensor_value value_;
 };
