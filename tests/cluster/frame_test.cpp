@@ -406,7 +406,7 @@ TEST_CASE("frame: memory that the machine does not have refuses the message only
 #endif
 
 TEST_CASE("buffer pool: storage that came back is given out again for about the same size") {
-  weft::buffer_pool pool(1000000);
+  weft::receive_pool pool(1000000);
   void* first = pool.allocate(500000);
   std::memset(first, 1, 500000);
   CHECK(reinterpret_cast<std::uintptr_t>(first) % 64 == 0);

@@ -1,5 +1,5 @@
-#ifndef WEFT_CLUSTER_BUFFER_POOL_HPP
-#define WEFT_CLUSTER_BUFFER_POOL_HPP
+#ifndef WEFT_CLUSTER_RECEIVE_POOL_HPP
+#define WEFT_CLUSTER_RECEIVE_POOL_HPP
 // Host memory that keeps the storage of large tensors for the next ones: fresh pages from the system cost as much as receiving into them.
 
 #include <weft/tensor/buffer.hpp>
@@ -15,15 +15,15 @@ namespace weft {
 
 /// A source of host memory that keeps up to `limit` bytes of what comes back, and gives them out again for about the same size.
 /// Memory that was never given out is not touched. Thread-safe.
-class buffer_pool final : public memory {
+class receive_pool final : public memory {
  public:
   /// Blocks smaller than this are not worth keeping; plain memory serves them well.
   static constexpr std::size_t least_bytes = std::size_t{64} << 10;
 
-  explicit buffer_pool(std::size_t limit = std::size_t{256} << 20) noexcept : limit_(limit) {}
-  buffer_pool(const buffer_pool&) = delete;
-  buffer_pool& operator=(const buffer_pool&) = delete;
-  ~buffer_pool() override { drop_oldest(0); }
+  explicit receive_pool(std::size_t limit = std::size_t{256} << 20) noexcept : limit_(limit) {}
+  receive_pool(const receive_pool&) = delete;
+  receive_pool& operator=(const receive_pool&) = delete;
+  ~receive_pool() override { drop_oldest(0); }
 
   void* allocate(std::size_t bytes) override;
   void deallocate(void* data, std::size_t bytes) noexcept override;
@@ -49,7 +49,7 @@ class buffer_pool final : public memory {
   std::size_t kept_bytes_ = 0;
 };
 
-inline void* buffer_pool::allocate(std::size_t bytes) {
+inline void* receive_pool::allocate(std::size_t bytes) {
   // 1. The latest block that is large enough and not by far too large.
   if (bytes >= least_bytes) {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -70,7 +70,7 @@ inline void* buffer_pool::allocate(std::size_t bytes) {
   return fresh + 1;
 }
 
-inline void buffer_pool::deallocate(void* data, std::size_t) noexcept {
+inline void receive_pool::deallocate(void* data, std::size_t) noexcept {
   block* back = static_cast<block*>(data) - 1;
   const std::size_t bytes = back->bytes;
   if (bytes < least_bytes || bytes > limit_) return std::free(back);
@@ -85,7 +85,7 @@ inline void buffer_pool::deallocate(void* data, std::size_t) noexcept {
 }
 
 // Frees blocks until at most `limit` bytes are kept.
-inline void buffer_pool::drop_oldest(std::size_t limit) noexcept {
+inline void receive_pool::drop_oldest(std::size_t limit) noexcept {
   std::size_t n = 0;
   for (; n < kept_.size() && kept_bytes_ > limit; ++n) {
     kept_bytes_ -= kept_[n]->bytes;
