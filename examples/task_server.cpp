@@ -10,32 +10,10 @@
 #include <pthread.h>
 #include <signal.h>
 
+#include <exception>
 #include <iostream>
-#include <map>
-#include <sstream>
-#include <stdexcept>
 #include <string>
 #include <thread>
-#include <utility>
-
-namespace {
-
-/// Reads "job=address,address;job=address".
-weft::cluster_spec parse_cluster(const std::string& text) {
-  std::map<std::string, std::map<int, std::string>> jobs;
-  std::istringstream entries(text);
-  for (std::string entry; std::getline(entries, entry, ';');) {
-    const auto equals = entry.find('=');
-    if (equals == 0 || equals == std::string::npos)
-      throw std::invalid_argument("--cluster: expected job=host:port,host:port;job=..., found '" + entry + "'");
-    auto& tasks = jobs[entry.substr(0, equals)];
-    std::istringstream addresses(entry.substr(equals + 1));
-    for (std::string address; std::getline(addresses, address, ',');) tasks.emplace(static_cast<int>(tasks.size()), address);
-  }
-  return weft::cluster_spec(std::move(jobs));
-}
-
-}  // namespace
 
 int main(int argc, char** argv) {
   std::string job, cluster_text = "ps=127.0.0.1:33331,127.0.0.1:33332;work=127.0.0.1:33333,127.0.0.1:33334,127.0.0.1:33335";
@@ -56,7 +34,7 @@ int main(int argc, char** argv) {
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
 
   try {
-    weft::server server(parse_cluster(cluster_text), job, index, options);  // logs its task and address
+    weft::server server(weft::parse_cluster_spec(cluster_text), job, index, options);  // logs its task and address
     std::thread stopper([&] {
       int signal = 0;
       sigwait(&signals, &signal);
