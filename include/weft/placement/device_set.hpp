@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <ostream>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -33,6 +34,8 @@ struct device {
   }
   friend bool operator!=(const device& a, const device& b) { return !(a == b); }
 };
+
+inline std::ostream& operator<<(std::ostream& out, const device& d) { return out << d.name; }
 
 /// The task of a session that has no cluster.
 inline constexpr const char* local_task = "/job:localhost/task:0";

@@ -30,6 +30,8 @@ struct placed_node {
   friend bool operator!=(const placed_node& a, const placed_node& b) { return !(a == b); }
 };
 
+inline std::ostream& operator<<(std::ostream& out, const placed_node& n) { return out << n.device << " (" << n.reason << ")"; }
+
 /// The placement of a graph's nodes, by node id.
 class placement {
  public:

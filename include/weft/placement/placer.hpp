@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <string>
-#include <tuple>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -39,6 +38,7 @@ class placer {
   static bool is_generator(const node& n) noexcept { return n.inputs().empty() && n.output_count() == 1 && !n.outputs()[0].is_ref; }
   static bool is_metadata(const node& n) noexcept { return n.op() == "Shape" || n.op() == "Size" || n.op() == "Rank"; }
 
+  void rank_devices();
   void place(const node& n);
   void place_generator(const node& n);
   void settle(const node& n, int device, bool soft, std::string reason);
@@ -55,9 +55,7 @@ class placer {
   const device_set& devices_;
   const placement_options& options_;
   colocation groups_;
-  std::string default_task_;
-  std::vector<std::pair<int, std::string>> ranks_;
-  std::vector<std::string> full_names_;
+  std::vector<int> rank_;  // by device: its place when only types, tasks and names count
   std::vector<choice> chosen_;  // by root of a group
   std::unordered_map<std::uint64_t, candidates> cache_;
   std::vector<std::vector<int>> consumers_;
@@ -65,11 +63,7 @@ class placer {
 
 inline placement placer::run() {
   if (devices_.empty()) fail(error_code::failed_precondition, "no devices are registered; add at least one to the device_set");
-  for (const device_name& name : devices_.names()) {
-    ranks_.push_back(devices_.rank_of(*name.type));
-    full_names_.push_back(to_full_text(name));
-  }
-  default_task_ = options_.default_task.empty() ? devices_.tasks().front() : task_text(parse_device_name(options_.default_task));
+  rank_devices();
 
   // 1. Requests, kernels, and who must share a device with whom.
   groups_.run();
@@ -93,6 +87,29 @@ inline placement placer::run() {
   out.reserve(nodes_.size());
   for (const node* n : nodes_) out.push_back({devices_.devices()[at(chosen_[at(groups_.root(n->id()))].device)].name, reason_of(*n)});
   return placement(std::move(out));
+}
+
+// By type, then the session's own task before others, then the full name.
+inline void placer::rank_devices() {
+  const std::string home = options_.default_task.empty() ? devices_.tasks().front() : task_text(parse_device_name(options_.default_task));
+  struct key {
+    std::pair<int, std::string> type;
+    bool away;
+    std::string name;
+    int device;
+  };
+  std::vector<key> keys;
+  for (std::size_t i = 0; i < devices_.size(); ++i) {
+    const device_name& name = devices_.names()[i];
+    const bool away = options_.order == placement_order::session_task && task_text(name) != home;
+    keys.push_back({devices_.rank_of(*name.type), away, to_full_text(name), static_cast<int>(i)});
+  }
+  std::sort(keys.begin(), keys.end(), [](const key& a, const key& b) {
+    if (a.type != b.type) return a.type < b.type;
+    return a.away != b.away ? b.away : a.name < b.name;
+  });
+  rank_.resize(keys.size());
+  for (std::size_t i = 0; i < keys.size(); ++i) rank_[at(keys[i].device)] = static_cast<int>(i);
 }
 
 inline void placer::settle(const node& n, int device, bool soft, std::string reason) {
@@ -139,20 +156,19 @@ inline const placer::candidates& placer::candidates_of(const node& n) {
   return cache_.emplace(key, std::move(c)).first->second;
 }
 
-// Devices that meet a constraint and have the kernels: by priority of the kernel, type, the session's own task, name.
+// Devices that meet a constraint and have the kernels: by priority of the kernel, then by rank.
 inline std::vector<int> placer::matching(int request, int support) {
-  using rank = std::tuple<int, std::pair<int, std::string>, bool, std::string>;
-  std::vector<std::pair<rank, int>> found;
+  std::vector<std::pair<int, int>> found;
+  std::vector<int> at_rank(devices_.size());
   for (std::size_t i = 0; i < devices_.size(); ++i) {
-    if (!matches(groups_.constraint(request), devices_.names()[i])) continue;
     const int* priority = groups_.support().priority(support, i);
-    if (priority == nullptr) continue;
-    const bool away = options_.order == placement_order::session_task && task_text(devices_.names()[i]) != default_task_;
-    found.emplace_back(rank(-*priority, ranks_[i], away, full_names_[i]), static_cast<int>(i));
+    if (priority == nullptr || !matches(groups_.constraint(request), devices_.names()[i])) continue;
+    found.emplace_back(-*priority, rank_[i]);
+    at_rank[at(rank_[i])] = static_cast<int>(i);
   }
   std::sort(found.begin(), found.end());
   std::vector<int> out;
-  for (const auto& entry : found) out.push_back(entry.second);
+  for (const auto& entry : found) out.push_back(at_rank[at(entry.second)]);
   return out;
 }
 
