@@ -10,6 +10,7 @@
 #include <weft/runtime/step_statistics.hpp>
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
@@ -107,6 +108,8 @@ class step_state : public std::enable_shared_from_this<step_state> {
   step_environment environment;
   std::vector<tensor_value> feeds, fetches;
   step_statistics* statistics = nullptr;
+  // By node, when asynchronous nodes started; only in steps that are asked.
+  std::vector<std::chrono::steady_clock::time_point> started;
   std::atomic<std::uint32_t> tokens{0};
   std::atomic<bool> failed{false};
   // Called at the end, unless a thread waits in a call.
@@ -183,6 +186,7 @@ inline status step_state::begin(step_arguments&& args) {
   environment.feeds = &feeds;
   environment.fetches = &fetches;
   statistics = args.statistics;
+  if (statistics != nullptr) started.resize(plan.nodes.size());
   on_error_ = std::move(args.on_error);
   if (feeds.size() >= plan.feeds) return status();
   status s(error_code::invalid_argument, "the part takes " + std::to_string(plan.feeds) + " feeds, found " + std::to_string(feeds.size()));

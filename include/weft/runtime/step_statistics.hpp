@@ -7,6 +7,7 @@
 #include <chrono>
 #include <mutex>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace weft {
@@ -15,7 +16,7 @@ namespace weft {
 struct node_statistics {
   const node* about = nullptr;
   std::chrono::steady_clock::time_point start, end;
-  /// The thread that started it.
+  /// The thread on which it ended.
   std::thread::id thread;
 };
 

@@ -12,6 +12,7 @@
 #include <limits>
 #include <new>
 #include <string>
+#include <thread>
 #include <utility>
 
 namespace weft::detail {
@@ -115,6 +116,9 @@ class step_worker {
   void start_asynchronous(std::uint32_t i, const plan_node& p, bool ask);
   void start_receive(std::uint32_t i, const plan_node& p);
   void send(const plan_node& p);
+  void note_start(std::uint32_t i) {
+    if (statistics_ != nullptr) state_.started[i] = std::chrono::steady_clock::now();
+  }
   void defer(std::uint32_t i);
   void publish_ready();
   // Out of line, so that the strings of messages do not weigh on the loop.
@@ -247,6 +251,7 @@ inline void step_worker::run_other(std::uint32_t i, const plan_node& p, bool ask
 inline void step_worker::start_asynchronous(std::uint32_t i, const plan_node& p, bool ask) {
   kernel_context& context = state_.contexts[p.number];
   if (ask && p.kernel->expensive(context)) return defer(i);
+  note_start(i);
   state_.tokens.fetch_add(1, std::memory_order_relaxed);
   shared_ = had_company_ = true;
   accepts_ = true;
@@ -259,6 +264,7 @@ inline void step_worker::start_asynchronous(std::uint32_t i, const plan_node& p,
 }
 
 inline void step_worker::start_receive(std::uint32_t i, const plan_node& p) {
+  note_start(i);
   state_.tokens.fetch_add(1, std::memory_order_relaxed);
   shared_ = had_company_ = true;
   accepts_ = true;
@@ -298,6 +304,7 @@ inline void step_worker::publish_ready() {
 
 inline void step_worker::go_on(std::uint32_t node, const status& s) {
   const plan_node& p = nodes_[node];
+  if (statistics_ != nullptr) statistics_->add({p.about, state_.started[node], std::chrono::steady_clock::now(), std::this_thread::get_id()});
   if (s.ok()) {
     release_inputs(p);
     propagate(p);
