@@ -1,0 +1,3 @@
+bool cluster_unit();
+
+int main() { return cluster_unit() ? 0 : 1; }
