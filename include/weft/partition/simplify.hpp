@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -77,6 +78,7 @@ class simplifier {
 
   substitution run() {
     kept_.resize(nodes_.size(), 0);
+    before_.resize(nodes_.size(), -1);
     for (const node* n : options_.keep)
       if (static_cast<std::size_t>(n->id()) < kept_.size()) kept_[static_cast<std::size_t>(n->id())] = 1;
     // In the order of creation, so that inputs are settled before the nodes that read them.
@@ -116,10 +118,11 @@ class simplifier {
     std::size_t key = std::hash<std::string>()(n.op()) ^ std::hash<std::string>()(where_.device_of(n)) * 31;
     for (const output& in : inputs) key = key * 1099511628211u + static_cast<std::size_t>(in.from->id()) * 31 + static_cast<std::size_t>(in.index);
     if (const tensor_value* value = n.find_attr<tensor_value>("value")) key = key * 31 + value_hash(*value);
-    const auto [first, last] = seen_.equal_range(key);
-    for (auto it = first; it != last; ++it)
-      if (equal(n, inputs, *it->second)) return found_.replace(n, *it->second);
-    seen_.emplace(key, &n);
+    const auto last = last_of_.emplace(key, -1).first;
+    for (int other = last->second; other >= 0; other = before_[static_cast<std::size_t>(other)])
+      if (equal(n, inputs, *nodes_[static_cast<std::size_t>(other)])) return found_.replace(n, *nodes_[static_cast<std::size_t>(other)]);
+    before_[static_cast<std::size_t>(n.id())] = last->second;
+    last->second = n.id();
   }
 
   // Of the beginning only; equal values have equal hashes.
@@ -157,7 +160,9 @@ class simplifier {
   const simplify_options& options_;
   std::vector<char> kept_;
   substitution found_;
-  std::unordered_multimap<std::size_t, const node*> seen_;
+  // Nodes with the same hash form a list: the last one by hash, and by node id the one before it.
+  std::unordered_map<std::uint64_t, int> last_of_;
+  std::vector<int> before_;
 };
 
 }  // namespace detail

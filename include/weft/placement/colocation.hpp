@@ -61,7 +61,7 @@ class colocation {
   void join_resources(const node& n);
   void join_over_edge(const node& from, const node& to);
   void join_classes(const node& n);
-  void join_class(std::string_view name, const node& n);
+  void join_class(const std::string& name, const node& n);
   std::string join(int a, int b);
   std::string said(const node& n) const;
 
@@ -72,7 +72,7 @@ class colocation {
   support_table support_;
   std::vector<colocation_member> members_;
   std::vector<int> own_;
-  std::unordered_map<std::string_view, int> classes_;
+  std::unordered_map<std::string, int> classes_;
 };
 
 // No inputs and one output that is a reference or a resource: the request counts for whoever uses it.
@@ -152,11 +152,11 @@ inline void colocation::join_classes(const node& n) {
   constexpr std::string_view prefix = "loc:@";
   if (const auto* list = n.find_attr<std::vector<std::string>>("_class"))
     for (const std::string& entry : *list)
-      if (entry.compare(0, prefix.size(), prefix) == 0) join_class(std::string_view(entry).substr(prefix.size()), n);
+      if (entry.compare(0, prefix.size(), prefix) == 0) join_class(entry.substr(prefix.size()), n);
   join_class(n.name(), n);
 }
 
-inline void colocation::join_class(std::string_view name, const node& n) {
+inline void colocation::join_class(const std::string& name, const node& n) {
   const auto [it, fresh] = classes_.emplace(name, n.id());
   if (fresh) return;
   const int mine = group(n.id()).anchor, theirs = group(it->second).anchor;

@@ -7,6 +7,7 @@
 #include <weft/placement/placement.hpp>
 
 #include <algorithm>
+#include <deque>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -57,7 +58,8 @@ class placer {
   colocation groups_;
   std::vector<int> rank_;  // by device: its place when only types, tasks and names count
   std::vector<choice> chosen_;  // by root of a group
-  std::unordered_map<std::uint64_t, candidates> cache_;
+  std::deque<candidates> candidates_;
+  std::unordered_map<std::uint64_t, int> known_candidates_;  // request and support -> place in candidates_
   std::vector<std::vector<int>> consumers_;
 };
 
@@ -140,9 +142,8 @@ inline void placer::place_generator(const node& n) {
 
 inline const placer::candidates& placer::candidates_of(const node& n) {
   const colocation_member& group = groups_.group(n.id());
-  const std::uint64_t key = pair_key(group.requested, group.support);
-  const auto it = cache_.find(key);
-  if (it != cache_.end()) return it->second;
+  const auto [known, fresh] = known_candidates_.emplace(pair_key(group.requested, group.support), static_cast<int>(candidates_.size()));
+  if (!fresh) return candidates_[at(known->second)];
   candidates c;
   c.devices = matching(group.requested, group.support);
   if (c.devices.empty() && options_.allow_soft_placement) {
@@ -153,7 +154,8 @@ inline const placer::candidates& placer::candidates_of(const node& n) {
     c.soft = true;
   }
   if (c.devices.empty()) refuse(n);
-  return cache_.emplace(key, std::move(c)).first->second;
+  candidates_.push_back(std::move(c));
+  return candidates_.back();
 }
 
 // Devices that meet a constraint and have the kernels: by priority of the kernel, then by rank.
