@@ -6,11 +6,11 @@
 #include <weft/tensor/shape.hpp>
 #include <weft/tensor/tensor_value.hpp>
 
+#include <atomic>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -59,6 +59,36 @@ template <> struct attr_kind_of<std::vector<dtype>> { static constexpr attr_kind
 template <> struct attr_kind_of<std::vector<partial_shape>> { static constexpr attr_kind value = attr_kind::shapes; };
 template <> struct attr_kind_of<std::vector<tensor_value>> { static constexpr attr_kind value = attr_kind::tensors; };
 template <> struct attr_kind_of<std::vector<func_attr>> { static constexpr attr_kind value = attr_kind::funcs; };
+
+// A shared value, whose type the attribute's kind says. (std::make_shared would cost every program thirty functions for each type.)
+struct attr_box {
+  void (*destroy)(attr_box*);
+  std::atomic<std::uint32_t> holders{1};
+};
+template <class T> struct attr_box_of : attr_box {
+  T value;
+  explicit attr_box_of(T v) : attr_box{[](attr_box* box) { delete static_cast<attr_box_of*>(box); }}, value(std::move(v)) {}
+};
+class attr_ptr {
+ public:
+  attr_ptr() noexcept = default;
+  explicit attr_ptr(attr_box* box) noexcept : box_(box) {}
+  attr_ptr(const attr_ptr& other) noexcept : box_(other.box_) {
+    if (box_ != nullptr) box_->holders.fetch_add(1, std::memory_order_relaxed);
+  }
+  attr_ptr(attr_ptr&& other) noexcept : box_(std::exchange(other.box_, nullptr)) {}
+  attr_ptr& operator=(attr_ptr other) noexcept {
+    std::swap(box_, other.box_);
+    return *this;
+  }
+  ~attr_ptr() {
+    if (box_ != nullptr && box_->holders.fetch_sub(1, std::memory_order_acq_rel) == 1) box_->destroy(box_);
+  }
+  const attr_box* get() const noexcept { return box_; }
+
+ private:
+  attr_box* box_ = nullptr;
+};
 }  // namespace detail
 
 /// One attribute's value: a scalar, a list, a function or a placeholder. Immutable; copies share what is large. (A variant of so many
@@ -86,7 +116,7 @@ class attr_value {
     else if constexpr (std::is_same_v<T, std::int64_t>) return &small_.integer;
     else if constexpr (std::is_same_v<T, float>) return &small_.real;
     else if constexpr (std::is_same_v<T, dtype>) return &small_.type;
-    else return static_cast<const T*>(large_.get());
+    else return &static_cast<const detail::attr_box_of<T>*>(large_.get())->value;
   }
   bool empty() const noexcept { return kind_ == detail::attr_kind::none; }
 
@@ -133,10 +163,10 @@ class attr_value {
  private:
   struct shared {
     detail::attr_kind kind;
-    std::shared_ptr<const void> value;
+    detail::attr_box* box;
   };
-  template <class T> static shared share(T v) { return {detail::attr_kind_of<T>::value, std::make_shared<const T>(std::move(v))}; }
-  attr_value(shared s) : kind_(s.kind), large_(std::move(s.value)) {}
+  template <class T> static shared share(T v) { return {detail::attr_kind_of<T>::value, new detail::attr_box_of<T>(std::move(v))}; }
+  attr_value(shared s) : kind_(s.kind), large_(s.box) {}
 
   detail::attr_kind kind_ = detail::attr_kind::none;
   union {
@@ -145,7 +175,7 @@ class attr_value {
     bool boolean;
     dtype type;
   } small_ = {0};
-  std::shared_ptr<const void> large_;
+  detail::attr_ptr large_;
 };
 
 inline bool operator==(const func_attr& a, const func_attr& b) { return a.name == b.name && a.attrs == b.attrs; }

@@ -173,12 +173,12 @@ inline void graph_state::apply_devices(node& made, const scope_context& scope) c
   // Innermost first, as TensorFlow: a name fills in what is open, a function's answer replaces what is there.
   device_name current;
   for (auto it = scope.devices.rbegin(); it != scope.devices.rend(); ++it) {
-    if (std::holds_alternative<device_reset>(*it)) break;
-    if (const auto* name = std::get_if<device_name>(&*it)) {
-      current = merge_override(*name, current);
+    if (it->what == device_entry::kind::reset) break;
+    if (it->what == device_entry::kind::name) {
+      current = merge_override(it->name, current);
     } else {
       made.device_ = to_text(current);
-      current = parse_device_name(std::get<device_function>(*it)(made), made.site_);
+      current = parse_device_name(it->choose(made), made.site_);
     }
   }
   made.device_ = to_text(current);

@@ -58,7 +58,7 @@ inline std::vector<device_entry> devices_and(device_entry inner) {
 }
 /// `with_device(nullptr)`: nodes made in the block ignore the outer device scopes.
 [[nodiscard]] inline detail::device_scope with_device(std::nullptr_t) {
-  return {&detail::scope_context::devices, detail::devices_and(detail::device_reset())};
+  return {&detail::scope_context::devices, detail::devices_and(detail::device_entry())};
 }
 /// Calls `body` inside a device scope and returns what it returns.
 template <class Body> decltype(auto) with_device(std::string_view device, Body&& body, call_site where = call_site::here()) {

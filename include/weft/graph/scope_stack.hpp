@@ -9,7 +9,7 @@
 #include <memory>
 #include <string>
 #include <unordered_set>
-#include <variant>
+#include <utility>
 #include <vector>
 
 namespace weft {
@@ -20,9 +20,16 @@ using device_function = std::function<std::string(const node&)>;
 
 namespace detail {
 
-// Forgets every device scope outside it.
-struct device_reset {};
-using device_entry = std::variant<device_name, device_function, device_reset>;
+// One with_device scope: a name, a function, or what forgets every scope outside it.
+struct device_entry {
+  enum class kind { name, function, reset } what = kind::reset;
+  device_name name;
+  device_function choose;
+
+  device_entry() = default;
+  device_entry(device_name n) : what(kind::name), name(std::move(n)) {}
+  device_entry(device_function f) : what(kind::function), choose(std::move(f)) {}
+};
 
 // One control_dependencies scope: what to wait for, and which nodes were made inside.
 struct control_frame {
