@@ -175,7 +175,7 @@ std::string frame_of(message m) {
   weft::frame_writer writer(std::move(m), {});
   std::string out;
   while (writer.remaining() > 0) {
-    iovec part;
+    iovec part{};
     writer.gather(&part, 1, SIZE_MAX);
     out.append(static_cast<const char*>(part.iov_base), part.iov_len);
     writer.advance(part.iov_len);

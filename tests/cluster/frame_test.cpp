@@ -27,7 +27,7 @@ std::string frame_of(message m, std::size_t step = std::size_t{1} << 20) {
   weft::frame_writer writer(std::move(m), {});
   std::string out;
   while (writer.remaining() > 0) {
-    iovec parts[3];
+    iovec parts[3] = {};
     const std::size_t count = writer.gather(parts, 3, step);
     std::size_t bytes = 0;
     for (std::size_t i = 0; i < count; ++i) {
