@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace weft::detail {
@@ -25,7 +26,7 @@ class binder {
     for (const auto& a : def_.attrs)
       if (attrs_.find(a.name) == attrs_.end()) {
         if (!a.default_value) bad("attribute '" + a.name + "' of kind " + a.kind + " is missing");
-        attrs_.emplace(a.name, *a.default_value);
+        put(a.name, *a.default_value);
       }
     for (const auto& a : def_.attrs) check(a);
   }
@@ -78,9 +79,9 @@ class binder {
         if (!arg.type_list_attr.empty()) list.push_back(found);
         else expect(arg, found, in);
       }
-      if (!arg.number_attr.empty()) attrs_.emplace(arg.number_attr, static_cast<std::int64_t>(n));
+      if (!arg.number_attr.empty()) put(arg.number_attr, static_cast<std::int64_t>(n));
       if (!arg.type_list_attr.empty()) {
-        const auto [it, fresh] = attrs_.emplace(arg.type_list_attr, list);
+        const auto [it, fresh] = put(arg.type_list_attr, list);
         if (!fresh && it->second != attr_value(list)) bad("the inputs of '" + arg.name + "' have dtypes " + to_text(attr_value(list)) + ", expected " + to_text(it->second));
       }
     }
@@ -90,7 +91,7 @@ class binder {
     dtype expected = arg.type;
     std::string why;
     if (!arg.type_attr.empty()) {
-      const auto [it, fresh] = attrs_.emplace(arg.type_attr, found);
+      const auto [it, fresh] = put(arg.type_attr, found);
       if (fresh) return;
       if (it->second.get<placeholder_attr>() != nullptr) return;
       const dtype* type = it->second.get<dtype>();
@@ -124,6 +125,7 @@ class binder {
     bad("attribute '" + a.name + "' must be one of " + to_text(attr_value(a.allowed_types)) + ", found " + to_text(type));
   }
 
+  std::pair<attr_map::iterator, bool> put(const std::string& name, attr_value v) const { return attrs_.emplace(name, std::move(v)); }
   template <class T> const T* find(const std::string& name) const {
     const auto it = attrs_.find(name);
     return it == attrs_.end() ? nullptr : it->second.template get<T>();

@@ -9,7 +9,6 @@
 #include <weft/graph/shape_context.hpp>
 
 #include <cctype>
-#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -23,6 +22,11 @@ namespace weft::detail {
 class graph_state : public std::enable_shared_from_this<graph_state> {
  public:
   explicit graph_state(op_registry ops) : ops_(std::move(ops)) {}
+  graph_state(const graph_state&) = delete;
+  graph_state& operator=(const graph_state&) = delete;
+  ~graph_state() {
+    for (const node* n : nodes_) delete n;
+  }
 
   const node& add(node_spec spec);
   // The name of a scope that nothing else has: `s`, `s_1`.
@@ -31,10 +35,7 @@ class graph_state : public std::enable_shared_from_this<graph_state> {
 
   std::vector<const node*> nodes() const {
     const std::lock_guard<std::mutex> lock(mutex_);
-    std::vector<const node*> out;
-    out.reserve(nodes_.size());
-    for (const auto& n : nodes_) out.push_back(n.get());
-    return out;
+    return nodes_;
   }
   std::size_t size() const {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -43,7 +44,7 @@ class graph_state : public std::enable_shared_from_this<graph_state> {
   const node* find(std::string_view name) const {
     const std::lock_guard<std::mutex> lock(mutex_);
     const auto it = by_name_.find(std::string(name));
-    return it == by_name_.end() ? nullptr : it->second;
+    return it == by_name_.end() ? nullptr : it->second.owner;
   }
   const op_registry& ops() const noexcept { return ops_; }
 
@@ -70,6 +71,10 @@ class graph_state : public std::enable_shared_from_this<graph_state> {
   }
 
  private:
+  struct name_entry {
+    const node* owner = nullptr;
+    int used = 0;
+  };
   static std::string lower(std::string text) {
     for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
     return text;
@@ -85,9 +90,10 @@ class graph_state : public std::enable_shared_from_this<graph_state> {
 
   mutable std::mutex mutex_;
   op_registry ops_;
-  std::deque<std::unique_ptr<node>> nodes_;
-  std::unordered_map<std::string, const node*> by_name_;
-  std::unordered_map<std::string, int> names_in_use_;
+  // Owned here; one vector type less than of unique_ptr, and handed out as it is.
+  std::vector<const node*> nodes_;
+  // Nodes by their name, and how often each name was asked for, in small letters.
+  std::unordered_map<std::string, name_entry> by_name_, names_in_use_;
   std::map<std::string, std::vector<const node*>> collections_;
   std::optional<std::int64_t> seed_;
 };
@@ -165,7 +171,7 @@ inline const node& graph_state::add(node_spec spec) {
   const node& out = *made;
   insert(std::move(made), wanted, exact);
   if (spec.scoped)
-    for (auto& frame : scope.control) frame->made_inside.insert(&out);
+    for (auto& frame : scope.control) frame->made_inside.push_back(&out);
   return out;
 }
 
@@ -213,7 +219,7 @@ inline void graph_state::apply_colocation(node& made, const scope_context& scope
 inline void graph_state::apply_control(node& made, const scope_context& scope) const {
   for (const auto& frame : scope.control) {
     // An input made inside the same scope waits already.
-    const bool dominated = std::any_of(made.inputs_.begin(), made.inputs_.end(), [&](const output& in) { return frame->made_inside.count(in.from) != 0; });
+    const bool dominated = std::any_of(made.inputs_.begin(), made.inputs_.end(), [&](const output& in) { return frame->made(in.from); });
     if (dominated) continue;
     for (const node* n : frame->inputs) {
       const bool is_input = std::any_of(made.inputs_.begin(), made.inputs_.end(), [&](const output& in) { return in.from == n; });
@@ -227,7 +233,7 @@ inline void graph_state::apply_control(node& made, const scope_context& scope) c
 // Names are unique without regard to case, as in TensorFlow: x, x_1, x_2. The lock is held.
 inline std::string graph_state::take_name(const std::string& wanted) {
   const std::string key = lower(wanted);
-  int& used = names_in_use_[key];
+  int& used = names_in_use_[key].used;
   int i = used++;
   if (i == 0) return wanted;
   std::string unique_key, name;
@@ -235,14 +241,14 @@ inline std::string graph_state::take_name(const std::string& wanted) {
     name = wanted + "_" + std::to_string(i);
     unique_key = key + "_" + std::to_string(i++);
   } while (names_in_use_.count(unique_key) != 0);
-  names_in_use_[key] = i;
-  names_in_use_[unique_key] = 1;
+  names_in_use_[key].used = i;
+  names_in_use_[unique_key].used = 1;
   return name;
 }
 
 inline std::string graph_state::take_exact(const std::string& name, const node& about) {
   if (by_name_.count(name) != 0) about.fail_about(error_code::already_exists, "the graph already has a node of this name");
-  names_in_use_.emplace(lower(name), 1);
+  if (int& used = names_in_use_[lower(name)].used; used == 0) used = 1;
   return name;
 }
 
@@ -261,8 +267,9 @@ inline void graph_state::insert(std::unique_ptr<node> made, const std::string& w
   const std::lock_guard<std::mutex> lock(mutex_);
   made->name_ = exact ? take_exact(wanted, *made) : take_name(wanted);
   made->id_ = static_cast<int>(nodes_.size());
-  by_name_.emplace(made->name_, made.get());
-  nodes_.push_back(std::move(made));
+  nodes_.push_back(made.get());
+  const node* owned = made.release();
+  by_name_[owned->name()].owner = owned;
 }
 
 }  // namespace weft::detail

@@ -58,7 +58,7 @@ struct op_def {
 /// Builds an op_def from TensorFlow's notation: `op("MatMul").input("a: T").attr("T: {float, double}").attr("transpose_a: bool = false")`.
 class op {
  public:
-  explicit op(std::string name) { def_.name = std::move(name); }
+  explicit op(std::string_view name) { def_.name = std::string(name); }
   op& input(std::string_view spec) { def_.inputs.push_back(parse_arg(spec)); return *this; }
   op& output(std::string_view spec) { def_.outputs.push_back(parse_arg(spec)); return *this; }
   /// `N: int >= 1`, `T: type`, `T: {float, int32} = float`, `shape: shape`, `data_format: {"NHWC", "NCHW"} = "NHWC"`, `types: list(type) >= 1`.

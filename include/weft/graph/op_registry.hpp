@@ -17,7 +17,7 @@ class op_registry {
  public:
   /// Adds a definition. Throws ALREADY_EXISTS when the name is taken.
   op_registry& add(op_def def) {
-    auto shared = std::make_shared<const op_def>(std::move(def));
+    std::shared_ptr<const op_def> shared(new op_def(std::move(def)));
     const std::string& name = shared->name;
     if (!ops_.emplace(name, shared).second) fail(error_code::already_exists, "op '" + name + "' is already defined");
     return *this;

@@ -122,8 +122,7 @@ inline const node& add_const(tensor_value v, const op_name& name, graph_state* t
   spec.op = "Const";
   spec.name = std::string(name.text);
   spec.site = name.site;
-  spec.attrs.emplace("dtype", v.dtype());
-  spec.attrs.emplace("value", std::move(v));
+  spec.attrs = {{"dtype", v.dtype()}, {"value", v}};
   return (to != nullptr ? *to : *current_graph()).add(std::move(spec));
 }
 

@@ -5,10 +5,10 @@
 #include <weft/core/device_name.hpp>
 #include <weft/graph/node.hpp>
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <string>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -31,10 +31,14 @@ struct device_entry {
   device_entry(device_function f) : what(kind::function), choose(std::move(f)) {}
 };
 
-// One control_dependencies scope: what to wait for, and which nodes were made inside.
+// One control_dependencies scope: what to wait for, and which nodes were made inside, in the order of their making.
 struct control_frame {
-  std::vector<const node*> inputs;
-  std::unordered_set<const node*> made_inside;
+  std::vector<const node*> inputs, made_inside;
+
+  bool made(const node* n) const {
+    const auto at = std::lower_bound(made_inside.begin(), made_inside.end(), n, [](const node* a, const node* b) { return a->id() < b->id(); });
+    return at != made_inside.end() && *at == n;
+  }
 };
 
 struct scope_context {

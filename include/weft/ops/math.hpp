@@ -13,29 +13,30 @@ namespace weft {
 
 namespace detail {
 
-#define WEFT_NUMBERS "bfloat16, half, float, double, uint8, int8, uint16, int16, int32, uint32, uint64, int64"
+#define WEFT_FLOATS "bfloat16, half, float, double"
+#define WEFT_COMPLEX ", complex64, complex128"
+#define WEFT_NUMBERS WEFT_FLOATS ", uint8, int8, uint16, int16, int32, uint32, uint64, int64"
 
-inline op binary_op(const char* name, const std::string& types) {
-  return op(name).input("x: T").input("y: T").output("z: T").attr("T: {" + types + "}").shapes(broadcast_shape);
+inline op binary_op(const char* name, const char* types) {
+  return op(name).input("x: T").input("y: T").output("z: T").attr(types).shapes(broadcast_shape);
 }
-inline op comparison_op(const char* name, const std::string& types) {
-  return op(name).input("x: T").input("y: T").output("z: bool").attr("T: {" + types + "}").shapes(broadcast_shape);
+inline op comparison_op(const char* name, const char* types) {
+  return op(name).input("x: T").input("y: T").output("z: bool").attr(types).shapes(broadcast_shape);
 }
-inline op unary_op(const char* name, const std::string& types) {
-  return op(name).input("x: T").output("y: T").attr("T: {" + types + "}").shapes(unchanged_shape);
+inline op unary_op(const char* name, const char* types) {
+  return op(name).input("x: T").output("y: T").attr(types).shapes(unchanged_shape);
 }
 
 inline void define_math_ops(op_registry& ops) {
-  const std::string numbers = WEFT_NUMBERS, complex = ", complex64, complex128", floats = "bfloat16, half, float, double";
-  ops.add(binary_op("Add", floats + ", uint8, int8, int16, int32, int64" + complex + ", string"));
-  ops.add(binary_op("AddV2", numbers + complex).commutative());
-  ops.add(binary_op("Sub", numbers + complex));
-  ops.add(binary_op("Mul", numbers + complex).commutative());
-  ops.add(binary_op("Div", numbers + complex));
-  ops.add(binary_op("RealDiv", numbers + complex));
-  ops.add(binary_op("Maximum", numbers));
-  ops.add(binary_op("Minimum", numbers));
-  for (const char* name : {"Less", "LessEqual", "Greater", "GreaterEqual"}) ops.add(comparison_op(name, numbers));
+  ops.add(binary_op("Add", "T: {" WEFT_FLOATS ", uint8, int8, int16, int32, int64" WEFT_COMPLEX ", string}"));
+  ops.add(binary_op("AddV2", "T: {" WEFT_NUMBERS WEFT_COMPLEX "}").commutative());
+  ops.add(binary_op("Sub", "T: {" WEFT_NUMBERS WEFT_COMPLEX "}"));
+  ops.add(binary_op("Mul", "T: {" WEFT_NUMBERS WEFT_COMPLEX "}").commutative());
+  ops.add(binary_op("Div", "T: {" WEFT_NUMBERS WEFT_COMPLEX "}"));
+  ops.add(binary_op("RealDiv", "T: {" WEFT_NUMBERS WEFT_COMPLEX "}"));
+  ops.add(binary_op("Maximum", "T: {" WEFT_NUMBERS "}"));
+  ops.add(binary_op("Minimum", "T: {" WEFT_NUMBERS "}"));
+  for (const char* name : {"Less", "LessEqual", "Greater", "GreaterEqual"}) ops.add(comparison_op(name, "T: {" WEFT_NUMBERS "}"));
   for (const char* name : {"Equal", "NotEqual"})
     ops.add(op(name).input("x: T").input("y: T").output("z: bool").attr("T: type").attr("incompatible_shape_error: bool = true").commutative().shapes([](shape_context& c) {
       // Without the error, shapes that cannot be broadcast compare as a single false.
@@ -45,12 +46,12 @@ inline void define_math_ops(op_registry& ops) {
     }));
   ops.add(op("LogicalNot").input("x: bool").output("y: bool").shapes(unchanged_shape));
   for (const char* name : {"LogicalAnd", "LogicalOr"}) ops.add(op(name).input("x: bool").input("y: bool").output("z: bool").commutative().shapes(broadcast_shape));
-  ops.add(unary_op("Neg", floats + ", int8, int16, int32, int64" + complex));
-  ops.add(unary_op("Square", floats + ", int8, int16, int32, int64, uint8, uint16, uint32, uint64" + complex));
-  ops.add(unary_op("Abs", floats + ", int8, int16, int32, int64"));
-  for (const char* name : {"Sqrt", "Exp", "Log", "Tanh", "Sigmoid"}) ops.add(unary_op(name, floats + complex));
+  ops.add(unary_op("Neg", "T: {" WEFT_FLOATS ", int8, int16, int32, int64" WEFT_COMPLEX "}"));
+  ops.add(unary_op("Square", "T: {" WEFT_FLOATS ", int8, int16, int32, int64, uint8, uint16, uint32, uint64" WEFT_COMPLEX "}"));
+  ops.add(unary_op("Abs", "T: {" WEFT_FLOATS ", int8, int16, int32, int64}"));
+  for (const char* name : {"Sqrt", "Exp", "Log", "Tanh", "Sigmoid"}) ops.add(unary_op(name, "T: {" WEFT_FLOATS WEFT_COMPLEX "}"));
   ops.add(op("Cast").input("x: SrcT").output("y: DstT").attr("SrcT: type").attr("DstT: type").attr("Truncate: bool = false").shapes(unchanged_shape));
-  ops.add(op("AddN").input("inputs: N * T").output("sum: T").attr("N: int >= 1").attr("T: {" + numbers + complex + ", variant}").commutative().shapes([](shape_context& c) {
+  ops.add(op("AddN").input("inputs: N * T").output("sum: T").attr("N: int >= 1").attr("T: {" WEFT_NUMBERS WEFT_COMPLEX ", variant}").commutative().shapes([](shape_context& c) {
     partial_shape sum = c.input(0);
     for (int i = 1; i < c.input_count(); ++i) {
       const auto both = merge_shapes(sum, c.input(i));
@@ -61,6 +62,8 @@ inline void define_math_ops(op_registry& ops) {
   }));
 }
 #undef WEFT_NUMBERS
+#undef WEFT_COMPLEX
+#undef WEFT_FLOATS
 
 }  // namespace detail
 

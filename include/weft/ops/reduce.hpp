@@ -22,12 +22,13 @@ inline constexpr keep_dims_t keep_dims{};
 namespace detail {
 
 inline void define_reduce_ops(op_registry& ops) {
-  const std::string ordered = "float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64";
-  const auto define = [&ops](const char* name, const std::string& types) {
-    ops.add(op(name).input("input: T").input("reduction_indices: Tidx").output("output: T").attr("keep_dims: bool = false").attr("T: {" + types + "}").attr("Tidx: {int32, int64} = int32").shapes(reduction_shape));
+#define WEFT_ORDERED "float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64"
+  const auto define = [&ops](const char* name, const char* types) {
+    ops.add(op(name).input("input: T").input("reduction_indices: Tidx").output("output: T").attr("keep_dims: bool = false").attr(types).attr("Tidx: {int32, int64} = int32").shapes(reduction_shape));
   };
-  for (const char* name : {"Sum", "Mean", "Prod"}) define(name, ordered + ", complex64, complex128");
-  for (const char* name : {"Max", "Min"}) define(name, ordered);
+  for (const char* name : {"Sum", "Mean", "Prod"}) define(name, "T: {" WEFT_ORDERED ", complex64, complex128}");
+  for (const char* name : {"Max", "Min"}) define(name, "T: {" WEFT_ORDERED "}");
+#undef WEFT_ORDERED
   for (const char* name : {"All", "Any"})
     ops.add(op(name).input("input: bool").input("reduction_indices: Tidx").output("output: bool").attr("keep_dims: bool = false").attr("Tidx: {int32, int64} = int32").shapes(reduction_shape));
 }
