@@ -7,9 +7,16 @@
 
 #include <doctest/doctest.h>
 
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -120,6 +127,78 @@ class master {
 inline weft::message tensor(const weft::step_id& step, float value, std::int64_t edge = 5) {
   return weft::tensor_message{step, {edge, 0}, false}.encode(weft::tensor_value::scalar(value));
 }
+
+/// A listening task that a test plays: a worker that registers whatever it is given, never takes anything from its bulk connection, and
+/// answers a step only when it is aborted.
+class deaf_worker {
+ public:
+  deaf_worker() : listening_(::socket(AF_INET, SOCK_STREAM, 0)) {
+    sockaddr_in to{};
+    to.sin_family = AF_INET;
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof to;
+    REQUIRE(::bind(listening_, reinterpret_cast<sockaddr*>(&to), size) == 0);
+    REQUIRE(::getsockname(listening_, reinterpret_cast<sockaddr*>(&to), &size) == 0);
+    REQUIRE(::listen(listening_, 4) == 0);
+    port_ = ntohs(to.sin_port);
+  }
+  ~deaf_worker() {
+    ::shutdown(listening_, SHUT_RDWR);
+    if (control_ >= 0) ::shutdown(control_, SHUT_RDWR);
+    if (thread_.joinable()) thread_.join();
+    for (const int number : {listening_, control_.load(), bulk_.load()})
+      if (number >= 0) ::close(number);
+  }
+  std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
+  /// Serves as this task, with one device and the kernels of weft.
+  void serve(weft::hello_message welcome) {
+    thread_ = std::thread([this, welcome = std::move(welcome)] { work(welcome); });
+  }
+  int aborts() const noexcept { return aborts_; }
+
+ private:
+  static void send(int number, weft::message m) {
+    weft::frame_writer frame(std::move(m), {});
+    while (frame.remaining() > 0) {
+      iovec parts[16];
+      const auto n = ::writev(number, parts, static_cast<int>(frame.gather(parts, 16, std::size_t{1} << 20)));
+      if (n <= 0) return;
+      frame.advance(static_cast<std::size_t>(n));
+    }
+  }
+  static bool next(int number, weft::frame_reader& reader, weft::message& m) {
+    while (!reader.next(m)) {
+      iovec parts[weft::frame_reader::max_parts];
+      const auto n = ::readv(number, parts, static_cast<int>(reader.space(parts)));
+      if (n <= 0) return false;
+      reader.filled(static_cast<std::size_t>(n));
+    }
+    return true;
+  }
+  int accept_and_welcome(const weft::hello_message& welcome, weft::frame_reader& reader) const {
+    const int number = ::accept(listening_, nullptr, nullptr);
+    weft::message m;
+    if (number >= 0 && next(number, reader, m)) send(number, welcome.encode(weft::message_type::welcome));
+    return number;
+  }
+  void work(const weft::hello_message& welcome) {
+    weft::frame_reader control(weft::connection_options{}), bulk(weft::connection_options{});
+    control_ = accept_and_welcome(welcome, control);
+    bulk_ = accept_and_welcome(welcome, bulk);
+    weft::message m;
+    while (next(control_, control, m)) {
+      weft::wire_reader head(m.head);
+      if (weft::type_of(m) == weft::message_type::register_part) send(control_, weft::part_registered_message{head.u64(), {}}.encode());
+      if (weft::type_of(m) != weft::message_type::abort_part) continue;
+      ++aborts_;
+      send(control_, weft::part_done_message{head.i64(), weft::status(weft::error_code::cancelled, "aborted"), true}.encode({}));
+    }
+  }
+
+  int listening_, port_ = 0;
+  std::atomic<int> control_{-1}, bulk_{-1}, aborts_{0};
+  std::thread thread_;
+};
 
 }  // namespace fake
 

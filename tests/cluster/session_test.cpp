@@ -130,3 +130,36 @@ TEST_CASE("session: a step that takes longer than its timeout ends with DEADLINE
   CHECK(std::chrono::steady_clock::now() - begun < std::chrono::seconds(5));
   CHECK(session.run(weft::constant(1.f)) == 1.f);
 }
+
+TEST_CASE("session: a variable that is updated while it is sent arrives as one value") {
+  auto& cluster = shared_cluster();
+  const weft::graph g;
+  const auto scope = g.as_default();
+  constexpr std::size_t size = std::size_t{4} << 20;
+  weft::variable<float, 1> v;
+  weft::operation bump;
+  weft::tensor<float, 1> seen;
+  weft::with_device("/job:ps/task:0", [&] {
+    v = weft::variable<float, 1>(weft::constant(xt::xtensor<float, 1>(xt::zeros<float>({size}))), "updated_while_sent");
+    bump = v.assign_add(weft::constant(xt::xtensor<float, 1>(xt::ones<float>({size}))));
+    seen = weft::tensor<float, 1>(v);
+  });
+  weft::with_device("/job:work/task:1", [&] { seen = weft::identity(seen); });
+  weft::session writer(cluster.target("ps", 0), {}, g), reader(cluster.target("work", 0), {}, g);
+  writer.run(v.initializer());
+  std::atomic<bool> done{false};
+  std::thread updates([&] {
+    while (!done) writer.run(bump);
+  });
+  float last = 0.f;
+  for (int i = 0; i < 5; ++i) {
+    const xt::xtensor<float, 1> got = reader.run(seen);
+    std::size_t differing = 0;
+    for (const float each : got) differing += each == got(0) ? 0 : 1;
+    CHECK(differing == 0);
+    CHECK(got(0) >= last);
+    last = got(0);
+  }
+  done = true;
+  updates.join();
+}

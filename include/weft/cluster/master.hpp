@@ -2,7 +2,7 @@
 #define WEFT_CLUSTER_MASTER_HPP
 // The part of a server that leads: sessions of clients, their prepared steps, and the steps that run. Lives on the io thread.
 
-#include <weft/cluster/connection.hpp>
+#include <weft/cluster/master_step.hpp>
 #include <weft/cluster/messages.hpp>
 #include <weft/cluster/part_messages.hpp>
 #include <weft/cluster/partition_codec.hpp>
@@ -25,42 +25,6 @@
 #if WEFT_HAS_BODIES
 
 namespace weft::detail {
-
-/// A client's connection and what it has open.
-struct client_state {
-  explicit client_state(std::shared_ptr<connection> to) : road(std::move(to)) {}
-  std::shared_ptr<connection> road;
-  std::map<std::uint64_t, std::shared_ptr<master_session>> sessions;
-  /// Requests that run or are being prepared, and the steps of the former.
-  std::map<std::uint32_t, std::int64_t> running;
-
-  void answer(std::uint32_t request, reply_message reply) {
-    reply.request = request;
-    road->send(std::move(reply).encode());
-  }
-  void answer(std::uint32_t request, status result, reply_message::advice then = reply_message::advice::none) {
-    reply_message reply;
-    reply.result = std::move(result);
-    reply.then = then;
-    answer(request, std::move(reply));
-  }
-};
-using client_ptr = std::shared_ptr<client_state>;
-
-/// A step that runs on its tasks.
-struct master_step {
-  std::int64_t number = 0;
-  std::shared_ptr<step_plan> plan;
-  client_ptr client;
-  std::uint32_t request = 0;
-  std::vector<tensor_value> fetches;
-  /// Tasks that have not said that it is over there.
-  std::set<task_id> missing;
-  std::optional<status> problem;
-  std::chrono::milliseconds timeout{0};
-  std::unique_ptr<asio::steady_timer> timer;
-};
-using step_ptr = std::shared_ptr<master_step>;
 
 /// See the head of this file.
 class master {
@@ -87,7 +51,6 @@ class master {
   void run(const client_ptr& client, message m);
   void list_devices(const client_ptr& client, const message& m);
   void describe(const client_ptr& client, const message& m);
-  void cancel(const client_ptr& client, const message& m);
 
   std::shared_ptr<step_plan> plan_of(const std::shared_ptr<master_session>& session, numbered_signature signature);
   void close(const client_ptr& client, const std::shared_ptr<master_session>& session);
@@ -101,6 +64,7 @@ class master {
   void failed(const step_ptr& step, const status& why);
   void over(const step_ptr& step);
   void part_over(const step_ptr& step, const task_id& task);
+  void ask_for(const task_id& task, const step_ptr& step);
 
   task_context& own_;
   peers& roads_;
@@ -118,7 +82,6 @@ inline void master::take(const client_ptr& client, message m) {
     case message_type::close_session: return close_session(client, m);
     case message_type::prepare: return prepare(client, m);
     case message_type::run: return run(client, std::move(m));
-    case message_type::cancel: return cancel(client, m);
     case message_type::list_devices: return list_devices(client, m);
     case message_type::describe: return describe(client, m);
     case message_type::heartbeat: return;
@@ -218,6 +181,7 @@ inline void master::prepare(const client_ptr& client, const message& m) {
     close(client, session);
     return client->answer(what.request, e.status(), reply_message::advice::open_again);
   }
+  client->open.insert(what.request);
   const auto plan = plan_of(session, std::move(what.signature));
   planner_.prepare(plan, [this, client, plan, session, what](const status& result) {
     if (!result.ok()) {
@@ -272,10 +236,11 @@ inline void master::run(const client_ptr& client, message m) {
 
   // A task was lost since the last step: meet it again before anything is sent.
   plan->stale = true;
-  client->running[what.request] = 0;
+  client->open.insert(what.request);
   const auto feeds = std::make_shared<std::vector<tensor_value>>(std::move(m.tensors));
   planner_.prepare(plan, [this, client, what, plan, feeds](const status& result) {
-    if (client->running.erase(what.request) == 0) return;
+    const auto still = plan->session.lock();
+    if (result.ok() && (still == nullptr || still->closed)) return client->answer(what.request, status(error_code::cancelled, "the session was closed"));
     if (!result.ok()) return client->answer(what.request, result);
     start(client, what, plan, std::move(*feeds));
   });
@@ -290,7 +255,7 @@ inline void master::start(const client_ptr& client, const run_message& what, con
   step->fetches.resize(plan->signature.fetches.size());
   for (const plan_part& p : plan->parts) step->missing.insert(p.task);
   steps_.emplace(step->number, step);
-  client->running[what.request] = step->number;
+  client->open.insert(what.request);
   if (what.timeout > 0) {
     constexpr std::int64_t longest = std::int64_t{1000} * 3600 * 24 * 365;
     step->timeout = std::chrono::milliseconds(std::min(what.timeout, longest));
@@ -378,7 +343,6 @@ inline void master::failed(const step_ptr& step, const status& why) {
 inline void master::over(const step_ptr& step) {
   if (steps_.erase(step->number) == 0) return;
   step->timer = nullptr;
-  const bool is_known = step->client->running.erase(step->request) != 0;
   reply_message reply;
   if (step->problem) {
     reply.result = *step->problem;
@@ -389,23 +353,12 @@ inline void master::over(const step_ptr& step) {
   } else {
     reply.tensors = std::move(step->fetches);
   }
-  if (is_known) step->client->answer(step->request, std::move(reply));
-}
-
-inline void master::cancel(const client_ptr& client, const message& m) {
-  wire_reader from(m.head, "cancel");
-  const std::uint32_t request = from.u32();
-  from.finish();
-  const auto it = client->running.find(request);
-  if (it == client->running.end()) return;
-  const auto step = steps_.find(it->second);
-  if (step != steps_.end()) return failed(step->second, status(error_code::cancelled, "the step was cancelled by its client"));
-  client->running.erase(it);
-  client->answer(request, status(error_code::cancelled, "the step was cancelled by its client"));
+  step->client->answer(step->request, std::move(reply));
 }
 
 inline void master::list_devices(const client_ptr& client, const message& m) {
   const session_request what = session_request::decode(m);
+  client->open.insert(what.request);
   const auto tasks = own_.cluster.tasks();
   struct progress {
     std::size_t open;
@@ -459,8 +412,22 @@ inline void master::lost(const task_id& task, const status& why) {
     const step_ptr& step = entry.second;
     if (step->missing.count(task) == 0) continue;
     failed(step, why);
-    part_over(step, task);
+    ask_for(task, step);
   }
+}
+
+// Why a task was lost: if it answers and is a new one, it was restarted. The answer to the client waits for this, within the grace.
+inline void master::ask_for(const task_id& task, const step_ptr& step) {
+  std::uint64_t before = 0;
+  for (const plan_part& p : step->plan->parts)
+    if (p.task == task) before = p.incarnation;
+  const auto session = step->plan->session.lock();
+  // The loss is reported with this step, so the session's next one takes the task as it is.
+  if (session != nullptr) session->incarnations.erase(task);
+  roads_.open(task, [this, task, step, before](const status& result, const std::shared_ptr<peer_link>& link) {
+    if (result.ok() && link->incarnation() != before && step->problem && step->problem->code == error_code::unavailable) step->problem = restarted(own_, task);
+    part_over(step, task);
+  });
 }
 
 inline void master::stop(const status& why) {

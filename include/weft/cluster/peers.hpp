@@ -89,7 +89,7 @@ inline void peer_link::connect(hello_message::role as) {
   const std::string& address = own_.cluster.task_address(to_);
   if (address.empty()) return fail(status(error_code::failed_precondition, "its address is not known to the cluster of " + to_text(own_.self)));
   auto& road = as == hello_message::role::control ? control_ : bulk_;
-  road = connection::open(own_.io, parse_host_port(address), own_.options.connect_timeout, own_.connections(),
+  road = connection::open(own_.io, parse_host_port(address), own_.options.connect_timeout, own_.connections,
                           [self = shared_from_this(), as](const status& result, std::shared_ptr<connection> made) {
                             if (!result.ok()) return self->fail(result);
                             if (self->state_ != state::opening) return made->close(status(error_code::cancelled, "no longer needed"));

@@ -149,6 +149,11 @@ inline task_id task_of_device(const std::string& device) {
   return *task;
 }
 
+/// Says that a task is not the one that it was.
+inline status restarted(const task_context& own, const task_id& task) {
+  return status(error_code::aborted, "task " + own.describe(task) + " was restarted; what it kept (variables, queues) is lost, the next run starts with it anew");
+}
+
 inline void planner::prepare(const std::shared_ptr<step_plan>& plan, std::function<void(const status&)> done) {
   if (plan->ready && !plan->stale) return done(status());
   plan->waiting.push_back(std::move(done));
@@ -266,17 +271,16 @@ inline void planner::place_nodes(const preparation_ptr& work) {
 
 // 4. A task that was restarted has lost what the session kept there: the step fails once, and the next one starts anew.
 inline void planner::check_incarnations(const preparation_ptr& work) {
-  std::optional<status> restarted;
+  std::optional<status> problem;
   for (const task_id& task : work->contacted) {
     const auto link = roads_.find(task);
     if (task != own_.self && link == nullptr) fail(error_code::unavailable, "task " + own_.describe(task) + ": the connection was lost");
     const std::uint64_t found = link ? link->incarnation() : own_.incarnation;
     std::uint64_t& known = work->session->incarnations.emplace(task, found).first->second;
-    if (known != found && !restarted)
-      restarted = status(error_code::aborted, "task " + own_.describe(task) + " was restarted; what it kept (variables, queues) is lost, the next run starts with it anew");
+    if (known != found && !problem) problem = restarted(own_, task);
     known = found;
   }
-  if (restarted) return finish(work, *restarted);
+  if (problem) return finish(work, *problem);
   cut(work);
 }
 

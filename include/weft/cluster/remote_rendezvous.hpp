@@ -102,6 +102,9 @@ class remote_rendezvous final : public rendezvous {
   status place(std::unique_lock<std::mutex> lock, slot& at, const rendezvous_key& key, tensor_value value, bool is_dead, receive_lease_ptr lease);
   void drop_values() noexcept;
 
+  // Values of this many iterations may be on their way at once.
+  static constexpr std::size_t most_iterations = std::size_t{1} << 20;
+
   const step_id step_;
   const std::vector<part_edge>& edges_;
   const std::map<task_id, std::shared_ptr<tensor_outlet>> outlets_;
@@ -124,6 +127,7 @@ inline remote_rendezvous::slot* remote_rendezvous::find(const rendezvous_key& ke
   const auto at = std::lower_bound(edges_.begin(), edges_.end(), key.edge, [](const part_edge& e, std::int64_t n) { return e.edge < n; });
   if (at == edges_.end() || at->edge != key.edge) return nullptr;
   if (key.iteration == 0) return &slots_[static_cast<std::size_t>(at - edges_.begin())];
+  if (key.iteration < 0 || later_iterations_.size() >= most_iterations) return nullptr;
   slot& out = later_iterations_[{key.edge, key.iteration}];
   out.about = &*at;
   return &out;
@@ -150,7 +154,11 @@ inline status remote_rendezvous::send(const rendezvous_key& key, tensor_value va
 inline status remote_rendezvous::push(const part_edge& about, const rendezvous_key& key, tensor_value value, bool is_dead) {
   const auto outlet = outlets_.find(about.peer);
   if (outlet == outlets_.end()) return status(error_code::internal, "there is no road to " + to_text(about.peer));
-  outlet->second->push(step_, key, std::move(value), is_dead, about.may_be_large);
+  try {
+    outlet->second->push(step_, key, std::move(value), is_dead, about.may_be_large);
+  } catch (const error& e) {
+    return e.status();
+  }
   return status();
 }
 
@@ -229,7 +237,8 @@ inline void remote_rendezvous::peer_ready(const task_id& peer) {
     }
     held_back_.erase(waiting);
   }
-  for (auto& [about, each] : now) (void)push(*about, each.key, std::move(each.value), each.is_dead);
+  for (auto& [about, each] : now)
+    if (const status problem = push(*about, each.key, std::move(each.value), each.is_dead); !problem.ok()) abort(problem);
 }
 
 inline bool remote_rendezvous::open_with(const task_id& peer) const {

@@ -2,6 +2,7 @@
 #define WEFT_CLUSTER_SERVER_HPP
 // One task of a cluster: listens at its address, leads the sessions of clients and runs the parts that masters register.
 
+#include <weft/cluster/server_core.hpp>
 #include <weft/cluster/server_options.hpp>
 #include <weft/core/cluster_spec.hpp>
 #include <weft/core/config.hpp>
@@ -46,8 +47,6 @@ class server {
 };
 
 }  // namespace weft
-
-#include <weft/cluster/server_core.hpp>
 
 #if WEFT_HAS_BODIES
 

@@ -86,6 +86,9 @@ class server_core {
   asio::steady_timer beat_timer_;
   std::optional<asio::executor_work_guard<asio::io_context::executor_type>> busy_;
   std::thread io_thread_;
+  // Names of its threads, which stay when they are gone.
+  std::thread::id io_thread_id_;
+  const thread_pool* pool_ = nullptr;
   std::mutex mutex_;
   std::condition_variable changed_;
   phase phase_ = phase::made;
@@ -110,7 +113,7 @@ inline void server_core::listen() {
   const host_port address = parse_host_port(text);
   check_reachable(address);
   listener_options how;
-  how.connection = own_.connections();
+  how.connection = own_.connections;
   how.connection.first_message_timeout = own_.options.handshake_timeout;
   try {
     listener_ = std::make_unique<listener>(own_.io, address, how, [this](std::shared_ptr<connection> road) { accept(std::move(road)); });
@@ -137,7 +140,9 @@ inline void server_core::start(cluster_spec cluster) {
   own_.pool = own_.options.kernel_threads == 0 ? std::make_unique<thread_pool>() : std::make_unique<thread_pool>(own_.options.kernel_threads);
   busy_.emplace(asio::make_work_guard(own_.io));
   phase_ = phase::serving;
+  pool_ = own_.pool.get();
   io_thread_ = std::thread([this] { work(); });
+  io_thread_id_ = io_thread_.get_id();
   asio::post(own_.io, [this] { beat(); });
   own_.log("info", to_text(own_.self) + " serves at " + to_text(address()));
 }
@@ -166,7 +171,7 @@ inline void server_core::join() {
 
 inline void server_core::stop() {
   const status why(error_code::cancelled, "task " + own_.describe(own_.self) + " was stopped");
-  const bool inside = std::this_thread::get_id() == io_thread_.get_id() || (own_.pool && own_.pool->on_pool_thread());
+  const bool inside = std::this_thread::get_id() == io_thread_id_ || (pool_ != nullptr && thread_pool::of_this_thread() == pool_);
   {
     std::unique_lock<std::mutex> lock(mutex_);
     if (phase_ == phase::stopping && !inside) changed_.wait(lock, [this] { return phase_ == phase::stopped; });
@@ -256,7 +261,12 @@ inline part_answer server_core::answer_to(const visitor_ptr& from) {
     if (master == nullptr || master->incarnation != incarnation) return;
     std::size_t bytes = 0;
     for (const tensor_value& v : fetches) bytes += v.bytes();
-    master->send(what.encode(std::move(fetches)), bytes > own_.options.small_tensor_bytes);
+    try {
+      master->send(what.encode(std::move(fetches)), bytes > own_.options.small_tensor_bytes);
+    } catch (const error& e) {
+      // The values are more than one message may hold.
+      master->send(part_done_message{what.step, e.status(), what.finished}.encode({}));
+    }
   };
 }
 
@@ -329,7 +339,7 @@ inline void server_core::beat() {
   accepted_.beat(now, own_.options.heartbeat);
   for (const visitor_ptr& each : visitors_) {
     wire_writer empty;
-    if (each->client && !each->client->running.empty()) each->road->send(make_message(message_type::heartbeat, empty));
+    if (each->client && !each->client->open.empty()) each->road->send(make_message(message_type::heartbeat, empty));
   }
   worker_.sweep(now);
   beat_timer_.expires_after(std::max(own_.options.heartbeat / 3, std::chrono::milliseconds(1)));

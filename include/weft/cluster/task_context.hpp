@@ -37,6 +37,7 @@ struct task_context {
       : cluster(std::move(spec)), self(std::move(own)), options(std::move(how)), ops(options.ops ? *options.ops : standard_ops()),
         kernels(options.kernels ? *options.kernels : standard_kernels()), catalogue(std::make_shared<const kernel_catalogue>(kernels.catalogue())),
         received(std::make_shared<receive_budget>(options.received_bytes)), resources(self.job) {
+    connections.budget = received;
     for (const auto& [type, count] : options.devices)
       for (int i = 0; i < count; ++i) devices.push_back({to_text(self) + "/device:" + type + ":" + std::to_string(i), type, "host", incarnation});
   }
@@ -65,11 +66,6 @@ struct task_context {
     if (options.log) return options.log(level, text);
     std::clog << "weft: " + text + "\n";
   }
-  connection_options connections() const {
-    connection_options out;
-    out.budget = received;
-    return out;
-  }
 
   asio::io_context io{1};
   cluster_spec cluster;
@@ -81,6 +77,8 @@ struct task_context {
   std::shared_ptr<const kernel_catalogue> catalogue;
   std::vector<device> devices;
   std::shared_ptr<receive_budget> received;
+  /// Of all connections, which share the budget and the memory for what they receive.
+  connection_options connections;
   /// Variables and the like; they live as long as the server.
   resource_manager resources;
   std::unique_ptr<thread_pool> pool;

@@ -113,13 +113,14 @@ class worker {
 
   std::shared_ptr<registration> make_registration(master_state& master, register_part_message what, graph part);
   void open_roads(const std::shared_ptr<registration>& what, std::function<void(const status&)> done);
-  std::optional<status> reason_not_to_run(const master_state& master, const registration* what) const;
+  std::optional<status> reason_not_to_run(const registration* what) const;
   std::shared_ptr<live_step> make_step(const step_id& id, std::shared_ptr<registration> what, part_answer answer);
   void begin(const std::shared_ptr<live_step>& step, early_step early);
   void start(const std::shared_ptr<live_step>& step);
   void finish(const std::shared_ptr<live_step>& step, const status& result, std::vector<tensor_value> fetches);
   void abort(const std::shared_ptr<live_step>& step, const status& why);
   void forget(const live_step& step);
+  early_step& early_step_of(master_state& master, std::int64_t step);
   void park(master_state& master, const task_id& from, const tensor_message& about, message m);
   void drop_early(master_state& master, std::int64_t up_to);
   void drop_parked(early_step& early);
@@ -215,7 +216,7 @@ inline void worker::forget_session(std::uint64_t master, std::uint64_t session) 
 }
 
 // Nothing when the registration can be run: it is whole, and every task that it uses is connected.
-inline std::optional<status> worker::reason_not_to_run(const master_state&, const registration* what) const {
+inline std::optional<status> worker::reason_not_to_run(const registration* what) const {
   if (what == nullptr) return status(error_code::aborted, "task " + own_.describe(own_.self) + " does not know this step's graph any more; it was restarted, or the graph's lease has ended");
   if (what->broken) return what->broken;
   for (const task_id& to : what->receivers)
@@ -261,7 +262,7 @@ inline void worker::run_part(std::uint64_t master_number, const run_part_message
 
   // 2. Can it run?
   const auto part = master.parts.find(what.registration);
-  std::optional<status> problem = reason_not_to_run(master, part == master.parts.end() ? nullptr : part->second.get());
+  std::optional<status> problem = reason_not_to_run(part == master.parts.end() ? nullptr : part->second.get());
   if (!problem && refused) problem = status(error_code::resource_exhausted, "the feeds of the step do not fit into what may be received (server_options::received_bytes)");
   if (!problem) problem = early.refused;
   if (problem) {
@@ -365,9 +366,15 @@ inline void worker::take_tensor(const task_id& from, message m) {
   step->meets->deliver(from, about.key, m.tensors.empty() ? tensor_value() : std::move(m.tensors[0]), about.is_dead, std::move(m.lease));
 }
 
+inline worker::early_step& worker::early_step_of(master_state& master, std::int64_t step) {
+  constexpr std::size_t most = 100000;
+  if (master.early.size() >= most && master.early.count(step) == 0) fail(error_code::resource_exhausted, "messages came early for more than " + std::to_string(most) + " steps");
+  return master.early[step];
+}
+
 inline void worker::park(master_state& master, const task_id& from, const tensor_message& about, message m) {
   constexpr std::size_t overhead = 256;
-  early_step& early = master.early[about.step.number];
+  early_step& early = early_step_of(master, about.step.number);
   if (early.refused) return;
   const std::size_t bytes = overhead + (m.tensors.empty() ? 0 : m.tensors[0].bytes());
   std::size_t& parked = parked_[from];
@@ -395,10 +402,7 @@ inline void worker::drop_early(master_state& master, std::int64_t up_to) {
 inline void worker::take_ready(const task_id& from, const step_id& id) {
   const auto master = masters_.find(id.master);
   if (master == masters_.end()) return;
-  if (id.number > master->second.highest) {
-    master->second.early[id.number].ready.insert(from);
-    return;
-  }
+  if (id.number > master->second.highest) return void(early_step_of(master->second, id.number).ready.insert(from));
   const auto it = master->second.live.find(id.number);
   if (it == master->second.live.end()) return;
   const auto step = it->second;

@@ -1,0 +1,73 @@
+#ifndef WEFT_CLUSTER_MASTER_STEP_HPP
+#define WEFT_CLUSTER_MASTER_STEP_HPP
+// What a master keeps of its clients and of the steps that run for them.
+
+#include <weft/cluster/connection.hpp>
+#include <weft/cluster/messages.hpp>
+#include <weft/cluster/planner.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#if WEFT_HAS_BODIES
+
+namespace weft::detail {
+
+/// A client's connection and what it has open.
+struct client_state {
+  explicit client_state(std::shared_ptr<connection> to) : road(std::move(to)) {}
+  std::shared_ptr<connection> road;
+  std::map<std::uint64_t, std::shared_ptr<master_session>> sessions;
+  /// Requests that are not answered yet; the client hears signs of life meanwhile.
+  std::set<std::uint32_t> open;
+
+  void answer(std::uint32_t request, reply_message reply) {
+    open.erase(request);
+    reply.request = request;
+    const auto then = reply.then;
+    try {
+      road->send(std::move(reply).encode());
+    } catch (const error& e) {
+      // The values are more than one message may hold.
+      reply_message instead;
+      instead.request = request;
+      instead.then = then;
+      instead.result = e.status();
+      instead.result.may_have_run = true;
+      road->send(std::move(instead).encode());
+    }
+  }
+  void answer(std::uint32_t request, status result, reply_message::advice then = reply_message::advice::none) {
+    reply_message reply;
+    reply.result = std::move(result);
+    reply.then = then;
+    answer(request, std::move(reply));
+  }
+};
+using client_ptr = std::shared_ptr<client_state>;
+
+/// A step that runs on its tasks.
+struct master_step {
+  std::int64_t number = 0;
+  std::shared_ptr<step_plan> plan;
+  client_ptr client;
+  std::uint32_t request = 0;
+  std::vector<tensor_value> fetches;
+  /// Tasks that have not said that it is over there.
+  std::set<task_id> missing;
+  std::optional<status> problem;
+  std::chrono::milliseconds timeout{0};
+  std::unique_ptr<asio::steady_timer> timer;
+};
+using step_ptr = std::shared_ptr<master_step>;
+
+}  // namespace weft::detail
+
+#endif
+#endif

@@ -1,0 +1,120 @@
+// This file looks inside the heavy headers, so it has their bodies also where the others are compiled without.
+#undef WEFT_SEPARATE_COMPILATION
+#include <weft/cluster/master.hpp>
+
+#include <weft/cluster/server.hpp>
+
+#include "fake_task.hpp"
+#include "test_ops.hpp"
+
+using test_ops::error_of;
+using weft::error_code;
+using weft::task_id;
+
+namespace {
+
+const task_id work{"work", 0}, far_away{"far", 0};
+
+// A real master, and a worker that the test plays.
+struct with_deaf_worker {
+  with_deaf_worker() {
+    server = std::make_unique<weft::server>(weft::cluster_spec{{"far", {worker.address()}}, {"work", {"127.0.0.1:0"}}}, "work", 0, quiet());
+    weft::hello_message welcome;
+    welcome.as = weft::hello_message::role::control;
+    welcome.incarnation = 5;
+    welcome.task = far_away;
+    welcome.to = work;
+    welcome.cluster = server->cluster();
+    welcome.devices.push_back({"/job:far/task:0/device:CPU:0", "CPU", "host", 5});
+    welcome.kernels = std::make_shared<const weft::kernel_catalogue>(weft::standard_kernels().catalogue());
+    worker.serve(welcome);
+  }
+  static weft::server_options quiet() {
+    weft::server_options out;
+    out.log = [](const char*, const std::string&) {};
+    return out;
+  }
+  fake::deaf_worker worker;
+  std::unique_ptr<weft::server> server;
+};
+
+}  // namespace
+
+TEST_CASE("master: an abort overtakes a large feed that the task does not take") {
+  with_deaf_worker cluster;
+  const weft::graph g;
+  const auto scope = g.as_default();
+  const auto x = weft::placeholder<float, 1>("x");
+  weft::tensor<float, 0> total;
+  weft::with_device("/job:far/task:0", [&] { total = weft::reduce_sum(x); });
+  weft::session session(cluster.server->target(), {}, g);
+  const xt::xtensor<float, 1> large = xt::zeros<float>({std::size_t{64} << 20});
+  const auto begun = std::chrono::steady_clock::now();
+  const auto late = error_of([&] { session.run(weft::run_options{std::chrono::milliseconds(500)}, {{x, large}}, total); });
+  CHECK(late.code == error_code::deadline_exceeded);
+  CHECK(cluster.worker.aborts() == 1);
+  CHECK(std::chrono::steady_clock::now() - begun < std::chrono::seconds(15));
+  CHECK(session.run(weft::constant(1.f) + 1.f) == 2.f);
+}
+
+TEST_CASE("master: a task that never answers costs the abort's grace, not more") {
+  with_deaf_worker cluster;
+  const weft::graph g;
+  const auto scope = g.as_default();
+  weft::tensor<float, 0> y;
+  weft::with_device("/job:far/task:0", [&] { y = weft::constant(1.f) + 1.f; });
+  weft::session session(cluster.server->target(), {}, g);
+  for (int i = 1; i <= 3; ++i) {
+    CHECK(error_of([&] { session.run(weft::run_options{std::chrono::milliseconds(20)}, y); }).code == error_code::deadline_exceeded);
+    CHECK(cluster.worker.aborts() == i);
+  }
+}
+
+TEST_CASE("master: only the tasks that a step needs are contacted") {
+  // far:0 does not exist; nothing asks for it.
+  weft::server server({{"far", {"127.0.0.1:1"}}, {"work", {"127.0.0.1:0"}}}, "work", 0, with_deaf_worker::quiet());
+  const weft::graph g;
+  const auto scope = g.as_default();
+  weft::tensor<float, 0> unreachable, y;
+  weft::with_device("/job:far/task:0", [&] { unreachable = weft::constant(1.f) + 1.f; });
+  y = weft::constant(2.f) + 1.f;
+  weft::session session(server.target(), {}, g);
+  CHECK(session.run(y) == 3.f);
+  const auto why = error_of([&] { session.run(unreachable); });
+  CHECK(why.code == error_code::unavailable);
+  CHECK(why.message == "task /job:far/task:0 at 127.0.0.1:1: connection refused: no server is listening at 127.0.0.1:1");
+  CHECK_FALSE(why.may_have_run);
+  CHECK(session.run(y) == 3.f);
+}
+
+TEST_CASE("master: prepared steps beyond the limit are dropped and made again when they are run") {
+  auto options = with_deaf_worker::quiet();
+  options.max_signatures = 4;
+  weft::local_cluster cluster({{"ps", 1}, {"work", 1}}, options);
+  const weft::graph g;
+  const auto scope = g.as_default();
+  std::vector<weft::tensor<float, 0>> many;
+  for (int i = 0; i < 10; ++i) {
+    const auto device = weft::with_device("/job:ps/task:0");
+    many.push_back(weft::constant(static_cast<float>(i)) + 1.f);
+  }
+  weft::session session(cluster.target(), {}, g);
+  for (int round = 0; round < 3; ++round)
+    for (int i = 0; i < 10; ++i) CHECK(session.run(many[static_cast<std::size_t>(i)]) == static_cast<float>(i + 1));
+}
+
+TEST_CASE("master: a task that keeps too many graphs makes its master drop one") {
+  auto options = with_deaf_worker::quiet();
+  options.max_registrations = 3;
+  weft::local_cluster cluster({{"ps", 1}, {"work", 1}}, options);
+  const weft::graph g;
+  const auto scope = g.as_default();
+  std::vector<weft::tensor<float, 0>> many;
+  for (int i = 0; i < 8; ++i) {
+    const auto device = weft::with_device("/job:ps/task:0");
+    many.push_back(weft::constant(static_cast<float>(i)) + 1.f);
+  }
+  weft::session session(cluster.target(), {}, g);
+  for (int round = 0; round < 2; ++round)
+    for (int i = 0; i < 8; ++i) CHECK(session.run(many[static_cast<std::size_t>(i)]) == static_cast<float>(i + 1));
+}
