@@ -5,6 +5,7 @@
 #include <weft/core/config.hpp>
 #include <weft/kernels/standard.hpp>
 #include <weft/partition/partition.hpp>
+#include <weft/runtime/buffer_pool.hpp>
 #include <weft/runtime/executor.hpp>
 #include <weft/runtime/local_rendezvous.hpp>
 #include <weft/session/placement_log.hpp>
@@ -17,6 +18,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -70,6 +72,7 @@ class local_runtime {
   const kernel_registry& kernels() const noexcept { return *kernels_; }
   task_state& task(const std::string& name) { return *tasks_.at(name); }
   thread_pool& pool() noexcept { return pool_; }
+  buffer_pool& buffers() noexcept { return *buffers_; }
   std::int64_t next_step() {
     if (closed_.load(std::memory_order_acquire)) fail(error_code::failed_precondition, "the session is closed");
     return next_step_.fetch_add(1, std::memory_order_relaxed);
@@ -93,6 +96,7 @@ class local_runtime {
   std::atomic<std::int64_t> next_step_{1};
   std::atomic<bool> closed_{false};
   placement placement_;
+  const std::shared_ptr<buffer_pool> buffers_ = std::make_shared<buffer_pool>();
   thread_pool pool_;
 };
 
@@ -121,7 +125,8 @@ inline placement local_runtime::placed() {
   placement_options options;
   options.default_task = devices_.tasks().front();
   options.allow_soft_placement = options_.allow_soft_placement;
-  for (const placed_node& n : placement_.nodes()) options.assigned.push_back(n.device);
+  const placement earlier = placement_;
+  options.earlier = &earlier;
   placement_ = place(graph_, devices_, options);
   if (options_.log_device_placement) log_placement(graph_, placement_, before, options_.log);
   return placement_;
@@ -230,6 +235,8 @@ inline executor::step_args local_step::arguments(const task_part& part, const st
   out.resources = &part.task->resources;
   out.session_state = &part.task->session_state;
   out.pool = &runtime_->pool();
+  out.buffers = &runtime_->buffers();
+  out.on_error = [&step](const status& why) { step.fail_step(why); };
   out.rendezvous = &step.rendezvous;
   out.cancellation = step.cancellation.token();
   out.step = number;
