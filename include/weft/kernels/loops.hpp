@@ -46,16 +46,19 @@ inline std::optional<broadcast_plan> plan_broadcast(const std::int64_t* a_dims, 
   const std::size_t rank = a_rank > b_rank ? a_rank : b_rank;
   std::size_t a_stride = 1, b_stride = 1;
   bool a_before = false, b_before = false, empty = false;
+  for (std::size_t i = 0; i < a_rank; ++i) empty = empty || a_dims[i] == 0;
+  for (std::size_t i = 0; i < b_rank; ++i) empty = empty || b_dims[i] == 0;
   for (std::size_t back = 1; back <= rank; ++back) {
     const std::int64_t a = back <= a_rank ? a_dims[a_rank - back] : 1, b = back <= b_rank ? b_dims[b_rank - back] : 1;
     if (a != b && a != 1 && b != 1) return std::nullopt;
     const auto extent = static_cast<std::size_t>(a == 1 ? b : a);
     if (out_dims) out_dims[rank - back] = static_cast<std::int64_t>(extent);
-    empty = empty || extent == 0;
     if (extent == 1 || empty) continue;
     const bool a_varies = a != 1, b_varies = b != 1;
     if (plan.rank > 0 && a_varies == a_before && b_varies == b_before) {
       plan.extents[plan.rank - 1] *= extent;
+    } else if (plan.rank == broadcast_plan::max_rank) {
+      return std::nullopt;  // more than 2^63 elements
     } else {
       plan.extents[plan.rank] = extent;
       plan.a_strides[plan.rank] = a_varies ? a_stride : 0;

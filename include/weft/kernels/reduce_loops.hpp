@@ -32,11 +32,11 @@ reduce_plan plan_reduction(const std::int64_t* dims, const bool* reduced, std::s
 inline reduce_plan plan_reduction(const std::int64_t* dims, const bool* reduced, std::size_t rank) {
   reduce_plan plan;
   bool empty = false;
+  for (std::size_t axis = 0; axis < rank; ++axis) empty = empty || dims[axis] == 0;
   for (std::size_t axis = 0; axis < rank; ++axis) {
     const auto extent = static_cast<std::size_t>(dims[axis]);
     // An array without elements may have huge extents: they are not multiplied, but for the results that it can still have.
     (reduced[axis] ? plan.reduced_count : plan.out_count) *= extent;
-    empty = empty || extent == 0;
     if (extent == 1 || empty) continue;
     if (plan.rank > 0 && plan.axes[plan.rank - 1].reduced == reduced[axis]) {
       plan.axes[plan.rank - 1].extent *= extent;
