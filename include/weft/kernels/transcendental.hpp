@@ -183,7 +183,13 @@ struct sigmoid : traits {
 /// The square root, correctly rounded.
 struct sqrt : traits {
   template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T x) {
-#if defined(__clang__) && defined(__x86_64__)
+#if defined(__clang__) && defined(__x86_64__) && defined(__FAST_MATH__)
+    // Whatever the pragmas say, fast math turns a float's root into an estimate: the instruction is written out.
+    T root;
+    if constexpr (std::is_same_v<T, float>) __asm__("sqrtss %1, %0" : "=x"(root) : "x"(x));
+    else __asm__("sqrtsd %1, %0" : "=x"(root) : "x"(x));
+    return root;
+#elif defined(__clang__) && defined(__x86_64__)
     // The generic builtin may set errno and so stays a call; this one becomes vector instructions.
     if constexpr (std::is_same_v<T, float>) {
       typedef float lanes __attribute__((vector_size(16)));
