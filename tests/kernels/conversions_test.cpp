@@ -16,13 +16,15 @@ using weft::half;
 
 namespace {
 
-template <class To, class From> std::vector<To> cast(const std::vector<From>& in, d::instruction_set set) {
+template <class To, class From>
+std::vector<To> cast(const std::vector<From>& in, d::instruction_set set) {
   std::vector<To> out(in.size());
   d::cast_loop<To>(in.data(), out.data(), in.size(), set);
   return out;
 }
 
-template <class Check> void for_each_set(Check check) {
+template <class Check>
+void for_each_set(Check check) {
   for (d::instruction_set set : d::all_instruction_sets) {
     if (!d::processor_has(set)) continue;
     CAPTURE(d::name_of(set));
@@ -37,7 +39,8 @@ float float_of(std::uint32_t bits) {
 }
 
 // Integers to integers of any pair: the low bits, read with the sign of the target.
-template <class To, class From> void check_integers(d::instruction_set set) {
+template <class To, class From>
+void check_integers(d::instruction_set set) {
   std::mt19937_64 random(sizeof(To) * 16 + sizeof(From));
   std::vector<From> in(700);
   for (From& value : in) value = static_cast<From>(random());
@@ -46,7 +49,8 @@ template <class To, class From> void check_integers(d::instruction_set set) {
   for (std::size_t i = 0; i < in.size(); ++i) wrong += out[i] != static_cast<To>(in[i]) ? 1 : 0;
   CHECK(wrong == 0);
 }
-template <class From> void check_integers_from(d::instruction_set set) {
+template <class From>
+void check_integers_from(d::instruction_set set) {
   check_integers<std::int8_t, From>(set);
   check_integers<std::int16_t, From>(set);
   check_integers<std::int32_t, From>(set);
@@ -148,7 +152,8 @@ TEST_CASE("half: rounds to nearest, ties to even") {
 TEST_CASE("bfloat16: rounds to nearest, ties to even, and every value survives") {
   for_each_set([](d::instruction_set set) {
     const std::vector<bfloat16> out = cast<bfloat16>(std::vector<float>{float_of(0x3f808000U), float_of(0x3f818000U), float_of(0x3f808001U),
-                                                                        float_of(0x7f7fffffU), float_of(0x7f800001U), -2.5f}, set);
+                                                                        float_of(0x7f7fffffU), float_of(0x7f800001U), -2.5f},
+                                                     set);
     const std::uint16_t expected[] = {0x3f80, 0x3f82, 0x3f81, 0x7f80, 0x7fc0, 0xc020};
     for (std::size_t i = 0; i < out.size(); ++i) CHECK(out[i].bits == expected[i]);
     std::vector<bfloat16> in(65536);

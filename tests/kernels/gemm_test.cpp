@@ -19,7 +19,8 @@ namespace {
 
 constexpr d::transposition orders[] = {d::transposition::none, d::transposition::transposed};
 
-template <class Check> void for_each_set(Check check) {
+template <class Check>
+void for_each_set(Check check) {
   for (d::instruction_set set : d::all_instruction_sets) {
     if (!d::processor_has(set)) continue;
     CAPTURE(d::name_of(set));
@@ -28,7 +29,8 @@ template <class Check> void for_each_set(Check check) {
 }
 
 // A stored matrix whose rows are longer than its columns, with small integers in it so that sums are exact.
-template <class T> struct stored {
+template <class T>
+struct stored {
   std::size_t rows, columns, stride;
   std::vector<T> data;
 
@@ -41,8 +43,9 @@ template <class T> struct stored {
   }
 };
 
-template <class T> void check_product(std::size_t m, std::size_t n, std::size_t k, d::transposition a_order, d::transposition b_order,
-                                      d::instruction_set set, std::mt19937& random) {
+template <class T>
+void check_product(std::size_t m, std::size_t n, std::size_t k, d::transposition a_order, d::transposition b_order, d::instruction_set set,
+                   std::mt19937& random) {
   CAPTURE(m);
   CAPTURE(n);
   CAPTURE(k);
@@ -179,7 +182,8 @@ TEST_CASE("gemm: parts in several threads give the bits of one thread") {
       for (float& value : a) value = static_cast<float>(random()) * 0x1p-32f - 0.5f;
       for (float& value : b) value = static_cast<float>(random()) * 0x1p-32f - 0.5f;
       const bool turned = order == d::transposition::transposed;
-      const d::matrix_view<const float> left{a.data(), turned ? extents.m : extents.k, order}, right{b.data(), turned ? extents.k : extents.n, order};
+      const d::matrix_view<const float> left{a.data(), turned ? extents.m : extents.k, order},
+          right{b.data(), turned ? extents.k : extents.n, order};
       d::gemm<float>(extents, left, right, {one.data(), extents.n});
       const auto parallel_for = [](std::size_t count, const auto& function) {
         std::vector<std::thread> threads;

@@ -39,19 +39,24 @@ bool is_nan_bits(float x) { return (bits_of(x) & 0x7fffffffU) > 0x7f800000U; }
 bool same(float a, float b) { return bits_of(a) == bits_of(b) || (is_nan_bits(a) && is_nan_bits(b)); }
 
 // vector<bool> has no array: bools are kept as a struct of one.
-struct flag { bool value; };
+struct flag {
+  bool value;
+};
 
-template <class F, class T> std::vector<T> unary(const std::vector<T>& in, d::instruction_set set) {
+template <class F, class T>
+std::vector<T> unary(const std::vector<T>& in, d::instruction_set set) {
   std::vector<T> out(in.size());
   d::unary_loop<F>(in.data(), out.data(), in.size(), set);
   return out;
 }
-template <class F, class T> std::vector<T> binary(const std::vector<T>& a, const std::vector<T>& b, d::instruction_set set) {
+template <class F, class T>
+std::vector<T> binary(const std::vector<T>& a, const std::vector<T>& b, d::instruction_set set) {
   std::vector<T> out(a.size() == 1 ? b.size() : a.size());
   CHECK(d::binary_loop<F>(a.data(), a.size(), b.data(), b.size(), out.data(), set) == d::loop_status::ok);
   return out;
 }
-template <class F, class T> std::vector<bool> compare(const std::vector<T>& a, const std::vector<T>& b, d::instruction_set set) {
+template <class F, class T>
+std::vector<bool> compare(const std::vector<T>& a, const std::vector<T>& b, d::instruction_set set) {
   std::vector<flag> out(a.size() == 1 ? b.size() : a.size());
   d::binary_loop<F>(a.data(), a.size(), b.data(), b.size(), &out.data()->value, set);
   std::vector<bool> result;
@@ -59,7 +64,8 @@ template <class F, class T> std::vector<bool> compare(const std::vector<T>& a, c
   return result;
 }
 
-template <class T> void check_arithmetic(d::instruction_set set) {
+template <class T>
+void check_arithmetic(d::instruction_set set) {
   const std::vector<T> a{T(6), T(1), T(8), T(15)}, b{T(3), T(1), T(2), T(4)}, two{T(2)};
   CHECK(binary<element::add>(a, b, set) == std::vector<T>{T(9), T(2), T(10), T(19)});
   CHECK(binary<element::sub>(a, b, set) == std::vector<T>{T(3), T(0), T(6), T(11)});
@@ -82,7 +88,8 @@ template <class T> void check_arithmetic(d::instruction_set set) {
 }
 
 // 16-bit floats are made from floats.
-template <class T> void check_float16(d::instruction_set set) {
+template <class T>
+void check_float16(d::instruction_set set) {
   const auto of = [](std::vector<float> values) {
     std::vector<T> result;
     for (float v : values) result.push_back(T(v));
@@ -155,7 +162,8 @@ TEST_CASE("loops: integer division truncates, and the lowest integer divided by 
     constexpr std::int32_t low = std::numeric_limits<std::int32_t>::min();
     constexpr std::int64_t low64 = std::numeric_limits<std::int64_t>::min();
     CHECK(binary<element::div>(i32{7, -7, 7, -7, low, low}, i32{2, 2, -2, -2, -1, 1}, set) == i32{3, -3, -3, 3, low, low});
-    CHECK(binary<element::div>(std::vector<std::int64_t>{low64, 9}, std::vector<std::int64_t>{-1}, set) == std::vector<std::int64_t>{low64, -9});
+    CHECK(binary<element::div>(std::vector<std::int64_t>{low64, 9}, std::vector<std::int64_t>{-1}, set) ==
+          std::vector<std::int64_t>{low64, -9});
     CHECK(binary<element::div>(std::vector<std::int8_t>{-128}, std::vector<std::int8_t>{-1}, set) == std::vector<std::int8_t>{-128});
   }
 }
@@ -183,8 +191,10 @@ TEST_CASE("loops: an integer divided by zero is reported, a float is not") {
 }
 
 TEST_CASE("loops: maximum and minimum give NaN if either side is, and the first of two equals") {
-  const std::vector<float> a{0.f, -0.f, not_a_number, 1.f, not_a_number, inf, -inf, 3.f, -2.f}, b{-0.f, 0.f, 1.f, not_a_number, not_a_number, 2.f, -3.f, inf, -2.f};
-  const std::vector<float> larger{0.f, -0.f, not_a_number, not_a_number, not_a_number, inf, -3.f, inf, -2.f}, smaller{0.f, -0.f, not_a_number, not_a_number, not_a_number, 2.f, -inf, 3.f, -2.f};
+  const std::vector<float> a{0.f, -0.f, not_a_number, 1.f, not_a_number, inf, -inf, 3.f, -2.f},
+      b{-0.f, 0.f, 1.f, not_a_number, not_a_number, 2.f, -3.f, inf, -2.f};
+  const std::vector<float> larger{0.f, -0.f, not_a_number, not_a_number, not_a_number, inf, -3.f, inf, -2.f},
+      smaller{0.f, -0.f, not_a_number, not_a_number, not_a_number, 2.f, -inf, 3.f, -2.f};
   for (d::instruction_set set : sets()) {
     CAPTURE(d::name_of(set));
     for (std::size_t i = 0; i < a.size(); ++i) {
@@ -251,6 +261,19 @@ TEST_CASE("loops: the output may be an operand") {
     half h[] = {half(1.f), half(2.f)};
     d::binary_loop<element::add>(h, 2, h, 2, h, set);
     CHECK(h[1] == half(4.f));
+  }
+}
+
+TEST_CASE("loops: scale and add in one pass gives the bits of two") {
+  std::mt19937 random(9);
+  std::vector<float> in(1003), product(1003), twice(1003), once(1003);
+  for (float& value : in) value = static_cast<float>(random()) * 0x1p-32f - 0.5f;
+  const float scale = 0.1f, offset = 0.3f;
+  for (d::instruction_set set : sets()) {
+    d::binary_loop<element::mul>(in.data(), in.size(), &scale, 1, product.data(), set);
+    d::binary_loop<element::add>(product.data(), in.size(), &offset, 1, twice.data(), set);
+    d::scale_and_add_loop(in.data(), scale, offset, once.data(), in.size(), set);
+    CHECK(once == twice);
   }
 }
 

@@ -16,7 +16,8 @@ namespace d = weft::detail;
 
 namespace {
 
-template <class Check> void for_each_set(Check check) {
+template <class Check>
+void for_each_set(Check check) {
   for (d::instruction_set set : d::all_instruction_sets) {
     if (!d::processor_has(set)) continue;
     CAPTURE(d::name_of(set));
@@ -24,7 +25,8 @@ template <class Check> void for_each_set(Check check) {
   }
 }
 
-template <class T> std::vector<T> uniform(d::philox_random generator, std::size_t count, d::instruction_set set) {
+template <class T>
+std::vector<T> uniform(d::philox_random generator, std::size_t count, d::instruction_set set) {
   std::vector<T> out(count);
   d::fill_uniform(out.data(), count, generator, set);
   return out;
@@ -104,8 +106,8 @@ TEST_CASE("uniform integers: as TensorFlow") {
     d::philox_counter wide(1, 2);
     constexpr std::int64_t quarter = std::int64_t{1} << 62;
     CHECK(integers<std::int64_t>(wide.reserve(6), 6, -quarter, quarter, set) ==
-          std::vector<std::int64_t>{-3680067806584109873, -3888016201593972938, 1946874808246780275, -3599716461631496303, 1911047637867380309,
-                                    4512175627497718854});
+          std::vector<std::int64_t>{-3680067806584109873, -3888016201593972938, 1946874808246780275, -3599716461631496303,
+                                    1911047637867380309, 4512175627497718854});
   });
 }
 

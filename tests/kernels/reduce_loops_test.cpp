@@ -18,7 +18,8 @@ using weft::half;
 
 namespace {
 
-template <class Check> void for_each_set(Check check) {
+template <class Check>
+void for_each_set(Check check) {
   for (d::instruction_set set : d::all_instruction_sets) {
     if (!d::processor_has(set)) continue;
     CAPTURE(d::name_of(set));

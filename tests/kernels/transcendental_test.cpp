@@ -13,7 +13,8 @@ namespace element = weft::detail::element;
 
 namespace {
 
-template <class To, class From> To bits_as(From from) {
+template <class To, class From>
+To bits_as(From from) {
   To to;
   static_assert(sizeof to == sizeof from);
   std::memcpy(&to, &from, sizeof to);
@@ -48,7 +49,8 @@ std::vector<float> all_magnitudes() {
   return values;
 }
 
-template <class F, class T, class Exact> void check_accuracy(const std::vector<T>& in, double most, Exact exact) {
+template <class F, class T, class Exact>
+void check_accuracy(const std::vector<T>& in, double most, Exact exact) {
   for (d::instruction_set set : d::all_instruction_sets) {
     if (!d::processor_has(set)) continue;
     CAPTURE(d::name_of(set));
@@ -70,7 +72,8 @@ template <class F, class T, class Exact> void check_accuracy(const std::vector<T
 }
 
 // Values at which results change their kind, with the results' bits.
-template <class F> void check_special(const std::vector<std::uint32_t>& in, const std::vector<std::uint32_t>& expected) {
+template <class F>
+void check_special(const std::vector<std::uint32_t>& in, const std::vector<std::uint32_t>& expected) {
   for (d::instruction_set set : d::all_instruction_sets) {
     if (!d::processor_has(set)) continue;
     for (std::size_t i = 0; i < in.size(); ++i) {
@@ -79,23 +82,26 @@ template <class F> void check_special(const std::vector<std::uint32_t>& in, cons
       std::vector<float> out(21);
       d::unary_loop<F>(values.data(), out.data(), 21, set);
       for (float value : out) {
-        if (expected[i] == 0x7fc00000U) CHECK(is_nan_bits(value));
-        else CHECK(bits_as<std::uint32_t>(value) == expected[i]);
+        if (expected[i] == 0x7fc00000U)
+          CHECK(is_nan_bits(value));
+        else
+          CHECK(bits_as<std::uint32_t>(value) == expected[i]);
       }
     }
   }
 }
 
 constexpr std::uint32_t zero = 0, minus_zero = 0x80000000U, one = 0x3f800000U, minus_one = 0xbf800000U, half_one = 0x3f000000U,
-                        infinity = 0x7f800000U, minus_infinity = 0xff800000U, not_a_number = 0x7fc00000U, minus_not_a_number = 0xffc00000U, smallest = 1,
-                        largest = 0x7f7fffffU, lowest = 0xff7fffffU;
+                        infinity = 0x7f800000U, minus_infinity = 0xff800000U, not_a_number = 0x7fc00000U, minus_not_a_number = 0xffc00000U,
+                        smallest = 1, largest = 0x7f7fffffU, lowest = 0xff7fffffU;
 
 }  // namespace
 
 TEST_CASE("exp: within 4 units in the last place, and right at the ends") {
   check_accuracy<element::exp>(all_magnitudes(), 4, [](float x) { return std::exp(static_cast<double>(x)); });
-  check_special<element::exp>({zero, minus_zero, infinity, minus_infinity, not_a_number, minus_not_a_number, smallest, largest, lowest, 0x42b17218U},
-                              {one, one, infinity, zero, not_a_number, not_a_number, one, infinity, zero, infinity});
+  check_special<element::exp>(
+      {zero, minus_zero, infinity, minus_infinity, not_a_number, minus_not_a_number, smallest, largest, lowest, 0x42b17218U},
+      {one, one, infinity, zero, not_a_number, not_a_number, one, infinity, zero, infinity});
 }
 
 TEST_CASE("log: within 4 units in the last place, and right at the ends") {
@@ -105,8 +111,9 @@ TEST_CASE("log: within 4 units in the last place, and right at the ends") {
   }
   for (int i = 0; i < 2000; ++i) positive.push_back(1.f + static_cast<float>(i - 1000) * 0x1p-20f);
   check_accuracy<element::log>(positive, 4, [](float x) { return std::log(static_cast<double>(x)); });
-  check_special<element::log>({zero, minus_zero, one, infinity, minus_infinity, minus_one, not_a_number, minus_not_a_number, lowest, 0x80000001U},
-                              {minus_infinity, minus_infinity, zero, infinity, not_a_number, not_a_number, not_a_number, not_a_number, not_a_number, not_a_number});
+  check_special<element::log>(
+      {zero, minus_zero, one, infinity, minus_infinity, minus_one, not_a_number, minus_not_a_number, lowest, 0x80000001U},
+      {minus_infinity, minus_infinity, zero, infinity, not_a_number, not_a_number, not_a_number, not_a_number, not_a_number, not_a_number});
 }
 
 TEST_CASE("tanh: within 4 units in the last place, and right at the ends") {

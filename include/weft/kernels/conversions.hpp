@@ -117,6 +117,25 @@ template <class F, class T, class R> struct unary_body {
   }
 };
 
+#if WEFT_SIMD_X86 && !defined(__clang__)
+// To g++ the square root may set errno, which keeps it out of vector loops: here the vectors are written out. Wider ones take as long.
+template <class T> struct unary_body<element::sqrt, T, T> {
+  template <instruction_set S> WEFT_SIMD_INLINE static void run(const T* in, T* out, std::size_t count) {
+    constexpr std::size_t lanes = 16 / sizeof(T);
+    typedef T vector __attribute__((vector_size(16)));
+    std::size_t i = 0;
+    for (; i + lanes <= count; i += lanes) {
+      vector x;
+      std::memcpy(&x, in + i, sizeof x);
+      if constexpr (std::is_same_v<T, float>) x = __builtin_ia32_sqrtps(x);
+      else x = __builtin_ia32_sqrtpd(x);
+      std::memcpy(out + i, &x, sizeof x);
+    }
+    for (; i < count; ++i) out[i] = element::sqrt::apply<S>(in[i]);
+  }
+};
+#endif
+
 WEFT_SIMD_END
 
 /// Elements that loops convert at a time when they compute in another type than the array's.

@@ -154,6 +154,13 @@ template <class F, class T, class R> struct binary_body {
   }
 };
 
+template <class T> struct spread_body {
+  template <instruction_set S> WEFT_SIMD_INLINE static void run(T value, T* out, std::size_t count) {
+    WEFT_SIMD_INDEPENDENT
+    for (std::size_t i = 0; i < count; ++i) out[i] = value;
+  }
+};
+
 template <class T> struct zero_body {
   template <instruction_set S> WEFT_SIMD_INLINE static void run(const T* in, std::size_t count, bool* found) {
     unsigned zeros = 0;
@@ -162,7 +169,25 @@ template <class T> struct zero_body {
   }
 };
 
+/// in * scale + offset, each operation rounded by itself as by a multiplication and an addition one after the other.
+template <class T> struct scale_and_add_body {
+  template <instruction_set S> WEFT_SIMD_INLINE static void run(const T* in, T scale, T offset, T* out, std::size_t count) {
+    WEFT_SIMD_INDEPENDENT
+    for (std::size_t i = 0; i < count; ++i) {
+      const T product = in[i] * scale;
+      out[i] = product + offset;
+    }
+  }
+};
+
 WEFT_SIMD_END
+
+/// out[i] = in[i] * scale + offset in one pass, for float and double, with the bits of two passes.
+template <class T>
+void scale_and_add_loop(const T* in, T scale, T offset, T* out, std::size_t count, instruction_set set = best_instruction_set()) {
+  static_assert(std::is_floating_point_v<T>, "scale_and_add_loop takes float or double");
+  dispatch<scale_and_add_body<T>, instruction_set::avx2>(set, in, scale, offset, out, count);
+}
 
 /// Whether any element is zero.
 template <class T>
@@ -228,9 +253,11 @@ template <class T> class row_source {
  private:
   void fill(std::size_t row, std::size_t rows) noexcept {
     const std::size_t size = columns_ < block_size ? columns_ : block_size;
-    for (std::size_t r = 0; r < rows; ++r) {
+    T* out = block_;
+    for (std::size_t r = 0; r < rows; ++r, out += size) {
       const T* from = data_ + (row + r) * stride_;
-      for (std::size_t i = 0; i < size; ++i) block_[r * size + i] = from[varies_ ? i : 0];
+      if (varies_) std::memcpy(static_cast<void*>(out), from, size * sizeof(T));
+      else run_portable<spread_body<T>>(*from, out, size);
     }
     filled_ = true;
     filled_row_ = row;

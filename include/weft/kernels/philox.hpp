@@ -62,7 +62,7 @@ WEFT_SIMD_BEGIN
 
 /// Writes the words of `blocks` blocks, in the order of their counters.
 struct philox_body {
-  static constexpr std::size_t lanes = 16;
+  static constexpr std::size_t lanes = 32;  // more than a compiler unrolls instead of making vectors
 
   template <instruction_set S>
   WEFT_SIMD_INLINE static void run(std::uint64_t key, std::uint64_t low, std::uint64_t high, std::uint32_t* out, std::size_t blocks) {

@@ -1,0 +1,293 @@
+// The loops and products of weft/kernels beside oneDNN, one thread each, in the same run: prints JSON lines
+// {"work", "unit", "weft", "peer", "ratio"}, where ratio says how weft compares (above 1: faster than the peer). Times are medians of
+// repetitions that alternate between both. Link with -ldnnl; without oneDNN's headers only weft's figures are printed (peer 0).
+
+#undef WEFT_SEPARATE_COMPILATION  // loops are templates, compiled where they are measured
+#include <weft/kernels/gemm.hpp>
+#include <weft/kernels/loops.hpp>
+#include <weft/kernels/philox.hpp>
+#include <weft/kernels/reduce_loops.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <random>
+#include <string>
+#include <vector>
+
+#if __has_include(<oneapi/dnnl/dnnl.hpp>)
+#include <oneapi/dnnl/dnnl.hpp>
+#define WITH_ONEDNN 1
+#else
+#define WITH_ONEDNN 0
+#endif
+#if defined(__unix__)
+#include <time.h>
+#include <unistd.h>
+#endif
+
+namespace d = weft::detail;
+namespace element = weft::detail::element;
+namespace reduction = weft::detail::reduction;
+
+namespace {
+
+// Time of this thread, so that other work on the machine does not count.
+double seconds_now() {
+#if defined(__unix__)
+  timespec now;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+#else
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+#endif
+}
+
+using work_function = std::function<void()>;
+
+double seconds_per_call(const work_function& work, int calls) {
+  const double begin = seconds_now();
+  for (int i = 0; i < calls; ++i) work();
+  return (seconds_now() - begin) / calls;
+}
+
+double median(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2), values.end());
+  return values[values.size() / 2];
+}
+
+struct pair_of_times {
+  double own, peer;
+};
+
+// Medians of alternating repetitions of about 4 ms each.
+pair_of_times measure(const work_function& own, const work_function& peer) {
+  const auto calls_of = [](const work_function& work) {
+    work();
+    const double once = std::max(seconds_per_call(work, 1), 1e-7);
+    return std::max(1, static_cast<int>(4e-3 / once));
+  };
+  const int own_calls = calls_of(own), peer_calls = peer ? calls_of(peer) : 0;
+  std::vector<double> own_times, peer_times;
+  for (int repetition = 0; repetition < 41; ++repetition) {
+    own_times.push_back(seconds_per_call(own, own_calls));
+    if (peer) peer_times.push_back(seconds_per_call(peer, peer_calls));
+  }
+  return {median(own_times), peer ? median(peer_times) : 0};
+}
+
+// `amount` per call turns times into a rate; 0 prints microseconds.
+void report(const std::string& work, const char* unit, double amount, const work_function& own, const work_function& peer) {
+  const pair_of_times times = measure(own, peer);
+  const auto figure = [amount](double seconds) { return seconds == 0 ? 0 : amount == 0 ? seconds * 1e6 : amount / seconds; };
+  std::printf("{\"work\": \"%s\", \"unit\": \"%s\", \"weft\": %.4g, \"peer\": %.4g, \"ratio\": %.3f}\n", work.c_str(), unit,
+              figure(times.own), figure(times.peer), times.peer / times.own);
+  std::fflush(stdout);
+}
+
+constexpr std::size_t count = 1000 * 1000;
+
+struct arrays {
+  std::vector<float> x = std::vector<float>(count), y = std::vector<float>(count), own = std::vector<float>(count),
+                     peer = std::vector<float>(count);
+  std::vector<char> flags = std::vector<char>(count);
+
+  arrays() {
+    std::mt19937 random(1);
+    for (float& value : x) value = static_cast<float>(random()) * 0x1p-29f - 4.f;
+    for (float& value : y) value = static_cast<float>(random()) * 0x1p-32f + 0.5f;
+  }
+};
+
+#if WITH_ONEDNN
+dnnl::engine& engine() {
+  static dnnl::engine cpu(dnnl::engine::kind::cpu, 0);
+  return cpu;
+}
+dnnl::stream& stream() {
+  static dnnl::stream queue(engine());
+  return queue;
+}
+dnnl::memory::desc matrix_desc(std::size_t rows, std::size_t columns) {
+  return {{static_cast<dnnl::memory::dim>(rows), static_cast<dnnl::memory::dim>(columns)},
+          dnnl::memory::data_type::f32,
+          dnnl::memory::format_tag::ab};
+}
+
+work_function peer_eltwise(dnnl::algorithm algorithm, float alpha, float beta, float* in, float* out) {
+  const auto desc = matrix_desc(1000, 1000);
+  const dnnl::eltwise_forward::desc what(dnnl::prop_kind::forward_inference, algorithm, desc, alpha, beta);
+  const dnnl::eltwise_forward primitive(dnnl::eltwise_forward::primitive_desc(what, engine()));
+  const dnnl::memory source(desc, engine(), in), target(desc, engine(), out);
+  return [=] {
+    primitive.execute(stream(), {{DNNL_ARG_SRC, source}, {DNNL_ARG_DST, target}});
+    stream().wait();
+  };
+}
+
+work_function peer_add(std::size_t b_rows, std::size_t b_columns, float* a, float* b, float* out) {
+  const auto desc = matrix_desc(1000, 1000), b_desc = matrix_desc(b_rows, b_columns);
+  const dnnl::binary::desc what(dnnl::algorithm::binary_add, desc, b_desc, desc);
+  const dnnl::binary primitive(dnnl::binary::primitive_desc(what, engine()));
+  const dnnl::memory left(desc, engine(), a), right(b_desc, engine(), b), target(desc, engine(), out);
+  return [=] {
+    primitive.execute(stream(), {{DNNL_ARG_SRC_0, left}, {DNNL_ARG_SRC_1, right}, {DNNL_ARG_DST, target}});
+    stream().wait();
+  };
+}
+
+work_function peer_sum(std::size_t out_rows, std::size_t out_columns, float* in, float* out) {
+  const auto desc = matrix_desc(1000, 1000), out_desc = matrix_desc(out_rows, out_columns);
+  const dnnl::reduction::desc what(dnnl::algorithm::reduction_sum, desc, out_desc, 0.f, 0.f);
+  const dnnl::reduction primitive(dnnl::reduction::primitive_desc(what, engine()));
+  const dnnl::memory source(desc, engine(), in), target(out_desc, engine(), out);
+  return [=] {
+    primitive.execute(stream(), {{DNNL_ARG_SRC, source}, {DNNL_ARG_DST, target}});
+    stream().wait();
+  };
+}
+
+work_function peer_matmul(std::size_t m, std::size_t k, std::size_t n, const float* a, const float* b, float* c, char a_order,
+                          char b_order) {
+  const auto rows = static_cast<dnnl_dim_t>(m), inner = static_cast<dnnl_dim_t>(k), columns = static_cast<dnnl_dim_t>(n);
+  return [=] {
+    dnnl_sgemm(a_order, b_order, rows, columns, inner, 1.f, a, a_order == 'N' ? inner : rows, b, b_order == 'N' ? columns : inner, 0.f, c,
+               columns);
+  };
+}
+#define PEER(...) __VA_ARGS__
+#else
+#define PEER(...) work_function()
+#endif
+
+void elementwise(arrays& data) {
+  float *x = data.x.data(), *y = data.y.data(), *own = data.own.data();
+  [[maybe_unused]] float* peer = data.peer.data();
+  report(
+      "exp, 1M floats", "us", 0, [=] { d::unary_loop<element::exp>(x, own, count); },
+      PEER(peer_eltwise(dnnl::algorithm::eltwise_exp, 0, 0, x, peer)));
+  report(
+      "log, 1M floats", "us", 0, [=] { d::unary_loop<element::log>(y, own, count); },
+      PEER(peer_eltwise(dnnl::algorithm::eltwise_log, 0, 0, y, peer)));
+  report(
+      "tanh, 1M floats", "us", 0, [=] { d::unary_loop<element::tanh>(x, own, count); },
+      PEER(peer_eltwise(dnnl::algorithm::eltwise_tanh, 0, 0, x, peer)));
+  report(
+      "sigmoid, 1M floats", "us", 0, [=] { d::unary_loop<element::sigmoid>(x, own, count); },
+      PEER(peer_eltwise(dnnl::algorithm::eltwise_logistic, 0, 0, x, peer)));
+  report(
+      "sqrt, 1M floats", "us", 0, [=] { d::unary_loop<element::sqrt>(y, own, count); },
+      PEER(peer_eltwise(dnnl::algorithm::eltwise_sqrt, 0, 0, y, peer)));
+  report(
+      "x * a + b in one pass, 1M floats", "us", 0, [=] { d::scale_and_add_loop(x, 0.1f, 0.3f, own, count); },
+      PEER(peer_eltwise(dnnl::algorithm::eltwise_linear, 0.1f, 0.3f, x, peer)));
+  const float constants[] = {0.1f, 0.3f, 0.f};
+  report(
+      "x * a + b as two ops, 1M floats", "us", 0,
+      [=] {
+        d::binary_loop<element::mul>(x, count, constants, 1, own);
+        d::binary_loop<element::add>(own, count, constants + 1, 1, own);
+      },
+      PEER(peer_eltwise(dnnl::algorithm::eltwise_linear, 0.1f, 0.3f, x, peer)));
+  report(
+      "maximum(x, 0), 1M floats", "us", 0, [=] { d::binary_loop<element::maximum>(x, count, constants + 2, 1, own); },
+      PEER(peer_eltwise(dnnl::algorithm::eltwise_relu, 0, 0, x, peer)));
+  bool* flags = reinterpret_cast<bool*>(data.flags.data());
+  report(
+      "x < y beside a copy, 1M floats", "us", 0, [=] { d::binary_loop<element::less>(x, count, y, count, flags); },
+      [=] { std::memcpy(peer, x, count * sizeof(float)); });
+}
+
+void broadcasts(arrays& data) {
+  float *x = data.x.data(), *y = data.y.data(), *own = data.own.data();
+  [[maybe_unused]] float* peer = data.peer.data();
+  const std::int64_t matrix[] = {1000, 1000}, row[] = {1000}, column[] = {1000, 1};
+  const d::broadcast_plan by_row = *d::plan_broadcast(matrix, 2, row, 1), by_column = *d::plan_broadcast(matrix, 2, column, 2);
+  const work_function same = [=] { d::binary_loop<element::add>(x, count, y, count, own); };
+  const work_function rows = [=] { d::binary_loop<element::add>(x, y, own, by_row); };
+  const work_function columns = [=] { d::binary_loop<element::add>(x, y, own, by_column); };
+  report("[1000,1000] + [1000,1000]", "us", 0, same, PEER(peer_add(1000, 1000, x, y, peer)));
+  report("[1000,1000] + [1000]", "us", 0, rows, PEER(peer_add(1, 1000, x, y, peer)));
+  report("[1000,1000] + [1000,1]", "us", 0, columns, PEER(peer_add(1000, 1, x, y, peer)));
+  report("[1000,1000] + [1000] beside weft's equal shapes", "us", 0, rows, same);
+  report("[1000,1000] + [1000,1] beside weft's equal shapes", "us", 0, columns, same);
+}
+
+void sums(arrays& data) {
+  float *x = data.x.data(), *own = data.own.data();
+  [[maybe_unused]] float* peer = data.peer.data();
+  const std::int64_t dims[] = {1000, 1000};
+  const bool all[] = {true, true}, rows[] = {false, true}, columns[] = {true, false};
+  const auto sum = [=](const bool* axes) -> work_function {
+    const d::reduce_plan plan = d::plan_reduction(dims, axes, 2);
+    return [=] { d::reduce_loop<reduction::sum>(x, own, plan); };
+  };
+  constexpr double gigabytes = count * sizeof(float) * 1e-9;
+  report("sum of all of 1000x1000", "GB/s", gigabytes, sum(all), PEER(peer_sum(1, 1, x, peer)));
+  report("sums of rows of 1000x1000", "GB/s", gigabytes, sum(rows), PEER(peer_sum(1000, 1, x, peer)));
+  report("sums of columns of 1000x1000", "GB/s", gigabytes, sum(columns), PEER(peer_sum(1, 1000, x, peer)));
+  // Reading is measured as the bitwise or of eight independent streams of words.
+  const work_function read = [=] {
+    std::uint64_t seen[8] = {};
+    for (std::size_t i = 0; i < count; i += 16) {
+      std::uint64_t words[8];
+      std::memcpy(words, x + i, sizeof words);
+      for (std::size_t lane = 0; lane < 8; ++lane) seen[lane] |= words[lane];
+    }
+    std::memcpy(own, seen, sizeof seen);
+  };
+  report("sum of all of 1000x1000 beside reading", "GB/s", gigabytes, sum(all), read);
+  report("sums of rows of 1000x1000 beside reading", "GB/s", gigabytes, sum(rows), read);
+  report("sums of columns of 1000x1000 beside reading", "GB/s", gigabytes, sum(columns), read);
+}
+
+void products() {
+  struct extents {
+    std::size_t m, k, n;
+  };
+  std::vector<float> a(1024 * 1024), b(1024 * 1024), own(1024 * 1024), peer(1024 * 1024);
+  std::mt19937 random(2);
+  for (float& value : a) value = static_cast<float>(random()) * 0x1p-31f - 1.f;
+  for (float& value : b) value = static_cast<float>(random()) * 0x1p-31f - 1.f;
+  const auto run = [&](extents e, d::transposition a_order, d::transposition b_order) {
+    const bool a_turned = a_order == d::transposition::transposed, b_turned = b_order == d::transposition::transposed;
+    const std::string name = "matmul " + std::to_string(e.m) + "x" + std::to_string(e.k) + "x" + std::to_string(e.n) +
+                             (a_turned ? " a^T" : "") + (b_turned ? " b^T" : "");
+    report(
+        name, "GFLOP/s", 2e-9 * static_cast<double>(e.m * e.k * e.n),
+        [&] {
+          d::gemm<float>({e.m, e.n, e.k}, {a.data(), a_turned ? e.m : e.k, a_order}, {b.data(), b_turned ? e.k : e.n, b_order},
+                         {own.data(), e.n});
+        },
+        PEER(peer_matmul(e.m, e.k, e.n, a.data(), b.data(), peer.data(), a_turned ? 'T' : 'N', b_turned ? 'T' : 'N')));
+  };
+  constexpr d::transposition none = d::transposition::none, transposed = d::transposition::transposed;
+  for (std::size_t size : {64U, 128U, 256U, 512U, 1024U}) run({size, size, size}, none, none);
+  run({64, 784, 256}, none, none);
+  run({512, 512, 512}, transposed, none);
+  run({512, 512, 512}, none, transposed);
+  run({512, 512, 512}, transposed, transposed);
+}
+
+}  // namespace
+
+int main(int, [[maybe_unused]] char** argv) {
+#if defined(__unix__)
+  // The peer's thread pool reads its size when the program is loaded.
+  if (std::getenv("OMP_NUM_THREADS") == nullptr) {
+    setenv("OMP_NUM_THREADS", "1", 1);
+    execv("/proc/self/exe", argv);
+  }
+#endif
+  arrays data;
+  elementwise(data);
+  broadcasts(data);
+  sums(data);
+  std::vector<float> numbers(count);
+  report(
+      "uniform random, 1M floats", "us", 0, [&] { d::fill_uniform(numbers.data(), count, d::philox_random(1, 2)); }, work_function());
+  products();
+}
