@@ -179,3 +179,15 @@ TEST_CASE("failure: the first root error is reported, not what follows from it")
   }
   CHECK(session.run({{a, {{1, 2}, {3, 4}}}}, more) == 55.f);
 }
+
+TEST_CASE("failure: an op that only the client knows is UNIMPLEMENTED, with its node") {
+  weft::local_cluster cluster({{"ps", 1}, {"work", 2}});
+  held_step step;
+  weft::session session(cluster.target("work", 0), {}, step.graph);
+  const weft::status why = error_of([&] { session.run(step.y); });
+  CHECK(why.code == error_code::unimplemented);
+  CHECK(why.message == "op 'TestWait' is not known to task /job:work/task:0 at " + cluster.spec().task_address("work", 0) + "; give its definition and kernels to the servers (server_options::ops and kernels)");
+  CHECK(why.node == "TestWait");
+  CHECK(why.op == "TestWait");
+  CHECK(why.site.find("test_ops.hpp:") == 0);
+}

@@ -87,6 +87,28 @@ TEST_CASE("master: only the tasks that a step needs are contacted") {
   CHECK(session.run(y) == 3.f);
 }
 
+TEST_CASE("master: a task that accepts and says nothing is given up after connect_timeout") {
+  const fake::deaf_worker silent;
+  auto options = with_deaf_worker::quiet();
+  options.connect_timeout = std::chrono::milliseconds(200);
+  weft::server server({{"far", {silent.address()}}, {"work", {"127.0.0.1:0"}}}, "work", 0, options);
+  const weft::graph g;
+  const auto scope = g.as_default();
+  weft::tensor<float, 0> y;
+  weft::with_device("/job:far/task:0", [&] { y = weft::constant(1.f) + 1.f; });
+  weft::session session(server.target(), {}, g);
+  const auto why = error_of([&] { session.run(y); });
+  CHECK(why.code == error_code::deadline_exceeded);
+  CHECK(why.message == "task /job:far/task:0 at " + silent.address() + ": no greeting within 200 ms");
+  CHECK_FALSE(why.may_have_run);
+
+  weft::session_options client;
+  client.connect_timeout = std::chrono::milliseconds(200);
+  const auto lost = error_of([&] { weft::session other("weft://" + silent.address(), client); });
+  CHECK(lost.code == error_code::deadline_exceeded);
+  CHECK(lost.message == "session at weft://" + silent.address() + ": the server did not answer the greeting in time");
+}
+
 TEST_CASE("master: prepared steps beyond the limit are dropped and made again when they are run") {
   auto options = with_deaf_worker::quiet();
   options.max_signatures = 4;

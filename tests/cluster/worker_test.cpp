@@ -204,6 +204,25 @@ TEST_CASE("worker: a task of another cluster is refused with the entry that diff
   CHECK(stranger.is_closed());
 }
 
+TEST_CASE("worker: what a lost master registered is dropped when its lease has ended") {
+  weft::server_options options;
+  options.max_registrations = 1;
+  options.registration_lease = std::chrono::milliseconds(30);
+  options.heartbeat = std::chrono::milliseconds(3000);
+  one_server here(options);
+  {
+    fake::master lead(here.cluster, work, first, 11);
+    REQUIRE(lead.register_part(1, second).ok());
+    CHECK(lead.register_part(2, second).code == error_code::resource_exhausted);
+  }
+  fake::master next(here.cluster, work, second, 22);
+  const auto until = std::chrono::steady_clock::now() + fake::patience;
+  weft::status result;
+  do result = next.register_part(1, second);
+  while (!result.ok() && std::chrono::steady_clock::now() < until);
+  CHECK(result.ok());
+}
+
 TEST_CASE("worker: damaged messages close their connection and nothing else") {
   one_server here;
   fake::master lead(here.cluster, work, first, 11);

@@ -200,6 +200,8 @@ inline void planner::begin(const preparation_ptr& work) {
   name_step(*work);
   const partition_options& what = work->what;
   work->needed = prune(work->session->graph, what.feeds, what.fetches, what.targets);
+  for (const node* n : work->needed)
+    if (n->def() == nullptr) n->fail_about(error_code::unimplemented, "op '" + n->op() + "' is not known to task " + own_.describe(own_.self) + "; give its definition and kernels to the servers (server_options::ops and kernels)");
   work->placing.default_task = what.master;
   work->placing.allow_soft_placement = work->session->options.allow_soft_placement;
   work->placing.order = work->session->options.order;
