@@ -108,9 +108,9 @@ TEST_CASE("gemm: several blocks in each direction") {
   std::mt19937 random(4);
   for_each_set([&](d::instruction_set set) {
     for (d::transposition order : orders) {
-      check_product<float>(270, 40, 800, order, order, set, random);
+      check_product<float>(270, 40, 1100, order, order, set, random);
       check_product<float>(20, 1100, 400, order, order, set, random);
-      check_product<double>(250, 33, 390, order, order, set, random);
+      check_product<double>(200, 33, 530, order, order, set, random);
       check_product<std::int32_t>(5, 1030, 130, order, order, set, random);
     }
   });

@@ -53,6 +53,10 @@ WEFT_SIMD_CONTRACTED __attribute__((always_inline)) inline void gemm_micro_kerne
   WEFT_SIMD_CONTRACT
   using tile = gemm_tile<S, T>;
   typedef T vector __attribute__((vector_size(tile::bytes)));
+  for (std::size_t i = 0; i < step.rows; ++i) {  // C is wanted after the loop only: it comes meanwhile
+    __builtin_prefetch(step.c + i * step.c_stride, 1);
+    __builtin_prefetch(step.c + i * step.c_stride + step.columns - 1, 1);
+  }
   vector sums[Rows][2] = {};
   const T* a = step.a;
   const T* b = step.b;
@@ -211,7 +215,7 @@ WEFT_SIMD_OPTIMIZED void pack_panel(const T* from, std::size_t step, std::size_t
   }
 }
 
-/// Memory for panels, aligned to cache lines. Each thread keeps its own from call to call (at most 4 MiB), since the system takes as long
+/// Memory for panels, aligned to cache lines. Each thread keeps its own from call to call (at most 3 MiB), since the system takes as long
 /// to hand out fresh pages as a small product takes.
 class gemm_scratch {
  public:
@@ -245,9 +249,8 @@ inline void* thread_gemm_scratch(std::size_t bytes) {
 inline constexpr std::size_t smaller(std::size_t a, std::size_t b) noexcept { return a < b ? a : b; }
 inline constexpr std::size_t round_up(std::size_t value, std::size_t unit) noexcept { return (value + unit - 1) / unit * unit; }
 
-/// Largest block extents: a panel of B stays near the processor (24 KiB with AVX2), a block of A in the second-level cache, a block of B
-/// in the last.
-inline constexpr std::size_t gemm_k_block = 384, gemm_m_block = 240, gemm_n_block = 1024;
+/// Largest block extents: blocks of A and B fit the second-level cache together, and C is read and written once per 512 of k.
+inline constexpr std::size_t gemm_k_block = 512, gemm_m_block = 180, gemm_n_block = 512;
 
 /// The extent of the equal blocks, multiples of `unit` and at most `most`, into which `extent` is cut.
 inline constexpr std::size_t block_extent(std::size_t extent, std::size_t most, std::size_t unit) noexcept {
