@@ -1,4 +1,4 @@
 // expect-error
 #include "tensors.hpp"
 
-void mistake() { session.make_callable(feeds(m, x), loss)(m_value); }
+void mistake() { running.make_callable(feeds(m, x), loss)(m_value); }

@@ -9,8 +9,8 @@ void correct() {
   tensor<bool, 1> smaller = y < 0.f;
   tensor<float> erased = sums;
   auto scope = with_device("/job:ps");
-  session.run({{m, m_value}, {x, x_value}}, loss, erased);
-  session.run({x, {1.f, 2.f}}, loss);
-  session.make_callable(feeds(m, x), loss)(m_value, x_value);
+  running.run({{m, m_value}, {x, x_value}}, loss, erased);
+  running.run({x, {1.f, 2.f}}, loss);
+  running.make_callable(feeds(m, x), loss)(m_value, x_value);
   (void)cast_first, (void)smaller;
 }

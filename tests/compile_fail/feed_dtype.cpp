@@ -1,4 +1,4 @@
 // expect: weft: the value fed has another dtype than the tensor it is fed to
 #include "tensors.hpp"
 
-void mistake() { session.run({{m, double_value}}, loss); }
+void mistake() { running.run({{m, double_value}}, loss); }

@@ -1,4 +1,4 @@
 // expect: weft: the braces fed have another rank than the tensor they are fed to
 #include "tensors.hpp"
 
-void mistake() { session.run({{x, {{1.f, 2.f}}}}, loss); }
+void mistake() { running.run({{x, {{1.f, 2.f}}}}, loss); }

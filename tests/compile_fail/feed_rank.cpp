@@ -1,4 +1,4 @@
 // expect: weft: the value fed has another rank than the tensor it is fed to
 #include "tensors.hpp"
 
-void mistake() { session.run({{x, m_value}, {m, m_value}}, loss); }
+void mistake() { running.run({{x, m_value}, {m, m_value}}, loss); }

@@ -1,4 +1,4 @@
 // expect: weft: only tensors, variables and operations can be fetched
 #include "tensors.hpp"
 
-void mistake() { session.run({{m, m_value}}, 1); }
+void mistake() { running.run({{m, m_value}}, 1); }

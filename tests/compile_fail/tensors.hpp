@@ -20,6 +20,6 @@ extern variable<float, 1> w;
 extern xt::xtensor<float, 1> x_value;
 extern xt::xtensor<float, 2> m_value;
 extern xt::xtensor<double, 2> double_value;
-extern session_interface& session;
+extern session_interface& running;
 
 #endif
