@@ -12,7 +12,7 @@
 
 namespace {
 
-class add_scalar final : public weft::kernel {
+class add_scalar final : public weft::cheap_kernel {
  public:
   void compute(weft::kernel_context& context) override {
     const float* x = context.input(0).data<float>();
@@ -21,7 +21,7 @@ class add_scalar final : public weft::kernel {
   }
 };
 
-class negate_scalar final : public weft::kernel {
+class negate_scalar final : public weft::cheap_kernel {
  public:
   void compute(weft::kernel_context& context) override {
     const float* x = context.input(0).data<float>();

@@ -54,7 +54,7 @@ class async_kernel final : public weft::kernel {
 };
 
 // x * attr `by` + attr `plus`, elementwise.
-class affine_kernel final : public weft::kernel {
+class affine_kernel final : public weft::cheap_kernel {
  public:
   explicit affine_kernel(const weft::node& n) : by_(n.attr<float>("by")), plus_(n.attr<float>("plus")) {}
   void compute(weft::kernel_context& context) override {
@@ -70,7 +70,7 @@ class affine_kernel final : public weft::kernel {
 };
 
 // The sum of all inputs, scalars.
-class sum_kernel final : public weft::kernel {
+class sum_kernel final : public weft::cheap_kernel {
  public:
   void compute(weft::kernel_context& context) override {
     float sum = 0;

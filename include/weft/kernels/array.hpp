@@ -52,7 +52,7 @@ inline tensor_value one_of(dtype type) {
 }
 
 /// The value of its attribute, shared by every step.
-class const_kernel final : public kernel {
+class const_kernel final : public cheap_kernel {
  public:
   explicit const_kernel(const node& n) : value_(n.attr<tensor_value>("value")) {
     if (value_.dtype() != type_attr(n, "dtype"))
@@ -65,7 +65,7 @@ class const_kernel final : public kernel {
 };
 
 /// Passes on its inputs.
-class identity_kernel final : public kernel {
+class identity_kernel final : public cheap_kernel {
  public:
   explicit identity_kernel(const node&) {}
   void compute(kernel_context& context) override {
@@ -75,7 +75,7 @@ class identity_kernel final : public kernel {
 };
 
 /// Stands where a value must be fed; runs only when none was.
-class placeholder_kernel final : public kernel {
+class placeholder_kernel final : public cheap_kernel {
  public:
   explicit placeholder_kernel(const node&) {}
   void compute(kernel_context& context) override {
@@ -86,7 +86,7 @@ class placeholder_kernel final : public kernel {
 };
 
 /// The same elements in another shape: Reshape, ExpandDims, Squeeze.
-class reshape_kernel final : public kernel {
+class reshape_kernel final : public cheap_kernel {
  public:
   explicit reshape_kernel(const node& n) : op_(n.op()) {
     if (const auto* axes = n.find_attr<std::vector<std::int64_t>>("squeeze_dims")) squeezed_ = *axes;
@@ -151,7 +151,7 @@ inline shape reshape_kernel::squeezed(const kernel_context& context) const {
 }
 
 /// Shape, size or rank of its input.
-class shape_kernel final : public kernel {
+class shape_kernel final : public cheap_kernel {
  public:
   explicit shape_kernel(const node& n) : op_(n.op()), type_(n.find_attr<dtype>("out_type") != nullptr ? *n.find_attr<dtype>("out_type") : dtype::int32) {
     if (type_ != dtype::int32 && type_ != dtype::int64)
@@ -184,6 +184,7 @@ class fill_kernel final : public kernel {
  public:
   explicit fill_kernel(const node& n) : op_(n.op()), type_(type_attr(n, "T")) {}
   void compute(kernel_context& context) override;
+  bool expensive(const kernel_context& context) const noexcept override { return op_ == "Fill" || input_elements(context) > expensive_elements; }
 
  private:
   std::string op_;

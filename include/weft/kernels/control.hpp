@@ -10,14 +10,14 @@
 namespace weft::detail {
 
 /// Does nothing once everything it waits for is done.
-class no_op_kernel final : public kernel {
+class no_op_kernel final : public cheap_kernel {
  public:
   explicit no_op_kernel(const node&) {}
   void compute(kernel_context&) override {}
 };
 
 /// Feeds, fetches and transfers are the executor's own work; their kernels exist so that they are placed like all others.
-class executor_kernel final : public kernel {
+class executor_kernel final : public cheap_kernel {
  public:
   explicit executor_kernel(const node&) {}
   void compute(kernel_context& context) override { context.fail(error_code::internal, "this op is carried out by the executor, its kernel was called"); }

@@ -34,7 +34,7 @@ inline std::shared_ptr<variable_resource> variable_of(const kernel_context& cont
 }
 
 /// Names a variable: its container, and attribute `shared_name` or the node's name.
-class var_handle_kernel final : public kernel {
+class var_handle_kernel final : public cheap_kernel {
  public:
   explicit var_handle_kernel(const kernel_construction& what) {
     const node& n = what.about;
@@ -61,7 +61,7 @@ class var_handle_kernel final : public kernel {
 };
 
 /// The value of a variable; its elements are shared, later updates do not change them.
-class read_variable_kernel final : public kernel {
+class read_variable_kernel final : public cheap_kernel {
  public:
   explicit read_variable_kernel(const node& n) : type_(type_attr(n, "dtype")) {}
   void compute(kernel_context& context) override {
@@ -74,7 +74,7 @@ class read_variable_kernel final : public kernel {
 };
 
 /// Makes a value that of a variable, which comes into being by it.
-class assign_variable_kernel final : public kernel {
+class assign_variable_kernel final : public cheap_kernel {
  public:
   explicit assign_variable_kernel(const node& n) : type_(type_attr(n, "dtype")) {
     const bool* validate = n.find_attr<bool>("validate_shape");
@@ -130,7 +130,7 @@ inline void update_variable_kernel::compute(kernel_context& context) {
 }
 
 /// Whether a variable holds a value.
-class is_initialized_kernel final : public kernel {
+class is_initialized_kernel final : public cheap_kernel {
  public:
   explicit is_initialized_kernel(const node&) {}
   void compute(kernel_context& context) override {
@@ -142,7 +142,7 @@ class is_initialized_kernel final : public kernel {
 };
 
 /// Forgets a resource.
-class destroy_resource_kernel final : public kernel {
+class destroy_resource_kernel final : public cheap_kernel {
  public:
   explicit destroy_resource_kernel(const node& n) {
     const bool* ignore = n.find_attr<bool>("ignore_lookup_error");

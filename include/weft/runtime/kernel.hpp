@@ -123,8 +123,15 @@ class kernel {
     done(status());
   }
   virtual bool asynchronous() const noexcept { return false; }
-  /// Whether this execution may take longer than some microseconds (or block), so that it belongs on a thread of the pool.
-  virtual bool expensive(const kernel_context&) const noexcept { return false; }
+  /// Whether this execution may take longer than some microseconds (or block), so that it belongs on a thread of the pool. A kernel that does
+  /// not say counts as one that may: on a server, a cheap one runs on the thread that serves the sockets.
+  virtual bool expensive(const kernel_context&) const noexcept { return !asynchronous(); }
+};
+
+/// A kernel that takes some microseconds at most and never blocks.
+class cheap_kernel : public kernel {
+ public:
+  bool expensive(const kernel_context&) const noexcept final { return false; }
 };
 
 /// What a kernel is made from: its node and the device it will run on. The node lives as long as the kernel.
