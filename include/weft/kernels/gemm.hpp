@@ -30,11 +30,12 @@ struct gemm_extents {
 
 WEFT_SIMD_BEGIN
 
-/// Register tile of a micro-kernel: up to `rows` rows in steps of `row_step`, and `columns` columns in two vectors of `bytes` bytes each.
+/// Register tile of a micro-kernel: `rows` rows, or `few_rows` where no more are left, and `columns` columns in two vectors of `bytes`
+/// bytes.
 template <instruction_set S, class T> struct gemm_tile {
   static constexpr std::size_t bytes = S == instruction_set::avx512 ? 64 : S == instruction_set::avx2 ? 32 : 16;
   static constexpr std::size_t rows = S == instruction_set::avx512 ? 12 : S == instruction_set::avx2 ? 6 : 4;
-  static constexpr std::size_t row_step = S == instruction_set::avx512 ? 4 : 2;
+  static constexpr std::size_t few_rows = S == instruction_set::avx2 ? 2 : 4;
   static constexpr std::size_t lanes = bytes / sizeof(T), columns = 2 * lanes;
 };
 
@@ -131,10 +132,13 @@ WEFT_SIMD_CONTRACTED WEFT_SIMD_AVX512 void gemm_avx512(const gemm_step<T>& step)
 
 WEFT_SIMD_END
 
-/// The micro-kernels of a set; `kernels[i]` computes (i + 1) * row_step rows.
+/// The micro-kernels of a set: for whole panels of A, and for a last panel of at most few_rows rows.
 template <class T> struct gemm_kernels {
-  std::size_t rows, row_step, columns;
-  void (*kernels[3])(const gemm_step<T>&);
+  std::size_t rows, few_rows, columns;
+  void (*whole)(const gemm_step<T>&);
+  void (*few)(const gemm_step<T>&);
+
+  std::size_t padded(std::size_t row_count) const noexcept { return row_count <= few_rows ? few_rows : rows; }
 };
 
 template <class T>
@@ -142,15 +146,15 @@ gemm_kernels<T> select_gemm([[maybe_unused]] instruction_set set) noexcept {
 #if WEFT_SIMD_X86
   if (set == instruction_set::avx512) {
     using tile = gemm_tile<instruction_set::avx512, T>;
-    return {tile::rows, tile::row_step, tile::columns, {&gemm_avx512<T, 4>, &gemm_avx512<T, 8>, &gemm_avx512<T, 12>}};
+    return {tile::rows, tile::few_rows, tile::columns, &gemm_avx512<T, tile::rows>, &gemm_avx512<T, tile::few_rows>};
   }
   if (set == instruction_set::avx2) {
     using tile = gemm_tile<instruction_set::avx2, T>;
-    return {tile::rows, tile::row_step, tile::columns, {&gemm_avx2<T, 2>, &gemm_avx2<T, 4>, &gemm_avx2<T, 6>}};
+    return {tile::rows, tile::few_rows, tile::columns, &gemm_avx2<T, tile::rows>, &gemm_avx2<T, tile::few_rows>};
   }
 #endif
   using tile = gemm_tile<instruction_set::portable, T>;
-  return {tile::rows, tile::row_step, tile::columns, {&gemm_portable<T, 2>, &gemm_portable<T, 4>, nullptr}};
+  return {tile::rows, tile::few_rows, tile::columns, &gemm_portable<T, tile::rows>, &gemm_portable<T, tile::few_rows>};
 }
 
 /// A matrix as op() presents it: element (i, j) is data[i * row + j * column].
@@ -172,7 +176,7 @@ template <class T> struct strided_matrix {
 
 #if defined(WEFT_GEMM_SHUFFLE)
 /// out[j * stride + i] = from[i * step + j] for four rows and columns.
-WEFT_SIMD_INLINE void transpose_block(const float* from, std::size_t step, float* out, std::size_t stride) {
+WEFT_SIMD_CONTRACTED inline void transpose_block(const float* from, std::size_t step, float* out, std::size_t stride) {
   typedef float vector __attribute__((vector_size(16)));
   vector rows[4];
   for (std::size_t i = 0; i < 4; ++i) std::memcpy(&rows[i], from + i * step, sizeof rows[i]);
@@ -189,8 +193,8 @@ WEFT_SIMD_INLINE void transpose_block(const float* from, std::size_t step, float
 /// Writes `size` vectors of `length` elements, `step` apart, so that their elements of one index lie together, padded with zeros to
 /// `padded`.
 template <class T>
-WEFT_SIMD_OPTIMIZED void pack_panel(const T* from, std::size_t step, std::size_t along, std::size_t size, std::size_t length,
-                                    std::size_t padded, T* out) {
+WEFT_SIMD_CONTRACTED void pack_panel(const T* from, std::size_t step, std::size_t along, std::size_t size, std::size_t length,
+                                     std::size_t padded, T* out) {
   if (step == 1) {
     for (std::size_t p = 0; p < length; ++p) {
       std::memcpy(out + p * padded, from + p * along, size * sizeof(T));
@@ -295,7 +299,7 @@ template <class T> class packed_gemm {
   void pack_a(std::size_t ic, std::size_t m, std::size_t pc, std::size_t k) const {
     for (std::size_t i = 0; i < m; i += tile_.rows) {
       const std::size_t rows = smaller(m - i, tile_.rows);
-      pack_panel(a_.at(ic + i, pc), a_.row, a_.column, rows, k, round_up(rows, tile_.row_step), a_panels_ + i * k);
+      pack_panel(a_.at(ic + i, pc), a_.row, a_.column, rows, k, tile_.padded(rows), a_panels_ + i * k);
     }
   }
   void pack_b(std::size_t pc, std::size_t k, std::size_t jc, std::size_t n) const {
@@ -317,7 +321,7 @@ template <class T> class packed_gemm {
       step.a = a_panels_ + i * k;
       step.c = c_.data + (ic + i) * c_.stride + j;
       step.rows = smaller(m - i, tile_.rows);
-      tile_.kernels[(step.rows - 1) / tile_.row_step](step);
+      (step.rows <= tile_.few_rows ? tile_.few : tile_.whole)(step);
     }
   }
 

@@ -169,7 +169,7 @@ template <class T> struct zero_body {
   }
 };
 
-/// in * scale + offset, each operation rounded by itself as by a multiplication and an addition one after the other.
+/// in * scale + offset, the product being rounded before the addition.
 template <class T> struct scale_and_add_body {
   template <instruction_set S> WEFT_SIMD_INLINE static void run(const T* in, T scale, T offset, T* out, std::size_t count) {
     WEFT_SIMD_INDEPENDENT
@@ -182,7 +182,7 @@ template <class T> struct scale_and_add_body {
 
 WEFT_SIMD_END
 
-/// out[i] = in[i] * scale + offset in one pass, for float and double, with the bits of two passes.
+/// out[i] = in[i] * scale + offset in one pass, for float and double, with the bits of two passes (but for clang under -ffast-math).
 template <class T>
 void scale_and_add_loop(const T* in, T scale, T offset, T* out, std::size_t count, instruction_set set = best_instruction_set()) {
   static_assert(std::is_floating_point_v<T>, "scale_and_add_loop takes float or double");
@@ -237,6 +237,9 @@ template <class T, class L, class R> struct converting_function {
   }
 };
 
+/// Columns of a row over which an operand that does not vary is spread.
+inline constexpr std::size_t spread_size = block_size / 2;
+
 /// One operand of a grid as rows that lie next to each other: the operand itself if it is so, else a block that holds some rows of it.
 template <class T> class row_source {
  public:
@@ -252,12 +255,12 @@ template <class T> class row_source {
 
  private:
   void fill(std::size_t row, std::size_t rows) noexcept {
-    const std::size_t size = columns_ < block_size ? columns_ : block_size;
+    const std::size_t size = columns_ < spread_size ? columns_ : spread_size;
     T* out = block_;
     for (std::size_t r = 0; r < rows; ++r, out += size) {
       const T* from = data_ + (row + r) * stride_;
       if (varies_) std::memcpy(static_cast<void*>(out), from, size * sizeof(T));
-      else run_portable<spread_body<T>>(*from, out, size);
+      else dispatch<spread_body<T>, instruction_set::avx2>(best_instruction_set(), *from, out, size);
     }
     filled_ = true;
     filled_row_ = row;
@@ -266,7 +269,7 @@ template <class T> class row_source {
   const T* data_;
   std::size_t stride_, columns_, filled_row_ = 0;
   bool varies_, direct_, filled_ = false;
-  T block_[block_size];
+  alignas(64) T block_[block_size];
 };
 
 /// Runs a loop over a grid: over whole rows, or over several narrow rows at once. Operands that do not vary are spread over a block, so
@@ -275,8 +278,8 @@ template <class T, class R, class Function>
 void run_grid(Function function, const T* a, const T* b, R* out, const binary_grid& grid) {
   const bool both_vary = grid.a_varies && grid.b_varies;
   if (grid.rows == 1 && both_vary) return function(a, b, out, grid.columns);
-  const std::size_t rows_at_once = grid.columns * 2 <= block_size && grid.columns > 0 ? block_size / grid.columns : 1;
-  const std::size_t step = both_vary || grid.columns < block_size ? grid.columns : block_size;
+  const std::size_t rows_at_once = grid.columns * 2 <= spread_size && grid.columns > 0 ? block_size / grid.columns : 1;
+  const std::size_t step = both_vary || grid.columns < spread_size ? grid.columns : spread_size;
   row_source<T> left(a, grid.a_varies, grid.a_row, grid.columns, rows_at_once);
   row_source<T> right(b, grid.b_varies, grid.b_row, grid.columns, rows_at_once);
   for (std::size_t row = 0; row < grid.rows; row += rows_at_once) {
