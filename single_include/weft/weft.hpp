@@ -6587,8 +6587,15 @@ class kernel {
     done(status());
   }
   virtual bool asynchronous() const noexcept { return false; }
-  /// Whether this execution may take longer than some microseconds (or block), so that it belongs on a thread of the pool.
-  virtual bool expensive(const kernel_context&) const noexcept { return false; }
+  /// Whether this execution may take longer than some microseconds (or block), so that it belongs on a thread of the pool. A kernel that does
+  /// not say counts as one that may: on a server, a cheap one runs on the thread that serves the sockets.
+  virtual bool expensive(const kernel_context&) const noexcept { return !asynchronous(); }
+};
+
+/// A kernel that takes some microseconds at most and never blocks.
+class cheap_kernel : public kernel {
+ public:
+  bool expensive(const kernel_context&) const noexcept final { return false; }
 };
 
 /// What a kernel is made from: its node and the device it will run on. The node lives as long as the kernel.
@@ -6834,7 +6841,7 @@ inline tensor_value one_of(dtype type) {
 }
 
 /// The value of its attribute, shared by every step.
-class const_kernel final : public kernel {
+class const_kernel final : public cheap_kernel {
  public:
   explicit const_kernel(const node& n) : value_(n.attr<tensor_value>("value")) {
     if (value_.dtype() != type_attr(n, "dtype"))
@@ -6847,7 +6854,7 @@ class const_kernel final : public kernel {
 };
 
 /// Passes on its inputs.
-class identity_kernel final : public kernel {
+class identity_kernel final : public cheap_kernel {
  public:
   explicit identity_kernel(const node&) {}
   void compute(kernel_context& context) override {
@@ -6857,7 +6864,7 @@ class identity_kernel final : public kernel {
 };
 
 /// Stands where a value must be fed; runs only when none was.
-class placeholder_kernel final : public kernel {
+class placeholder_kernel final : public cheap_kernel {
  public:
   explicit placeholder_kernel(const node&) {}
   void compute(kernel_context& context) override {
@@ -6868,7 +6875,7 @@ class placeholder_kernel final : public kernel {
 };
 
 /// The same elements in another shape: Reshape, ExpandDims, Squeeze.
-class reshape_kernel final : public kernel {
+class reshape_kernel final : public cheap_kernel {
  public:
   explicit reshape_kernel(const node& n) : op_(n.op()) {
     if (const auto* axes = n.find_attr<std::vector<std::int64_t>>("squeeze_dims")) squeezed_ = *axes;
@@ -6933,7 +6940,7 @@ inline shape reshape_kernel::squeezed(const kernel_context& context) const {
 }
 
 /// Shape, size or rank of its input.
-class shape_kernel final : public kernel {
+class shape_kernel final : public cheap_kernel {
  public:
   explicit shape_kernel(const node& n) : op_(n.op()), type_(n.find_attr<dtype>("out_type") != nullptr ? *n.find_attr<dtype>("out_type") : dtype::int32) {
     if (type_ != dtype::int32 && type_ != dtype::int64)
@@ -6966,6 +6973,7 @@ class fill_kernel final : public kernel {
  public:
   explicit fill_kernel(const node& n) : op_(n.op()), type_(type_attr(n, "T")) {}
   void compute(kernel_context& context) override;
+  bool expensive(const kernel_context& context) const noexcept override { return op_ == "Fill" || input_elements(context) > expensive_elements; }
 
  private:
   std::string op_;
@@ -7074,8 +7082,10 @@ inline kernel_factory array_kernel(std::string_view op) {
 // compiled for that set. Bodies hold plain arithmetic only: a library template called in one could be shared with code
 // that is compiled for another processor. Bodies take and return scalars and pointers, vector types stay local to them.
 
-// Attributes and pragmas by compiler. Bodies keep IEEE semantics under -ffast-math; floating point exception flags and errno
-// are not observed. Multiplications and additions are contracted only where a body asks for it.
+// Attributes and pragmas by compiler. Bodies keep IEEE semantics under -ffast-math; floating point exception flags and errno are
+// not observed. Multiplications and additions are contracted only where a body asks for it, but for clang under -ffast-math, which
+// has no way to forbid it. For simple loops g++ makes the same vector code at a low level of optimisation as at a high one, in half
+// the time.
 #if defined(__clang__)
 #define WEFT_SIMD_INLINE __attribute__((always_inline)) inline
 #define WEFT_SIMD_OPTIMIZED
@@ -7088,10 +7098,10 @@ inline kernel_factory array_kernel(std::string_view op) {
   _Pragma("clang diagnostic ignored \"-Wunknown-pragmas\"") _Pragma("float_control(precise, on, push)")
 #define WEFT_SIMD_END _Pragma("float_control(pop)") _Pragma("clang diagnostic pop")
 #elif defined(__GNUC__)
-#define WEFT_SIMD_OPTIMIZED                                                                                                     \
-  __attribute__((optimize("O3", "no-fast-math", "no-finite-math-only", "no-math-errno", "no-trapping-math", "fp-contract=off")))
-#define WEFT_SIMD_CONTRACTED \
-  __attribute__((optimize("O3", "no-fast-math", "no-finite-math-only", "no-math-errno", "no-trapping-math", "fp-contract=fast")))
+#define WEFT_SIMD_FLAGS "no-fast-math", "no-finite-math-only", "no-math-errno", "no-trapping-math"
+#define WEFT_SIMD_OPTIMIZED \
+  __attribute__((optimize("O1", "tree-loop-vectorize", "vect-cost-model=dynamic", "fp-contract=off", WEFT_SIMD_FLAGS)))
+#define WEFT_SIMD_CONTRACTED __attribute__((optimize("O3", "fp-contract=fast", WEFT_SIMD_FLAGS)))
 #define WEFT_SIMD_CONTRACT
 #define WEFT_SIMD_INLINE WEFT_SIMD_OPTIMIZED __attribute__((always_inline)) inline
 #define WEFT_SIMD_INDEPENDENT _Pragma("GCC ivdep")
@@ -7611,8 +7621,14 @@ struct sigmoid : traits {
 /// The square root, correctly rounded.
 struct sqrt : traits {
   template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T x) {
-#if defined(__clang__) && defined(__x86_64__) && !defined(__FAST_MATH__)
-    // The generic builtin may set errno and so stays a call; this one becomes vector instructions. (With fast math it would be estimated.)
+#if defined(__clang__) && defined(__x86_64__) && defined(__FAST_MATH__)
+    // Whatever the pragmas say, fast math turns a float's root into an estimate: the instruction is written out.
+    T root;
+    if constexpr (std::is_same_v<T, float>) __asm__("sqrtss %1, %0" : "=x"(root) : "x"(x));
+    else __asm__("sqrtsd %1, %0" : "=x"(root) : "x"(x));
+    return root;
+#elif defined(__clang__) && defined(__x86_64__)
+    // The generic builtin may set errno and so stays a call; this one becomes vector instructions.
     if constexpr (std::is_same_v<T, float>) {
       typedef float lanes __attribute__((vector_size(16)));
       return __builtin_ia32_sqrtss(lanes{x, 0, 0, 0})[0];
@@ -7752,6 +7768,25 @@ template <class F, class T, class R> struct unary_body {
     for (std::size_t i = 0; i < count; ++i) out[i] = F::template apply<S>(in[i]);
   }
 };
+
+#if WEFT_SIMD_X86 && !defined(__clang__)
+// To g++ the square root may set errno, which keeps it out of vector loops: here the vectors are written out. Wider ones take as long.
+template <class T> struct unary_body<element::sqrt, T, T> {
+  template <instruction_set S> WEFT_SIMD_INLINE static void run(const T* in, T* out, std::size_t count) {
+    constexpr std::size_t lanes = 16 / sizeof(T);
+    typedef T vector __attribute__((vector_size(16)));
+    std::size_t i = 0;
+    for (; i + lanes <= count; i += lanes) {
+      vector x;
+      std::memcpy(&x, in + i, sizeof x);
+      if constexpr (std::is_same_v<T, float>) x = __builtin_ia32_sqrtps(x);
+      else x = __builtin_ia32_sqrtpd(x);
+      std::memcpy(out + i, &x, sizeof x);
+    }
+    for (; i < count; ++i) out[i] = element::sqrt::apply<S>(in[i]);
+  }
+};
+#endif
 
 WEFT_SIMD_END
 
@@ -8049,14 +8084,14 @@ inline kernel_factory cast_kernel_of(std::string_view op) { return op == "Cast" 
 namespace weft::detail {
 
 /// Does nothing once everything it waits for is done.
-class no_op_kernel final : public kernel {
+class no_op_kernel final : public cheap_kernel {
  public:
   explicit no_op_kernel(const node&) {}
   void compute(kernel_context&) override {}
 };
 
 /// Feeds, fetches and transfers are the executor's own work; their kernels exist so that they are placed like all others.
-class executor_kernel final : public kernel {
+class executor_kernel final : public cheap_kernel {
  public:
   explicit executor_kernel(const node&) {}
   void compute(kernel_context& context) override { context.fail(error_code::internal, "this op is carried out by the executor, its kernel was called"); }
@@ -8228,6 +8263,13 @@ template <class F, class T, class R> struct binary_body {
   }
 };
 
+template <class T> struct spread_body {
+  template <instruction_set S> WEFT_SIMD_INLINE static void run(T value, T* out, std::size_t count) {
+    WEFT_SIMD_INDEPENDENT
+    for (std::size_t i = 0; i < count; ++i) out[i] = value;
+  }
+};
+
 template <class T> struct zero_body {
   template <instruction_set S> WEFT_SIMD_INLINE static void run(const T* in, std::size_t count, bool* found) {
     unsigned zeros = 0;
@@ -8236,7 +8278,25 @@ template <class T> struct zero_body {
   }
 };
 
+/// in * scale + offset, the product being rounded before the addition.
+template <class T> struct scale_and_add_body {
+  template <instruction_set S> WEFT_SIMD_INLINE static void run(const T* in, T scale, T offset, T* out, std::size_t count) {
+    WEFT_SIMD_INDEPENDENT
+    for (std::size_t i = 0; i < count; ++i) {
+      const T product = in[i] * scale;
+      out[i] = product + offset;
+    }
+  }
+};
+
 WEFT_SIMD_END
+
+/// out[i] = in[i] * scale + offset in one pass, for float and double, with the bits of two passes (but for clang under -ffast-math).
+template <class T>
+void scale_and_add_loop(const T* in, T scale, T offset, T* out, std::size_t count, instruction_set set = best_instruction_set()) {
+  static_assert(std::is_floating_point_v<T>, "scale_and_add_loop takes float or double");
+  dispatch<scale_and_add_body<T>, instruction_set::avx2>(set, in, scale, offset, out, count);
+}
 
 /// Whether any element is zero.
 template <class T>
@@ -8286,6 +8346,9 @@ template <class T, class L, class R> struct converting_function {
   }
 };
 
+/// Columns of a row over which an operand that does not vary is spread.
+inline constexpr std::size_t spread_size = block_size / 2;
+
 /// One operand of a grid as rows that lie next to each other: the operand itself if it is so, else a block that holds some rows of it.
 template <class T> class row_source {
  public:
@@ -8301,10 +8364,12 @@ template <class T> class row_source {
 
  private:
   void fill(std::size_t row, std::size_t rows) noexcept {
-    const std::size_t size = columns_ < block_size ? columns_ : block_size;
-    for (std::size_t r = 0; r < rows; ++r) {
+    const std::size_t size = columns_ < spread_size ? columns_ : spread_size;
+    T* out = block_;
+    for (std::size_t r = 0; r < rows; ++r, out += size) {
       const T* from = data_ + (row + r) * stride_;
-      for (std::size_t i = 0; i < size; ++i) block_[r * size + i] = from[varies_ ? i : 0];
+      if (varies_) std::memcpy(static_cast<void*>(out), from, size * sizeof(T));
+      else dispatch<spread_body<T>, instruction_set::avx2>(best_instruction_set(), *from, out, size);
     }
     filled_ = true;
     filled_row_ = row;
@@ -8313,7 +8378,7 @@ template <class T> class row_source {
   const T* data_;
   std::size_t stride_, columns_, filled_row_ = 0;
   bool varies_, direct_, filled_ = false;
-  T block_[block_size];
+  alignas(64) T block_[block_size];
 };
 
 /// Runs a loop over a grid: over whole rows, or over several narrow rows at once. Operands that do not vary are spread over a block, so
@@ -8322,8 +8387,8 @@ template <class T, class R, class Function>
 void run_grid(Function function, const T* a, const T* b, R* out, const binary_grid& grid) {
   const bool both_vary = grid.a_varies && grid.b_varies;
   if (grid.rows == 1 && both_vary) return function(a, b, out, grid.columns);
-  const std::size_t rows_at_once = grid.columns * 2 <= block_size && grid.columns > 0 ? block_size / grid.columns : 1;
-  const std::size_t step = both_vary || grid.columns < block_size ? grid.columns : block_size;
+  const std::size_t rows_at_once = grid.columns * 2 <= spread_size && grid.columns > 0 ? block_size / grid.columns : 1;
+  const std::size_t step = both_vary || grid.columns < spread_size ? grid.columns : spread_size;
   row_source<T> left(a, grid.a_varies, grid.a_row, grid.columns, rows_at_once);
   row_source<T> right(b, grid.b_varies, grid.b_row, grid.columns, rows_at_once);
   for (std::size_t row = 0; row < grid.rows; row += rows_at_once) {
@@ -8433,11 +8498,12 @@ struct gemm_extents {
 
 WEFT_SIMD_BEGIN
 
-/// Register tile of a micro-kernel: up to `rows` rows in steps of `row_step`, and `columns` columns in two vectors of `bytes` bytes each.
+/// Register tile of a micro-kernel: `rows` rows, or `few_rows` where no more are left, and `columns` columns in two vectors of `bytes`
+/// bytes.
 template <instruction_set S, class T> struct gemm_tile {
   static constexpr std::size_t bytes = S == instruction_set::avx512 ? 64 : S == instruction_set::avx2 ? 32 : 16;
   static constexpr std::size_t rows = S == instruction_set::avx512 ? 12 : S == instruction_set::avx2 ? 6 : 4;
-  static constexpr std::size_t row_step = S == instruction_set::avx512 ? 4 : 2;
+  static constexpr std::size_t few_rows = S == instruction_set::avx2 ? 2 : 4;
   static constexpr std::size_t lanes = bytes / sizeof(T), columns = 2 * lanes;
 };
 
@@ -8456,6 +8522,10 @@ WEFT_SIMD_CONTRACTED __attribute__((always_inline)) inline void gemm_micro_kerne
   WEFT_SIMD_CONTRACT
   using tile = gemm_tile<S, T>;
   typedef T vector __attribute__((vector_size(tile::bytes)));
+  for (std::size_t i = 0; i < step.rows; ++i) {  // C is wanted after the loop only: it comes meanwhile
+    __builtin_prefetch(step.c + i * step.c_stride, 1);
+    __builtin_prefetch(step.c + i * step.c_stride + step.columns - 1, 1);
+  }
   vector sums[Rows][2] = {};
   const T* a = step.a;
   const T* b = step.b;
@@ -8530,10 +8600,13 @@ WEFT_SIMD_CONTRACTED WEFT_SIMD_AVX512 void gemm_avx512(const gemm_step<T>& step)
 
 WEFT_SIMD_END
 
-/// The micro-kernels of a set; `kernels[i]` computes (i + 1) * row_step rows.
+/// The micro-kernels of a set: for whole panels of A, and for a last panel of at most few_rows rows.
 template <class T> struct gemm_kernels {
-  std::size_t rows, row_step, columns;
-  void (*kernels[3])(const gemm_step<T>&);
+  std::size_t rows, few_rows, columns;
+  void (*whole)(const gemm_step<T>&);
+  void (*few)(const gemm_step<T>&);
+
+  std::size_t padded(std::size_t row_count) const noexcept { return row_count <= few_rows ? few_rows : rows; }
 };
 
 template <class T>
@@ -8541,15 +8614,15 @@ gemm_kernels<T> select_gemm([[maybe_unused]] instruction_set set) noexcept {
 #if WEFT_SIMD_X86
   if (set == instruction_set::avx512) {
     using tile = gemm_tile<instruction_set::avx512, T>;
-    return {tile::rows, tile::row_step, tile::columns, {&gemm_avx512<T, 4>, &gemm_avx512<T, 8>, &gemm_avx512<T, 12>}};
+    return {tile::rows, tile::few_rows, tile::columns, &gemm_avx512<T, tile::rows>, &gemm_avx512<T, tile::few_rows>};
   }
   if (set == instruction_set::avx2) {
     using tile = gemm_tile<instruction_set::avx2, T>;
-    return {tile::rows, tile::row_step, tile::columns, {&gemm_avx2<T, 2>, &gemm_avx2<T, 4>, &gemm_avx2<T, 6>}};
+    return {tile::rows, tile::few_rows, tile::columns, &gemm_avx2<T, tile::rows>, &gemm_avx2<T, tile::few_rows>};
   }
 #endif
   using tile = gemm_tile<instruction_set::portable, T>;
-  return {tile::rows, tile::row_step, tile::columns, {&gemm_portable<T, 2>, &gemm_portable<T, 4>, nullptr}};
+  return {tile::rows, tile::few_rows, tile::columns, &gemm_portable<T, tile::rows>, &gemm_portable<T, tile::few_rows>};
 }
 
 /// A matrix as op() presents it: element (i, j) is data[i * row + j * column].
@@ -8571,7 +8644,7 @@ template <class T> struct strided_matrix {
 
 #if defined(WEFT_GEMM_SHUFFLE)
 /// out[j * stride + i] = from[i * step + j] for four rows and columns.
-WEFT_SIMD_INLINE void transpose_block(const float* from, std::size_t step, float* out, std::size_t stride) {
+WEFT_SIMD_CONTRACTED inline void transpose_block(const float* from, std::size_t step, float* out, std::size_t stride) {
   typedef float vector __attribute__((vector_size(16)));
   vector rows[4];
   for (std::size_t i = 0; i < 4; ++i) std::memcpy(&rows[i], from + i * step, sizeof rows[i]);
@@ -8588,8 +8661,8 @@ WEFT_SIMD_INLINE void transpose_block(const float* from, std::size_t step, float
 /// Writes `size` vectors of `length` elements, `step` apart, so that their elements of one index lie together, padded with zeros to
 /// `padded`.
 template <class T>
-WEFT_SIMD_OPTIMIZED void pack_panel(const T* from, std::size_t step, std::size_t along, std::size_t size, std::size_t length,
-                                    std::size_t padded, T* out) {
+WEFT_SIMD_CONTRACTED void pack_panel(const T* from, std::size_t step, std::size_t along, std::size_t size, std::size_t length,
+                                     std::size_t padded, T* out) {
   if (step == 1) {
     for (std::size_t p = 0; p < length; ++p) {
       std::memcpy(out + p * padded, from + p * along, size * sizeof(T));
@@ -8614,7 +8687,7 @@ WEFT_SIMD_OPTIMIZED void pack_panel(const T* from, std::size_t step, std::size_t
   }
 }
 
-/// Memory for panels, aligned to cache lines. Each thread keeps its own from call to call (at most 4 MiB), since the system takes as long
+/// Memory for panels, aligned to cache lines. Each thread keeps its own from call to call (at most 3 MiB), since the system takes as long
 /// to hand out fresh pages as a small product takes.
 class gemm_scratch {
  public:
@@ -8648,9 +8721,8 @@ inline void* thread_gemm_scratch(std::size_t bytes) {
 inline constexpr std::size_t smaller(std::size_t a, std::size_t b) noexcept { return a < b ? a : b; }
 inline constexpr std::size_t round_up(std::size_t value, std::size_t unit) noexcept { return (value + unit - 1) / unit * unit; }
 
-/// Largest block extents: a panel of B stays near the processor (24 KiB with AVX2), a block of A in the second-level cache, a block of B
-/// in the last.
-inline constexpr std::size_t gemm_k_block = 384, gemm_m_block = 240, gemm_n_block = 1024;
+/// Largest block extents: blocks of A and B fit the second-level cache together, and C is read and written once per 512 of k.
+inline constexpr std::size_t gemm_k_block = 512, gemm_m_block = 180, gemm_n_block = 512;
 
 /// The extent of the equal blocks, multiples of `unit` and at most `most`, into which `extent` is cut.
 inline constexpr std::size_t block_extent(std::size_t extent, std::size_t most, std::size_t unit) noexcept {
@@ -8695,7 +8767,7 @@ template <class T> class packed_gemm {
   void pack_a(std::size_t ic, std::size_t m, std::size_t pc, std::size_t k) const {
     for (std::size_t i = 0; i < m; i += tile_.rows) {
       const std::size_t rows = smaller(m - i, tile_.rows);
-      pack_panel(a_.at(ic + i, pc), a_.row, a_.column, rows, k, round_up(rows, tile_.row_step), a_panels_ + i * k);
+      pack_panel(a_.at(ic + i, pc), a_.row, a_.column, rows, k, tile_.padded(rows), a_panels_ + i * k);
     }
   }
   void pack_b(std::size_t pc, std::size_t k, std::size_t jc, std::size_t n) const {
@@ -8717,7 +8789,7 @@ template <class T> class packed_gemm {
       step.a = a_panels_ + i * k;
       step.c = c_.data + (ic + i) * c_.stride + j;
       step.rows = smaller(m - i, tile_.rows);
-      tile_.kernels[(step.rows - 1) / tile_.row_step](step);
+      (step.rows <= tile_.few_rows ? tile_.few : tile_.whole)(step);
     }
   }
 
@@ -9341,7 +9413,7 @@ WEFT_SIMD_BEGIN
 
 /// Writes the words of `blocks` blocks, in the order of their counters.
 struct philox_body {
-  static constexpr std::size_t lanes = 16;
+  static constexpr std::size_t lanes = 32;  // more than a compiler unrolls instead of making vectors
 
   template <instruction_set S>
   WEFT_SIMD_INLINE static void run(std::uint64_t key, std::uint64_t low, std::uint64_t high, std::uint32_t* out, std::size_t blocks) {
@@ -10151,7 +10223,7 @@ inline std::shared_ptr<variable_resource> variable_of(const kernel_context& cont
 }
 
 /// Names a variable: its container, and attribute `shared_name` or the node's name.
-class var_handle_kernel final : public kernel {
+class var_handle_kernel final : public cheap_kernel {
  public:
   explicit var_handle_kernel(const kernel_construction& what) {
     const node& n = what.about;
@@ -10178,7 +10250,7 @@ class var_handle_kernel final : public kernel {
 };
 
 /// The value of a variable; its elements are shared, later updates do not change them.
-class read_variable_kernel final : public kernel {
+class read_variable_kernel final : public cheap_kernel {
  public:
   explicit read_variable_kernel(const node& n) : type_(type_attr(n, "dtype")) {}
   void compute(kernel_context& context) override {
@@ -10191,7 +10263,7 @@ class read_variable_kernel final : public kernel {
 };
 
 /// Makes a value that of a variable, which comes into being by it.
-class assign_variable_kernel final : public kernel {
+class assign_variable_kernel final : public cheap_kernel {
  public:
   explicit assign_variable_kernel(const node& n) : type_(type_attr(n, "dtype")) {
     const bool* validate = n.find_attr<bool>("validate_shape");
@@ -10247,7 +10319,7 @@ inline void update_variable_kernel::compute(kernel_context& context) {
 }
 
 /// Whether a variable holds a value.
-class is_initialized_kernel final : public kernel {
+class is_initialized_kernel final : public cheap_kernel {
  public:
   explicit is_initialized_kernel(const node&) {}
   void compute(kernel_context& context) override {
@@ -10259,7 +10331,7 @@ class is_initialized_kernel final : public kernel {
 };
 
 /// Forgets a resource.
-class destroy_resource_kernel final : public kernel {
+class destroy_resource_kernel final : public cheap_kernel {
  public:
   explicit destroy_resource_kernel(const node& n) {
     const bool* ignore = n.find_attr<bool>("ignore_lookup_error");
@@ -16386,6 +16458,8 @@ inline void planner::begin(const preparation_ptr& work) {
   name_step(*work);
   const partition_options& what = work->what;
   work->needed = prune(work->session->graph, what.feeds, what.fetches, what.targets);
+  for (const node* n : work->needed)
+    if (n->def() == nullptr) n->fail_about(error_code::unimplemented, "op '" + n->op() + "' is not known to task " + own_.describe(own_.self) + "; give its definition and kernels to the servers (server_options::ops and kernels)");
   work->placing.default_task = what.master;
   work->placing.allow_soft_placement = work->session->options.allow_soft_placement;
   work->placing.order = work->session->options.order;
