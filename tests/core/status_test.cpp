@@ -19,17 +19,21 @@ weft::status inner_dimensions() {
 
 }  // namespace
 
-TEST_CASE("status: the text names code, op, node, the user's line and the device") {
+TEST_CASE("status: the text names code, op, node, the user's line, the device and the address") {
   CHECK(inner_dimensions().text() ==
-        "INVALID_ARGUMENT: MatMul 'tower_1/mul' (train.cpp:42) on /job:work/task:1/device:CPU:0: "
+        "INVALID_ARGUMENT: MatMul 'tower_1/mul' (train.cpp:42) on /job:work/task:1/device:CPU:0 (127.0.0.1:33334): "
         "inner dimensions 3 and 4 differ ([2,3] x [4,5])");
 }
 
 TEST_CASE("status: parts that are not known are left out of the text") {
   weft::status s = inner_dimensions();
   s.site.clear();
+  CHECK(s.text() == "INVALID_ARGUMENT: MatMul 'tower_1/mul' on /job:work/task:1/device:CPU:0 (127.0.0.1:33334): "
+                    "inner dimensions 3 and 4 differ ([2,3] x [4,5])");
+  s.task = "/job:work/task:1";
   CHECK(s.text() == "INVALID_ARGUMENT: MatMul 'tower_1/mul' on /job:work/task:1/device:CPU:0: "
                     "inner dimensions 3 and 4 differ ([2,3] x [4,5])");
+  s.task += " (127.0.0.1:33334)";
   s.device.clear();
   CHECK(s.text() == "INVALID_ARGUMENT: MatMul 'tower_1/mul' on /job:work/task:1 (127.0.0.1:33334): "
                     "inner dimensions 3 and 4 differ ([2,3] x [4,5])");
