@@ -3,6 +3,7 @@
 // Kernels that make, pass on, reshape and join tensors.
 
 #include <weft/kernels/inputs.hpp>
+#include <weft/kernels/simd.hpp>
 
 #include <algorithm>
 #include <cstring>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #if WEFT_HAS_BODIES
+WEFT_SIMD_BEGIN
 namespace weft::detail {
 
 /// Copies `count` elements from position `from_at` of one value to position `to_at` of another of the same dtype.
@@ -282,6 +284,7 @@ inline kernel_factory array_kernel(std::string_view op) {
 }
 
 }  // namespace weft::detail
+WEFT_SIMD_END
 #endif
 
 #endif

@@ -5,12 +5,14 @@
 
 #include <weft/kernels/element_types.hpp>
 #include <weft/kernels/inputs.hpp>
+#include <weft/kernels/simd.hpp>
 
 #include <algorithm>
 #include <string>
 #include <string_view>
 
 #if WEFT_HAS_BODIES
+WEFT_SIMD_BEGIN
 namespace weft::detail {
 
 /// Elements of type Wide as elements of a dtype; nullptr when they are that already, or there is no such conversion.
@@ -101,6 +103,7 @@ inline void cast_kernel::compute(kernel_context& context) {
 inline kernel_factory cast_kernel_of(std::string_view op) { return op == "Cast" ? &make_kernel<cast_kernel> : nullptr; }
 
 }  // namespace weft::detail
+WEFT_SIMD_END
 #endif
 
 #endif

@@ -6,12 +6,14 @@
 #include <weft/kernels/gemm.hpp>
 #include <weft/kernels/inputs.hpp>
 #include <weft/kernels/parallel.hpp>
+#include <weft/kernels/simd.hpp>
 
 #include <functional>
 #include <string>
 #include <string_view>
 
 #if WEFT_HAS_BODIES
+WEFT_SIMD_BEGIN
 namespace weft::detail {
 
 using product_function = void (*)(const gemm_extents&, const matrix_view<const void>& a, const matrix_view<const void>& b, void* c, thread_pool* pool);
@@ -71,6 +73,7 @@ inline void matmul_kernel::compute(kernel_context& context) {
 inline kernel_factory linear_kernel(std::string_view op) { return op == "MatMul" ? &make_kernel<matmul_kernel> : nullptr; }
 
 }  // namespace weft::detail
+WEFT_SIMD_END
 #endif
 
 #endif

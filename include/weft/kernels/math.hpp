@@ -5,6 +5,7 @@
 #include <weft/kernels/element_types.hpp>
 #include <weft/kernels/inputs.hpp>
 #include <weft/kernels/loops.hpp>
+#include <weft/kernels/simd.hpp>
 
 #include <algorithm>
 #include <string>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #if WEFT_HAS_BODIES
+WEFT_SIMD_BEGIN
 namespace weft::detail {
 
 /// The best instruction set for which a loop is compiled. Each costs every program compile time: only arithmetic on floats gets wide vectors.
@@ -316,6 +318,7 @@ inline kernel_factory math_kernel(std::string_view op) {
 }
 
 }  // namespace weft::detail
+WEFT_SIMD_END
 #endif
 
 #endif

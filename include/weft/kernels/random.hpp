@@ -4,6 +4,7 @@
 
 #include <weft/kernels/inputs.hpp>
 #include <weft/kernels/philox.hpp>
+#include <weft/kernels/simd.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -14,6 +15,7 @@
 #include <type_traits>
 
 #if WEFT_HAS_BODIES
+WEFT_SIMD_BEGIN
 namespace weft::detail {
 
 /// The position of one node's stream in one session.
@@ -133,6 +135,7 @@ inline kernel_factory random_kernel_of(std::string_view op) {
 }
 
 }  // namespace weft::detail
+WEFT_SIMD_END
 #endif
 
 #endif

@@ -5,6 +5,7 @@
 #include <weft/kernels/element_types.hpp>
 #include <weft/kernels/inputs.hpp>
 #include <weft/kernels/reduce_loops.hpp>
+#include <weft/kernels/simd.hpp>
 
 #include <array>
 #include <cstring>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #if WEFT_HAS_BODIES
+WEFT_SIMD_BEGIN
 namespace weft::detail {
 
 using reduce_function = void (*)(const reduce_plan&, const void* in, void* out);
@@ -123,6 +125,7 @@ inline kernel_factory reduction_kernel(std::string_view op) {
 }
 
 }  // namespace weft::detail
+WEFT_SIMD_END
 #endif
 
 #endif

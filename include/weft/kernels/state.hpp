@@ -4,6 +4,7 @@
 
 #include <weft/kernels/inputs.hpp>
 #include <weft/kernels/math.hpp>
+#include <weft/kernels/simd.hpp>
 #include <weft/runtime/variable.hpp>
 
 #include <memory>
@@ -11,6 +12,7 @@
 #include <string_view>
 
 #if WEFT_HAS_BODIES
+WEFT_SIMD_BEGIN
 namespace weft::detail {
 
 /// The handle in input 0.
@@ -171,6 +173,7 @@ inline kernel_factory state_kernel(std::string_view op) {
 }
 
 }  // namespace weft::detail
+WEFT_SIMD_END
 #endif
 
 #endif
