@@ -1803,6 +1803,61 @@ inline std::string to_text(const attr_value& v) {
 
 #endif
 
+#ifndef WEFT_CORE_CONFIG_HPP
+#define WEFT_CORE_CONFIG_HPP
+// The build switches. A program that defines WEFT_SEPARATE_COMPILATION sees declarations only; its one file that also
+// defines WEFT_IMPLEMENTATION holds the bodies. No switch changes the layout of a type.
+
+#define WEFT_VERSION_MAJOR 0
+#define WEFT_VERSION_MINOR 1
+#define WEFT_VERSION_PATCH 0
+
+// Which bodies this file sees. The program's one implementation file may be split to compile in parallel: WEFT_IMPLEMENTATION_BASE (graph to session),
+// WEFT_IMPLEMENTATION_KERNELS (include a family's header, or all), WEFT_IMPLEMENTATION_FORMAT and WEFT_IMPLEMENTATION_CLUSTER together are WEFT_IMPLEMENTATION.
+#if !defined(WEFT_SEPARATE_COMPILATION) || defined(WEFT_IMPLEMENTATION)
+#define WEFT_HAS_BODIES 1
+#define WEFT_HAS_KERNEL_BODIES 1
+#define WEFT_HAS_FORMAT_BODIES 1
+#define WEFT_HAS_CLUSTER_BODIES 1
+#else
+#if defined(WEFT_IMPLEMENTATION_BASE)
+#define WEFT_HAS_BODIES 1
+#else
+#define WEFT_HAS_BODIES 0
+#endif
+#if defined(WEFT_IMPLEMENTATION_KERNELS)
+#define WEFT_HAS_KERNEL_BODIES 1
+#else
+#define WEFT_HAS_KERNEL_BODIES 0
+#endif
+#if defined(WEFT_IMPLEMENTATION_FORMAT)
+#define WEFT_HAS_FORMAT_BODIES 1
+#else
+#define WEFT_HAS_FORMAT_BODIES 0
+#endif
+#if defined(WEFT_IMPLEMENTATION_CLUSTER)
+#define WEFT_HAS_CLUSTER_BODIES 1
+#else
+#define WEFT_HAS_CLUSTER_BODIES 0
+#endif
+#endif
+
+// Stands before the definition (never the declaration) of a function whose body is hidden under separate compilation, be it free or a member. An implementation file emits it even
+// when it does not call it; the linker keeps one copy of what several files emit.
+#if !defined(WEFT_SEPARATE_COMPILATION)
+#define WEFT_DECL inline
+#elif defined(WEFT_IMPLEMENTATION) || defined(WEFT_IMPLEMENTATION_BASE) || defined(WEFT_IMPLEMENTATION_KERNELS) || defined(WEFT_IMPLEMENTATION_FORMAT) || defined(WEFT_IMPLEMENTATION_CLUSTER)
+#if defined(__GNUC__)
+#define WEFT_DECL __attribute__((used)) inline
+#else
+#define WEFT_DECL
+#endif
+#else
+#define WEFT_DECL
+#endif
+
+#endif
+
 #ifndef WEFT_GRAPH_OP_DEF_HPP
 #define WEFT_GRAPH_OP_DEF_HPP
 // The definition of an op: its inputs, outputs, attributes and shape rule, written the way TensorFlow registers them.
@@ -1858,13 +1913,27 @@ struct op_def {
   }
 };
 
+/// What an op_row says besides its text.
+enum class op_flags : unsigned char { none = 0, stateful = 1, commutative = 2 };
+
+/// One or several ops in a table: `{"Less LessEqual(x: T, y: T) -> z: bool", "T: {numbers}; …", rule}`. Inputs and outputs are separated by commas, attributes by semicolons, each as `op`
+/// reads them; names before the parenthesis share everything else. Tables cost a program no compile time.
+struct op_row {
+  const char* signature;
+  const char* attrs = "";
+  shape_function shapes = nullptr;
+  op_flags flags = op_flags::none;
+};
+
 /// Builds an op_def from TensorFlow's notation: `op("MatMul").input("a: T").attr("T: {float, double}").attr("transpose_a: bool = false")`.
 class op {
  public:
   explicit op(std::string_view name) { def_.name = std::string(name); }
-  op& input(std::string_view spec) { def_.inputs.push_back(parse_arg(spec)); return *this; }
-  op& output(std::string_view spec) { def_.outputs.push_back(parse_arg(spec)); return *this; }
-  /// `N: int >= 1`, `T: type`, `T: {float, int32} = float`, `shape: shape`, `data_format: {"NHWC", "NCHW"} = "NHWC"`, `types: list(type) >= 1`.
+  /// `x: T`, `x: float`, `values: N * T`, `data: types` for a list of the dtypes in attribute `types`, `ref: Ref(T)`.
+  op& input(std::string_view spec);
+  op& output(std::string_view spec);
+  /// `N: int >= 1`, `T: type`, `T: {numbers}` (sets of dtypes: floats, integers, numbers, complex), `T: {float, int32} = float`, `shape: shape`, `data_format: {"NHWC", "NCHW"} = "NHWC"`,
+  /// `types: list(type) >= 1`.
   op& attr(std::string_view spec);
   op& stateful() { def_.stateful = true; return *this; }
   op& commutative() { def_.commutative = true; return *this; }
@@ -1872,30 +1941,48 @@ class op {
   operator op_def() const { return def_; }
 
  private:
-  arg_def parse_arg(std::string_view spec) const;
+  op_def def_;
+};
+
+#if WEFT_HAS_BODIES
+namespace detail {
+
+/// Reads the notation of op definitions.
+class op_reader {
+ public:
+  explicit op_reader(const std::string& op) : op_(op) {}
+  arg_def arg(std::string_view spec) const;
+  attr_def attr(std::string_view spec) const;
   static std::string_view trim(std::string_view s) noexcept {
     while (!s.empty() && s.front() == ' ') s.remove_prefix(1);
     while (!s.empty() && s.back() == ' ') s.remove_suffix(1);
     return s;
   }
-  static std::vector<std::string_view> split(std::string_view list) {
-    std::vector<std::string_view> out;
-    while (!trim(list).empty()) {
-      const auto comma = list.find(',');
-      out.push_back(trim(list.substr(0, comma)));
-      list = comma == std::string_view::npos ? std::string_view() : list.substr(comma + 1);
-    }
-    return out;
-  }
-  attr_value parse_default(const std::string& kind, std::string_view text, std::string_view spec) const;
-  template <class T, class Parse> attr_value parse_list(std::string_view text, Parse parse) const;
-  [[noreturn]] void bad(std::string_view spec) const {
-    fail(error_code::invalid_argument, "op '" + def_.name + "': cannot read '" + std::string(spec) + "'");
-  }
-  op_def def_;
+  static std::vector<std::string_view> split(std::string_view list, char separator = ',');
+
+ private:
+  void allow(attr_def& out, std::string_view item, std::string_view spec) const;
+  attr_value default_of(const std::string& kind, std::string_view text, std::string_view spec) const;
+  attr_value default_list(const std::string& kind, std::string_view text, std::string_view spec) const;
+  std::int64_t integer(std::string_view item, std::string_view spec) const;
+  float real(std::string_view item, std::string_view spec) const;
+  dtype type(std::string_view item, std::string_view spec) const;
+  std::string quoted(std::string_view item, std::string_view spec) const;
+  [[noreturn]] void bad(std::string_view spec) const { fail(error_code::invalid_argument, "op '" + op_ + "': cannot read '" + std::string(spec) + "'"); }
+  const std::string& op_;
 };
 
-inline arg_def op::parse_arg(std::string_view spec) const {
+WEFT_DECL std::vector<std::string_view> op_reader::split(std::string_view list, char separator) {
+  std::vector<std::string_view> out;
+  while (!trim(list).empty()) {
+    const auto end = list.find(separator);
+    out.push_back(trim(list.substr(0, end)));
+    list = end == std::string_view::npos ? std::string_view() : list.substr(end + 1);
+  }
+  return out;
+}
+
+WEFT_DECL arg_def op_reader::arg(std::string_view spec) const {
   const auto colon = spec.find(':');
   if (colon == std::string_view::npos) bad(spec);
   arg_def out;
@@ -1914,55 +2001,76 @@ inline arg_def op::parse_arg(std::string_view spec) const {
   return out;
 }
 
-template <class T, class Parse> attr_value op::parse_list(std::string_view text, Parse parse) const {
-  std::vector<T> out;
-  for (const auto item : split(text.substr(1, text.size() - 2))) out.push_back(parse(item));
-  return out;
+WEFT_DECL std::int64_t op_reader::integer(std::string_view item, std::string_view spec) const {
+  const std::string word(item);
+  char* end = nullptr;
+  const std::int64_t value = std::strtoll(word.c_str(), &end, 10);
+  if (word.empty() || *end != '\0') bad(spec);
+  return value;
+}
+WEFT_DECL float op_reader::real(std::string_view item, std::string_view spec) const {
+  const std::string word(item);
+  char* end = nullptr;
+  const float value = std::strtof(word.c_str(), &end);
+  if (word.empty() || *end != '\0') bad(spec);
+  return value;
+}
+WEFT_DECL dtype op_reader::type(std::string_view item, std::string_view spec) const {
+  const dtype value = parse_dtype(item);
+  if (value == dtype::invalid) bad(spec);
+  return value;
+}
+WEFT_DECL std::string op_reader::quoted(std::string_view item, std::string_view spec) const {
+  if (item.size() < 2 || item.front() != item.back() || (item.front() != '\'' && item.front() != '"')) bad(spec);
+  return std::string(item.substr(1, item.size() - 2));
 }
 
-inline attr_value op::parse_default(const std::string& kind, std::string_view text, std::string_view spec) const {
-  const auto whole = [&](const char* end, const std::string& word) {
-    if (word.empty() || *end != '\0') bad(spec);
-  };
-  const auto integer = [&](std::string_view item) {
-    const std::string word(item);
-    char* end = nullptr;
-    const std::int64_t value = std::strtoll(word.c_str(), &end, 10);
-    whole(end, word);
-    return value;
-  };
-  const auto real = [&](std::string_view item) {
-    const std::string word(item);
-    char* end = nullptr;
-    const float value = std::strtof(word.c_str(), &end);
-    whole(end, word);
-    return value;
-  };
-  const auto type = [&](std::string_view item) {
-    const dtype value = parse_dtype(item);
-    if (value == dtype::invalid) bad(spec);
-    return value;
-  };
-  const auto quoted = [&](std::string_view item) {
-    if (item.size() < 2 || item.front() != item.back() || (item.front() != '\'' && item.front() != '"')) bad(spec);
-    return std::string(item.substr(1, item.size() - 2));
-  };
-  const bool listed = text.size() >= 2 && text.front() == '[' && text.back() == ']';
-  if (kind == "bool" && (text == "true" || text == "false")) return text == "true";
-  if (kind == "int") return integer(text);
-  if (kind == "float") return real(text);
-  if (kind == "type") return type(text);
-  if (kind == "shape" && text == "{}") return partial_shape();
-  if (kind == "string") return quoted(text);
-  if (kind == "list(int)" && listed) return parse_list<std::int64_t>(text, integer);
-  if (kind == "list(float)" && listed) return parse_list<float>(text, real);
-  if (kind == "list(type)" && listed) return parse_list<dtype>(text, type);
-  if (kind == "list(string)" && listed) return parse_list<std::string>(text, quoted);
-  if (kind == "list(shape)" && text == "[]") return std::vector<partial_shape>();
+WEFT_DECL attr_value op_reader::default_list(const std::string& kind, std::string_view text, std::string_view spec) const {
+  const auto items = split(text.substr(1, text.size() - 2));
+  std::vector<std::int64_t> integers;
+  std::vector<float> reals;
+  std::vector<dtype> types;
+  std::vector<std::string> strings;
+  for (const auto item : items) {
+    if (kind == "list(int)") integers.push_back(integer(item, spec));
+    else if (kind == "list(float)") reals.push_back(real(item, spec));
+    else if (kind == "list(type)") types.push_back(type(item, spec));
+    else if (kind == "list(string)") strings.push_back(quoted(item, spec));
+    else bad(spec);
+  }
+  if (kind == "list(int)") return integers;
+  if (kind == "list(float)") return reals;
+  if (kind == "list(type)") return types;
+  if (kind == "list(string)") return strings;
+  if (kind == "list(shape)") return std::vector<partial_shape>();
   bad(spec);
 }
 
-inline op& op::attr(std::string_view spec) {
+WEFT_DECL attr_value op_reader::default_of(const std::string& kind, std::string_view text, std::string_view spec) const {
+  if (text.size() >= 2 && text.front() == '[' && text.back() == ']') return default_list(kind, text, spec);
+  if (kind == "bool" && (text == "true" || text == "false")) return text == "true";
+  if (kind == "int") return integer(text, spec);
+  if (kind == "float") return real(text, spec);
+  if (kind == "type") return type(text, spec);
+  if (kind == "shape" && text == "{}") return partial_shape();
+  if (kind == "string") return quoted(text, spec);
+  bad(spec);
+}
+
+// A quoted string, a dtype, or a set of dtypes.
+WEFT_DECL void op_reader::allow(attr_def& out, std::string_view item, std::string_view spec) const {
+  static constexpr dtype numbers[] = {dtype::bfloat16, dtype::half, dtype::float32, dtype::float64, dtype::uint8, dtype::int8, dtype::uint16, dtype::int16, dtype::int32, dtype::uint32, dtype::uint64, dtype::int64};
+  static constexpr dtype complex[] = {dtype::complex64, dtype::complex128};
+  auto& types = out.allowed_types;
+  if (item.front() == '"' || item.front() == '\'') out.allowed_strings.push_back(quoted(item, spec));
+  else if (item == "floats") types.insert(types.end(), numbers, numbers + 4);
+  else if (item == "integers") types.insert(types.end(), numbers + 4, std::end(numbers));
+  else if (item == "numbers") types.insert(types.end(), numbers, std::end(numbers));
+  else if (item == "complex") types.insert(types.end(), complex, std::end(complex));
+  else types.push_back(type(item, spec));
+}
+
+WEFT_DECL attr_def op_reader::attr(std::string_view spec) const {
   attr_def out;
   const auto colon = spec.find(':');
   if (colon == std::string_view::npos) bad(spec);
@@ -1982,17 +2090,28 @@ inline op& op::attr(std::string_view spec) {
   }
   std::string_view kind = is_list ? rest.substr(5, rest.size() - 6) : rest;
   if (!kind.empty() && kind.front() == '{') {
-    for (const auto item : split(kind.substr(1, kind.size() - 2))) {
-      if (item.front() == '"' || item.front() == '\'') out.allowed_strings.emplace_back(item.substr(1, item.size() - 2));
-      else if (const dtype type = parse_dtype(item); type != dtype::invalid) out.allowed_types.push_back(type);
-      else bad(spec);
-    }
+    for (const auto item : split(kind.substr(1, kind.size() - 2))) allow(out, item, spec);
     kind = out.allowed_strings.empty() ? "type" : "string";
   }
   static constexpr std::string_view kinds[] = {"string", "int", "float", "bool", "type", "shape", "tensor", "func"};
   if (std::find(std::begin(kinds), std::end(kinds), kind) == std::end(kinds)) bad(spec);
   out.kind = is_list ? "list(" + std::string(kind) + ")" : std::string(kind);
-  if (!default_text.empty()) out.default_value = parse_default(out.kind, default_text, spec);
+  if (!default_text.empty()) out.default_value = default_of(out.kind, default_text, spec);
+  return out;
+}
+
+}  // namespace detail
+
+WEFT_DECL op& op::input(std::string_view spec) {
+  def_.inputs.push_back(detail::op_reader(def_.name).arg(spec));
+  return *this;
+}
+WEFT_DECL op& op::output(std::string_view spec) {
+  def_.outputs.push_back(detail::op_reader(def_.name).arg(spec));
+  return *this;
+}
+WEFT_DECL op& op::attr(std::string_view spec) {
+  attr_def out = detail::op_reader(def_.name).attr(spec);
   // An argument named after a list(type) attribute is a list of tensors.
   if (out.kind == "list(type)")
     for (auto* args : {&def_.inputs, &def_.outputs})
@@ -2004,6 +2123,7 @@ inline op& op::attr(std::string_view spec) {
   def_.attrs.push_back(std::move(out));
   return *this;
 }
+#endif
 
 }  // namespace weft
 
@@ -2287,10 +2407,12 @@ class binder {
 #define WEFT_GRAPH_OP_REGISTRY_HPP
 // Op definitions by name: a value that a user copies and extends with own ops.
 
+#include <cstddef>
 #include <map>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace weft {
@@ -2299,23 +2421,17 @@ namespace weft {
 class op_registry {
  public:
   /// Adds a definition. Throws ALREADY_EXISTS when the name is taken.
-  op_registry& add(op_def def) {
-    std::shared_ptr<const op_def> shared(new op_def(std::move(def)));
-    const std::string& name = shared->name;
-    if (!ops_.emplace(name, shared).second) fail(error_code::already_exists, "op '" + name + "' is already defined");
+  op_registry& add(op_def def);
+  /// Adds the ops of a row, or of a table of rows. Throws as above, and INVALID_ARGUMENT when a row cannot be read.
+  op_registry& add(const op_row& row);
+  template <std::size_t N> op_registry& add(const op_row (&rows)[N]) {
+    for (const op_row& row : rows) add(row);
     return *this;
   }
   /// The definition, or nullptr. It lives as long as any copy of this registry.
-  std::shared_ptr<const op_def> find(std::string_view name) const {
-    const auto it = ops_.find(name);
-    return it == ops_.end() ? nullptr : it->second;
-  }
+  std::shared_ptr<const op_def> find(std::string_view name) const;
   /// Every definition, in the order of the names.
-  std::vector<std::shared_ptr<const op_def>> all() const {
-    std::vector<std::shared_ptr<const op_def>> out;
-    for (const auto& entry : ops_) out.push_back(entry.second);
-    return out;
-  }
+  std::vector<std::shared_ptr<const op_def>> all() const;
   std::size_t size() const noexcept { return ops_.size(); }
 
  private:
@@ -2324,6 +2440,44 @@ class op_registry {
 
 /// TensorFlow's ops that weft knows. Defined in <weft/ops/standard.hpp>.
 const op_registry& standard_ops();
+
+#if WEFT_HAS_BODIES
+WEFT_DECL op_registry& op_registry::add(op_def def) {
+  std::shared_ptr<const op_def> shared(new op_def(std::move(def)));
+  const std::string& name = shared->name;
+  if (!ops_.emplace(name, shared).second) fail(error_code::already_exists, "op '" + name + "' is already defined");
+  return *this;
+}
+
+WEFT_DECL op_registry& op_registry::add(const op_row& row) {
+  using reader = detail::op_reader;
+  const std::string_view text = row.signature;
+  const auto open = text.find('('), arrow = text.find("->"), close = text.rfind(')', arrow);
+  if (open == std::string_view::npos || close == std::string_view::npos || close < open) fail(error_code::invalid_argument, "cannot read the op definition '" + std::string(text) + "'");
+  for (const std::string_view name : reader::split(text.substr(0, open), ' ')) {
+    op made(name);
+    for (const auto arg : reader::split(text.substr(open + 1, close - open - 1))) made.input(arg);
+    if (arrow != std::string_view::npos)
+      for (const auto arg : reader::split(text.substr(arrow + 2))) made.output(arg);
+    for (const auto attr : reader::split(row.attrs, ';')) made.attr(attr);
+    if (row.flags == op_flags::stateful) made.stateful();
+    if (row.flags == op_flags::commutative) made.commutative();
+    add(made.shapes(row.shapes));
+  }
+  return *this;
+}
+
+WEFT_DECL std::shared_ptr<const op_def> op_registry::find(std::string_view name) const {
+  const auto it = ops_.find(name);
+  return it == ops_.end() ? nullptr : it->second;
+}
+
+WEFT_DECL std::vector<std::shared_ptr<const op_def>> op_registry::all() const {
+  std::vector<std::shared_ptr<const op_def>> out;
+  for (const auto& entry : ops_) out.push_back(entry.second);
+  return out;
+}
+#endif
 
 }  // namespace weft
 
@@ -3703,10 +3857,10 @@ template <class T, int N, std::size_t M> tensor<T, static_cast<int>(M)> reshape(
 namespace weft {
 
 namespace detail {
-inline void define_control_ops(op_registry& ops) {
-  ops.add(op("NoOp"));
-  ops.add(op("ControlTrigger"));
-}
+inline constexpr op_row control_ops[] = {
+    {"NoOp()"},
+    {"ControlTrigger()"},
+};
 }  // namespace detail
 
 /// Does nothing; useful to wait for its control dependencies (NoOp).
@@ -3765,6 +3919,7 @@ constexpr bool operator&(matmul_flags a, matmul_flags b) { return (static_cast<i
 
 namespace detail {
 
+#if WEFT_HAS_BODIES
 inline void matmul_shape(shape_context& c) {
   const partial_shape a = c.with_rank(0, 2, "a"), b = c.with_rank(1, 2, "b");
   const bool flip_a = c.attr<bool>("transpose_a"), flip_b = c.attr<bool>("transpose_b");
@@ -3774,9 +3929,10 @@ inline void matmul_shape(shape_context& c) {
   c.set_output(0, partial_shape({a[flip_a ? 1 : 0], b[flip_b ? 0 : 1]}));
 }
 
-inline void define_linear_ops(op_registry& ops) {
-  ops.add(op("MatMul").input("a: T").input("b: T").output("product: T").attr("transpose_a: bool = false").attr("transpose_b: bool = false").attr("T: {bfloat16, half, float, double, int32, int64, uint8, uint16, uint32, uint64, complex64, complex128}").shapes(matmul_shape));
-}
+inline constexpr op_row linear_ops[] = {
+    {"MatMul(a: T, b: T) -> product: T", "transpose_a: bool = false; transpose_b: bool = false; T: {floats, int32, int64, uint8, uint16, uint32, uint64, complex}", matmul_shape},
+};
+#endif
 
 }  // namespace detail
 
@@ -4130,18 +4286,20 @@ WEFT_REDUCTION(reduce_min, "Min")
 #define WEFT_OPS_SENDRECV_HPP
 // The nodes that partitioning adds: what crosses between devices, and where feeds enter and fetches leave a part.
 
+#if WEFT_HAS_BODIES
 namespace weft::detail {
 
-inline void define_sendrecv_ops(op_registry& ops) {
-  for (const char* name : {"_Send", "_HostSend"})
-    ops.add(op(name).input("tensor: T").attr("T: type").attr("tensor_name: string").attr("send_device: string").attr("send_device_incarnation: int").attr("recv_device: string").attr("client_terminated: bool = false").attr("_edge: int = -1").stateful());
-  for (const char* name : {"_Recv", "_HostRecv"})
-    ops.add(op(name).output("tensor: tensor_type").attr("tensor_type: type").attr("tensor_name: string").attr("send_device: string").attr("send_device_incarnation: int").attr("recv_device: string").attr("client_terminated: bool = false").attr("_edge: int = -1").stateful());
-  ops.add(op("_Arg").output("output: T").attr("T: type").attr("index: int >= 0").stateful());
-  ops.add(op("_Retval").input("input: T").attr("T: type").attr("index: int >= 0").stateful());
-}
+#define WEFT_CROSSING "tensor_name: string; send_device: string; send_device_incarnation: int; recv_device: string; client_terminated: bool = false; _edge: int = -1"
+inline constexpr op_row sendrecv_ops[] = {
+    {"_Send _HostSend(tensor: T)", "T: type; " WEFT_CROSSING, nullptr, op_flags::stateful},
+    {"_Recv _HostRecv() -> tensor: tensor_type", "tensor_type: type; " WEFT_CROSSING, nullptr, op_flags::stateful},
+    {"_Arg() -> output: T", "T: type; index: int >= 0", nullptr, op_flags::stateful},
+    {"_Retval(input: T)", "T: type; index: int >= 0", nullptr, op_flags::stateful},
+};
+#undef WEFT_CROSSING
 
 }  // namespace weft::detail
+#endif
 
 #endif
 
@@ -4288,22 +4446,24 @@ inline operation global_variables_initializer(op_name name = {}) {
 
 namespace weft {
 
+#if WEFT_HAS_BODIES
 /// TensorFlow's ops that weft knows; copy it to add own ops. Thread-safe.
-inline const op_registry& standard_ops() {
+WEFT_DECL const op_registry& standard_ops() {
   static const op_registry all = [] {
     op_registry ops;
     detail::define_array_ops(ops);
-    detail::define_control_ops(ops);
-    detail::define_linear_ops(ops);
+    ops.add(detail::control_ops);
+    ops.add(detail::linear_ops);
     detail::define_math_ops(ops);
     detail::define_random_ops(ops);
     detail::define_reduce_ops(ops);
-    detail::define_sendrecv_ops(ops);
+    ops.add(detail::sendrecv_ops);
     detail::define_state_ops(ops);
     return ops;
   }();
   return all;
 }
+#endif
 
 }  // namespace weft
 

@@ -11,17 +11,48 @@
 #define WEFT_VERSION_MINOR 1
 #define WEFT_VERSION_PATCH 0
 
-#if defined(WEFT_SEPARATE_COMPILATION) && !defined(WEFT_IMPLEMENTATION)
-#define WEFT_HAS_BODIES 0
-#else
+// Which bodies this file sees. The program's one implementation file may be split to compile in parallel: WEFT_IMPLEMENTATION_BASE (graph to session),
+// WEFT_IMPLEMENTATION_KERNELS (include a family's header, or all), WEFT_IMPLEMENTATION_FORMAT and WEFT_IMPLEMENTATION_CLUSTER together are WEFT_IMPLEMENTATION.
+#if !defined(WEFT_SEPARATE_COMPILATION) || defined(WEFT_IMPLEMENTATION)
 #define WEFT_HAS_BODIES 1
+#define WEFT_HAS_KERNEL_BODIES 1
+#define WEFT_HAS_FORMAT_BODIES 1
+#define WEFT_HAS_CLUSTER_BODIES 1
+#else
+#if defined(WEFT_IMPLEMENTATION_BASE)
+#define WEFT_HAS_BODIES 1
+#else
+#define WEFT_HAS_BODIES 0
+#endif
+#if defined(WEFT_IMPLEMENTATION_KERNELS)
+#define WEFT_HAS_KERNEL_BODIES 1
+#else
+#define WEFT_HAS_KERNEL_BODIES 0
+#endif
+#if defined(WEFT_IMPLEMENTATION_FORMAT)
+#define WEFT_HAS_FORMAT_BODIES 1
+#else
+#define WEFT_HAS_FORMAT_BODIES 0
+#endif
+#if defined(WEFT_IMPLEMENTATION_CLUSTER)
+#define WEFT_HAS_CLUSTER_BODIES 1
+#else
+#define WEFT_HAS_CLUSTER_BODIES 0
+#endif
 #endif
 
-// Functions through which the light layers reach the heavy ones: inline by default, external under separate compilation.
-#if defined(WEFT_SEPARATE_COMPILATION)
-#define WEFT_DECL
-#else
+// Stands before the definition (never the declaration) of a function whose body is hidden under separate compilation, be it free or a member. An implementation file emits it even
+// when it does not call it; the linker keeps one copy of what several files emit.
+#if !defined(WEFT_SEPARATE_COMPILATION)
 #define WEFT_DECL inline
+#elif defined(WEFT_IMPLEMENTATION) || defined(WEFT_IMPLEMENTATION_BASE) || defined(WEFT_IMPLEMENTATION_KERNELS) || defined(WEFT_IMPLEMENTATION_FORMAT) || defined(WEFT_IMPLEMENTATION_CLUSTER)
+#if defined(__GNUC__)
+#define WEFT_DECL __attribute__((used)) inline
+#else
+#define WEFT_DECL
+#endif
+#else
+#define WEFT_DECL
 #endif
 
 #endif
@@ -33,7 +64,7 @@
 #include <cstdlib>
 #include <utility>
 
-#if WEFT_HAS_BODIES
+#if WEFT_HAS_CLUSTER_BODIES
 #if defined(__SANITIZE_THREAD__) && !defined(__clang__)
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wtsan"
@@ -1607,7 +1638,7 @@ inline void encode_entry(wire_writer& table, const tensor_value& value, std::uin
 #include <utility>
 #include <vector>
 
-#if WEFT_HAS_BODIES
+#if WEFT_HAS_CLUSTER_BODIES
 #include <sys/uio.h>
 
 namespace weft {
@@ -1870,7 +1901,7 @@ inline void frame_reader::finish(message& into) {
 #include <utility>
 #include <vector>
 
-#if WEFT_HAS_BODIES
+#if WEFT_HAS_CLUSTER_BODIES
 #include <sys/uio.h>
 
 namespace weft {
@@ -2676,7 +2707,7 @@ inline cluster_spec parse_cluster_spec(std::string_view text) {
 #include <system_error>
 #include <utility>
 
-#if WEFT_HAS_BODIES
+#if WEFT_HAS_CLUSTER_BODIES
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
@@ -2837,7 +2868,7 @@ inline status bad_frame(const std::string& remote, const status& why) {
 #include <utility>
 #include <vector>
 
-#if WEFT_HAS_BODIES
+#if WEFT_HAS_CLUSTER_BODIES
 
 namespace weft {
 
@@ -3595,13 +3626,27 @@ struct op_def {
   }
 };
 
+/// What an op_row says besides its text.
+enum class op_flags : unsigned char { none = 0, stateful = 1, commutative = 2 };
+
+/// One or several ops in a table: `{"Less LessEqual(x: T, y: T) -> z: bool", "T: {numbers}; …", rule}`. Inputs and outputs are separated by commas, attributes by semicolons, each as `op`
+/// reads them; names before the parenthesis share everything else. Tables cost a program no compile time.
+struct op_row {
+  const char* signature;
+  const char* attrs = "";
+  shape_function shapes = nullptr;
+  op_flags flags = op_flags::none;
+};
+
 /// Builds an op_def from TensorFlow's notation: `op("MatMul").input("a: T").attr("T: {float, double}").attr("transpose_a: bool = false")`.
 class op {
  public:
   explicit op(std::string_view name) { def_.name = std::string(name); }
-  op& input(std::string_view spec) { def_.inputs.push_back(parse_arg(spec)); return *this; }
-  op& output(std::string_view spec) { def_.outputs.push_back(parse_arg(spec)); return *this; }
-  /// `N: int >= 1`, `T: type`, `T: {float, int32} = float`, `shape: shape`, `data_format: {"NHWC", "NCHW"} = "NHWC"`, `types: list(type) >= 1`.
+  /// `x: T`, `x: float`, `values: N * T`, `data: types` for a list of the dtypes in attribute `types`, `ref: Ref(T)`.
+  op& input(std::string_view spec);
+  op& output(std::string_view spec);
+  /// `N: int >= 1`, `T: type`, `T: {numbers}` (sets of dtypes: floats, integers, numbers, complex), `T: {float, int32} = float`, `shape: shape`, `data_format: {"NHWC", "NCHW"} = "NHWC"`,
+  /// `types: list(type) >= 1`.
   op& attr(std::string_view spec);
   op& stateful() { def_.stateful = true; return *this; }
   op& commutative() { def_.commutative = true; return *this; }
@@ -3609,30 +3654,48 @@ class op {
   operator op_def() const { return def_; }
 
  private:
-  arg_def parse_arg(std::string_view spec) const;
+  op_def def_;
+};
+
+#if WEFT_HAS_BODIES
+namespace detail {
+
+/// Reads the notation of op definitions.
+class op_reader {
+ public:
+  explicit op_reader(const std::string& op) : op_(op) {}
+  arg_def arg(std::string_view spec) const;
+  attr_def attr(std::string_view spec) const;
   static std::string_view trim(std::string_view s) noexcept {
     while (!s.empty() && s.front() == ' ') s.remove_prefix(1);
     while (!s.empty() && s.back() == ' ') s.remove_suffix(1);
     return s;
   }
-  static std::vector<std::string_view> split(std::string_view list) {
-    std::vector<std::string_view> out;
-    while (!trim(list).empty()) {
-      const auto comma = list.find(',');
-      out.push_back(trim(list.substr(0, comma)));
-      list = comma == std::string_view::npos ? std::string_view() : list.substr(comma + 1);
-    }
-    return out;
-  }
-  attr_value parse_default(const std::string& kind, std::string_view text, std::string_view spec) const;
-  template <class T, class Parse> attr_value parse_list(std::string_view text, Parse parse) const;
-  [[noreturn]] void bad(std::string_view spec) const {
-    fail(error_code::invalid_argument, "op '" + def_.name + "': cannot read '" + std::string(spec) + "'");
-  }
-  op_def def_;
+  static std::vector<std::string_view> split(std::string_view list, char separator = ',');
+
+ private:
+  void allow(attr_def& out, std::string_view item, std::string_view spec) const;
+  attr_value default_of(const std::string& kind, std::string_view text, std::string_view spec) const;
+  attr_value default_list(const std::string& kind, std::string_view text, std::string_view spec) const;
+  std::int64_t integer(std::string_view item, std::string_view spec) const;
+  float real(std::string_view item, std::string_view spec) const;
+  dtype type(std::string_view item, std::string_view spec) const;
+  std::string quoted(std::string_view item, std::string_view spec) const;
+  [[noreturn]] void bad(std::string_view spec) const { fail(error_code::invalid_argument, "op '" + op_ + "': cannot read '" + std::string(spec) + "'"); }
+  const std::string& op_;
 };
 
-inline arg_def op::parse_arg(std::string_view spec) const {
+WEFT_DECL std::vector<std::string_view> op_reader::split(std::string_view list, char separator) {
+  std::vector<std::string_view> out;
+  while (!trim(list).empty()) {
+    const auto end = list.find(separator);
+    out.push_back(trim(list.substr(0, end)));
+    list = end == std::string_view::npos ? std::string_view() : list.substr(end + 1);
+  }
+  return out;
+}
+
+WEFT_DECL arg_def op_reader::arg(std::string_view spec) const {
   const auto colon = spec.find(':');
   if (colon == std::string_view::npos) bad(spec);
   arg_def out;
@@ -3651,55 +3714,76 @@ inline arg_def op::parse_arg(std::string_view spec) const {
   return out;
 }
 
-template <class T, class Parse> attr_value op::parse_list(std::string_view text, Parse parse) const {
-  std::vector<T> out;
-  for (const auto item : split(text.substr(1, text.size() - 2))) out.push_back(parse(item));
-  return out;
+WEFT_DECL std::int64_t op_reader::integer(std::string_view item, std::string_view spec) const {
+  const std::string word(item);
+  char* end = nullptr;
+  const std::int64_t value = std::strtoll(word.c_str(), &end, 10);
+  if (word.empty() || *end != '\0') bad(spec);
+  return value;
+}
+WEFT_DECL float op_reader::real(std::string_view item, std::string_view spec) const {
+  const std::string word(item);
+  char* end = nullptr;
+  const float value = std::strtof(word.c_str(), &end);
+  if (word.empty() || *end != '\0') bad(spec);
+  return value;
+}
+WEFT_DECL dtype op_reader::type(std::string_view item, std::string_view spec) const {
+  const dtype value = parse_dtype(item);
+  if (value == dtype::invalid) bad(spec);
+  return value;
+}
+WEFT_DECL std::string op_reader::quoted(std::string_view item, std::string_view spec) const {
+  if (item.size() < 2 || item.front() != item.back() || (item.front() != '\'' && item.front() != '"')) bad(spec);
+  return std::string(item.substr(1, item.size() - 2));
 }
 
-inline attr_value op::parse_default(const std::string& kind, std::string_view text, std::string_view spec) const {
-  const auto whole = [&](const char* end, const std::string& word) {
-    if (word.empty() || *end != '\0') bad(spec);
-  };
-  const auto integer = [&](std::string_view item) {
-    const std::string word(item);
-    char* end = nullptr;
-    const std::int64_t value = std::strtoll(word.c_str(), &end, 10);
-    whole(end, word);
-    return value;
-  };
-  const auto real = [&](std::string_view item) {
-    const std::string word(item);
-    char* end = nullptr;
-    const float value = std::strtof(word.c_str(), &end);
-    whole(end, word);
-    return value;
-  };
-  const auto type = [&](std::string_view item) {
-    const dtype value = parse_dtype(item);
-    if (value == dtype::invalid) bad(spec);
-    return value;
-  };
-  const auto quoted = [&](std::string_view item) {
-    if (item.size() < 2 || item.front() != item.back() || (item.front() != '\'' && item.front() != '"')) bad(spec);
-    return std::string(item.substr(1, item.size() - 2));
-  };
-  const bool listed = text.size() >= 2 && text.front() == '[' && text.back() == ']';
-  if (kind == "bool" && (text == "true" || text == "false")) return text == "true";
-  if (kind == "int") return integer(text);
-  if (kind == "float") return real(text);
-  if (kind == "type") return type(text);
-  if (kind == "shape" && text == "{}") return partial_shape();
-  if (kind == "string") return quoted(text);
-  if (kind == "list(int)" && listed) return parse_list<std::int64_t>(text, integer);
-  if (kind == "list(float)" && listed) return parse_list<float>(text, real);
-  if (kind == "list(type)" && listed) return parse_list<dtype>(text, type);
-  if (kind == "list(string)" && listed) return parse_list<std::string>(text, quoted);
-  if (kind == "list(shape)" && text == "[]") return std::vector<partial_shape>();
+WEFT_DECL attr_value op_reader::default_list(const std::string& kind, std::string_view text, std::string_view spec) const {
+  const auto items = split(text.substr(1, text.size() - 2));
+  std::vector<std::int64_t> integers;
+  std::vector<float> reals;
+  std::vector<dtype> types;
+  std::vector<std::string> strings;
+  for (const auto item : items) {
+    if (kind == "list(int)") integers.push_back(integer(item, spec));
+    else if (kind == "list(float)") reals.push_back(real(item, spec));
+    else if (kind == "list(type)") types.push_back(type(item, spec));
+    else if (kind == "list(string)") strings.push_back(quoted(item, spec));
+    else bad(spec);
+  }
+  if (kind == "list(int)") return integers;
+  if (kind == "list(float)") return reals;
+  if (kind == "list(type)") return types;
+  if (kind == "list(string)") return strings;
+  if (kind == "list(shape)") return std::vector<partial_shape>();
   bad(spec);
 }
 
-inline op& op::attr(std::string_view spec) {
+WEFT_DECL attr_value op_reader::default_of(const std::string& kind, std::string_view text, std::string_view spec) const {
+  if (text.size() >= 2 && text.front() == '[' && text.back() == ']') return default_list(kind, text, spec);
+  if (kind == "bool" && (text == "true" || text == "false")) return text == "true";
+  if (kind == "int") return integer(text, spec);
+  if (kind == "float") return real(text, spec);
+  if (kind == "type") return type(text, spec);
+  if (kind == "shape" && text == "{}") return partial_shape();
+  if (kind == "string") return quoted(text, spec);
+  bad(spec);
+}
+
+// A quoted string, a dtype, or a set of dtypes.
+WEFT_DECL void op_reader::allow(attr_def& out, std::string_view item, std::string_view spec) const {
+  static constexpr dtype numbers[] = {dtype::bfloat16, dtype::half, dtype::float32, dtype::float64, dtype::uint8, dtype::int8, dtype::uint16, dtype::int16, dtype::int32, dtype::uint32, dtype::uint64, dtype::int64};
+  static constexpr dtype complex[] = {dtype::complex64, dtype::complex128};
+  auto& types = out.allowed_types;
+  if (item.front() == '"' || item.front() == '\'') out.allowed_strings.push_back(quoted(item, spec));
+  else if (item == "floats") types.insert(types.end(), numbers, numbers + 4);
+  else if (item == "integers") types.insert(types.end(), numbers + 4, std::end(numbers));
+  else if (item == "numbers") types.insert(types.end(), numbers, std::end(numbers));
+  else if (item == "complex") types.insert(types.end(), complex, std::end(complex));
+  else types.push_back(type(item, spec));
+}
+
+WEFT_DECL attr_def op_reader::attr(std::string_view spec) const {
   attr_def out;
   const auto colon = spec.find(':');
   if (colon == std::string_view::npos) bad(spec);
@@ -3719,17 +3803,28 @@ inline op& op::attr(std::string_view spec) {
   }
   std::string_view kind = is_list ? rest.substr(5, rest.size() - 6) : rest;
   if (!kind.empty() && kind.front() == '{') {
-    for (const auto item : split(kind.substr(1, kind.size() - 2))) {
-      if (item.front() == '"' || item.front() == '\'') out.allowed_strings.emplace_back(item.substr(1, item.size() - 2));
-      else if (const dtype type = parse_dtype(item); type != dtype::invalid) out.allowed_types.push_back(type);
-      else bad(spec);
-    }
+    for (const auto item : split(kind.substr(1, kind.size() - 2))) allow(out, item, spec);
     kind = out.allowed_strings.empty() ? "type" : "string";
   }
   static constexpr std::string_view kinds[] = {"string", "int", "float", "bool", "type", "shape", "tensor", "func"};
   if (std::find(std::begin(kinds), std::end(kinds), kind) == std::end(kinds)) bad(spec);
   out.kind = is_list ? "list(" + std::string(kind) + ")" : std::string(kind);
-  if (!default_text.empty()) out.default_value = parse_default(out.kind, default_text, spec);
+  if (!default_text.empty()) out.default_value = default_of(out.kind, default_text, spec);
+  return out;
+}
+
+}  // namespace detail
+
+WEFT_DECL op& op::input(std::string_view spec) {
+  def_.inputs.push_back(detail::op_reader(def_.name).arg(spec));
+  return *this;
+}
+WEFT_DECL op& op::output(std::string_view spec) {
+  def_.outputs.push_back(detail::op_reader(def_.name).arg(spec));
+  return *this;
+}
+WEFT_DECL op& op::attr(std::string_view spec) {
+  attr_def out = detail::op_reader(def_.name).attr(spec);
   // An argument named after a list(type) attribute is a list of tensors.
   if (out.kind == "list(type)")
     for (auto* args : {&def_.inputs, &def_.outputs})
@@ -3741,6 +3836,7 @@ inline op& op::attr(std::string_view spec) {
   def_.attrs.push_back(std::move(out));
   return *this;
 }
+#endif
 
 }  // namespace weft
 
@@ -4024,10 +4120,12 @@ class binder {
 #define WEFT_GRAPH_OP_REGISTRY_HPP
 // Op definitions by name: a value that a user copies and extends with own ops.
 
+#include <cstddef>
 #include <map>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace weft {
@@ -4036,23 +4134,17 @@ namespace weft {
 class op_registry {
  public:
   /// Adds a definition. Throws ALREADY_EXISTS when the name is taken.
-  op_registry& add(op_def def) {
-    std::shared_ptr<const op_def> shared(new op_def(std::move(def)));
-    const std::string& name = shared->name;
-    if (!ops_.emplace(name, shared).second) fail(error_code::already_exists, "op '" + name + "' is already defined");
+  op_registry& add(op_def def);
+  /// Adds the ops of a row, or of a table of rows. Throws as above, and INVALID_ARGUMENT when a row cannot be read.
+  op_registry& add(const op_row& row);
+  template <std::size_t N> op_registry& add(const op_row (&rows)[N]) {
+    for (const op_row& row : rows) add(row);
     return *this;
   }
   /// The definition, or nullptr. It lives as long as any copy of this registry.
-  std::shared_ptr<const op_def> find(std::string_view name) const {
-    const auto it = ops_.find(name);
-    return it == ops_.end() ? nullptr : it->second;
-  }
+  std::shared_ptr<const op_def> find(std::string_view name) const;
   /// Every definition, in the order of the names.
-  std::vector<std::shared_ptr<const op_def>> all() const {
-    std::vector<std::shared_ptr<const op_def>> out;
-    for (const auto& entry : ops_) out.push_back(entry.second);
-    return out;
-  }
+  std::vector<std::shared_ptr<const op_def>> all() const;
   std::size_t size() const noexcept { return ops_.size(); }
 
  private:
@@ -4061,6 +4153,44 @@ class op_registry {
 
 /// TensorFlow's ops that weft knows. Defined in <weft/ops/standard.hpp>.
 const op_registry& standard_ops();
+
+#if WEFT_HAS_BODIES
+WEFT_DECL op_registry& op_registry::add(op_def def) {
+  std::shared_ptr<const op_def> shared(new op_def(std::move(def)));
+  const std::string& name = shared->name;
+  if (!ops_.emplace(name, shared).second) fail(error_code::already_exists, "op '" + name + "' is already defined");
+  return *this;
+}
+
+WEFT_DECL op_registry& op_registry::add(const op_row& row) {
+  using reader = detail::op_reader;
+  const std::string_view text = row.signature;
+  const auto open = text.find('('), arrow = text.find("->"), close = text.rfind(')', arrow);
+  if (open == std::string_view::npos || close == std::string_view::npos || close < open) fail(error_code::invalid_argument, "cannot read the op definition '" + std::string(text) + "'");
+  for (const std::string_view name : reader::split(text.substr(0, open), ' ')) {
+    op made(name);
+    for (const auto arg : reader::split(text.substr(open + 1, close - open - 1))) made.input(arg);
+    if (arrow != std::string_view::npos)
+      for (const auto arg : reader::split(text.substr(arrow + 2))) made.output(arg);
+    for (const auto attr : reader::split(row.attrs, ';')) made.attr(attr);
+    if (row.flags == op_flags::stateful) made.stateful();
+    if (row.flags == op_flags::commutative) made.commutative();
+    add(made.shapes(row.shapes));
+  }
+  return *this;
+}
+
+WEFT_DECL std::shared_ptr<const op_def> op_registry::find(std::string_view name) const {
+  const auto it = ops_.find(name);
+  return it == ops_.end() ? nullptr : it->second;
+}
+
+WEFT_DECL std::vector<std::shared_ptr<const op_def>> op_registry::all() const {
+  std::vector<std::shared_ptr<const op_def>> out;
+  for (const auto& entry : ops_) out.push_back(entry.second);
+  return out;
+}
+#endif
 
 }  // namespace weft
 
@@ -6710,7 +6840,7 @@ struct server_options {
 #include <string>
 #include <vector>
 
-#if WEFT_HAS_BODIES
+#if WEFT_HAS_KERNEL_BODIES
 namespace weft::detail {
 
 /// Makes a kernel of class K from its node.
@@ -6857,7 +6987,7 @@ constexpr const char* name_of(instruction_set set) noexcept {
   return set == instruction_set::avx512 ? "avx512" : set == instruction_set::avx2 ? "avx2" : "portable";
 }
 
-#if WEFT_HAS_BODIES
+#if WEFT_HAS_KERNEL_BODIES
 
 /// Whether this processor runs bodies of `set`.
 bool processor_has(instruction_set set) noexcept;
@@ -6962,7 +7092,12 @@ WEFT_SIMD_END
 #include <string_view>
 #include <vector>
 
-#if WEFT_HAS_BODIES
+namespace weft::detail {
+/// The factory of an op on arrays; nullptr for ops of other families.
+kernel_factory array_kernel(std::string_view op);
+}  // namespace weft::detail
+
+#if WEFT_HAS_KERNEL_BODIES
 WEFT_SIMD_BEGIN
 namespace weft::detail {
 
@@ -7221,8 +7356,7 @@ inline void join_kernel::compute(kernel_context& context) {
     }
 }
 
-/// The factory of an array op; nullptr for ops of other families.
-inline kernel_factory array_kernel(std::string_view op) {
+WEFT_DECL kernel_factory array_kernel(std::string_view op) {
   if (op == "Const") return &make_kernel<const_kernel>;
   if (op == "Placeholder") return &make_kernel<placeholder_kernel>;
   if (op == "Identity" || op == "IdentityN" || op == "StopGradient") return &make_kernel<identity_kernel>;
@@ -7249,7 +7383,7 @@ WEFT_SIMD_END
 #include <limits>
 #include <type_traits>
 
-#if WEFT_HAS_BODIES
+#if WEFT_HAS_KERNEL_BODIES
 namespace weft::detail::element {
 
 WEFT_SIMD_BEGIN
@@ -7447,7 +7581,7 @@ WEFT_SIMD_END
 // approximations of (e^r - 1 - r) / r^2 on |r| <= ln(2)/2, and for the logarithm of (log(1+f) - f + f^2/2) / f^3 in float and of
 // (2 atanh(s) - 2s) / s^3 in double.
 
-#if WEFT_HAS_BODIES
+#if WEFT_HAS_KERNEL_BODIES
 #if !defined(__GNUC__) && !defined(__clang__)
 #include <cmath>
 #endif
@@ -7667,7 +7801,7 @@ struct half;
 struct bfloat16;
 }  // namespace weft
 
-#if WEFT_HAS_BODIES
+#if WEFT_HAS_KERNEL_BODIES
 namespace weft::detail {
 
 /// Layouts of 16-bit floating types.
@@ -7863,7 +7997,7 @@ void cast_loop(const From* in, To* out, std::size_t count, instruction_set set =
 #include <cstdint>
 #include <cstring>
 
-#if WEFT_HAS_BODIES
+#if WEFT_HAS_KERNEL_BODIES
 namespace weft::detail {
 
 /// out[i] = f(in[i]) over arrays whose element types are erased.
@@ -7981,7 +8115,12 @@ inline tensor_value narrowed(tensor_value v, dtype type) {
 #include <string>
 #include <string_view>
 
-#if WEFT_HAS_BODIES
+namespace weft::detail {
+/// The factory of Cast; nullptr for ops of other families.
+kernel_factory cast_kernel_of(std::string_view op);
+}  // namespace weft::detail
+
+#if WEFT_HAS_KERNEL_BODIES
 WEFT_SIMD_BEGIN
 namespace weft::detail {
 
@@ -8069,8 +8208,7 @@ inline void cast_kernel::compute(kernel_context& context) {
   }
 }
 
-/// The factory of Cast; nullptr for other ops.
-inline kernel_factory cast_kernel_of(std::string_view op) { return op == "Cast" ? &make_kernel<cast_kernel> : nullptr; }
+WEFT_DECL kernel_factory cast_kernel_of(std::string_view op) { return op == "Cast" ? &make_kernel<cast_kernel> : nullptr; }
 
 }  // namespace weft::detail
 WEFT_SIMD_END
@@ -8084,7 +8222,12 @@ WEFT_SIMD_END
 
 #include <string_view>
 
-#if WEFT_HAS_BODIES
+namespace weft::detail {
+/// The factory of an op that only orders others; nullptr for ops of other families.
+kernel_factory control_kernel(std::string_view op);
+}  // namespace weft::detail
+
+#if WEFT_HAS_KERNEL_BODIES
 namespace weft::detail {
 
 /// Does nothing once everything it waits for is done.
@@ -8101,8 +8244,7 @@ class executor_kernel final : public cheap_kernel {
   void compute(kernel_context& context) override { context.fail(error_code::internal, "this op is carried out by the executor, its kernel was called"); }
 };
 
-/// The factory of a control op; nullptr for ops of other families.
-inline kernel_factory control_kernel(std::string_view op) {
+WEFT_DECL kernel_factory control_kernel(std::string_view op) {
   if (op == "NoOp") return &make_kernel<no_op_kernel>;
   if (op == "_Arg" || op == "_Retval" || op == "_Send" || op == "_Recv") return &make_kernel<executor_kernel>;
   return nullptr;
@@ -8145,7 +8287,7 @@ struct broadcast_plan {
   std::size_t b_count() const noexcept;
 };
 
-#if WEFT_HAS_BODIES
+#if WEFT_HAS_KERNEL_BODIES
 
 /// Plans the broadcast of two shapes, nothing if they do not fit; `out_dims`, if given, receives max(a_rank, b_rank) extents.
 std::optional<broadcast_plan> plan_broadcast(const std::int64_t* a_dims, std::size_t a_rank, const std::int64_t* b_dims, std::size_t b_rank,
@@ -8498,7 +8640,7 @@ struct gemm_extents {
   std::size_t m, n, k;
 };
 
-#if WEFT_HAS_BODIES
+#if WEFT_HAS_KERNEL_BODIES
 
 WEFT_SIMD_BEGIN
 
@@ -8919,7 +9061,7 @@ void gemm(const gemm_extents& extents, const matrix_view<const T>& a, const matr
 #include <memory>
 #include <mutex>
 
-#if WEFT_HAS_BODIES
+#if WEFT_HAS_KERNEL_BODIES
 namespace weft::detail {
 
 /// Calls `work(i)` once for each i below `count`, on the calling thread and on threads of the pool that are free, and returns when all are
@@ -8973,7 +9115,12 @@ inline void parallel_for(thread_pool& pool, std::size_t count, const std::functi
 #include <string>
 #include <string_view>
 
-#if WEFT_HAS_BODIES
+namespace weft::detail {
+/// The factory of a matrix product; nullptr for ops of other families.
+kernel_factory linear_kernel(std::string_view op);
+}  // namespace weft::detail
+
+#if WEFT_HAS_KERNEL_BODIES
 WEFT_SIMD_BEGIN
 namespace weft::detail {
 
@@ -9030,8 +9177,7 @@ inline void matmul_kernel::compute(kernel_context& context) {
   context.set_output(0, narrowed(std::move(product), type_));
 }
 
-/// The factory of a linear algebra op; nullptr for ops of other families.
-inline kernel_factory linear_kernel(std::string_view op) { return op == "MatMul" ? &make_kernel<matmul_kernel> : nullptr; }
+WEFT_DECL kernel_factory linear_kernel(std::string_view op) { return op == "MatMul" ? &make_kernel<matmul_kernel> : nullptr; }
 
 }  // namespace weft::detail
 WEFT_SIMD_END
@@ -9048,7 +9194,12 @@ WEFT_SIMD_END
 #include <string_view>
 #include <vector>
 
-#if WEFT_HAS_BODIES
+namespace weft::detail {
+/// The factory of an elementwise op; nullptr for ops of other families.
+kernel_factory math_kernel(std::string_view op);
+}  // namespace weft::detail
+
+#if WEFT_HAS_KERNEL_BODIES
 WEFT_SIMD_BEGIN
 namespace weft::detail {
 
@@ -9345,8 +9496,7 @@ inline void add_n_kernel::compute(kernel_context& context) {
   }
 }
 
-/// The factory of an elementwise op; nullptr for ops of other families.
-inline kernel_factory math_kernel(std::string_view op) {
+WEFT_DECL kernel_factory math_kernel(std::string_view op) {
   if (op == "AddN") return &make_kernel<add_n_kernel>;
   if (find_single_op(op) != nullptr) return &make_kernel<unary_kernel>;
   if (find_pair_op(op) != nullptr) return &make_kernel<binary_kernel>;
@@ -9415,7 +9565,7 @@ class philox_counter {
   std::atomic<std::uint64_t> used_{0};
 };
 
-#if WEFT_HAS_BODIES
+#if WEFT_HAS_KERNEL_BODIES
 
 WEFT_SIMD_BEGIN
 
@@ -9559,7 +9709,12 @@ void fill_uniform_int(T* out, std::size_t count, T lowest, T above, philox_rando
 #include <string_view>
 #include <type_traits>
 
-#if WEFT_HAS_BODIES
+namespace weft::detail {
+/// The factory of a random op; nullptr for ops of other families.
+kernel_factory random_kernel_of(std::string_view op);
+}  // namespace weft::detail
+
+#if WEFT_HAS_KERNEL_BODIES
 WEFT_SIMD_BEGIN
 namespace weft::detail {
 
@@ -9674,8 +9829,7 @@ inline void random_kernel::compute(kernel_context& context) {
   }
 }
 
-/// The factory of a random op; nullptr for ops of other families.
-inline kernel_factory random_kernel_of(std::string_view op) {
+WEFT_DECL kernel_factory random_kernel_of(std::string_view op) {
   return op == "RandomUniform" || op == "RandomStandardNormal" || op == "RandomUniformInt" ? &make_kernel<random_kernel> : nullptr;
 }
 
@@ -9709,7 +9863,7 @@ struct reduce_plan {
   reduced_axis axes[max_rank];
 };
 
-#if WEFT_HAS_BODIES
+#if WEFT_HAS_KERNEL_BODIES
 
 /// Plans the reduction of an array of the given extents over the axes whose flag in `reduced` is set.
 reduce_plan plan_reduction(const std::int64_t* dims, const bool* reduced, std::size_t rank);
@@ -9982,7 +10136,12 @@ void reduce_loop(const T* in, T* out, const reduce_plan& plan, instruction_set s
 #include <string_view>
 #include <vector>
 
-#if WEFT_HAS_BODIES
+namespace weft::detail {
+/// The factory of a reduction; nullptr for ops of other families.
+kernel_factory reduction_kernel(std::string_view op);
+}  // namespace weft::detail
+
+#if WEFT_HAS_KERNEL_BODIES
 WEFT_SIMD_BEGIN
 namespace weft::detail {
 
@@ -10086,8 +10245,7 @@ inline void reduce_kernel::compute(kernel_context& context) {
   context.set_output(0, narrowed(std::move(out), type_));
 }
 
-/// The factory of a reduction; nullptr for ops of other families.
-inline kernel_factory reduction_kernel(std::string_view op) {
+WEFT_DECL kernel_factory reduction_kernel(std::string_view op) {
   for (const std::string_view name : {"Sum", "Mean", "Prod", "Max", "Min", "All", "Any"})
     if (op == name) return &make_kernel<reduce_kernel>;
   return nullptr;
@@ -10211,7 +10369,12 @@ inline void variable_resource::assign(tensor_value v) {
 #include <string>
 #include <string_view>
 
-#if WEFT_HAS_BODIES
+namespace weft::detail {
+/// The factory of an op on variables; nullptr for ops of other families.
+kernel_factory state_kernel(std::string_view op);
+}  // namespace weft::detail
+
+#if WEFT_HAS_KERNEL_BODIES
 WEFT_SIMD_BEGIN
 namespace weft::detail {
 
@@ -10361,8 +10524,7 @@ class destroy_resource_kernel final : public cheap_kernel {
   bool ignore_missing_;
 };
 
-/// The factory of a state op; nullptr for ops of other families.
-inline kernel_factory state_kernel(std::string_view op) {
+WEFT_DECL kernel_factory state_kernel(std::string_view op) {
   if (op == "VarHandleOp") return &var_handle_kernel::make;
   if (op == "ReadVariableOp") return &make_kernel<read_variable_kernel>;
   if (op == "AssignVariableOp") return &make_kernel<assign_variable_kernel>;
@@ -10390,6 +10552,10 @@ WEFT_SIMD_END
 
 namespace weft {
 
+/// The catalogue of the standard kernels.
+const kernel_catalogue& standard_catalogue();
+
+#if WEFT_HAS_BODIES
 namespace detail::catalogue {
 // A set of dtypes, one bit for each by its number.
 using dtype_set = std::uint32_t;
@@ -10471,8 +10637,7 @@ template <class Visit> void for_each_standard_kernel(Visit visit) {
 }
 }  // namespace detail::catalogue
 
-/// The catalogue of the standard kernels.
-inline const kernel_catalogue& standard_catalogue() {
+WEFT_DECL const kernel_catalogue& standard_catalogue() {
   static const kernel_catalogue catalogue = [] {
     kernel_catalogue out;
     detail::catalogue::for_each_standard_kernel([&](kernel_entry entry) { out.add(std::move(entry)); });
@@ -10480,6 +10645,7 @@ inline const kernel_catalogue& standard_catalogue() {
   }();
   return catalogue;
 }
+#endif
 
 }  // namespace weft
 
@@ -10495,7 +10661,7 @@ inline const kernel_catalogue& standard_catalogue() {
 namespace weft {
 
 /// The standard kernels for the device type CPU; their catalogue is `standard_catalogue()`. Copy it to add own kernels.
-WEFT_DECL const kernel_registry& standard_kernels();
+const kernel_registry& standard_kernels();
 
 #if WEFT_HAS_BODIES
 namespace detail {
@@ -11324,10 +11490,10 @@ template <class Body> decltype(auto) colocate_with(const operation& with, Body&&
 namespace weft {
 
 namespace detail {
-inline void define_control_ops(op_registry& ops) {
-  ops.add(op("NoOp"));
-  ops.add(op("ControlTrigger"));
-}
+inline constexpr op_row control_ops[] = {
+    {"NoOp()"},
+    {"ControlTrigger()"},
+};
 }  // namespace detail
 
 /// Does nothing; useful to wait for its control dependencies (NoOp).
@@ -11386,6 +11552,7 @@ constexpr bool operator&(matmul_flags a, matmul_flags b) { return (static_cast<i
 
 namespace detail {
 
+#if WEFT_HAS_BODIES
 inline void matmul_shape(shape_context& c) {
   const partial_shape a = c.with_rank(0, 2, "a"), b = c.with_rank(1, 2, "b");
   const bool flip_a = c.attr<bool>("transpose_a"), flip_b = c.attr<bool>("transpose_b");
@@ -11395,9 +11562,10 @@ inline void matmul_shape(shape_context& c) {
   c.set_output(0, partial_shape({a[flip_a ? 1 : 0], b[flip_b ? 0 : 1]}));
 }
 
-inline void define_linear_ops(op_registry& ops) {
-  ops.add(op("MatMul").input("a: T").input("b: T").output("product: T").attr("transpose_a: bool = false").attr("transpose_b: bool = false").attr("T: {bfloat16, half, float, double, int32, int64, uint8, uint16, uint32, uint64, complex64, complex128}").shapes(matmul_shape));
-}
+inline constexpr op_row linear_ops[] = {
+    {"MatMul(a: T, b: T) -> product: T", "transpose_a: bool = false; transpose_b: bool = false; T: {floats, int32, int64, uint8, uint16, uint32, uint64, complex}", matmul_shape},
+};
+#endif
 
 }  // namespace detail
 
@@ -11751,18 +11919,20 @@ WEFT_REDUCTION(reduce_min, "Min")
 #define WEFT_OPS_SENDRECV_HPP
 // The nodes that partitioning adds: what crosses between devices, and where feeds enter and fetches leave a part.
 
+#if WEFT_HAS_BODIES
 namespace weft::detail {
 
-inline void define_sendrecv_ops(op_registry& ops) {
-  for (const char* name : {"_Send", "_HostSend"})
-    ops.add(op(name).input("tensor: T").attr("T: type").attr("tensor_name: string").attr("send_device: string").attr("send_device_incarnation: int").attr("recv_device: string").attr("client_terminated: bool = false").attr("_edge: int = -1").stateful());
-  for (const char* name : {"_Recv", "_HostRecv"})
-    ops.add(op(name).output("tensor: tensor_type").attr("tensor_type: type").attr("tensor_name: string").attr("send_device: string").attr("send_device_incarnation: int").attr("recv_device: string").attr("client_terminated: bool = false").attr("_edge: int = -1").stateful());
-  ops.add(op("_Arg").output("output: T").attr("T: type").attr("index: int >= 0").stateful());
-  ops.add(op("_Retval").input("input: T").attr("T: type").attr("index: int >= 0").stateful());
-}
+#define WEFT_CROSSING "tensor_name: string; send_device: string; send_device_incarnation: int; recv_device: string; client_terminated: bool = false; _edge: int = -1"
+inline constexpr op_row sendrecv_ops[] = {
+    {"_Send _HostSend(tensor: T)", "T: type; " WEFT_CROSSING, nullptr, op_flags::stateful},
+    {"_Recv _HostRecv() -> tensor: tensor_type", "tensor_type: type; " WEFT_CROSSING, nullptr, op_flags::stateful},
+    {"_Arg() -> output: T", "T: type; index: int >= 0", nullptr, op_flags::stateful},
+    {"_Retval(input: T)", "T: type; index: int >= 0", nullptr, op_flags::stateful},
+};
+#undef WEFT_CROSSING
 
 }  // namespace weft::detail
+#endif
 
 #endif
 
@@ -11909,22 +12079,24 @@ inline operation global_variables_initializer(op_name name = {}) {
 
 namespace weft {
 
+#if WEFT_HAS_BODIES
 /// TensorFlow's ops that weft knows; copy it to add own ops. Thread-safe.
-inline const op_registry& standard_ops() {
+WEFT_DECL const op_registry& standard_ops() {
   static const op_registry all = [] {
     op_registry ops;
     detail::define_array_ops(ops);
-    detail::define_control_ops(ops);
-    detail::define_linear_ops(ops);
+    ops.add(detail::control_ops);
+    ops.add(detail::linear_ops);
     detail::define_math_ops(ops);
     detail::define_random_ops(ops);
     detail::define_reduce_ops(ops);
-    detail::define_sendrecv_ops(ops);
+    ops.add(detail::sendrecv_ops);
     detail::define_state_ops(ops);
     return ops;
   }();
   return all;
 }
+#endif
 
 }  // namespace weft
 
@@ -11942,7 +12114,7 @@ inline const op_registry& standard_ops() {
 #include <utility>
 #include <vector>
 
-#if WEFT_HAS_BODIES
+#if WEFT_HAS_CLUSTER_BODIES
 
 namespace weft::detail {
 
@@ -12025,7 +12197,7 @@ struct task_context {
 #include <utility>
 #include <vector>
 
-#if WEFT_HAS_BODIES
+#if WEFT_HAS_CLUSTER_BODIES
 
 namespace weft::detail {
 
@@ -12232,7 +12404,7 @@ inline void peers::opened(const task_id& to, const std::shared_ptr<peer_link>& l
 #include <memory>
 #include <utility>
 
-#if WEFT_HAS_BODIES
+#if WEFT_HAS_CLUSTER_BODIES
 
 namespace weft::detail {
 
@@ -12329,7 +12501,7 @@ struct listener_options {
 
 }  // namespace weft
 
-#if WEFT_HAS_BODIES
+#if WEFT_HAS_CLUSTER_BODIES
 
 namespace weft {
 
@@ -13785,7 +13957,7 @@ inline status executor::run(step_args args, std::vector<tensor_value>& fetches) 
 #include <utility>
 #include <vector>
 
-#if WEFT_HAS_BODIES
+#if WEFT_HAS_CLUSTER_BODIES
 
 namespace weft::detail {
 
@@ -16291,7 +16463,7 @@ inline partitioned_graph partition(const graph& g, const cluster_spec& cluster, 
 #include <utility>
 #include <vector>
 
-#if WEFT_HAS_BODIES
+#if WEFT_HAS_CLUSTER_BODIES
 
 namespace weft::detail {
 
@@ -16691,7 +16863,7 @@ inline void planner::stop(const status& why) {
 #include <utility>
 #include <vector>
 
-#if WEFT_HAS_BODIES
+#if WEFT_HAS_CLUSTER_BODIES
 
 namespace weft::detail {
 
@@ -16857,7 +17029,7 @@ inline partitioned_graph decode_partitions(wire_reader& from, const std::vector<
 #include <utility>
 #include <vector>
 
-#if WEFT_HAS_BODIES
+#if WEFT_HAS_CLUSTER_BODIES
 
 namespace weft::detail {
 
@@ -17297,7 +17469,7 @@ inline void master::stop(const status& why) {
 #include <thread>
 #include <utility>
 
-#if WEFT_HAS_BODIES
+#if WEFT_HAS_CLUSTER_BODIES
 
 namespace weft::detail {
 
@@ -17670,7 +17842,7 @@ class server {
 
 }  // namespace weft
 
-#if WEFT_HAS_BODIES
+#if WEFT_HAS_CLUSTER_BODIES
 
 namespace weft {
 
@@ -17749,7 +17921,7 @@ inline void local_cluster::start(std::string_view job, int index) {
 
 }  // namespace weft
 
-#if WEFT_HAS_BODIES
+#if WEFT_HAS_CLUSTER_BODIES
 
 namespace weft {
 
@@ -17794,7 +17966,7 @@ WEFT_DECL local_cluster::local_cluster(const cluster_spec& jobs, const server_op
 #include <utility>
 #include <vector>
 
-#if WEFT_HAS_BODIES
+#if WEFT_HAS_CLUSTER_BODIES
 #include <fcntl.h>
 #include <netdb.h>
 #include <poll.h>
@@ -18085,7 +18257,7 @@ inline void blocking_connection::fill(int flags) {
 #include <string>
 #include <utility>
 
-#if WEFT_HAS_BODIES
+#if WEFT_HAS_CLUSTER_BODIES
 
 namespace weft::detail {
 
@@ -18771,11 +18943,11 @@ inline std::vector<tensor_value> session_interface::run(const run_options& optio
 namespace weft::detail {
 
 /// Opens a session at a server. Throws UNAVAILABLE or DEADLINE_EXCEEDED when it cannot be reached.
-WEFT_DECL std::unique_ptr<session_interface> open_remote_session(const host_port& to, const session_options& options, const graph& g);
+std::unique_ptr<session_interface> open_remote_session(const host_port& to, const session_options& options, const graph& g);
 
 }  // namespace weft::detail
 
-#if WEFT_HAS_BODIES
+#if WEFT_HAS_CLUSTER_BODIES
 
 namespace weft::detail {
 
@@ -19394,11 +19566,11 @@ namespace weft {
 
 namespace detail {
 class local_runtime;
-WEFT_DECL std::shared_ptr<local_runtime> make_local_runtime(const graph& g, const session_options& options);
-WEFT_DECL std::shared_ptr<prepared_step> make_local_step(const std::shared_ptr<local_runtime>& runtime, const step_signature& signature);
-WEFT_DECL partitioned_graph local_partitions(local_runtime& runtime, const step_signature& signature);
-WEFT_DECL std::vector<device> local_devices(const local_runtime& runtime);
-WEFT_DECL void close_local(local_runtime& runtime);
+std::shared_ptr<local_runtime> make_local_runtime(const graph& g, const session_options& options);
+std::shared_ptr<prepared_step> make_local_step(const std::shared_ptr<local_runtime>& runtime, const step_signature& signature);
+partitioned_graph local_partitions(local_runtime& runtime, const step_signature& signature);
+std::vector<device> local_devices(const local_runtime& runtime);
+void close_local(local_runtime& runtime);
 }  // namespace detail
 
 /// Runs steps in this process; the calling thread works. Variables live as long as the session and its prepared steps.

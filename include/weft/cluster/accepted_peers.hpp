@@ -10,7 +10,7 @@
 #include <memory>
 #include <utility>
 
-#if WEFT_HAS_BODIES
+#if WEFT_HAS_CLUSTER_BODIES
 
 namespace weft::detail {
 

@@ -23,7 +23,7 @@
 #include <utility>
 #include <vector>
 
-#if WEFT_HAS_BODIES
+#if WEFT_HAS_CLUSTER_BODIES
 #include <fcntl.h>
 #include <netdb.h>
 #include <poll.h>

@@ -26,7 +26,7 @@
 #include <utility>
 #include <vector>
 
-#if WEFT_HAS_BODIES
+#if WEFT_HAS_CLUSTER_BODIES
 
 namespace weft {
 

@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#if WEFT_HAS_BODIES
+#if WEFT_HAS_CLUSTER_BODIES
 #include <sys/uio.h>
 
 namespace weft {

@@ -34,7 +34,7 @@ struct listener_options {
 
 }  // namespace weft
 
-#if WEFT_HAS_BODIES
+#if WEFT_HAS_CLUSTER_BODIES
 
 namespace weft {
 

@@ -58,7 +58,7 @@ inline void local_cluster::start(std::string_view job, int index) {
 
 }  // namespace weft
 
-#if WEFT_HAS_BODIES
+#if WEFT_HAS_CLUSTER_BODIES
 
 namespace weft {
 

@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-#if WEFT_HAS_BODIES
+#if WEFT_HAS_CLUSTER_BODIES
 
 namespace weft::detail {
 

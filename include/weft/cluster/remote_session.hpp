@@ -22,11 +22,11 @@
 namespace weft::detail {
 
 /// Opens a session at a server. Throws UNAVAILABLE or DEADLINE_EXCEEDED when it cannot be reached.
-WEFT_DECL std::unique_ptr<session_interface> open_remote_session(const host_port& to, const session_options& options, const graph& g);
+std::unique_ptr<session_interface> open_remote_session(const host_port& to, const session_options& options, const graph& g);
 
 }  // namespace weft::detail
 
-#if WEFT_HAS_BODIES
+#if WEFT_HAS_CLUSTER_BODIES
 
 namespace weft::detail {
 

@@ -48,7 +48,7 @@ class server {
 
 }  // namespace weft
 
-#if WEFT_HAS_BODIES
+#if WEFT_HAS_CLUSTER_BODIES
 
 namespace weft {
 

@@ -24,7 +24,7 @@
 #include <thread>
 #include <utility>
 
-#if WEFT_HAS_BODIES
+#if WEFT_HAS_CLUSTER_BODIES
 
 namespace weft::detail {
 

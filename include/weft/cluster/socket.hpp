@@ -18,7 +18,7 @@
 #include <system_error>
 #include <utility>
 
-#if WEFT_HAS_BODIES
+#if WEFT_HAS_CLUSTER_BODIES
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>

@@ -2,6 +2,7 @@
 #define WEFT_GRAPH_OP_DEF_HPP
 // The definition of an op: its inputs, outputs, attributes and shape rule, written the way TensorFlow registers them.
 
+#include <weft/core/config.hpp>
 #include <weft/graph/attr.hpp>
 
 #include <algorithm>
@@ -55,13 +56,27 @@ struct op_def {
   }
 };
 
+/// What an op_row says besides its text.
+enum class op_flags : unsigned char { none = 0, stateful = 1, commutative = 2 };
+
+/// One or several ops in a table: `{"Less LessEqual(x: T, y: T) -> z: bool", "T: {numbers}; …", rule}`. Inputs and outputs are separated by commas, attributes by semicolons, each as `op`
+/// reads them; names before the parenthesis share everything else. Tables cost a program no compile time.
+struct op_row {
+  const char* signature;
+  const char* attrs = "";
+  shape_function shapes = nullptr;
+  op_flags flags = op_flags::none;
+};
+
 /// Builds an op_def from TensorFlow's notation: `op("MatMul").input("a: T").attr("T: {float, double}").attr("transpose_a: bool = false")`.
 class op {
  public:
   explicit op(std::string_view name) { def_.name = std::string(name); }
-  op& input(std::string_view spec) { def_.inputs.push_back(parse_arg(spec)); return *this; }
-  op& output(std::string_view spec) { def_.outputs.push_back(parse_arg(spec)); return *this; }
-  /// `N: int >= 1`, `T: type`, `T: {float, int32} = float`, `shape: shape`, `data_format: {"NHWC", "NCHW"} = "NHWC"`, `types: list(type) >= 1`.
+  /// `x: T`, `x: float`, `values: N * T`, `data: types` for a list of the dtypes in attribute `types`, `ref: Ref(T)`.
+  op& input(std::string_view spec);
+  op& output(std::string_view spec);
+  /// `N: int >= 1`, `T: type`, `T: {numbers}` (sets of dtypes: floats, integers, numbers, complex), `T: {float, int32} = float`, `shape: shape`, `data_format: {"NHWC", "NCHW"} = "NHWC"`,
+  /// `types: list(type) >= 1`.
   op& attr(std::string_view spec);
   op& stateful() { def_.stateful = true; return *this; }
   op& commutative() { def_.commutative = true; return *this; }
@@ -69,30 +84,48 @@ class op {
   operator op_def() const { return def_; }
 
  private:
-  arg_def parse_arg(std::string_view spec) const;
+  op_def def_;
+};
+
+#if WEFT_HAS_BODIES
+namespace detail {
+
+/// Reads the notation of op definitions.
+class op_reader {
+ public:
+  explicit op_reader(const std::string& op) : op_(op) {}
+  arg_def arg(std::string_view spec) const;
+  attr_def attr(std::string_view spec) const;
   static std::string_view trim(std::string_view s) noexcept {
     while (!s.empty() && s.front() == ' ') s.remove_prefix(1);
     while (!s.empty() && s.back() == ' ') s.remove_suffix(1);
     return s;
   }
-  static std::vector<std::string_view> split(std::string_view list) {
-    std::vector<std::string_view> out;
-    while (!trim(list).empty()) {
-      const auto comma = list.find(',');
-      out.push_back(trim(list.substr(0, comma)));
-      list = comma == std::string_view::npos ? std::string_view() : list.substr(comma + 1);
-    }
-    return out;
-  }
-  attr_value parse_default(const std::string& kind, std::string_view text, std::string_view spec) const;
-  template <class T, class Parse> attr_value parse_list(std::string_view text, Parse parse) const;
-  [[noreturn]] void bad(std::string_view spec) const {
-    fail(error_code::invalid_argument, "op '" + def_.name + "': cannot read '" + std::string(spec) + "'");
-  }
-  op_def def_;
+  static std::vector<std::string_view> split(std::string_view list, char separator = ',');
+
+ private:
+  void allow(attr_def& out, std::string_view item, std::string_view spec) const;
+  attr_value default_of(const std::string& kind, std::string_view text, std::string_view spec) const;
+  attr_value default_list(const std::string& kind, std::string_view text, std::string_view spec) const;
+  std::int64_t integer(std::string_view item, std::string_view spec) const;
+  float real(std::string_view item, std::string_view spec) const;
+  dtype type(std::string_view item, std::string_view spec) const;
+  std::string quoted(std::string_view item, std::string_view spec) const;
+  [[noreturn]] void bad(std::string_view spec) const { fail(error_code::invalid_argument, "op '" + op_ + "': cannot read '" + std::string(spec) + "'"); }
+  const std::string& op_;
 };
 
-inline arg_def op::parse_arg(std::string_view spec) const {
+WEFT_DECL std::vector<std::string_view> op_reader::split(std::string_view list, char separator) {
+  std::vector<std::string_view> out;
+  while (!trim(list).empty()) {
+    const auto end = list.find(separator);
+    out.push_back(trim(list.substr(0, end)));
+    list = end == std::string_view::npos ? std::string_view() : list.substr(end + 1);
+  }
+  return out;
+}
+
+WEFT_DECL arg_def op_reader::arg(std::string_view spec) const {
   const auto colon = spec.find(':');
   if (colon == std::string_view::npos) bad(spec);
   arg_def out;
@@ -111,55 +144,76 @@ inline arg_def op::parse_arg(std::string_view spec) const {
   return out;
 }
 
-template <class T, class Parse> attr_value op::parse_list(std::string_view text, Parse parse) const {
-  std::vector<T> out;
-  for (const auto item : split(text.substr(1, text.size() - 2))) out.push_back(parse(item));
-  return out;
+WEFT_DECL std::int64_t op_reader::integer(std::string_view item, std::string_view spec) const {
+  const std::string word(item);
+  char* end = nullptr;
+  const std::int64_t value = std::strtoll(word.c_str(), &end, 10);
+  if (word.empty() || *end != '\0') bad(spec);
+  return value;
+}
+WEFT_DECL float op_reader::real(std::string_view item, std::string_view spec) const {
+  const std::string word(item);
+  char* end = nullptr;
+  const float value = std::strtof(word.c_str(), &end);
+  if (word.empty() || *end != '\0') bad(spec);
+  return value;
+}
+WEFT_DECL dtype op_reader::type(std::string_view item, std::string_view spec) const {
+  const dtype value = parse_dtype(item);
+  if (value == dtype::invalid) bad(spec);
+  return value;
+}
+WEFT_DECL std::string op_reader::quoted(std::string_view item, std::string_view spec) const {
+  if (item.size() < 2 || item.front() != item.back() || (item.front() != '\'' && item.front() != '"')) bad(spec);
+  return std::string(item.substr(1, item.size() - 2));
 }
 
-inline attr_value op::parse_default(const std::string& kind, std::string_view text, std::string_view spec) const {
-  const auto whole = [&](const char* end, const std::string& word) {
-    if (word.empty() || *end != '\0') bad(spec);
-  };
-  const auto integer = [&](std::string_view item) {
-    const std::string word(item);
-    char* end = nullptr;
-    const std::int64_t value = std::strtoll(word.c_str(), &end, 10);
-    whole(end, word);
-    return value;
-  };
-  const auto real = [&](std::string_view item) {
-    const std::string word(item);
-    char* end = nullptr;
-    const float value = std::strtof(word.c_str(), &end);
-    whole(end, word);
-    return value;
-  };
-  const auto type = [&](std::string_view item) {
-    const dtype value = parse_dtype(item);
-    if (value == dtype::invalid) bad(spec);
-    return value;
-  };
-  const auto quoted = [&](std::string_view item) {
-    if (item.size() < 2 || item.front() != item.back() || (item.front() != '\'' && item.front() != '"')) bad(spec);
-    return std::string(item.substr(1, item.size() - 2));
-  };
-  const bool listed = text.size() >= 2 && text.front() == '[' && text.back() == ']';
-  if (kind == "bool" && (text == "true" || text == "false")) return text == "true";
-  if (kind == "int") return integer(text);
-  if (kind == "float") return real(text);
-  if (kind == "type") return type(text);
-  if (kind == "shape" && text == "{}") return partial_shape();
-  if (kind == "string") return quoted(text);
-  if (kind == "list(int)" && listed) return parse_list<std::int64_t>(text, integer);
-  if (kind == "list(float)" && listed) return parse_list<float>(text, real);
-  if (kind == "list(type)" && listed) return parse_list<dtype>(text, type);
-  if (kind == "list(string)" && listed) return parse_list<std::string>(text, quoted);
-  if (kind == "list(shape)" && text == "[]") return std::vector<partial_shape>();
+WEFT_DECL attr_value op_reader::default_list(const std::string& kind, std::string_view text, std::string_view spec) const {
+  const auto items = split(text.substr(1, text.size() - 2));
+  std::vector<std::int64_t> integers;
+  std::vector<float> reals;
+  std::vector<dtype> types;
+  std::vector<std::string> strings;
+  for (const auto item : items) {
+    if (kind == "list(int)") integers.push_back(integer(item, spec));
+    else if (kind == "list(float)") reals.push_back(real(item, spec));
+    else if (kind == "list(type)") types.push_back(type(item, spec));
+    else if (kind == "list(string)") strings.push_back(quoted(item, spec));
+    else bad(spec);
+  }
+  if (kind == "list(int)") return integers;
+  if (kind == "list(float)") return reals;
+  if (kind == "list(type)") return types;
+  if (kind == "list(string)") return strings;
+  if (kind == "list(shape)") return std::vector<partial_shape>();
   bad(spec);
 }
 
-inline op& op::attr(std::string_view spec) {
+WEFT_DECL attr_value op_reader::default_of(const std::string& kind, std::string_view text, std::string_view spec) const {
+  if (text.size() >= 2 && text.front() == '[' && text.back() == ']') return default_list(kind, text, spec);
+  if (kind == "bool" && (text == "true" || text == "false")) return text == "true";
+  if (kind == "int") return integer(text, spec);
+  if (kind == "float") return real(text, spec);
+  if (kind == "type") return type(text, spec);
+  if (kind == "shape" && text == "{}") return partial_shape();
+  if (kind == "string") return quoted(text, spec);
+  bad(spec);
+}
+
+// A quoted string, a dtype, or a set of dtypes.
+WEFT_DECL void op_reader::allow(attr_def& out, std::string_view item, std::string_view spec) const {
+  static constexpr dtype numbers[] = {dtype::bfloat16, dtype::half, dtype::float32, dtype::float64, dtype::uint8, dtype::int8, dtype::uint16, dtype::int16, dtype::int32, dtype::uint32, dtype::uint64, dtype::int64};
+  static constexpr dtype complex[] = {dtype::complex64, dtype::complex128};
+  auto& types = out.allowed_types;
+  if (item.front() == '"' || item.front() == '\'') out.allowed_strings.push_back(quoted(item, spec));
+  else if (item == "floats") types.insert(types.end(), numbers, numbers + 4);
+  else if (item == "integers") types.insert(types.end(), numbers + 4, std::end(numbers));
+  else if (item == "numbers") types.insert(types.end(), numbers, std::end(numbers));
+  else if (item == "complex") types.insert(types.end(), complex, std::end(complex));
+  else types.push_back(type(item, spec));
+}
+
+WEFT_DECL attr_def op_reader::attr(std::string_view spec) const {
   attr_def out;
   const auto colon = spec.find(':');
   if (colon == std::string_view::npos) bad(spec);
@@ -179,17 +233,28 @@ inline op& op::attr(std::string_view spec) {
   }
   std::string_view kind = is_list ? rest.substr(5, rest.size() - 6) : rest;
   if (!kind.empty() && kind.front() == '{') {
-    for (const auto item : split(kind.substr(1, kind.size() - 2))) {
-      if (item.front() == '"' || item.front() == '\'') out.allowed_strings.emplace_back(item.substr(1, item.size() - 2));
-      else if (const dtype type = parse_dtype(item); type != dtype::invalid) out.allowed_types.push_back(type);
-      else bad(spec);
-    }
+    for (const auto item : split(kind.substr(1, kind.size() - 2))) allow(out, item, spec);
     kind = out.allowed_strings.empty() ? "type" : "string";
   }
   static constexpr std::string_view kinds[] = {"string", "int", "float", "bool", "type", "shape", "tensor", "func"};
   if (std::find(std::begin(kinds), std::end(kinds), kind) == std::end(kinds)) bad(spec);
   out.kind = is_list ? "list(" + std::string(kind) + ")" : std::string(kind);
-  if (!default_text.empty()) out.default_value = parse_default(out.kind, default_text, spec);
+  if (!default_text.empty()) out.default_value = default_of(out.kind, default_text, spec);
+  return out;
+}
+
+}  // namespace detail
+
+WEFT_DECL op& op::input(std::string_view spec) {
+  def_.inputs.push_back(detail::op_reader(def_.name).arg(spec));
+  return *this;
+}
+WEFT_DECL op& op::output(std::string_view spec) {
+  def_.outputs.push_back(detail::op_reader(def_.name).arg(spec));
+  return *this;
+}
+WEFT_DECL op& op::attr(std::string_view spec) {
+  attr_def out = detail::op_reader(def_.name).attr(spec);
   // An argument named after a list(type) attribute is a list of tensors.
   if (out.kind == "list(type)")
     for (auto* args : {&def_.inputs, &def_.outputs})
@@ -201,6 +266,7 @@ inline op& op::attr(std::string_view spec) {
   def_.attrs.push_back(std::move(out));
   return *this;
 }
+#endif
 
 }  // namespace weft
 

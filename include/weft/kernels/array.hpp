@@ -2,6 +2,7 @@
 #define WEFT_KERNELS_ARRAY_HPP
 // Kernels that make, pass on, reshape and join tensors.
 
+#include <weft/runtime/kernel.hpp>
 #include <weft/kernels/inputs.hpp>
 #include <weft/kernels/simd.hpp>
 
@@ -12,7 +13,12 @@
 #include <string_view>
 #include <vector>
 
-#if WEFT_HAS_BODIES
+namespace weft::detail {
+/// The factory of an op on arrays; nullptr for ops of other families.
+kernel_factory array_kernel(std::string_view op);
+}  // namespace weft::detail
+
+#if WEFT_HAS_KERNEL_BODIES
 WEFT_SIMD_BEGIN
 namespace weft::detail {
 
@@ -271,8 +277,7 @@ inline void join_kernel::compute(kernel_context& context) {
     }
 }
 
-/// The factory of an array op; nullptr for ops of other families.
-inline kernel_factory array_kernel(std::string_view op) {
+WEFT_DECL kernel_factory array_kernel(std::string_view op) {
   if (op == "Const") return &make_kernel<const_kernel>;
   if (op == "Placeholder") return &make_kernel<placeholder_kernel>;
   if (op == "Identity" || op == "IdentityN" || op == "StopGradient") return &make_kernel<identity_kernel>;

@@ -3,6 +3,7 @@
 // Cast: elements as another dtype. Floats are cut toward zero, integers wrap, what is not zero is true; floats narrow to nearest unless
 // `Truncate` asks for cutting their last bits.
 
+#include <weft/runtime/kernel.hpp>
 #include <weft/kernels/element_types.hpp>
 #include <weft/kernels/inputs.hpp>
 #include <weft/kernels/simd.hpp>
@@ -11,7 +12,12 @@
 #include <string>
 #include <string_view>
 
-#if WEFT_HAS_BODIES
+namespace weft::detail {
+/// The factory of Cast; nullptr for ops of other families.
+kernel_factory cast_kernel_of(std::string_view op);
+}  // namespace weft::detail
+
+#if WEFT_HAS_KERNEL_BODIES
 WEFT_SIMD_BEGIN
 namespace weft::detail {
 
@@ -99,8 +105,7 @@ inline void cast_kernel::compute(kernel_context& context) {
   }
 }
 
-/// The factory of Cast; nullptr for other ops.
-inline kernel_factory cast_kernel_of(std::string_view op) { return op == "Cast" ? &make_kernel<cast_kernel> : nullptr; }
+WEFT_DECL kernel_factory cast_kernel_of(std::string_view op) { return op == "Cast" ? &make_kernel<cast_kernel> : nullptr; }
 
 }  // namespace weft::detail
 WEFT_SIMD_END

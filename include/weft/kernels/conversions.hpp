@@ -13,7 +13,7 @@ struct half;
 struct bfloat16;
 }  // namespace weft
 
-#if WEFT_HAS_BODIES
+#if WEFT_HAS_KERNEL_BODIES
 namespace weft::detail {
 
 /// Layouts of 16-bit floating types.

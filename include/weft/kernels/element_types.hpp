@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <cstring>
 
-#if WEFT_HAS_BODIES
+#if WEFT_HAS_KERNEL_BODIES
 namespace weft::detail {
 
 /// out[i] = f(in[i]) over arrays whose element types are erased.

@@ -26,7 +26,7 @@ struct gemm_extents {
   std::size_t m, n, k;
 };
 
-#if WEFT_HAS_BODIES
+#if WEFT_HAS_KERNEL_BODIES
 
 WEFT_SIMD_BEGIN
 

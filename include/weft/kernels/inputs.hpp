@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#if WEFT_HAS_BODIES
+#if WEFT_HAS_KERNEL_BODIES
 namespace weft::detail {
 
 /// Makes a kernel of class K from its node.

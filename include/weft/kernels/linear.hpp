@@ -2,6 +2,7 @@
 #define WEFT_KERNELS_LINEAR_HPP
 // Kernels of matrix products.
 
+#include <weft/runtime/kernel.hpp>
 #include <weft/kernels/element_types.hpp>
 #include <weft/kernels/gemm.hpp>
 #include <weft/kernels/inputs.hpp>
@@ -12,7 +13,12 @@
 #include <string>
 #include <string_view>
 
-#if WEFT_HAS_BODIES
+namespace weft::detail {
+/// The factory of a matrix product; nullptr for ops of other families.
+kernel_factory linear_kernel(std::string_view op);
+}  // namespace weft::detail
+
+#if WEFT_HAS_KERNEL_BODIES
 WEFT_SIMD_BEGIN
 namespace weft::detail {
 
@@ -69,8 +75,7 @@ inline void matmul_kernel::compute(kernel_context& context) {
   context.set_output(0, narrowed(std::move(product), type_));
 }
 
-/// The factory of a linear algebra op; nullptr for ops of other families.
-inline kernel_factory linear_kernel(std::string_view op) { return op == "MatMul" ? &make_kernel<matmul_kernel> : nullptr; }
+WEFT_DECL kernel_factory linear_kernel(std::string_view op) { return op == "MatMul" ? &make_kernel<matmul_kernel> : nullptr; }
 
 }  // namespace weft::detail
 WEFT_SIMD_END

@@ -32,7 +32,7 @@ struct broadcast_plan {
   std::size_t b_count() const noexcept;
 };
 
-#if WEFT_HAS_BODIES
+#if WEFT_HAS_KERNEL_BODIES
 
 /// Plans the broadcast of two shapes, nothing if they do not fit; `out_dims`, if given, receives max(a_rank, b_rank) extents.
 std::optional<broadcast_plan> plan_broadcast(const std::int64_t* a_dims, std::size_t a_rank, const std::int64_t* b_dims, std::size_t b_rank,

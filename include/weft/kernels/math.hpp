@@ -2,6 +2,7 @@
 #define WEFT_KERNELS_MATH_HPP
 // Elementwise kernels: arithmetic, comparisons, logic, functions of one argument, sums of many tensors.
 
+#include <weft/runtime/kernel.hpp>
 #include <weft/kernels/element_types.hpp>
 #include <weft/kernels/inputs.hpp>
 #include <weft/kernels/loops.hpp>
@@ -12,7 +13,12 @@
 #include <string_view>
 #include <vector>
 
-#if WEFT_HAS_BODIES
+namespace weft::detail {
+/// The factory of an elementwise op; nullptr for ops of other families.
+kernel_factory math_kernel(std::string_view op);
+}  // namespace weft::detail
+
+#if WEFT_HAS_KERNEL_BODIES
 WEFT_SIMD_BEGIN
 namespace weft::detail {
 
@@ -309,8 +315,7 @@ inline void add_n_kernel::compute(kernel_context& context) {
   }
 }
 
-/// The factory of an elementwise op; nullptr for ops of other families.
-inline kernel_factory math_kernel(std::string_view op) {
+WEFT_DECL kernel_factory math_kernel(std::string_view op) {
   if (op == "AddN") return &make_kernel<add_n_kernel>;
   if (find_single_op(op) != nullptr) return &make_kernel<unary_kernel>;
   if (find_pair_op(op) != nullptr) return &make_kernel<binary_kernel>;

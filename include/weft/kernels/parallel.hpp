@@ -12,7 +12,7 @@
 #include <memory>
 #include <mutex>
 
-#if WEFT_HAS_BODIES
+#if WEFT_HAS_KERNEL_BODIES
 namespace weft::detail {
 
 /// Calls `work(i)` once for each i below `count`, on the calling thread and on threads of the pool that are free, and returns when all are

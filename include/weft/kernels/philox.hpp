@@ -56,7 +56,7 @@ class philox_counter {
   std::atomic<std::uint64_t> used_{0};
 };
 
-#if WEFT_HAS_BODIES
+#if WEFT_HAS_KERNEL_BODIES
 
 WEFT_SIMD_BEGIN
 

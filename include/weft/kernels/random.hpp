@@ -2,6 +2,7 @@
 #define WEFT_KERNELS_RANDOM_HPP
 // Kernels of random numbers: TensorFlow's streams, one for each node of a session.
 
+#include <weft/runtime/kernel.hpp>
 #include <weft/kernels/inputs.hpp>
 #include <weft/kernels/philox.hpp>
 #include <weft/kernels/simd.hpp>
@@ -14,7 +15,12 @@
 #include <string_view>
 #include <type_traits>
 
-#if WEFT_HAS_BODIES
+namespace weft::detail {
+/// The factory of a random op; nullptr for ops of other families.
+kernel_factory random_kernel_of(std::string_view op);
+}  // namespace weft::detail
+
+#if WEFT_HAS_KERNEL_BODIES
 WEFT_SIMD_BEGIN
 namespace weft::detail {
 
@@ -129,8 +135,7 @@ inline void random_kernel::compute(kernel_context& context) {
   }
 }
 
-/// The factory of a random op; nullptr for ops of other families.
-inline kernel_factory random_kernel_of(std::string_view op) {
+WEFT_DECL kernel_factory random_kernel_of(std::string_view op) {
   return op == "RandomUniform" || op == "RandomStandardNormal" || op == "RandomUniformInt" ? &make_kernel<random_kernel> : nullptr;
 }
 

@@ -2,6 +2,7 @@
 #define WEFT_KERNELS_REDUCE_HPP
 // Kernels of reductions over axes: sums, means, products, extremes, and whether all or any are true.
 
+#include <weft/runtime/kernel.hpp>
 #include <weft/kernels/element_types.hpp>
 #include <weft/kernels/inputs.hpp>
 #include <weft/kernels/reduce_loops.hpp>
@@ -13,7 +14,12 @@
 #include <string_view>
 #include <vector>
 
-#if WEFT_HAS_BODIES
+namespace weft::detail {
+/// The factory of a reduction; nullptr for ops of other families.
+kernel_factory reduction_kernel(std::string_view op);
+}  // namespace weft::detail
+
+#if WEFT_HAS_KERNEL_BODIES
 WEFT_SIMD_BEGIN
 namespace weft::detail {
 
@@ -117,8 +123,7 @@ inline void reduce_kernel::compute(kernel_context& context) {
   context.set_output(0, narrowed(std::move(out), type_));
 }
 
-/// The factory of a reduction; nullptr for ops of other families.
-inline kernel_factory reduction_kernel(std::string_view op) {
+WEFT_DECL kernel_factory reduction_kernel(std::string_view op) {
   for (const std::string_view name : {"Sum", "Mean", "Prod", "Max", "Min", "All", "Any"})
     if (op == name) return &make_kernel<reduce_kernel>;
   return nullptr;

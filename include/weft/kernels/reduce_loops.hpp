@@ -24,7 +24,7 @@ struct reduce_plan {
   reduced_axis axes[max_rank];
 };
 
-#if WEFT_HAS_BODIES
+#if WEFT_HAS_KERNEL_BODIES
 
 /// Plans the reduction of an array of the given extents over the axes whose flag in `reduced` is set.
 reduce_plan plan_reduction(const std::int64_t* dims, const bool* reduced, std::size_t rank);

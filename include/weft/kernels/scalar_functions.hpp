@@ -10,7 +10,7 @@
 #include <limits>
 #include <type_traits>
 
-#if WEFT_HAS_BODIES
+#if WEFT_HAS_KERNEL_BODIES
 namespace weft::detail::element {
 
 WEFT_SIMD_BEGIN

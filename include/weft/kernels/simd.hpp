@@ -68,7 +68,7 @@ constexpr const char* name_of(instruction_set set) noexcept {
   return set == instruction_set::avx512 ? "avx512" : set == instruction_set::avx2 ? "avx2" : "portable";
 }
 
-#if WEFT_HAS_BODIES
+#if WEFT_HAS_KERNEL_BODIES
 
 /// Whether this processor runs bodies of `set`.
 bool processor_has(instruction_set set) noexcept;

@@ -20,7 +20,7 @@
 namespace weft {
 
 /// The standard kernels for the device type CPU; their catalogue is `standard_catalogue()`. Copy it to add own kernels.
-WEFT_DECL const kernel_registry& standard_kernels();
+const kernel_registry& standard_kernels();
 
 #if WEFT_HAS_BODIES
 namespace detail {

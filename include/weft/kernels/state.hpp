@@ -2,6 +2,7 @@
 #define WEFT_KERNELS_STATE_HPP
 // Kernels of variables: handles, reads, assignments and updates.
 
+#include <weft/runtime/kernel.hpp>
 #include <weft/kernels/inputs.hpp>
 #include <weft/kernels/math.hpp>
 #include <weft/kernels/simd.hpp>
@@ -11,7 +12,12 @@
 #include <string>
 #include <string_view>
 
-#if WEFT_HAS_BODIES
+namespace weft::detail {
+/// The factory of an op on variables; nullptr for ops of other families.
+kernel_factory state_kernel(std::string_view op);
+}  // namespace weft::detail
+
+#if WEFT_HAS_KERNEL_BODIES
 WEFT_SIMD_BEGIN
 namespace weft::detail {
 
@@ -161,8 +167,7 @@ class destroy_resource_kernel final : public cheap_kernel {
   bool ignore_missing_;
 };
 
-/// The factory of a state op; nullptr for ops of other families.
-inline kernel_factory state_kernel(std::string_view op) {
+WEFT_DECL kernel_factory state_kernel(std::string_view op) {
   if (op == "VarHandleOp") return &var_handle_kernel::make;
   if (op == "ReadVariableOp") return &make_kernel<read_variable_kernel>;
   if (op == "AssignVariableOp") return &make_kernel<assign_variable_kernel>;

@@ -7,7 +7,7 @@
 
 #include <weft/kernels/scalar_functions.hpp>
 
-#if WEFT_HAS_BODIES
+#if WEFT_HAS_KERNEL_BODIES
 #if !defined(__GNUC__) && !defined(__clang__)
 #include <cmath>
 #endif

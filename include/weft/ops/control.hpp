@@ -13,10 +13,10 @@
 namespace weft {
 
 namespace detail {
-inline void define_control_ops(op_registry& ops) {
-  ops.add(op("NoOp"));
-  ops.add(op("ControlTrigger"));
-}
+inline constexpr op_row control_ops[] = {
+    {"NoOp()"},
+    {"ControlTrigger()"},
+};
 }  // namespace detail
 
 /// Does nothing; useful to wait for its control dependencies (NoOp).

@@ -17,6 +17,7 @@ constexpr bool operator&(matmul_flags a, matmul_flags b) { return (static_cast<i
 
 namespace detail {
 
+#if WEFT_HAS_BODIES
 inline void matmul_shape(shape_context& c) {
   const partial_shape a = c.with_rank(0, 2, "a"), b = c.with_rank(1, 2, "b");
   const bool flip_a = c.attr<bool>("transpose_a"), flip_b = c.attr<bool>("transpose_b");
@@ -26,9 +27,10 @@ inline void matmul_shape(shape_context& c) {
   c.set_output(0, partial_shape({a[flip_a ? 1 : 0], b[flip_b ? 0 : 1]}));
 }
 
-inline void define_linear_ops(op_registry& ops) {
-  ops.add(op("MatMul").input("a: T").input("b: T").output("product: T").attr("transpose_a: bool = false").attr("transpose_b: bool = false").attr("T: {bfloat16, half, float, double, int32, int64, uint8, uint16, uint32, uint64, complex64, complex128}").shapes(matmul_shape));
-}
+inline constexpr op_row linear_ops[] = {
+    {"MatMul(a: T, b: T) -> product: T", "transpose_a: bool = false; transpose_b: bool = false; T: {floats, int32, int64, uint8, uint16, uint32, uint64, complex}", matmul_shape},
+};
+#endif
 
 }  // namespace detail
 

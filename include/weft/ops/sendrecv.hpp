@@ -5,17 +5,19 @@
 #include <weft/graph/op_registry.hpp>
 #include <weft/ops/shape_rules.hpp>
 
+#if WEFT_HAS_BODIES
 namespace weft::detail {
 
-inline void define_sendrecv_ops(op_registry& ops) {
-  for (const char* name : {"_Send", "_HostSend"})
-    ops.add(op(name).input("tensor: T").attr("T: type").attr("tensor_name: string").attr("send_device: string").attr("send_device_incarnation: int").attr("recv_device: string").attr("client_terminated: bool = false").attr("_edge: int = -1").stateful());
-  for (const char* name : {"_Recv", "_HostRecv"})
-    ops.add(op(name).output("tensor: tensor_type").attr("tensor_type: type").attr("tensor_name: string").attr("send_device: string").attr("send_device_incarnation: int").attr("recv_device: string").attr("client_terminated: bool = false").attr("_edge: int = -1").stateful());
-  ops.add(op("_Arg").output("output: T").attr("T: type").attr("index: int >= 0").stateful());
-  ops.add(op("_Retval").input("input: T").attr("T: type").attr("index: int >= 0").stateful());
-}
+#define WEFT_CROSSING "tensor_name: string; send_device: string; send_device_incarnation: int; recv_device: string; client_terminated: bool = false; _edge: int = -1"
+inline constexpr op_row sendrecv_ops[] = {
+    {"_Send _HostSend(tensor: T)", "T: type; " WEFT_CROSSING, nullptr, op_flags::stateful},
+    {"_Recv _HostRecv() -> tensor: tensor_type", "tensor_type: type; " WEFT_CROSSING, nullptr, op_flags::stateful},
+    {"_Arg() -> output: T", "T: type; index: int >= 0", nullptr, op_flags::stateful},
+    {"_Retval(input: T)", "T: type; index: int >= 0", nullptr, op_flags::stateful},
+};
+#undef WEFT_CROSSING
 
 }  // namespace weft::detail
+#endif
 
 #endif

@@ -13,22 +13,24 @@
 
 namespace weft {
 
+#if WEFT_HAS_BODIES
 /// TensorFlow's ops that weft knows; copy it to add own ops. Thread-safe.
-inline const op_registry& standard_ops() {
+WEFT_DECL const op_registry& standard_ops() {
   static const op_registry all = [] {
     op_registry ops;
     detail::define_array_ops(ops);
-    detail::define_control_ops(ops);
-    detail::define_linear_ops(ops);
+    ops.add(detail::control_ops);
+    ops.add(detail::linear_ops);
     detail::define_math_ops(ops);
     detail::define_random_ops(ops);
     detail::define_reduce_ops(ops);
-    detail::define_sendrecv_ops(ops);
+    ops.add(detail::sendrecv_ops);
     detail::define_state_ops(ops);
     return ops;
   }();
   return all;
 }
+#endif
 
 }  // namespace weft
 

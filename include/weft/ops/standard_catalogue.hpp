@@ -2,6 +2,7 @@
 #define WEFT_OPS_STANDARD_CATALOGUE_HPP
 // Which kernels a task has when nothing was added to the standard ones: plain data, for placing a graph without seeing a kernel.
 
+#include <weft/core/config.hpp>
 #include <weft/graph/kernel_catalogue.hpp>
 
 #include <cstdint>
@@ -12,6 +13,10 @@
 
 namespace weft {
 
+/// The catalogue of the standard kernels.
+const kernel_catalogue& standard_catalogue();
+
+#if WEFT_HAS_BODIES
 namespace detail::catalogue {
 // A set of dtypes, one bit for each by its number.
 using dtype_set = std::uint32_t;
@@ -93,8 +98,7 @@ template <class Visit> void for_each_standard_kernel(Visit visit) {
 }
 }  // namespace detail::catalogue
 
-/// The catalogue of the standard kernels.
-inline const kernel_catalogue& standard_catalogue() {
+WEFT_DECL const kernel_catalogue& standard_catalogue() {
   static const kernel_catalogue catalogue = [] {
     kernel_catalogue out;
     detail::catalogue::for_each_standard_kernel([&](kernel_entry entry) { out.add(std::move(entry)); });
@@ -102,6 +106,7 @@ inline const kernel_catalogue& standard_catalogue() {
   }();
   return catalogue;
 }
+#endif
 
 }  // namespace weft
 

@@ -16,11 +16,11 @@ namespace weft {
 
 namespace detail {
 class local_runtime;
-WEFT_DECL std::shared_ptr<local_runtime> make_local_runtime(const graph& g, const session_options& options);
-WEFT_DECL std::shared_ptr<prepared_step> make_local_step(const std::shared_ptr<local_runtime>& runtime, const step_signature& signature);
-WEFT_DECL partitioned_graph local_partitions(local_runtime& runtime, const step_signature& signature);
-WEFT_DECL std::vector<device> local_devices(const local_runtime& runtime);
-WEFT_DECL void close_local(local_runtime& runtime);
+std::shared_ptr<local_runtime> make_local_runtime(const graph& g, const session_options& options);
+std::shared_ptr<prepared_step> make_local_step(const std::shared_ptr<local_runtime>& runtime, const step_signature& signature);
+partitioned_graph local_partitions(local_runtime& runtime, const step_signature& signature);
+std::vector<device> local_devices(const local_runtime& runtime);
+void close_local(local_runtime& runtime);
 }  // namespace detail
 
 /// Runs steps in this process; the calling thread works. Variables live as long as the session and its prepared steps.

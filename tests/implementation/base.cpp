@@ -1,0 +1,3 @@
+// Graph to session: one of the files that together hold the bodies.
+#define WEFT_IMPLEMENTATION_BASE
+#include <weft/session.hpp>

@@ -1,0 +1,3 @@
+// Servers and sessions over the network.
+#define WEFT_IMPLEMENTATION_CLUSTER
+#include <weft/weft.hpp>
