@@ -2,6 +2,61 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The weft authors
 
+#ifndef WEFT_CORE_CONFIG_HPP
+#define WEFT_CORE_CONFIG_HPP
+// The build switches. A program that defines WEFT_SEPARATE_COMPILATION sees declarations only; its one file that also
+// defines WEFT_IMPLEMENTATION holds the bodies. No switch changes the layout of a type.
+
+#define WEFT_VERSION_MAJOR 0
+#define WEFT_VERSION_MINOR 1
+#define WEFT_VERSION_PATCH 0
+
+// Which bodies this file sees. The program's one implementation file may be split to compile in parallel: WEFT_IMPLEMENTATION_BASE (graph to session),
+// WEFT_IMPLEMENTATION_KERNELS (include a family's header, or all), WEFT_IMPLEMENTATION_FORMAT and WEFT_IMPLEMENTATION_CLUSTER together are WEFT_IMPLEMENTATION.
+#if !defined(WEFT_SEPARATE_COMPILATION) || defined(WEFT_IMPLEMENTATION)
+#define WEFT_HAS_BODIES 1
+#define WEFT_HAS_KERNEL_BODIES 1
+#define WEFT_HAS_FORMAT_BODIES 1
+#define WEFT_HAS_CLUSTER_BODIES 1
+#else
+#if defined(WEFT_IMPLEMENTATION_BASE)
+#define WEFT_HAS_BODIES 1
+#else
+#define WEFT_HAS_BODIES 0
+#endif
+#if defined(WEFT_IMPLEMENTATION_KERNELS)
+#define WEFT_HAS_KERNEL_BODIES 1
+#else
+#define WEFT_HAS_KERNEL_BODIES 0
+#endif
+#if defined(WEFT_IMPLEMENTATION_FORMAT)
+#define WEFT_HAS_FORMAT_BODIES 1
+#else
+#define WEFT_HAS_FORMAT_BODIES 0
+#endif
+#if defined(WEFT_IMPLEMENTATION_CLUSTER)
+#define WEFT_HAS_CLUSTER_BODIES 1
+#else
+#define WEFT_HAS_CLUSTER_BODIES 0
+#endif
+#endif
+
+// Stands before the definition (never the declaration) of a function whose body is hidden under separate compilation, be it free or a member. An implementation file emits it even
+// when it does not call it; the linker keeps one copy of what several files emit.
+#if !defined(WEFT_SEPARATE_COMPILATION)
+#define WEFT_DECL inline
+#elif defined(WEFT_IMPLEMENTATION) || defined(WEFT_IMPLEMENTATION_BASE) || defined(WEFT_IMPLEMENTATION_KERNELS) || defined(WEFT_IMPLEMENTATION_FORMAT) || defined(WEFT_IMPLEMENTATION_CLUSTER)
+#if defined(__GNUC__)
+#define WEFT_DECL __attribute__((used)) inline
+#else
+#define WEFT_DECL
+#endif
+#else
+#define WEFT_DECL
+#endif
+
+#endif
+
 #ifndef WEFT_CORE_CALL_SITE_HPP
 #define WEFT_CORE_CALL_SITE_HPP
 // Where in the user's program something was written: the file, without its folders, and the line.
@@ -219,30 +274,13 @@ struct device_name {
 };
 
 /// Whether a job may have this name: `[A-Za-z][A-Za-z0-9_]*`. Device types follow the same rule.
-inline bool is_job_name(std::string_view text) noexcept {
-  const auto letter = [](char c) { return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z'); };
-  if (text.empty() || !letter(text[0])) return false;
-  for (char c : text)
-    if (!letter(c) && !(c >= '0' && c <= '9') && c != '_') return false;
-  return true;
-}
+bool is_job_name(std::string_view text) noexcept;
 
 namespace detail {
 
-// Text from outside in a message: in quotes, not longer than a line or two, without control characters.
-inline std::string quoted(std::string_view text) {
-  constexpr std::size_t limit = 200;
-  std::string out = "'";
-  for (char c : text.substr(0, limit)) out += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? '?' : c;
-  return out + (text.size() > limit ? "...'" : "'");
-}
+std::string quoted(std::string_view text);
 
-inline std::string upper(std::string_view text) {
-  std::string out(text);
-  for (char& c : out)
-    if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
-  return out;
-}
+std::string upper(std::string_view text);
 
 // Reads a device string one component after the other; `problem` says what is wrong with the first bad one.
 struct device_reader {
@@ -263,7 +301,107 @@ struct device_reader {
   bool device(std::string_view value);
 };
 
-inline bool device_reader::read(std::string_view text) {
+}  // namespace detail
+
+/// Reads a device string; nothing, with the reason in `why`, if it is malformed.
+std::optional<device_name> try_parse_device_name(std::string_view text, std::string* why = nullptr);
+
+/// Reads a device string: components `/job:NAME /replica:N /task:N /device:TYPE:N` in any order, each at most once, `*` for
+/// any; `/cpu:N` and `/gpu:N` stand for `/device:CPU:N` and `/device:GPU:N`; "" and "/" are the empty name.
+/// Throws INVALID_ARGUMENT that says which part is wrong, with the user's line `where`. Follows TensorFlow's
+/// DeviceNameUtils::ParseFullName, but refuses repeated components and numbers that do not fit.
+device_name parse_device_name(std::string_view text, call_site where = {});
+
+namespace detail {
+
+std::string device_text(const device_name& name, std::optional<int> replica);
+
+}  // namespace detail
+
+/// The short form that messages and weft's own texts use: `/job:ps/task:0/device:CPU:0`. Replica 0 is not printed.
+std::string to_text(const device_name& name);
+
+/// TensorFlow's form: `/job:ps/replica:0/task:0/device:CPU:0`. The replica is printed where it is set or a task is named.
+inline std::string to_full_text(const device_name& name) { return detail::device_text(name, name.effective_replica()); }
+
+/// The task of a device: `/job:ps/task:0`.
+std::string task_text(const device_name& name);
+
+/// TensorFlow's order of devices: by the text of the full name, so `task:10` comes before `task:2`.
+inline bool operator<(const device_name& a, const device_name& b) { return to_full_text(a) < to_full_text(b); }
+
+inline std::ostream& operator<<(std::ostream& out, const device_name& name) { return out << to_text(name); }
+
+/// The rule of nested device scopes: each part that `inner` sets wins, the others come from `outer`. Type and id are
+/// separate parts, so `/device:GPU:1` around `/cpu:*` is `/device:CPU:1`, as in tf.device.
+device_name merge_override(const device_name& outer, const device_name& inner);
+
+/// The devices that meet both constraints. Throws INVALID_ARGUMENT where they contradict each other (MergeDevNames).
+device_name merge_names(const device_name& a, const device_name& b);
+
+/// As merge_names, but a conflict of types drops type and id, and one of ids drops the id. Conflicts of job, replica or
+/// task throw (MergeDevNames with soft placement).
+device_name merge_names_soft(const device_name& a, const device_name& b);
+
+/// As merge_names, but type and id of `b` replace those of `a` (MergeOverrideDevNames).
+device_name merge_override_names(const device_name& a, const device_name& b);
+
+namespace detail {
+
+bool covers(const device_name& pattern, const device_name& name, std::optional<int> replica);
+
+}  // namespace detail
+
+/// Whether each part that `less_specific` sets is set to the same in `more_specific`. Compares two constraints as they are
+/// written: an unset replica is not covered by replica 0 (IsSpecification).
+bool is_specification(const device_name& less_specific, const device_name& more_specific);
+
+/// Whether a device or task satisfies a constraint. A name with a task and no replica counts as replica 0.
+bool matches(const device_name& pattern, const device_name& name);
+
+/// Whether `complete` names one device and satisfies `pattern`; false for a partial name (IsCompleteSpecification).
+bool is_complete_specification(const device_name& pattern, const device_name& complete);
+
+/// Whether both names have a task and it is the same one (IsSameAddressSpace).
+bool same_task(const device_name& a, const device_name& b);
+
+/// The complete name that takes the missing parts from `base`. Throws INVALID_ARGUMENT if `base` is not complete
+/// (CanonicalizeDeviceName).
+device_name canonical(const device_name& name, const device_name& base);
+
+}  // namespace weft
+
+#if WEFT_HAS_BODIES
+namespace weft {
+
+WEFT_DECL bool is_job_name(std::string_view text) noexcept {
+  const auto letter = [](char c) { return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z'); };
+  if (text.empty() || !letter(text[0])) return false;
+  for (char c : text)
+    if (!letter(c) && !(c >= '0' && c <= '9') && c != '_') return false;
+  return true;
+}
+
+}  // namespace weft
+
+namespace weft::detail {
+
+// Text from outside in a message: in quotes, not longer than a line or two, without control characters.
+WEFT_DECL std::string quoted(std::string_view text) {
+  constexpr std::size_t limit = 200;
+  std::string out = "'";
+  for (char c : text.substr(0, limit)) out += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? '?' : c;
+  return out + (text.size() > limit ? "...'" : "'");
+}
+
+WEFT_DECL std::string upper(std::string_view text) {
+  std::string out(text);
+  for (char& c : out)
+    if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
+  return out;
+}
+
+WEFT_DECL bool device_reader::read(std::string_view text) {
   if (text.empty() || text == "/") return true;
   if (text[0] != '/') return bad("it must begin with '/'");
   while (!text.empty()) {
@@ -276,7 +414,7 @@ inline bool device_reader::read(std::string_view text) {
   return true;
 }
 
-inline bool device_reader::component(std::string_view part) {
+WEFT_DECL bool device_reader::component(std::string_view part) {
   const std::size_t colon = part.find(':');
   const std::string_view key = part.substr(0, colon);
   const std::string legacy = upper(key);
@@ -296,7 +434,7 @@ inline bool device_reader::component(std::string_view part) {
   return number("device number", value, name.id);
 }
 
-inline bool device_reader::number(std::string_view what, std::string_view text, std::optional<int>& out) {
+WEFT_DECL bool device_reader::number(std::string_view what, std::string_view text, std::optional<int>& out) {
   if (text == "*") return true;
   int n = 0;
   for (char c : text) {
@@ -311,7 +449,7 @@ inline bool device_reader::number(std::string_view what, std::string_view text, 
   return true;
 }
 
-inline bool device_reader::job(std::string_view value) {
+WEFT_DECL bool device_reader::job(std::string_view value) {
   if (value == "*") return true;
   if (value.empty()) return bad("the job name is empty");
   if (!is_job_name(value)) return bad("the job name " + quoted(value) + " does not match [A-Za-z][A-Za-z0-9_]*");
@@ -319,7 +457,7 @@ inline bool device_reader::job(std::string_view value) {
   return true;
 }
 
-inline bool device_reader::device(std::string_view value) {
+WEFT_DECL bool device_reader::device(std::string_view value) {
   const std::size_t colon = value.find(':');
   const std::string_view type = value.substr(0, colon);
   if (type.empty()) return bad("the device type is empty");
@@ -331,10 +469,11 @@ inline bool device_reader::device(std::string_view value) {
   return colon == std::string_view::npos || number("device number", value.substr(colon + 1), name.id);
 }
 
-}  // namespace detail
+}  // namespace weft::detail
 
-/// Reads a device string; nothing, with the reason in `why`, if it is malformed.
-inline std::optional<device_name> try_parse_device_name(std::string_view text, std::string* why = nullptr) {
+namespace weft {
+
+WEFT_DECL std::optional<device_name> try_parse_device_name(std::string_view text, std::string* why) {
   detail::device_reader reader;
   if (reader.read(text)) return std::move(reader.name);
   if (why != nullptr)
@@ -343,19 +482,17 @@ inline std::optional<device_name> try_parse_device_name(std::string_view text, s
   return std::nullopt;
 }
 
-/// Reads a device string: components `/job:NAME /replica:N /task:N /device:TYPE:N` in any order, each at most once, `*` for
-/// any; `/cpu:N` and `/gpu:N` stand for `/device:CPU:N` and `/device:GPU:N`; "" and "/" are the empty name.
-/// Throws INVALID_ARGUMENT that says which part is wrong, with the user's line `where`. Follows TensorFlow's
-/// DeviceNameUtils::ParseFullName, but refuses repeated components and numbers that do not fit.
-inline device_name parse_device_name(std::string_view text, call_site where = {}) {
+WEFT_DECL device_name parse_device_name(std::string_view text, call_site where) {
   std::string why;
   if (auto name = try_parse_device_name(text, &why)) return *std::move(name);
   throw error(error_code::invalid_argument, std::move(why), where);
 }
 
-namespace detail {
+}  // namespace weft
 
-inline std::string device_text(const device_name& name, std::optional<int> replica) {
+namespace weft::detail {
+
+WEFT_DECL std::string device_text(const device_name& name, std::optional<int> replica) {
   std::string out;
   if (name.job) out += "/job:" + *name.job;
   if (replica) out += "/replica:" + std::to_string(*replica);
@@ -364,32 +501,22 @@ inline std::string device_text(const device_name& name, std::optional<int> repli
   return out;
 }
 
-}  // namespace detail
+}  // namespace weft::detail
 
-/// The short form that messages and weft's own texts use: `/job:ps/task:0/device:CPU:0`. Replica 0 is not printed.
-inline std::string to_text(const device_name& name) {
+namespace weft {
+
+WEFT_DECL std::string to_text(const device_name& name) {
   return detail::device_text(name, name.replica == 0 ? std::nullopt : name.replica);
 }
 
-/// TensorFlow's form: `/job:ps/replica:0/task:0/device:CPU:0`. The replica is printed where it is set or a task is named.
-inline std::string to_full_text(const device_name& name) { return detail::device_text(name, name.effective_replica()); }
-
-/// The task of a device: `/job:ps/task:0`.
-inline std::string task_text(const device_name& name) {
+WEFT_DECL std::string task_text(const device_name& name) {
   device_name task = name;
   task.type.reset();
   task.id.reset();
   return to_text(task);
 }
 
-/// TensorFlow's order of devices: by the text of the full name, so `task:10` comes before `task:2`.
-inline bool operator<(const device_name& a, const device_name& b) { return to_full_text(a) < to_full_text(b); }
-
-inline std::ostream& operator<<(std::ostream& out, const device_name& name) { return out << to_text(name); }
-
-/// The rule of nested device scopes: each part that `inner` sets wins, the others come from `outer`. Type and id are
-/// separate parts, so `/device:GPU:1` around `/cpu:*` is `/device:CPU:1`, as in tf.device.
-inline device_name merge_override(const device_name& outer, const device_name& inner) {
+WEFT_DECL device_name merge_override(const device_name& outer, const device_name& inner) {
   device_name out = outer;
   if (inner.job) out.job = inner.job;
   if (inner.replica) out.replica = inner.replica;
@@ -399,38 +526,39 @@ inline device_name merge_override(const device_name& outer, const device_name& i
   return out;
 }
 
-namespace detail {
+}  // namespace weft
+
+namespace weft::detail {
 
 // The part in which two names contradict each other, in the plural; nullptr if there is none.
-inline const char* task_conflict(const device_name& a, const device_name& b) {
+WEFT_DECL const char* task_conflict(const device_name& a, const device_name& b) {
   const auto differ = [](const auto& x, const auto& y) { return x && y && *x != *y; };
   return differ(a.job, b.job) ? "jobs" : differ(a.replica, b.replica) ? "replicas" : differ(a.task, b.task) ? "tasks" : nullptr;
 }
 
-inline const char* device_conflict(const device_name& a, const device_name& b) {
+WEFT_DECL const char* device_conflict(const device_name& a, const device_name& b) {
   const auto differ = [](const auto& x, const auto& y) { return x && y && *x != *y; };
   return differ(a.type, b.type) ? "types" : differ(a.id, b.id) ? "ids" : nullptr;
 }
 
 // Throws if there is a conflict. The names are printed with the replica as it is set, for that may be the conflict.
-inline void refuse_merge(const char* part, const device_name& a, const device_name& b) {
+WEFT_DECL void refuse_merge(const char* part, const device_name& a, const device_name& b) {
   if (part != nullptr)
     fail(error_code::invalid_argument, std::string("Cannot merge devices with incompatible ") + part + ": '" +
                                            device_text(a, a.replica) + "' and '" + device_text(b, b.replica) + "'");
 }
 
-}  // namespace detail
+}  // namespace weft::detail
 
-/// The devices that meet both constraints. Throws INVALID_ARGUMENT where they contradict each other (MergeDevNames).
-inline device_name merge_names(const device_name& a, const device_name& b) {
+namespace weft {
+
+WEFT_DECL device_name merge_names(const device_name& a, const device_name& b) {
   detail::refuse_merge(detail::task_conflict(a, b), a, b);
   detail::refuse_merge(detail::device_conflict(a, b), a, b);
   return merge_override(a, b);
 }
 
-/// As merge_names, but a conflict of types drops type and id, and one of ids drops the id. Conflicts of job, replica or
-/// task throw (MergeDevNames with soft placement).
-inline device_name merge_names_soft(const device_name& a, const device_name& b) {
+WEFT_DECL device_name merge_names_soft(const device_name& a, const device_name& b) {
   detail::refuse_merge(detail::task_conflict(a, b), a, b);
   device_name out = merge_override(a, b);
   if (a.type && b.type && *a.type != *b.type) {
@@ -442,46 +570,42 @@ inline device_name merge_names_soft(const device_name& a, const device_name& b) 
   return out;
 }
 
-/// As merge_names, but type and id of `b` replace those of `a` (MergeOverrideDevNames).
-inline device_name merge_override_names(const device_name& a, const device_name& b) {
+WEFT_DECL device_name merge_override_names(const device_name& a, const device_name& b) {
   detail::refuse_merge(detail::task_conflict(a, b), a, b);
   return merge_override(a, b);
 }
 
-namespace detail {
+}  // namespace weft
 
-inline bool covers(const device_name& pattern, const device_name& name, std::optional<int> replica) {
+namespace weft::detail {
+
+WEFT_DECL bool covers(const device_name& pattern, const device_name& name, std::optional<int> replica) {
   const auto covered = [](const auto& wanted, const auto& found) { return !wanted || wanted == found; };
   return covered(pattern.job, name.job) && covered(pattern.replica, replica) && covered(pattern.task, name.task) &&
          covered(pattern.type, name.type) && covered(pattern.id, name.id);
 }
 
-}  // namespace detail
+}  // namespace weft::detail
 
-/// Whether each part that `less_specific` sets is set to the same in `more_specific`. Compares two constraints as they are
-/// written: an unset replica is not covered by replica 0 (IsSpecification).
-inline bool is_specification(const device_name& less_specific, const device_name& more_specific) {
+namespace weft {
+
+WEFT_DECL bool is_specification(const device_name& less_specific, const device_name& more_specific) {
   return detail::covers(less_specific, more_specific, more_specific.replica);
 }
 
-/// Whether a device or task satisfies a constraint. A name with a task and no replica counts as replica 0.
-inline bool matches(const device_name& pattern, const device_name& name) {
+WEFT_DECL bool matches(const device_name& pattern, const device_name& name) {
   return detail::covers(pattern, name, name.effective_replica());
 }
 
-/// Whether `complete` names one device and satisfies `pattern`; false for a partial name (IsCompleteSpecification).
-inline bool is_complete_specification(const device_name& pattern, const device_name& complete) {
+WEFT_DECL bool is_complete_specification(const device_name& pattern, const device_name& complete) {
   return complete.is_complete() && matches(pattern, complete);
 }
 
-/// Whether both names have a task and it is the same one (IsSameAddressSpace).
-inline bool same_task(const device_name& a, const device_name& b) {
+WEFT_DECL bool same_task(const device_name& a, const device_name& b) {
   return a.has_task() && b.has_task() && a.job == b.job && a.task == b.task && a.effective_replica() == b.effective_replica();
 }
 
-/// The complete name that takes the missing parts from `base`. Throws INVALID_ARGUMENT if `base` is not complete
-/// (CanonicalizeDeviceName).
-inline device_name canonical(const device_name& name, const device_name& base) {
+WEFT_DECL device_name canonical(const device_name& name, const device_name& base) {
   if (!base.is_complete())
     fail(error_code::invalid_argument, "the base '" + to_text(base) + "' of device '" + to_text(name) +
                                            "' is not complete; expected something like '/job:ps/task:0/device:CPU:0'");
@@ -489,6 +613,7 @@ inline device_name canonical(const device_name& name, const device_name& base) {
 }
 
 }  // namespace weft
+#endif
 
 #endif
 
@@ -521,57 +646,16 @@ struct host_port {
 };
 
 /// `host:port`, with brackets around an IPv6 address.
-inline std::string to_text(const host_port& address) {
-  const bool v6 = address.host.find(':') != std::string::npos;
-  return (v6 ? "[" + address.host + "]" : address.host) + ":" + std::to_string(address.port);
-}
+std::string to_text(const host_port& address);
 
 namespace detail {
 
-// What is wrong with the host of an address; nullptr if nothing is.
-inline const char* host_problem(std::string_view host, bool v6) {
-  if (host.empty()) return "the host is empty";
-  if (!v6 && host.find(':') != std::string_view::npos) return "an IPv6 address needs brackets, as in '[::1]:2222'";
-  if (v6 && host.find(':') == std::string_view::npos) return "brackets are for IPv6 addresses, as in '[::1]:2222'";
-  for (char c : host) {
-    const bool alnum = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
-    const bool mark = c == '.' || c == '-' || c == '_' || (v6 && (c == ':' || c == '%'));
-    if (!alnum && !mark) return "the host has a character that hosts cannot have";
-  }
-  return nullptr;
-}
-
-// What is wrong with the port of an address; nullptr, and the number in `port`, if nothing is.
-inline const char* port_problem(std::string_view text, int& port) {
-  if (text.empty()) return "the port is empty";
-  port = 0;
-  for (char c : text) {
-    if (c < '0' || c > '9') return "the port is not a decimal number";
-    port = port * 10 + (c - '0');
-    if (port > 65535) return "the port is larger than 65535";
-  }
-  return nullptr;
-}
-
-[[noreturn]] inline void bad_address(std::string_view text, const char* problem) {
-  fail(error_code::invalid_argument,
-       "address " + quoted(text) + ": " + problem + "; expected host:port, for example '127.0.0.1:2222'");
-}
+[[noreturn]] void bad_address(std::string_view text, const char* problem);
 
 }  // namespace detail
 
 /// Reads `host:port` or `[ipv6]:port`. Throws INVALID_ARGUMENT that says what is wrong.
-inline host_port parse_host_port(std::string_view text) {
-  const bool v6 = !text.empty() && text[0] == '[';
-  const std::size_t colon = v6 ? text.find("]:") : text.rfind(':');
-  if (colon == std::string_view::npos) detail::bad_address(text, "there is no port");
-  const std::string_view host = v6 ? text.substr(1, colon - 1) : text.substr(0, colon);
-  host_port out{std::string(host), 0};
-  const char* problem = detail::host_problem(host, v6);
-  if (problem == nullptr) problem = detail::port_problem(text.substr(colon + (v6 ? 2 : 1)), out.port);
-  if (problem != nullptr) detail::bad_address(text, problem);
-  return out;
-}
+host_port parse_host_port(std::string_view text);
 
 /// One task of a cluster.
 struct task_id {
@@ -589,10 +673,7 @@ inline std::string to_text(const task_id& task) { return "/job:" + task.job + "/
 inline std::ostream& operator<<(std::ostream& out, const task_id& task) { return out << to_text(task); }
 
 /// The task that a device name names; nothing if job or task is unset, or the replica is not 0.
-inline std::optional<task_id> task_of(const device_name& name) {
-  if (!name.has_task() || name.effective_replica() != 0) return std::nullopt;
-  return task_id{*name.job, *name.task};
-}
+std::optional<task_id> task_of(const device_name& name);
 
 /// Jobs, their tasks, and the address of each task. Jobs are ordered by name and tasks by index, in whatever order they
 /// were given; two specs are equal if they say the same. An address is `host:port`, or empty while it is not known.
@@ -656,8 +737,99 @@ class cluster_spec {
 
 namespace detail {
 
+inline std::string address_or_unknown(const std::string& address) { return address.empty() ? "unknown" : "'" + address + "'"; }
+
+}  // namespace detail
+
+/// `cluster_spec{ps: [10.0.0.1:2222, 10.0.0.1:2223], work: {3: 10.0.0.2:2222}}`: a list for tasks 0, 1, ..., else by index;
+/// `?` for an address that is not known. Equal specs have equal texts.
+std::string to_text(const cluster_spec& cluster);
+
+inline std::ostream& operator<<(std::ostream& out, const cluster_spec& cluster) { return out << to_text(cluster); }
+
+/// The first entry in which two specs differ, `here` and `there`, as a sentence for a message; empty if they are equal.
+std::string difference(const cluster_spec& here, const cluster_spec& there);
+
+namespace detail {
+
+std::vector<std::string_view> split(std::string_view text, char separator);
+
+}  // namespace detail
+
+/// Reads a cluster from one line, as for a command line: `ps=10.0.0.1:2222;work=10.0.0.2:2222,10.0.0.3:2222`.
+cluster_spec parse_cluster_spec(std::string_view text);
+
+}  // namespace weft
+
+#if WEFT_HAS_BODIES
+namespace weft {
+
+WEFT_DECL std::string to_text(const host_port& address) {
+  const bool v6 = address.host.find(':') != std::string::npos;
+  return (v6 ? "[" + address.host + "]" : address.host) + ":" + std::to_string(address.port);
+}
+
+}  // namespace weft
+
+namespace weft::detail {
+
+// What is wrong with the host of an address; nullptr if nothing is.
+WEFT_DECL const char* host_problem(std::string_view host, bool v6) {
+  if (host.empty()) return "the host is empty";
+  if (!v6 && host.find(':') != std::string_view::npos) return "an IPv6 address needs brackets, as in '[::1]:2222'";
+  if (v6 && host.find(':') == std::string_view::npos) return "brackets are for IPv6 addresses, as in '[::1]:2222'";
+  for (char c : host) {
+    const bool alnum = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
+    const bool mark = c == '.' || c == '-' || c == '_' || (v6 && (c == ':' || c == '%'));
+    if (!alnum && !mark) return "the host has a character that hosts cannot have";
+  }
+  return nullptr;
+}
+
+// What is wrong with the port of an address; nullptr, and the number in `port`, if nothing is.
+WEFT_DECL const char* port_problem(std::string_view text, int& port) {
+  if (text.empty()) return "the port is empty";
+  port = 0;
+  for (char c : text) {
+    if (c < '0' || c > '9') return "the port is not a decimal number";
+    port = port * 10 + (c - '0');
+    if (port > 65535) return "the port is larger than 65535";
+  }
+  return nullptr;
+}
+
+[[noreturn]] WEFT_DECL void bad_address(std::string_view text, const char* problem) {
+  fail(error_code::invalid_argument,
+       "address " + quoted(text) + ": " + problem + "; expected host:port, for example '127.0.0.1:2222'");
+}
+
+}  // namespace weft::detail
+
+namespace weft {
+
+WEFT_DECL host_port parse_host_port(std::string_view text) {
+  const bool v6 = !text.empty() && text[0] == '[';
+  const std::size_t colon = v6 ? text.find("]:") : text.rfind(':');
+  if (colon == std::string_view::npos) detail::bad_address(text, "there is no port");
+  const std::string_view host = v6 ? text.substr(1, colon - 1) : text.substr(0, colon);
+  host_port out{std::string(host), 0};
+  const char* problem = detail::host_problem(host, v6);
+  if (problem == nullptr) problem = detail::port_problem(text.substr(colon + (v6 ? 2 : 1)), out.port);
+  if (problem != nullptr) detail::bad_address(text, problem);
+  return out;
+}
+
+WEFT_DECL std::optional<task_id> task_of(const device_name& name) {
+  if (!name.has_task() || name.effective_replica() != 0) return std::nullopt;
+  return task_id{*name.job, *name.task};
+}
+
+}  // namespace weft
+
+namespace weft::detail {
+
 // `0-2, 5` of the indices of a job; `none` if there are none.
-inline std::string index_ranges(const std::map<int, std::string>& tasks) {
+WEFT_DECL std::string index_ranges(const std::map<int, std::string>& tasks) {
   std::string out;
   for (auto it = tasks.begin(); it != tasks.end();) {
     const int first = it->first;
@@ -669,13 +841,11 @@ inline std::string index_ranges(const std::map<int, std::string>& tasks) {
   return out.empty() ? "none" : out;
 }
 
-inline std::string address_or_unknown(const std::string& address) { return address.empty() ? "unknown" : "'" + address + "'"; }
+}  // namespace weft::detail
 
-}  // namespace detail
+namespace weft {
 
-/// `cluster_spec{ps: [10.0.0.1:2222, 10.0.0.1:2223], work: {3: 10.0.0.2:2222}}`: a list for tasks 0, 1, ..., else by index;
-/// `?` for an address that is not known. Equal specs have equal texts.
-inline std::string to_text(const cluster_spec& cluster) {
+WEFT_DECL std::string to_text(const cluster_spec& cluster) {
   std::string out = "cluster_spec{";
   const char* before_job = "";
   for (const auto& [name, tasks] : cluster.entries()) {
@@ -692,9 +862,7 @@ inline std::string to_text(const cluster_spec& cluster) {
   return out + "}";
 }
 
-inline std::ostream& operator<<(std::ostream& out, const cluster_spec& cluster) { return out << to_text(cluster); }
-
-inline cluster_spec::job::job(std::string job_name, const std::vector<std::string>& addresses) : name(std::move(job_name)) {
+WEFT_DECL cluster_spec::job::job(std::string job_name, const std::vector<std::string>& addresses) : name(std::move(job_name)) {
   for (const std::string& address : addresses) {
     const int index = static_cast<int>(tasks.size());
     if (address.empty())
@@ -703,19 +871,19 @@ inline cluster_spec::job::job(std::string job_name, const std::vector<std::strin
   }
 }
 
-inline cluster_spec::job::job(std::string job_name, int count) : name(std::move(job_name)) {
+WEFT_DECL cluster_spec::job::job(std::string job_name, int count) : name(std::move(job_name)) {
   if (count < 0)
     fail(error_code::invalid_argument, "job " + detail::quoted(name) + " has " + std::to_string(count) + " tasks; expected 0 or more");
   for (int index = 0; index < count; ++index) tasks.emplace_hint(tasks.end(), index, std::string());
 }
 
-inline cluster_spec::cluster_spec(std::initializer_list<job> jobs) {
+WEFT_DECL cluster_spec::cluster_spec(std::initializer_list<job> jobs) {
   for (const job& entry : jobs)
     if (!jobs_.emplace(entry.name, entry.tasks).second) fail(error_code::invalid_argument, "job '" + entry.name + "' is given twice");
   check();
 }
 
-inline void cluster_spec::check() const {
+WEFT_DECL void cluster_spec::check() const {
   std::map<host_port, task_id> owners;
   for (const auto& [name, tasks] : jobs_) {
     if (!is_job_name(name))
@@ -739,7 +907,7 @@ inline void cluster_spec::check() const {
   }
 }
 
-inline const std::map<int, std::string>& cluster_spec::find(std::string_view job_name) const {
+WEFT_DECL const std::map<int, std::string>& cluster_spec::find(std::string_view job_name) const {
   const auto it = jobs_.find(std::string(job_name));
   if (it != jobs_.end()) return it->second;
   std::string known;
@@ -748,19 +916,19 @@ inline const std::map<int, std::string>& cluster_spec::find(std::string_view job
                                          (known.empty() ? "it has no jobs" : "its jobs are " + known));
 }
 
-inline std::vector<std::string> cluster_spec::jobs() const {
+WEFT_DECL std::vector<std::string> cluster_spec::jobs() const {
   std::vector<std::string> out;
   for (const auto& entry : jobs_) out.push_back(entry.first);
   return out;
 }
 
-inline std::vector<int> cluster_spec::task_indices(std::string_view job_name) const {
+WEFT_DECL std::vector<int> cluster_spec::task_indices(std::string_view job_name) const {
   std::vector<int> out;
   for (const auto& task : find(job_name)) out.push_back(task.first);
   return out;
 }
 
-inline const std::string& cluster_spec::task_address(std::string_view job_name, int index) const {
+WEFT_DECL const std::string& cluster_spec::task_address(std::string_view job_name, int index) const {
   const auto& tasks = find(job_name);
   const auto it = tasks.find(index);
   if (it != tasks.end()) return it->second;
@@ -768,19 +936,19 @@ inline const std::string& cluster_spec::task_address(std::string_view job_name, 
                                          detail::index_ranges(tasks));
 }
 
-inline bool cluster_spec::has(std::string_view job_name, int index) const {
+WEFT_DECL bool cluster_spec::has(std::string_view job_name, int index) const {
   const auto it = jobs_.find(std::string(job_name));
   return it != jobs_.end() && it->second.count(index) != 0;
 }
 
-inline std::vector<task_id> cluster_spec::tasks() const {
+WEFT_DECL std::vector<task_id> cluster_spec::tasks() const {
   std::vector<task_id> out;
   for (const auto& [name, tasks] : jobs_)
     for (const auto& task : tasks) out.push_back({name, task.first});
   return out;
 }
 
-inline cluster_spec cluster_spec::with_address(std::string_view job_name, int index, std::string address) const {
+WEFT_DECL cluster_spec cluster_spec::with_address(std::string_view job_name, int index, std::string address) const {
   task_address(job_name, index);  // throws if there is no such task
   cluster_spec out = *this;
   out.jobs_[std::string(job_name)][index] = std::move(address);
@@ -788,14 +956,13 @@ inline cluster_spec cluster_spec::with_address(std::string_view job_name, int in
   return out;
 }
 
-inline std::uint64_t cluster_spec::hash() const {
+WEFT_DECL std::uint64_t cluster_spec::hash() const {
   std::uint64_t h = 14695981039346656037u;
   for (char c : to_text(*this)) h = (h ^ static_cast<unsigned char>(c)) * 1099511628211u;
   return h;
 }
 
-/// The first entry in which two specs differ, `here` and `there`, as a sentence for a message; empty if they are equal.
-inline std::string difference(const cluster_spec& here, const cluster_spec& there) {
+WEFT_DECL std::string difference(const cluster_spec& here, const cluster_spec& there) {
   std::map<task_id, std::pair<const std::string*, const std::string*>> both;
   for (const task_id& task : here.tasks()) both[task].first = &here.task_address(task);
   for (const task_id& task : there.tasks()) both[task].second = &there.task_address(task);
@@ -810,9 +977,11 @@ inline std::string difference(const cluster_spec& here, const cluster_spec& ther
   return {};
 }
 
-namespace detail {
+}  // namespace weft
 
-inline std::vector<std::string_view> split(std::string_view text, char separator) {
+namespace weft::detail {
+
+WEFT_DECL std::vector<std::string_view> split(std::string_view text, char separator) {
   std::vector<std::string_view> out;
   for (std::size_t end = 0; end != std::string_view::npos;) {
     end = text.find(separator);
@@ -822,10 +991,11 @@ inline std::vector<std::string_view> split(std::string_view text, char separator
   return out;
 }
 
-}  // namespace detail
+}  // namespace weft::detail
 
-/// Reads a cluster from one line, as for a command line: `ps=10.0.0.1:2222;work=10.0.0.2:2222,10.0.0.3:2222`.
-inline cluster_spec parse_cluster_spec(std::string_view text) {
+namespace weft {
+
+WEFT_DECL cluster_spec parse_cluster_spec(std::string_view text) {
   std::map<std::string, std::map<int, std::string>> jobs;
   for (std::string_view entry : detail::split(text, ';')) {
     const std::size_t equals = entry.find('=');
@@ -842,6 +1012,7 @@ inline cluster_spec parse_cluster_spec(std::string_view text) {
 }
 
 }  // namespace weft
+#endif
 
 #endif
 
@@ -1121,10 +1292,7 @@ inline constexpr int dynamic_rank = -1;
 inline constexpr int max_rank = 254;
 
 namespace detail {
-inline void check_rank(std::size_t rank) {
-  if (rank > static_cast<std::size_t>(max_rank))
-    fail(error_code::invalid_argument, "a shape has " + std::to_string(rank) + " dimensions, at most " + std::to_string(max_rank));
-}
+void check_rank(std::size_t rank);
 }  // namespace detail
 
 /// Sizes of a value's dimensions, outermost first. Up to four dimensions take no allocation.
@@ -1205,20 +1373,7 @@ class shape {
 };
 
 /// The number of elements, or nullopt when a size is negative or the product does not fit into 63 bits.
-inline std::optional<std::int64_t> checked_elements(const std::int64_t* sizes, std::size_t rank) noexcept {
-  std::int64_t n = 1;
-  bool empty = false;
-  for (std::size_t i = 0; i < rank; ++i) {
-    if (sizes[i] < 0) return std::nullopt;
-    if (sizes[i] == 0) empty = true;
-  }
-  if (empty) return 0;
-  for (std::size_t i = 0; i < rank; ++i) {
-    if (sizes[i] > std::numeric_limits<std::int64_t>::max() / n) return std::nullopt;
-    n *= sizes[i];
-  }
-  return n;
-}
+std::optional<std::int64_t> checked_elements(const std::int64_t* sizes, std::size_t rank) noexcept;
 
 /// What is known of a tensor's shape while the graph is built. A size of -1 is unknown; the rank itself may be unknown.
 class partial_shape {
@@ -1280,7 +1435,41 @@ class partial_shape {
 };
 
 /// What both say together; nullopt when they contradict each other.
-inline std::optional<partial_shape> merge_shapes(const partial_shape& a, const partial_shape& b) {
+std::optional<partial_shape> merge_shapes(const partial_shape& a, const partial_shape& b);
+
+/// Shape of an elementwise result under NumPy's broadcasting; nullopt when the shapes cannot be broadcast.
+std::optional<partial_shape> broadcast_shapes(const partial_shape& a, const partial_shape& b);
+
+}  // namespace weft
+
+#if WEFT_HAS_BODIES
+namespace weft::detail {
+
+WEFT_DECL void check_rank(std::size_t rank) {
+  if (rank > static_cast<std::size_t>(max_rank))
+    fail(error_code::invalid_argument, "a shape has " + std::to_string(rank) + " dimensions, at most " + std::to_string(max_rank));
+}
+
+}  // namespace weft::detail
+
+namespace weft {
+
+WEFT_DECL std::optional<std::int64_t> checked_elements(const std::int64_t* sizes, std::size_t rank) noexcept {
+  std::int64_t n = 1;
+  bool empty = false;
+  for (std::size_t i = 0; i < rank; ++i) {
+    if (sizes[i] < 0) return std::nullopt;
+    if (sizes[i] == 0) empty = true;
+  }
+  if (empty) return 0;
+  for (std::size_t i = 0; i < rank; ++i) {
+    if (sizes[i] > std::numeric_limits<std::int64_t>::max() / n) return std::nullopt;
+    n *= sizes[i];
+  }
+  return n;
+}
+
+WEFT_DECL std::optional<partial_shape> merge_shapes(const partial_shape& a, const partial_shape& b) {
   if (!a.known_rank()) return b;
   if (!b.known_rank()) return a;
   if (a.rank() != b.rank()) return std::nullopt;
@@ -1293,8 +1482,7 @@ inline std::optional<partial_shape> merge_shapes(const partial_shape& a, const p
   return partial_shape(std::move(sizes));
 }
 
-/// Shape of an elementwise result under NumPy's broadcasting; nullopt when the shapes cannot be broadcast.
-inline std::optional<partial_shape> broadcast_shapes(const partial_shape& a, const partial_shape& b) {
+WEFT_DECL std::optional<partial_shape> broadcast_shapes(const partial_shape& a, const partial_shape& b) {
   if (!a.known_rank() || !b.known_rank()) return partial_shape();
   const auto &longer = a.rank() >= b.rank() ? a.sizes() : b.sizes(), &shorter = a.rank() >= b.rank() ? b.sizes() : a.sizes();
   std::vector<std::int64_t> sizes = longer;
@@ -1311,6 +1499,7 @@ inline std::optional<partial_shape> broadcast_shapes(const partial_shape& a, con
 }
 
 }  // namespace weft
+#endif
 
 #endif
 
@@ -1414,14 +1603,29 @@ class buffer_ptr {
   buffer* to_ = nullptr;
 };
 
+template <class T> buffer_ptr buffer_ptr::of_objects(std::size_t count) {
+  if (count > SIZE_MAX / 4 / sizeof(T)) fail(error_code::resource_exhausted, "cannot allocate " + std::to_string(count) + " elements");
+  buffer_ptr out = allocate(count * sizeof(T));
+  T* objects = static_cast<T*>(out.to_->data_);
+  std::uninitialized_value_construct_n(objects, count);
+  out.to_->count_ = count;
+  out.to_->destructor_ = [](void* data, std::size_t n) { std::destroy_n(static_cast<T*>(data), n); };
+  return out;
+}
+
+}  // namespace weft
+
+#if WEFT_HAS_BODIES
+namespace weft {
+
 // The header and `extra` bytes behind it in one block of malloc, whose small sizes are cached per thread.
-inline buffer* buffer_ptr::make(std::size_t extra) {
+WEFT_DECL buffer* buffer_ptr::make(std::size_t extra) {
   void* block = extra > SIZE_MAX / 2 ? nullptr : std::malloc(sizeof(buffer) + extra);
   if (block == nullptr) fail(error_code::resource_exhausted, "cannot allocate " + std::to_string(extra) + " bytes for a tensor");
   return new (block) buffer();
 }
 
-inline buffer_ptr buffer_ptr::allocate(std::size_t bytes, const std::shared_ptr<weft::memory>& source) {
+WEFT_DECL buffer_ptr buffer_ptr::allocate(std::size_t bytes, const std::shared_ptr<weft::memory>& source) {
   if (source != nullptr) {
     buffer_ptr out(make(0));
     void* data = source->allocate(bytes);
@@ -1439,17 +1643,7 @@ inline buffer_ptr buffer_ptr::allocate(std::size_t bytes, const std::shared_ptr<
   return out;
 }
 
-template <class T> buffer_ptr buffer_ptr::of_objects(std::size_t count) {
-  if (count > SIZE_MAX / 4 / sizeof(T)) fail(error_code::resource_exhausted, "cannot allocate " + std::to_string(count) + " elements");
-  buffer_ptr out = allocate(count * sizeof(T));
-  T* objects = static_cast<T*>(out.to_->data_);
-  std::uninitialized_value_construct_n(objects, count);
-  out.to_->count_ = count;
-  out.to_->destructor_ = [](void* data, std::size_t n) { std::destroy_n(static_cast<T*>(data), n); };
-  return out;
-}
-
-inline buffer_ptr buffer_ptr::wrap(void* data, std::size_t bytes, std::shared_ptr<void> owner) {
+WEFT_DECL buffer_ptr buffer_ptr::wrap(void* data, std::size_t bytes, std::shared_ptr<void> owner) {
   buffer_ptr out(make(0));
   out.to_->data_ = data;
   out.to_->bytes_ = bytes;
@@ -1458,6 +1652,7 @@ inline buffer_ptr buffer_ptr::wrap(void* data, std::size_t bytes, std::shared_pt
 }
 
 }  // namespace weft
+#endif
 
 #endif
 
@@ -1540,7 +1735,21 @@ class tensor_value {
   weft::dtype type_ = weft::dtype::invalid;
 };
 
-inline tensor_value::tensor_value(weft::dtype type, weft::shape s, const std::shared_ptr<weft::memory>& source)
+template <class T> tensor_value tensor_value::from(weft::shape s, const std::vector<T>& elements) {
+  tensor_value out(dtype_of<T>, std::move(s));
+  if (out.elements() != static_cast<std::int64_t>(elements.size()))
+    fail(error_code::invalid_argument, "shape " + out.shape().text() + " needs " + std::to_string(out.elements()) + " elements, found " + std::to_string(elements.size()));
+  T* to = out.mutable_data<T>();
+  for (std::size_t i = 0; i < elements.size(); ++i) to[i] = elements[i];
+  return out;
+}
+
+}  // namespace weft
+
+#if WEFT_HAS_BODIES
+namespace weft {
+
+WEFT_DECL tensor_value::tensor_value(weft::dtype type, weft::shape s, const std::shared_ptr<weft::memory>& source)
     : shape_(std::move(s)), type_(type) {
   const auto n = checked_elements(shape_.data(), static_cast<std::size_t>(shape_.rank()));
   if (!n || static_cast<std::uint64_t>(*n) > SIZE_MAX / 32)
@@ -1552,23 +1761,14 @@ inline tensor_value::tensor_value(weft::dtype type, weft::shape s, const std::sh
   else data_ = buffer_ptr::allocate(count * size_of(type), source);
 }
 
-template <class T> tensor_value tensor_value::from(weft::shape s, const std::vector<T>& elements) {
-  tensor_value out(dtype_of<T>, std::move(s));
-  if (out.elements() != static_cast<std::int64_t>(elements.size()))
-    fail(error_code::invalid_argument, "shape " + out.shape().text() + " needs " + std::to_string(out.elements()) + " elements, found " + std::to_string(elements.size()));
-  T* to = out.mutable_data<T>();
-  for (std::size_t i = 0; i < elements.size(); ++i) to[i] = elements[i];
-  return out;
-}
-
-inline std::size_t tensor_value::bytes() const noexcept {
+WEFT_DECL std::size_t tensor_value::bytes() const noexcept {
   const auto n = static_cast<std::size_t>(elements());
   if (type_ == weft::dtype::string) return n * sizeof(std::string);
   if (type_ == weft::dtype::resource) return n * sizeof(resource_handle);
   return n * size_of(type_);
 }
 
-inline bool operator==(const tensor_value& a, const tensor_value& b) {
+WEFT_DECL bool operator==(const tensor_value& a, const tensor_value& b) {
   if (a.type_ != b.type_ || a.shape_ != b.shape_) return false;
   if (a.data_.get() == b.data_.get() || a.elements() == 0) return true;
   const auto n = static_cast<std::size_t>(a.elements());
@@ -1578,6 +1778,7 @@ inline bool operator==(const tensor_value& a, const tensor_value& b) {
 }
 
 }  // namespace weft
+#endif
 
 #endif
 
@@ -1760,23 +1961,8 @@ class attr_value {
 inline bool operator==(const func_attr& a, const func_attr& b) { return a.name == b.name && a.attrs == b.attrs; }
 
 namespace detail {
-inline std::string attr_quoted(std::string_view text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') out += '\\';
-    if (static_cast<unsigned char>(c) >= 0x20) out += c;
-    else { out += "\\x"; out += "0123456789abcdef"[(c >> 4) & 15]; out += "0123456789abcdef"[c & 15]; }
-  }
-  return out + "\"";
-}
-inline std::string number_text(float v) {
-  char text[32];
-  for (int digits = 6; digits <= 9; ++digits) {
-    std::snprintf(text, sizeof text, "%.*g", digits, static_cast<double>(v));
-    if (std::strtof(text, nullptr) == v) break;
-  }
-  return text;
-}
+std::string attr_quoted(std::string_view text);
+std::string number_text(float v);
 inline std::string text_of(const std::string& v) { return attr_quoted(v); }
 inline std::string text_of(std::int64_t v) { return std::to_string(v); }
 inline std::string text_of(float v) { return number_text(v); }
@@ -1794,66 +1980,42 @@ template <class T> std::string text_of(const std::vector<T>& list) {
 }  // namespace detail
 
 /// One line for people: `true`, `float`, `[2,?]`, `"text"`, `float[2,3]` for a tensor.
-inline std::string to_text(const attr_value& v) {
+std::string to_text(const attr_value& v);
+
+}  // namespace weft
+
+#if WEFT_HAS_BODIES
+namespace weft::detail {
+
+WEFT_DECL std::string attr_quoted(std::string_view text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    if (static_cast<unsigned char>(c) >= 0x20) out += c;
+    else { out += "\\x"; out += "0123456789abcdef"[(c >> 4) & 15]; out += "0123456789abcdef"[c & 15]; }
+  }
+  return out + "\"";
+}
+
+WEFT_DECL std::string number_text(float v) {
+  char text[32];
+  for (int digits = 6; digits <= 9; ++digits) {
+    std::snprintf(text, sizeof text, "%.*g", digits, static_cast<double>(v));
+    if (std::strtof(text, nullptr) == v) break;
+  }
+  return text;
+}
+
+}  // namespace weft::detail
+
+namespace weft {
+
+WEFT_DECL std::string to_text(const attr_value& v) {
   if (v.empty()) return "none";
   return v.visit([](const auto& x) { return detail::text_of(x); });
 }
 
 }  // namespace weft
-
-#endif
-
-#ifndef WEFT_CORE_CONFIG_HPP
-#define WEFT_CORE_CONFIG_HPP
-// The build switches. A program that defines WEFT_SEPARATE_COMPILATION sees declarations only; its one file that also
-// defines WEFT_IMPLEMENTATION holds the bodies. No switch changes the layout of a type.
-
-#define WEFT_VERSION_MAJOR 0
-#define WEFT_VERSION_MINOR 1
-#define WEFT_VERSION_PATCH 0
-
-// Which bodies this file sees. The program's one implementation file may be split to compile in parallel: WEFT_IMPLEMENTATION_BASE (graph to session),
-// WEFT_IMPLEMENTATION_KERNELS (include a family's header, or all), WEFT_IMPLEMENTATION_FORMAT and WEFT_IMPLEMENTATION_CLUSTER together are WEFT_IMPLEMENTATION.
-#if !defined(WEFT_SEPARATE_COMPILATION) || defined(WEFT_IMPLEMENTATION)
-#define WEFT_HAS_BODIES 1
-#define WEFT_HAS_KERNEL_BODIES 1
-#define WEFT_HAS_FORMAT_BODIES 1
-#define WEFT_HAS_CLUSTER_BODIES 1
-#else
-#if defined(WEFT_IMPLEMENTATION_BASE)
-#define WEFT_HAS_BODIES 1
-#else
-#define WEFT_HAS_BODIES 0
-#endif
-#if defined(WEFT_IMPLEMENTATION_KERNELS)
-#define WEFT_HAS_KERNEL_BODIES 1
-#else
-#define WEFT_HAS_KERNEL_BODIES 0
-#endif
-#if defined(WEFT_IMPLEMENTATION_FORMAT)
-#define WEFT_HAS_FORMAT_BODIES 1
-#else
-#define WEFT_HAS_FORMAT_BODIES 0
-#endif
-#if defined(WEFT_IMPLEMENTATION_CLUSTER)
-#define WEFT_HAS_CLUSTER_BODIES 1
-#else
-#define WEFT_HAS_CLUSTER_BODIES 0
-#endif
-#endif
-
-// Stands before the definition (never the declaration) of a function whose body is hidden under separate compilation, be it free or a member. An implementation file emits it even
-// when it does not call it; the linker keeps one copy of what several files emit.
-#if !defined(WEFT_SEPARATE_COMPILATION)
-#define WEFT_DECL inline
-#elif defined(WEFT_IMPLEMENTATION) || defined(WEFT_IMPLEMENTATION_BASE) || defined(WEFT_IMPLEMENTATION_KERNELS) || defined(WEFT_IMPLEMENTATION_FORMAT) || defined(WEFT_IMPLEMENTATION_CLUSTER)
-#if defined(__GNUC__)
-#define WEFT_DECL __attribute__((used)) inline
-#else
-#define WEFT_DECL
-#endif
-#else
-#define WEFT_DECL
 #endif
 
 #endif
@@ -2221,9 +2383,7 @@ class node {
 };
 
 /// `x` for the first output of x, `x:1` for the second.
-inline std::string to_text(const output& o) {
-  return o.from == nullptr ? std::string("(none)") : o.index == 0 ? o.from->name() : o.from->name() + ":" + std::to_string(o.index);
-}
+std::string to_text(const output& o);
 
 /// A request for a node; what `graph::add` takes.
 struct node_spec {
@@ -2246,6 +2406,16 @@ struct node_spec {
 
 }  // namespace weft
 
+#if WEFT_HAS_BODIES
+namespace weft {
+
+WEFT_DECL std::string to_text(const output& o) {
+  return o.from == nullptr ? std::string("(none)") : o.index == 0 ? o.from->name() : o.from->name() + ":" + std::to_string(o.index);
+}
+
+}  // namespace weft
+#endif
+
 #endif
 
 #ifndef WEFT_GRAPH_BIND_HPP
@@ -2260,6 +2430,7 @@ struct node_spec {
 #include <utility>
 #include <vector>
 
+#if WEFT_HAS_BODIES
 namespace weft::detail {
 
 // Works on a node in the making; every method throws INVALID_ARGUMENT about it.
@@ -2400,6 +2571,7 @@ class binder {
 };
 
 }  // namespace weft::detail
+#endif
 
 #endif
 
@@ -2536,13 +2708,21 @@ struct scope_stack {
   scope_context& top() noexcept { return contexts.back(); }
 };
 
-inline scope_stack& thread_scopes() {
+scope_stack& thread_scopes();
+
+}  // namespace detail
+}  // namespace weft
+
+#if WEFT_HAS_BODIES
+namespace weft::detail {
+
+WEFT_DECL scope_stack& thread_scopes() {
   thread_local scope_stack stack;
   return stack;
 }
 
-}  // namespace detail
-}  // namespace weft
+}  // namespace weft::detail
+#endif
 
 #endif
 
@@ -2609,7 +2789,12 @@ class shape_context {
   std::vector<partial_shape> value_shapes_;
 };
 
-inline std::optional<std::vector<std::int64_t>> shape_context::input_integers(int i) const {
+}  // namespace weft
+
+#if WEFT_HAS_BODIES
+namespace weft {
+
+WEFT_DECL std::optional<std::vector<std::int64_t>> shape_context::input_integers(int i) const {
   const tensor_value* v = input_value(i);
   if (v == nullptr) return std::nullopt;
   const auto n = static_cast<std::size_t>(v->elements());
@@ -2624,6 +2809,7 @@ inline std::optional<std::vector<std::int64_t>> shape_context::input_integers(in
 }
 
 }  // namespace weft
+#endif
 
 #endif
 
@@ -2722,8 +2908,13 @@ class graph_state : public std::enable_shared_from_this<graph_state> {
   std::optional<std::int64_t> seed_;
 };
 
+}  // namespace weft::detail
+
+#if WEFT_HAS_BODIES
+namespace weft::detail {
+
 // The first character is a letter, digit or '.', that of a generated node also '_'; then also '_', '/', '\', '-', '>'.
-inline bool graph_state::valid_name(std::string_view name, bool generated) noexcept {
+WEFT_DECL bool graph_state::valid_name(std::string_view name, bool generated) noexcept {
   if (name.empty() || name.size() > 1024 || (name[0] == '_' && !generated)) return false;
   for (std::size_t i = 0; i < name.size(); ++i) {
     const auto c = static_cast<unsigned char>(name[i]);
@@ -2733,7 +2924,7 @@ inline bool graph_state::valid_name(std::string_view name, bool generated) noexc
   return true;
 }
 
-inline void graph_state::check_owner(const node& made) const {
+WEFT_DECL void graph_state::check_owner(const node& made) const {
   for (const output& in : made.inputs_) {
     if (in.from == nullptr) made.fail_about(error_code::invalid_argument, "an input is an empty tensor, not made by any op");
     if (in.from->owner_ != this)
@@ -2746,7 +2937,7 @@ inline void graph_state::check_owner(const node& made) const {
       made.fail_about(error_code::invalid_argument, "a control dependency " + (n ? "'" + n->name() + "' belongs to another graph" : std::string("is an empty operation")));
 }
 
-inline const node& graph_state::add(node_spec spec) {
+WEFT_DECL const node& graph_state::add(node_spec spec) {
   // 1. The node as asked for; what is found wrong from here on is reported about it.
   std::unique_ptr<node> made(new node());
   made->op_ = std::move(spec.op);
@@ -2799,7 +2990,7 @@ inline const node& graph_state::add(node_spec spec) {
   return out;
 }
 
-inline void graph_state::apply_devices(node& made, const scope_context& scope) const {
+WEFT_DECL void graph_state::apply_devices(node& made, const scope_context& scope) const {
   // Innermost first, as TensorFlow: a name fills in what is open, a function's answer replaces what is there.
   device_name current;
   for (auto it = scope.devices.rbegin(); it != scope.devices.rend(); ++it) {
@@ -2814,7 +3005,7 @@ inline void graph_state::apply_devices(node& made, const scope_context& scope) c
   made.device_ = to_text(current);
 }
 
-inline void graph_state::apply_colocation(node& made, const scope_context& scope) const {
+WEFT_DECL void graph_state::apply_colocation(node& made, const scope_context& scope) const {
   if (scope.colocation.empty()) return;
   std::vector<std::string> groups;
   bool device_taken = false;
@@ -2840,7 +3031,7 @@ inline void graph_state::apply_colocation(node& made, const scope_context& scope
   made.attrs_["_class"] = std::move(groups);
 }
 
-inline void graph_state::apply_control(node& made, const scope_context& scope) const {
+WEFT_DECL void graph_state::apply_control(node& made, const scope_context& scope) const {
   for (const auto& frame : scope.control) {
     // An input made inside the same scope waits already.
     const bool dominated = std::any_of(made.inputs_.begin(), made.inputs_.end(), [&](const output& in) { return frame->made(in.from); });
@@ -2855,7 +3046,7 @@ inline void graph_state::apply_control(node& made, const scope_context& scope) c
 }
 
 // Names are unique without regard to case, as in TensorFlow: x, x_1, x_2. The lock is held.
-inline std::string graph_state::take_name(const std::string& wanted) {
+WEFT_DECL std::string graph_state::take_name(const std::string& wanted) {
   const std::string key = lower(wanted);
   int& used = names_in_use_[key].used;
   int i = used++;
@@ -2870,24 +3061,24 @@ inline std::string graph_state::take_name(const std::string& wanted) {
   return name;
 }
 
-inline std::string graph_state::take_exact(const std::string& name, const node& about) {
+WEFT_DECL std::string graph_state::take_exact(const std::string& name, const node& about) {
   if (by_name_.count(name) != 0) about.fail_about(error_code::already_exists, "the graph already has a node of this name");
   if (int& used = names_in_use_[lower(name)].used; used == 0) used = 1;
   return name;
 }
 
-inline void graph_state::check_scope(std::string_view wanted, call_site site) {
+WEFT_DECL void graph_state::check_scope(std::string_view wanted, call_site site) {
   if (!valid_name(wanted, false))
     throw error(error_code::invalid_argument, "name scope '" + std::string(wanted) + "' must match [A-Za-z0-9.][A-Za-z0-9._/\\->]* and have at most 1024 characters", site);
 }
 
-inline std::string graph_state::unique_scope(const std::string& wanted, call_site site) {
+WEFT_DECL std::string graph_state::unique_scope(const std::string& wanted, call_site site) {
   check_scope(wanted, site);
   const std::lock_guard<std::mutex> lock(mutex_);
   return take_name(wanted);
 }
 
-inline void graph_state::insert(std::unique_ptr<node> made, const std::string& wanted, bool exact) {
+WEFT_DECL void graph_state::insert(std::unique_ptr<node> made, const std::string& wanted, bool exact) {
   const std::lock_guard<std::mutex> lock(mutex_);
   made->name_ = exact ? take_exact(wanted, *made) : take_name(wanted);
   made->id_ = static_cast<int>(nodes_.size());
@@ -2897,6 +3088,7 @@ inline void graph_state::insert(std::unique_ptr<node> made, const std::string& w
 }
 
 }  // namespace weft::detail
+#endif
 
 #endif
 
@@ -2979,19 +3171,37 @@ class graph {
 };
 
 namespace detail {
-inline const std::shared_ptr<graph_state>& current_graph() {
+const std::shared_ptr<graph_state>& current_graph();
+std::string claim_name(graph_state& to, const op_name& name, const char* otherwise);
+const node& add_node(const char* op, std::vector<output> inputs, const op_name& name, attr_map attrs = {});
+output add_node_at(const char* op, std::vector<output> inputs, const std::string& full_name, call_site site, attr_map attrs = {});
+}  // namespace detail
+
+/// The graph that new nodes join: that of the innermost `as_default()`, else the thread's own.
+inline graph default_graph() { return graph(detail::current_graph()); }
+/// Gives the thread a new, empty default graph. Handles to the old one stay valid.
+inline void reset_default_graph() { detail::thread_scopes().top().graph = std::make_shared<detail::graph_state>(standard_ops()); }
+
+}  // namespace weft
+
+#if WEFT_HAS_BODIES
+namespace weft::detail {
+
+WEFT_DECL const std::shared_ptr<graph_state>& current_graph() {
   scope_context& top = thread_scopes().top();
   if (top.graph == nullptr) top.graph = std::make_shared<graph_state>(standard_ops());
   return top.graph;
 }
+
 // The graph of the first input, else the thread's default.
-inline graph_state& graph_for(const std::vector<output>& inputs) {
+WEFT_DECL graph_state& graph_for(const std::vector<output>& inputs) {
   for (const output& in : inputs)
     if (in.from != nullptr) return in.from->owner();
   return *current_graph();
 }
+
 // The full name of an op that makes nodes for its own inputs, which are named below it: unique, unless the asked name ends in '/'.
-inline std::string claim_name(graph_state& to, const op_name& name, const char* otherwise) {
+WEFT_DECL std::string claim_name(graph_state& to, const op_name& name, const char* otherwise) {
   std::string wanted = name.text.empty() ? otherwise : std::string(name.text);
   if (wanted.size() > 1 && wanted.back() == '/') {
     wanted.pop_back();
@@ -3000,8 +3210,9 @@ inline std::string claim_name(graph_state& to, const op_name& name, const char* 
   const std::string& outer = thread_scopes().top().name_scope;
   return to.unique_scope(outer.empty() ? wanted : outer + "/" + wanted, name.site);
 }
+
 // Adds a node the way every op does.
-inline const node& add_node(const char* op, std::vector<output> inputs, const op_name& name, attr_map attrs = {}) {
+WEFT_DECL const node& add_node(const char* op, std::vector<output> inputs, const op_name& name, attr_map attrs) {
   node_spec spec;
   spec.op = op;
   spec.name = std::string(name.text);
@@ -3011,19 +3222,18 @@ inline const node& add_node(const char* op, std::vector<output> inputs, const op
   graph_state& to = graph_for(spec.inputs);
   return to.add(std::move(spec));
 }
+
 // The same with exactly this name (from claim_name); the first output of the node.
-inline output add_node_at(const char* op, std::vector<output> inputs, const std::string& full_name, call_site site, attr_map attrs = {}) {
+WEFT_DECL output add_node_at(const char* op, std::vector<output> inputs, const std::string& full_name, call_site site, attr_map attrs) {
   const std::string exact = full_name + "/";
   return {&add_node(op, std::move(inputs), op_name(std::string_view(exact), site), std::move(attrs)), 0};
 }
-}  // namespace detail
 
-/// The graph that new nodes join: that of the innermost `as_default()`, else the thread's own.
-inline graph default_graph() { return graph(detail::current_graph()); }
-/// Gives the thread a new, empty default graph. Handles to the old one stay valid.
-inline void reset_default_graph() { detail::thread_scopes().top().graph = std::make_shared<detail::graph_state>(standard_ops()); }
+}  // namespace weft::detail
 
-inline const node& graph::add_copy(const node& original, std::vector<output> inputs, std::vector<const node*> control_inputs, std::string device) const {
+namespace weft {
+
+WEFT_DECL const node& graph::add_copy(const node& original, std::vector<output> inputs, std::vector<const node*> control_inputs, std::string device) const {
   node_spec spec;
   spec.op = original.op();
   spec.name = original.name();
@@ -3038,7 +3248,7 @@ inline const node& graph::add_copy(const node& original, std::vector<output> inp
   return state_->add(std::move(spec));
 }
 
-inline graph::graph(const graph& other) : graph(other.ops()) {
+WEFT_DECL graph::graph(const graph& other) : graph(other.ops()) {
   std::vector<const node*> twins;
   const auto nodes = other.nodes();
   twins.reserve(nodes.size());
@@ -3054,7 +3264,7 @@ inline graph::graph(const graph& other) : graph(other.ops()) {
   state_->set_seed(other.state_->seed());
 }
 
-inline output graph::find_output(std::string_view name, call_site where) const {
+WEFT_DECL output graph::find_output(std::string_view name, call_site where) const {
   int index = 0;
   std::string_view base = name;
   if (const auto colon = name.rfind(':'); colon != std::string_view::npos) {
@@ -3072,6 +3282,7 @@ inline output graph::find_output(std::string_view name, call_site where) const {
 }
 
 }  // namespace weft
+#endif
 
 #endif
 
@@ -3338,7 +3549,25 @@ template <class T, int N> operand<T, N> operand_of(const operand<T, N>&);
 template <class A, class = void> struct is_operand : std::false_type {};
 template <class A> struct is_operand<A, std::void_t<decltype(operand_of(std::declval<const A&>()))>> : std::true_type {};
 
-inline const node& add_const(tensor_value v, const op_name& name, graph_state* to) {
+const node& add_const(tensor_value v, const op_name& name, graph_state* to);
+
+output add_read(const output& handle, const op_name& name);
+
+output add_const_at(tensor_value v, const std::string& full_name, call_site site, graph_state& to);
+
+output input_of(const char* op, const side& a, const op_name& name);
+
+output add_binary(const char* op, const char* scope, const side& a, const side& b, const op_name& name);
+
+output add_unary(const char* op, const side& a, const op_name& name, attr_map attrs);
+
+}  // namespace detail
+}  // namespace weft
+
+#if WEFT_HAS_BODIES
+namespace weft::detail {
+
+WEFT_DECL const node& add_const(tensor_value v, const op_name& name, graph_state* to) {
   node_spec spec;
   spec.op = "Const";
   spec.name = std::string(name.text);
@@ -3347,39 +3576,39 @@ inline const node& add_const(tensor_value v, const op_name& name, graph_state* t
   return (to != nullptr ? *to : *current_graph()).add(std::move(spec));
 }
 
-inline output add_read(const output& handle, const op_name& name) {
+WEFT_DECL output add_read(const output& handle, const op_name& name) {
   if (handle.from == nullptr) throw error(error_code::invalid_argument, "the variable is empty; give it an initial value", name.site);
   return {&add_node("ReadVariableOp", {handle}, name, {{"dtype", handle.from->attr<dtype>("dtype")}}), 0};
 }
 
 // A constant with exactly this name, for an op that names its own inputs.
-inline output add_const_at(tensor_value v, const std::string& full_name, call_site site, graph_state& to) {
+WEFT_DECL output add_const_at(tensor_value v, const std::string& full_name, call_site site, graph_state& to) {
   const std::string exact = full_name + "/";
   return {&add_const(std::move(v), op_name(std::string_view(exact), site), &to), 0};
 }
 
 // The output that an op reads: a variable is read now.
-inline output input_of(const char* op, const side& a, const op_name& name) {
+WEFT_DECL output input_of(const char* op, const side& a, const op_name& name) {
   const output in = a.reads_variable ? add_read(a.out, op_name(name.site)) : a.out;
   if (in.from == nullptr) throw error(error_code::invalid_argument, std::string(op) + ": the operand is an empty tensor, not made by any op", name.site);
   return in;
 }
 
 // Constants and reads that a binary op makes for its own inputs are named below it.
-inline output realise(const side& s, const std::string& below, const char* suffix, const op_name& name, graph_state& to) {
+WEFT_DECL output realise(const side& s, const std::string& below, const char* suffix, const op_name& name, graph_state& to) {
   if (!s.number.empty()) return add_const_at(s.number, below + "/" + suffix, name.site, to);
   if (!s.reads_variable) return s.out;
   const std::string full = below + "/ReadVariableOp" + (suffix[0] == 'y' ? "_1" : "") + "/";
   return add_read(s.out, op_name(std::string_view(full), name.site));
 }
 
-inline graph_state& graph_of(const side& a, const side& b, const op_name& name) {
+WEFT_DECL graph_state& graph_of(const side& a, const side& b, const op_name& name) {
   const node* from = a.out.from != nullptr ? a.out.from : b.out.from;
   if (from == nullptr) throw error(error_code::invalid_argument, "an operand is an empty tensor, not made by any op", name.site);
   return from->owner();
 }
 
-inline output add_binary(const char* op, const char* scope, const side& a, const side& b, const op_name& name) {
+WEFT_DECL output add_binary(const char* op, const char* scope, const side& a, const side& b, const op_name& name) {
   graph_state& to = graph_of(a, b, name);
   const bool plain = a.number.empty() && b.number.empty() && !a.reads_variable && !b.reads_variable;
   if (plain) return {&add_node(op, {a.out, b.out}, name.text.empty() ? op_name(scope, name.site) : name), 0};
@@ -3388,12 +3617,12 @@ inline output add_binary(const char* op, const char* scope, const side& a, const
   return add_node_at(op, {x, y}, unique, name.site);
 }
 
-inline output add_unary(const char* op, const side& a, const op_name& name, attr_map attrs) {
+WEFT_DECL output add_unary(const char* op, const side& a, const op_name& name, attr_map attrs) {
   return {&add_node(op, {input_of(op, a, name)}, name, std::move(attrs)), 0};
 }
 
-}  // namespace detail
-}  // namespace weft
+}  // namespace weft::detail
+#endif
 
 #endif
 
@@ -3458,13 +3687,19 @@ template <class T, int N> tensor<T, N> graph::tensor(std::string_view name, call
   else return weft::tensor<T, N>(weft::tensor<T>(o), where);
 }
 
-inline operation graph::operation(std::string_view name, call_site where) const {
+}  // namespace weft
+
+#if WEFT_HAS_BODIES
+namespace weft {
+
+WEFT_DECL operation graph::operation(std::string_view name, call_site where) const {
   const node* n = find(name);
   if (n == nullptr) throw error(error_code::not_found, "the graph has no node '" + std::string(name) + "'", where);
   return weft::operation(*n);
 }
 
 }  // namespace weft
+#endif
 
 #endif
 
@@ -3508,11 +3743,7 @@ class colocation_scope {
   device_scope devices_;
 };
 
-inline std::vector<device_entry> devices_and(device_entry inner) {
-  std::vector<device_entry> out = thread_scopes().top().devices;
-  out.push_back(std::move(inner));
-  return out;
-}
+std::vector<device_entry> devices_and(device_entry inner);
 }  // namespace detail
 
 /// Nodes made in the block go to this device, where an inner scope does not say otherwise; parts left open are taken from outer
@@ -3587,6 +3818,18 @@ template <class Body> decltype(auto) colocate_with(const operation& with, Body&&
 }
 
 }  // namespace weft
+
+#if WEFT_HAS_BODIES
+namespace weft::detail {
+
+WEFT_DECL std::vector<device_entry> devices_and(device_entry inner) {
+  std::vector<device_entry> out = thread_scopes().top().devices;
+  out.push_back(std::move(inner));
+  return out;
+}
+
+}  // namespace weft::detail
+#endif
 
 #endif
 
@@ -4501,7 +4744,23 @@ namespace weft {
 
 namespace detail {
 
-inline std::string dot_quoted(std::string_view text) {
+std::string dot_quoted(std::string_view text);
+
+std::string dot_nodes(const graph& g, const std::string& prefix);
+
+std::string dot_edges(const graph& g, const std::string& prefix);
+
+}  // namespace detail
+
+/// The graph for `dot -Tsvg`.
+std::string to_dot(const graph& g);
+
+}  // namespace weft
+
+#if WEFT_HAS_BODIES
+namespace weft::detail {
+
+WEFT_DECL std::string dot_quoted(std::string_view text) {
   std::string out = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\') out += '\\';
@@ -4512,7 +4771,7 @@ inline std::string dot_quoted(std::string_view text) {
 }
 
 // The nodes of one graph, in a box per device; `prefix` keeps the names of several graphs in one drawing apart.
-inline std::string dot_nodes(const graph& g, const std::string& prefix) {
+WEFT_DECL std::string dot_nodes(const graph& g, const std::string& prefix) {
   std::map<std::string, std::vector<const node*>> by_device;
   for (const node* n : g.nodes()) by_device[n->device()].push_back(n);
   std::string out;
@@ -4525,7 +4784,7 @@ inline std::string dot_nodes(const graph& g, const std::string& prefix) {
   return out;
 }
 
-inline std::string dot_edges(const graph& g, const std::string& prefix) {
+WEFT_DECL std::string dot_edges(const graph& g, const std::string& prefix) {
   std::string out;
   for (const node* n : g.nodes()) {
     for (const output& in : n->inputs())
@@ -4537,14 +4796,16 @@ inline std::string dot_edges(const graph& g, const std::string& prefix) {
   return out;
 }
 
-}  // namespace detail
+}  // namespace weft::detail
 
-/// The graph for `dot -Tsvg`.
-inline std::string to_dot(const graph& g) {
+namespace weft {
+
+WEFT_DECL std::string to_dot(const graph& g) {
   return "digraph {\n  node [shape=box];\n" + detail::dot_nodes(g, "") + detail::dot_edges(g, "") + "}\n";
 }
 
 }  // namespace weft
+#endif
 
 #endif
 
@@ -4560,20 +4821,6 @@ inline std::string to_dot(const graph& g) {
 namespace weft {
 
 namespace detail {
-
-// Attributes that inputs and outputs show already: dtypes and counts of arguments.
-inline bool is_implied_attr(const node& n, const std::string& name) {
-  if (n.def() == nullptr) return false;
-  for (const auto* args : {&n.def()->inputs, &n.def()->outputs})
-    for (const arg_def& arg : *args)
-      if (arg.type_attr == name || arg.number_attr == name || arg.type_list_attr == name) return true;
-  return false;
-}
-
-inline bool is_default_attr(const node& n, const std::string& name, const attr_value& value) {
-  const attr_def* def = n.def() == nullptr ? nullptr : n.def()->find_attr(name);
-  return def != nullptr && def->default_value && *def->default_value == value;
-}
 
 template <class T> std::string element_text(const T& v) {
   if constexpr (std::is_same_v<T, std::string>) return attr_quoted(v);
@@ -4598,8 +4845,39 @@ template <class T> std::string elements_text(const tensor_value& v) {
   return v.shape().rank() == 0 ? out : "[" + out + "]";
 }
 
+}  // namespace detail
+
+/// One line: name, op, inputs (`^x` for a control input), dtypes and shapes of the outputs, device, attributes, two spaces between:
+/// `y = Mul(x, c)  float[100]  /job:work/task:1`. Parts with nothing to say are left out.
+std::string to_text(const node& n);
+
+/// One line per node, in the order of creation.
+std::string to_text(const graph& g);
+
+inline std::ostream& operator<<(std::ostream& out, const node& n) { return out << to_text(n); }
+inline std::ostream& operator<<(std::ostream& out, const graph& g) { return out << to_text(g); }
+
+}  // namespace weft
+
+#if WEFT_HAS_BODIES
+namespace weft::detail {
+
+// Attributes that inputs and outputs show already: dtypes and counts of arguments.
+WEFT_DECL bool is_implied_attr(const node& n, const std::string& name) {
+  if (n.def() == nullptr) return false;
+  for (const auto* args : {&n.def()->inputs, &n.def()->outputs})
+    for (const arg_def& arg : *args)
+      if (arg.type_attr == name || arg.number_attr == name || arg.type_list_attr == name) return true;
+  return false;
+}
+
+WEFT_DECL bool is_default_attr(const node& n, const std::string& name, const attr_value& value) {
+  const attr_def* def = n.def() == nullptr ? nullptr : n.def()->find_attr(name);
+  return def != nullptr && def->default_value && *def->default_value == value;
+}
+
 // The elements of a value with at most four of them; dtype and shape of a larger one.
-inline std::string value_text(const tensor_value& v) {
+WEFT_DECL std::string value_text(const tensor_value& v) {
   if (v.empty() || v.elements() > 4 || v.shape().rank() > 1 || (v.buffer() && !v.buffer()->host())) return text_of(v);
   switch (v.dtype()) {
     case dtype::float32: return elements_text<float>(v);
@@ -4621,7 +4899,7 @@ inline std::string value_text(const tensor_value& v) {
 }
 
 // `name=value, ...` of the attributes that say more than the rest of the line.
-inline std::string attrs_text(const node& n) {
+WEFT_DECL std::string attrs_text(const node& n) {
   if (n.op() == "_Send" || n.op() == "_Recv") {
     const auto* edge = n.find_attr<std::string>("tensor_name");
     const auto* other = n.find_attr<std::string>(n.op() == "_Send" ? "recv_device" : "send_device");
@@ -4636,7 +4914,7 @@ inline std::string attrs_text(const node& n) {
   return out;
 }
 
-inline std::string outputs_text(const node& n) {
+WEFT_DECL std::string outputs_text(const node& n) {
   std::string out;
   for (const output_type& type : n.outputs()) {
     out += (out.empty() ? "" : ", ") + std::string(type.is_ref ? "ref " : "") + to_text(type.dtype);
@@ -4645,11 +4923,11 @@ inline std::string outputs_text(const node& n) {
   return out;
 }
 
-}  // namespace detail
+}  // namespace weft::detail
 
-/// One line: name, op, inputs (`^x` for a control input), dtypes and shapes of the outputs, device, attributes, two spaces between:
-/// `y = Mul(x, c)  float[100]  /job:work/task:1`. Parts with nothing to say are left out.
-inline std::string to_text(const node& n) {
+namespace weft {
+
+WEFT_DECL std::string to_text(const node& n) {
   std::string inputs;
   for (const output& in : n.inputs()) inputs += (inputs.empty() ? "" : ", ") + to_text(in);
   for (const node* before : n.control_inputs()) inputs += (inputs.empty() ? "^" : ", ^") + before->name();
@@ -4660,17 +4938,14 @@ inline std::string to_text(const node& n) {
   return out;
 }
 
-/// One line per node, in the order of creation.
-inline std::string to_text(const graph& g) {
+WEFT_DECL std::string to_text(const graph& g) {
   std::string out;
   for (const node* n : g.nodes()) out += to_text(*n) + "\n";
   return out;
 }
 
-inline std::ostream& operator<<(std::ostream& out, const node& n) { return out << to_text(n); }
-inline std::ostream& operator<<(std::ostream& out, const graph& g) { return out << to_text(g); }
-
 }  // namespace weft
+#endif
 
 #endif
 
@@ -4722,14 +4997,7 @@ struct transfer {
 };
 
 /// `data 0: x  float[100]  400 bytes  /job:ps/task:0/device:CPU:0 -> /job:work/task:1/device:CPU:0  for y`
-inline std::string to_text(const transfer& t) {
-  std::string out = std::string(to_text(t.kind)) + " " + std::to_string(t.edge) + ": " + t.source;
-  if (t.kind != transfer_kind::control) out += std::string("  ") + to_text(t.dtype) + t.shape.text();
-  if (t.kind != transfer_kind::control && t.bytes) out += "  " + std::to_string(*t.bytes) + " bytes";
-  out += "  " + t.from + " -> " + t.to;
-  for (std::size_t i = 0; i < t.consumers.size(); ++i) out += (i ? ", " : "  for ") + t.consumers[i];
-  return out;
-}
+std::string to_text(const transfer& t);
 
 inline std::ostream& operator<<(std::ostream& out, transfer_kind kind) { return out << to_text(kind); }
 inline std::ostream& operator<<(std::ostream& out, const transfer& t) { return out << to_text(t); }
@@ -4768,15 +5036,32 @@ class transfer_table {
 };
 
 /// One line per row of `all()`.
-inline std::string to_text(const transfer_table& table) {
+std::string to_text(const transfer_table& table);
+
+inline std::ostream& operator<<(std::ostream& out, const transfer_table& table) { return out << to_text(table); }
+
+}  // namespace weft
+
+#if WEFT_HAS_BODIES
+namespace weft {
+
+WEFT_DECL std::string to_text(const transfer& t) {
+  std::string out = std::string(to_text(t.kind)) + " " + std::to_string(t.edge) + ": " + t.source;
+  if (t.kind != transfer_kind::control) out += std::string("  ") + to_text(t.dtype) + t.shape.text();
+  if (t.kind != transfer_kind::control && t.bytes) out += "  " + std::to_string(*t.bytes) + " bytes";
+  out += "  " + t.from + " -> " + t.to;
+  for (std::size_t i = 0; i < t.consumers.size(); ++i) out += (i ? ", " : "  for ") + t.consumers[i];
+  return out;
+}
+
+WEFT_DECL std::string to_text(const transfer_table& table) {
   std::string out;
   for (const transfer& t : table.all()) out += to_text(t) + "\n";
   return out;
 }
 
-inline std::ostream& operator<<(std::ostream& out, const transfer_table& table) { return out << to_text(table); }
-
 }  // namespace weft
+#endif
 
 #endif
 
@@ -4853,7 +5138,14 @@ struct placement_options {
 };
 
 /// One line per node, as `log_device_placement` prints: `y (Mul): /job:work/task:1/device:CPU:0 (pinned at train.cpp:42)`.
-inline std::string to_text(const placement& where, const graph& g) {
+std::string to_text(const placement& where, const graph& g);
+
+}  // namespace weft
+
+#if WEFT_HAS_BODIES
+namespace weft {
+
+WEFT_DECL std::string to_text(const placement& where, const graph& g) {
   std::string out;
   for (const node* n : g.nodes())
     if (where.has(*n)) out += n->name() + " (" + n->op() + "): " + where.device_of(*n) + " (" + where.reason_of(*n) + ")\n";
@@ -4861,6 +5153,7 @@ inline std::string to_text(const placement& where, const graph& g) {
 }
 
 }  // namespace weft
+#endif
 
 #endif
 
@@ -4878,13 +5171,7 @@ inline std::string to_text(const placement& where, const graph& g) {
 namespace weft {
 
 namespace detail {
-inline bool same_node(const node& a, const node& b) {
-  const auto same_output = [](const output& x, const output& y) { return x.index == y.index && x.from->name() == y.from->name(); };
-  const auto same_name = [](const node* x, const node* y) { return x->name() == y->name(); };
-  return a.name() == b.name() && a.op() == b.op() && a.device() == b.device() && a.attrs() == b.attrs() &&
-         std::equal(a.inputs().begin(), a.inputs().end(), b.inputs().begin(), b.inputs().end(), same_output) &&
-         std::equal(a.control_inputs().begin(), a.control_inputs().end(), b.control_inputs().begin(), b.control_inputs().end(), same_name);
-}
+bool same_node(const node& a, const node& b);
 }  // namespace detail
 
 /// What one task runs: its nodes with `_Send`, `_Recv`, `_Arg` and `_Retval`, each on its device.
@@ -4934,9 +5221,26 @@ class partitioned_graph {
   weft::placement placement_;
 };
 
-namespace detail {
+/// Each part after its task's name, then the transfers.
+std::string to_text(const partitioned_graph& g);
+
+inline std::ostream& operator<<(std::ostream& out, const partitioned_graph& g) { return out << to_text(g); }
+
+}  // namespace weft
+
+#if WEFT_HAS_BODIES
+namespace weft::detail {
+
+WEFT_DECL bool same_node(const node& a, const node& b) {
+  const auto same_output = [](const output& x, const output& y) { return x.index == y.index && x.from->name() == y.from->name(); };
+  const auto same_name = [](const node* x, const node* y) { return x->name() == y->name(); };
+  return a.name() == b.name() && a.op() == b.op() && a.device() == b.device() && a.attrs() == b.attrs() &&
+         std::equal(a.inputs().begin(), a.inputs().end(), b.inputs().begin(), b.inputs().end(), same_output) &&
+         std::equal(a.control_inputs().begin(), a.control_inputs().end(), b.control_inputs().begin(), b.control_inputs().end(), same_name);
+}
+
 // Whether the part's task meets a name and, when it has a type or number, one of its nodes does.
-inline bool part_meets(const part& p, const device_name& wanted) {
+WEFT_DECL bool part_meets(const part& p, const device_name& wanted) {
   device_name task = wanted;
   task.type.reset();
   task.id.reset();
@@ -4945,9 +5249,12 @@ inline bool part_meets(const part& p, const device_name& wanted) {
   const auto nodes = p.graph.nodes();
   return std::any_of(nodes.begin(), nodes.end(), [&](const node* n) { return matches(wanted, parse_device_name(n->device())); });
 }
-}  // namespace detail
 
-inline const part& partitioned_graph::at(std::string_view device_or_task, call_site where) const {
+}  // namespace weft::detail
+
+namespace weft {
+
+WEFT_DECL const part& partitioned_graph::at(std::string_view device_or_task, call_site where) const {
   const device_name wanted = parse_device_name(device_or_task, where);
   const part* found = nullptr;
   std::string known;
@@ -4963,16 +5270,14 @@ inline const part& partitioned_graph::at(std::string_view device_or_task, call_s
   return *found;
 }
 
-/// Each part after its task's name, then the transfers.
-inline std::string to_text(const partitioned_graph& g) {
+WEFT_DECL std::string to_text(const partitioned_graph& g) {
   std::string out;
   for (const part& p : g.parts()) out += p.task + ":\n" + to_text(p);
   return out + "transfers:\n" + to_text(g.transfers());
 }
 
-inline std::ostream& operator<<(std::ostream& out, const partitioned_graph& g) { return out << to_text(g); }
-
 }  // namespace weft
+#endif
 
 #endif
 
@@ -4988,7 +5293,17 @@ inline std::ostream& operator<<(std::ostream& out, const partitioned_graph& g) {
 namespace weft {
 
 /// The parts for `dot -Tsvg`: one box per device, transfers in bold from `_Send` to `_Recv` with their sizes.
-inline std::string to_dot(const partitioned_graph& g) {
+std::string to_dot(const partitioned_graph& g);
+
+/// What differs, one line each: `- ` stands only in `a`, `+ ` only in `b`. Empty when they are equal.
+std::string difference(const partitioned_graph& a, const partitioned_graph& b);
+
+}  // namespace weft
+
+#if WEFT_HAS_BODIES
+namespace weft {
+
+WEFT_DECL std::string to_dot(const partitioned_graph& g) {
   std::string out = "digraph {\n  node [shape=box];\n";
   std::map<std::int64_t, std::string> senders, receivers;
   for (const part& p : g.parts()) {
@@ -5003,8 +5318,7 @@ inline std::string to_dot(const partitioned_graph& g) {
   return out + "}\n";
 }
 
-/// What differs, one line each: `- ` stands only in `a`, `+ ` only in `b`. Empty when they are equal.
-inline std::string difference(const partitioned_graph& a, const partitioned_graph& b) {
+WEFT_DECL std::string difference(const partitioned_graph& a, const partitioned_graph& b) {
   if (a == b) return {};
   const auto lines_of = [](const partitioned_graph& g) {
     std::vector<std::string> lines;
@@ -5027,6 +5341,7 @@ inline std::string difference(const partitioned_graph& a, const partitioned_grap
 }
 
 }  // namespace weft
+#endif
 
 #endif
 
@@ -5139,7 +5454,14 @@ struct simplify_options {
   std::vector<const node*> keep{};
 };
 
-namespace detail {
+/// Finds nodes that a step can do without, and what stands for them. Stateful nodes, placeholders and nodes on different devices never
+/// merge; inputs of commutative ops may come in any order. Follows TensorFlow's OptimizeCSE.
+substitution simplify(const graph& g, const placement& where, const simplify_options& options);
+
+}  // namespace weft
+
+#if WEFT_HAS_BODIES
+namespace weft::detail {
 
 class simplifier {
  public:
@@ -5234,15 +5556,16 @@ class simplifier {
   std::vector<int> before_;
 };
 
-}  // namespace detail
+}  // namespace weft::detail
 
-/// Finds nodes that a step can do without, and what stands for them. Stateful nodes, placeholders and nodes on different devices never
-/// merge; inputs of commutative ops may come in any order. Follows TensorFlow's OptimizeCSE.
-inline substitution simplify(const graph& g, const placement& where, const simplify_options& options) {
+namespace weft {
+
+WEFT_DECL substitution simplify(const graph& g, const placement& where, const simplify_options& options) {
   return detail::simplifier(g, where, options).run();
 }
 
 }  // namespace weft
+#endif
 
 #endif
 
@@ -5259,9 +5582,7 @@ namespace weft {
 
 namespace detail {
 
-inline std::uint64_t output_key(const output& o) noexcept {
-  return static_cast<std::uint64_t>(static_cast<std::uint32_t>(o.from->id())) << 32 | static_cast<std::uint32_t>(o.index);
-}
+std::uint64_t output_key(const output& o) noexcept;
 
 // Whether waiting for this node means nothing once its value is fed.
 inline bool is_placeholder(const node& n) noexcept { return n.op() == "Placeholder" || n.op() == "PlaceholderV2"; }
@@ -5269,30 +5590,48 @@ inline bool is_placeholder(const node& n) noexcept { return n.op() == "Placehold
 // Whether the node is a placeholder whose value is fed, so that it does not run.
 inline bool is_fed_placeholder(const node& n, const std::unordered_set<std::uint64_t>& fed) { return is_placeholder(n) && fed.count(output_key({&n, 0})) != 0; }
 
-inline void check_in_graph(const graph& g, const node* n, const char* what) {
-  if (n == nullptr) fail(error_code::invalid_argument, std::string("a ") + what + " is empty, not made by any op");
-  if (&n->owner() != g.state().get()) n->fail_about(error_code::invalid_argument, std::string("is a ") + what + ", but belongs to another graph");
-}
-
-inline void check_in_graph(const graph& g, const output& o, const char* what) {
-  check_in_graph(g, o.from, what);
-  if (o.index < 0 || o.index >= o.from->output_count())
-    o.from->fail_about(error_code::invalid_argument, "has " + std::to_string(o.from->output_count()) + " outputs; asked for number " + std::to_string(o.index) + " as a " + what);
-}
-
-inline void check_step(const graph& g, const std::vector<output>& feeds, const std::vector<output>& fetches, const std::vector<const node*>& targets) {
-  for (const output& o : feeds) check_in_graph(g, o, "feed");
-  for (const output& o : fetches) check_in_graph(g, o, "fetch");
-  for (const node* n : targets) check_in_graph(g, n, "target");
-}
+void check_step(const graph& g, const std::vector<output>& feeds, const std::vector<output>& fetches, const std::vector<const node*>& targets);
 
 }  // namespace detail
 
 /// The nodes that a step runs, in the order of creation. Without fetches and targets every node, except placeholders that are fed.
 /// Nodes for which others stand are left out. Throws INVALID_ARGUMENT for what belongs to another graph. Follows TensorFlow's
 /// RewriteGraphForExecution.
-inline std::vector<const node*> prune(const graph& g, const std::vector<output>& feeds, const std::vector<output>& fetches,
-                                      const std::vector<const node*>& targets, const substitution& same = {}) {
+std::vector<const node*> prune(const graph& g, const std::vector<output>& feeds, const std::vector<output>& fetches,
+                                      const std::vector<const node*>& targets, const substitution& same = {});
+
+}  // namespace weft
+
+#if WEFT_HAS_BODIES
+namespace weft::detail {
+
+WEFT_DECL std::uint64_t output_key(const output& o) noexcept {
+  return static_cast<std::uint64_t>(static_cast<std::uint32_t>(o.from->id())) << 32 | static_cast<std::uint32_t>(o.index);
+}
+
+WEFT_DECL void check_in_graph(const graph& g, const node* n, const char* what) {
+  if (n == nullptr) fail(error_code::invalid_argument, std::string("a ") + what + " is empty, not made by any op");
+  if (&n->owner() != g.state().get()) n->fail_about(error_code::invalid_argument, std::string("is a ") + what + ", but belongs to another graph");
+}
+
+WEFT_DECL void check_in_graph(const graph& g, const output& o, const char* what) {
+  check_in_graph(g, o.from, what);
+  if (o.index < 0 || o.index >= o.from->output_count())
+    o.from->fail_about(error_code::invalid_argument, "has " + std::to_string(o.from->output_count()) + " outputs; asked for number " + std::to_string(o.index) + " as a " + what);
+}
+
+WEFT_DECL void check_step(const graph& g, const std::vector<output>& feeds, const std::vector<output>& fetches, const std::vector<const node*>& targets) {
+  for (const output& o : feeds) check_in_graph(g, o, "feed");
+  for (const output& o : fetches) check_in_graph(g, o, "fetch");
+  for (const node* n : targets) check_in_graph(g, n, "target");
+}
+
+}  // namespace weft::detail
+
+namespace weft {
+
+WEFT_DECL std::vector<const node*> prune(const graph& g, const std::vector<output>& feeds, const std::vector<output>& fetches,
+                                      const std::vector<const node*>& targets, const substitution& same) {
   const std::vector<const node*> nodes = g.nodes();
   std::unordered_set<std::uint64_t> fed;
   detail::check_step(g, feeds, fetches, targets);
@@ -5328,6 +5667,7 @@ inline std::vector<const node*> prune(const graph& g, const std::vector<output>&
 }
 
 }  // namespace weft
+#endif
 
 #endif
 
@@ -5478,7 +5818,12 @@ class device_set {
   std::vector<std::string> type_order_{"CPU"};
 };
 
-inline device_set device_set::of_task(std::string_view task, const std::map<std::string, int>& devices, const shared_catalogue& kernels) {
+}  // namespace weft
+
+#if WEFT_HAS_BODIES
+namespace weft {
+
+WEFT_DECL device_set device_set::of_task(std::string_view task, const std::map<std::string, int>& devices, const shared_catalogue& kernels) {
   device_set out;
   for (const auto& [type, count] : devices)
     for (int i = 0; i < count; ++i) out.add({std::string(task) + "/device:" + type + ":" + std::to_string(i), type});
@@ -5486,7 +5831,7 @@ inline device_set device_set::of_task(std::string_view task, const std::map<std:
   return out;
 }
 
-inline device_set device_set::of_cluster(const cluster_spec& cluster, const std::map<std::string, int>& per_task, const shared_catalogue& kernels) {
+WEFT_DECL device_set device_set::of_cluster(const cluster_spec& cluster, const std::map<std::string, int>& per_task, const shared_catalogue& kernels) {
   device_set out;
   for (const task_id& task : cluster.tasks()) {
     for (const auto& [type, count] : per_task)
@@ -5496,7 +5841,7 @@ inline device_set device_set::of_cluster(const cluster_spec& cluster, const std:
   return out;
 }
 
-inline void device_set::add(device d) {
+WEFT_DECL void device_set::add(device d) {
   device_name name = parse_device_name(d.name);
   if (!name.is_complete())
     fail(error_code::invalid_argument, "device '" + d.name + "' must name job, task, type and number, as in '/job:ps/task:0/device:CPU:0'");
@@ -5509,11 +5854,11 @@ inline void device_set::add(device d) {
   names_.push_back(std::move(name));
 }
 
-inline void device_set::set_catalogue(std::string_view task, shared_catalogue kernels) {
+WEFT_DECL void device_set::set_catalogue(std::string_view task, shared_catalogue kernels) {
   catalogues_[task_text(parse_device_name(task))] = std::move(kernels);
 }
 
-inline const device* device_set::find(std::string_view name) const {
+WEFT_DECL const device* device_set::find(std::string_view name) const {
   const auto parsed = try_parse_device_name(name);
   if (!parsed) return nullptr;
   const std::string text = to_text(*parsed);
@@ -5522,18 +5867,19 @@ inline const device* device_set::find(std::string_view name) const {
   return nullptr;
 }
 
-inline const device_set::shared_catalogue& device_set::catalogue_of(std::string_view task) const {
+WEFT_DECL const device_set::shared_catalogue& device_set::catalogue_of(std::string_view task) const {
   static const shared_catalogue all;
   const auto it = catalogues_.find(task);
   return it == catalogues_.end() ? all : it->second;
 }
 
-inline std::pair<int, std::string> device_set::rank_of(const std::string& type) const {
+WEFT_DECL std::pair<int, std::string> device_set::rank_of(const std::string& type) const {
   const auto it = std::find(type_order_.begin(), type_order_.end(), type);
   return {it == type_order_.end() ? -1 : static_cast<int>(it - type_order_.begin()), type};
 }
 
 }  // namespace weft
+#endif
 
 #endif
 
@@ -5551,9 +5897,8 @@ inline std::pair<int, std::string> device_set::rank_of(const std::string& type) 
 #include <utility>
 #include <vector>
 
-namespace weft {
-
-namespace detail {
+#if WEFT_HAS_BODIES
+namespace weft::detail {
 
 // Names of the nodes that a cut adds: `x/_send_3` for edge 3; in TensorFlow's form `x_S0` between tasks, `x_G0` between the devices of
 // a task, `x/_0` in a session without a cluster.
@@ -5652,7 +5997,7 @@ class partitioner {
   std::vector<transfer> edges_, feeds_, fetches_;
 };
 
-inline partitioned_graph partitioner::run() {
+WEFT_DECL partitioned_graph partitioner::run() {
   number_devices();
   check_step(graph_, options_.feeds, options_.fetches, options_.targets);
   for (const output& o : options_.feeds) fed_.insert(output_key(o));
@@ -5682,7 +6027,7 @@ inline partitioned_graph partitioner::run() {
   return {std::move(used), transfer_table(std::move(edges_), std::move(feeds_), std::move(fetches_)), where_};
 }
 
-inline void partitioner::number_devices() {
+WEFT_DECL void partitioner::number_devices() {
   std::map<std::string, int> tasks;
   for (const std::string& task : device_set_.tasks()) {
     tasks.emplace(task, static_cast<int>(parts_.size()));
@@ -5698,7 +6043,7 @@ inline void partitioner::number_devices() {
   master_device_ = (options_.master.empty() ? device_set_.tasks().front() : task_text(parse_device_name(options_.master))) + "/device:CPU:0";
 }
 
-inline void partitioner::find_substitutes() {
+WEFT_DECL void partitioner::find_substitutes() {
   if (!options_.merge_equal_nodes && !options_.skip_identities) return;
   simplify_options passes;
   passes.merge_equal_nodes = options_.merge_equal_nodes;
@@ -5709,17 +6054,17 @@ inline void partitioner::find_substitutes() {
   same_ = simplify(graph_, where_, passes);
 }
 
-inline int partitioner::device_number(const std::string& name, const node& about) const {
+WEFT_DECL int partitioner::device_number(const std::string& name, const node& about) const {
   const auto it = device_numbers_.find(name);
   if (it == device_numbers_.end()) about.fail_about(error_code::invalid_argument, "is placed on '" + name + "', which is not in the device set");
   return it->second;
 }
 
-inline void partitioner::check_order(const node& n, const node& input) const {
+WEFT_DECL void partitioner::check_order(const node& n, const node& input) const {
   if (input.id() >= n.id()) n.fail_about(error_code::invalid_argument, "is part of a cycle through '" + input.name() + "'");
 }
 
-inline void partitioner::copy(const node& n) {
+WEFT_DECL void partitioner::copy(const node& n) {
   const int device = device_number(where_.device_of(n), n);
   device_of_[at(n.id())] = device;
   std::vector<output> inputs;
@@ -5738,7 +6083,7 @@ inline void partitioner::copy(const node& n) {
   twins_[at(n.id())] = &part_of(device).graph.add_copy(n, std::move(inputs), std::move(control), devices_[at(device)].name);
 }
 
-inline output partitioner::value_for(const output& source, const node& consumer, int device) {
+WEFT_DECL output partitioner::value_for(const output& source, const node& consumer, int device) {
   if (!fed_.empty() && fed_.count(output_key(source)) != 0) return feed(source, consumer, device).value;
   if (device_of_[at(source.from->id())] == device) return {twins_[at(source.from->id())], source.index};
   arrival& a = arrive(*source.from, source.index, consumer, device);
@@ -5746,14 +6091,14 @@ inline output partitioner::value_for(const output& source, const node& consumer,
   return a.value;
 }
 
-inline const node* partitioner::control_for(const node& before, const node& consumer, int device) {
+WEFT_DECL const node* partitioner::control_for(const node& before, const node& consumer, int device) {
   if (device_of_[at(before.id())] == device) return twins_[at(before.id())];
   arrival& a = arrive(before, control_slot, consumer, device);
   consumed(a, edges_, consumer, control_slot);
   return a.value.from;
 }
 
-inline void partitioner::consumed(arrival& a, std::vector<transfer>& rows, const node& consumer, int slot) const {
+WEFT_DECL void partitioner::consumed(arrival& a, std::vector<transfer>& rows, const node& consumer, int slot) const {
   if (a.last_consumer == &consumer) return;
   a.last_consumer = &consumer;
   rows[a.row].consumers.push_back((slot == control_slot ? "^" : "") + consumer.name());
@@ -5761,7 +6106,7 @@ inline void partitioner::consumed(arrival& a, std::vector<transfer>& rows, const
 
 // The value at a device that is not its own. It crosses to a task once, to the device of its first consumer there; further devices of
 // that task get it passed on from there.
-inline partitioner::arrival& partitioner::arrive(const node& from, int slot, const node& consumer, int device) {
+WEFT_DECL partitioner::arrival& partitioner::arrive(const node& from, int slot, const node& consumer, int device) {
   const auto known = arrivals_.find({from.id(), slot, device, -1});
   if (known != arrivals_.end()) return known->second;
   const int home = device_of_[at(from.id())], task = devices_[at(device)].task;
@@ -5781,7 +6126,7 @@ inline partitioner::arrival& partitioner::arrive(const node& from, int slot, con
 }
 
 // A control edge is sent as an empty constant that waits for the source, and waited for through an Identity, as in TensorFlow.
-inline partitioner::arrival partitioner::send(const node& from, int slot, const arrival& source, const node& consumer, int device) {
+WEFT_DECL partitioner::arrival partitioner::send(const node& from, int slot, const arrival& source, const node& consumer, int device) {
   const bool control = slot == control_slot, tensorflow = options_.form == partition_form::tensorflow;
   transfer t;
   t.edge = static_cast<std::int64_t>(edges_.size());
@@ -5810,7 +6155,7 @@ inline partitioner::arrival partitioner::send(const node& from, int slot, const 
 }
 
 // The pair itself, and what the row says about it.
-inline output partitioner::send_value(transfer& t, const std::string& source, output value, int source_device, int device, output_type type) {
+WEFT_DECL output partitioner::send_value(transfer& t, const std::string& source, output value, int source_device, int device, output_type type) {
   const bool narrow = options_.bfloat16_sendrecv && t.between_tasks && t.kind == transfer_kind::data && type.dtype == dtype::float32;
   const auto name = [&](const char* what) { return names_.next(source, what, t.edge, t.between_tasks); };
   if (narrow) {
@@ -5832,11 +6177,11 @@ inline output partitioner::send_value(transfer& t, const std::string& source, ou
   return narrow ? cast(name("widen"), device, received, dtype::bfloat16, dtype::float32, type.shape) : received;
 }
 
-inline output partitioner::cast(const std::string& name, int device, const output& value, dtype from, dtype to, const partial_shape& s) {
+WEFT_DECL output partitioner::cast(const std::string& name, int device, const output& value, dtype from, dtype to, const partial_shape& s) {
   return {&add(device, name, "Cast", {value}, {}, {{"SrcT", from}, {"DstT", to}, {"Truncate", to == dtype::bfloat16}}, {{to, s, false}}), 0};
 }
 
-inline partitioner::arrival& partitioner::feed(const output& source, const node& consumer, int device) {
+WEFT_DECL partitioner::arrival& partitioner::feed(const output& source, const node& consumer, int device) {
   const arrival_key key{source.from->id(), source.index, device, -1};
   auto it = arrivals_.find(key);
   if (it == arrivals_.end()) {
@@ -5868,7 +6213,7 @@ inline partitioner::arrival& partitioner::feed(const output& source, const node&
   return it->second;
 }
 
-inline void partitioner::add_fetches() {
+WEFT_DECL void partitioner::add_fetches() {
   std::unordered_set<std::uint64_t> done;
   for (const output& o : options_.fetches) {
     // What is fed is known without running anything.
@@ -5893,7 +6238,7 @@ inline void partitioner::add_fetches() {
   }
 }
 
-inline std::optional<std::int64_t> partitioner::bytes_of(const output_type& type) {
+WEFT_DECL std::optional<std::int64_t> partitioner::bytes_of(const output_type& type) {
   const auto elements = type.shape.elements();
   if (!elements || !is_plain(type.dtype)) return std::nullopt;
   const auto size = static_cast<std::int64_t>(size_of(type.dtype));
@@ -5901,12 +6246,12 @@ inline std::optional<std::int64_t> partitioner::bytes_of(const output_type& type
 }
 
 // Nodes of the graph that come later must find their names free. Hardly any graph has names like the new ones.
-inline std::string partitioner::free_name(std::string name) const {
+WEFT_DECL std::string partitioner::free_name(std::string name) const {
   while (has_hidden_names_ && graph_.find(name) != nullptr) name += "_";
   return name;
 }
 
-inline const node& partitioner::add(int device, std::string name, std::string op, std::vector<output> inputs, std::vector<const node*> control,
+WEFT_DECL const node& partitioner::add(int device, std::string name, std::string op, std::vector<output> inputs, std::vector<const node*> control,
                                     attr_map attrs, std::vector<output_type> outputs) {
   node_spec spec;
   spec.op = std::move(op);
@@ -5921,8 +6266,8 @@ inline const node& partitioner::add(int device, std::string name, std::string op
   return part_of(device).graph.add(std::move(spec));
 }
 
-}  // namespace detail
-}  // namespace weft
+}  // namespace weft::detail
+#endif
 
 #endif
 
@@ -5939,6 +6284,7 @@ inline const node& partitioner::add(int device, std::string name, std::string op
 #include <utility>
 #include <vector>
 
+#if WEFT_HAS_BODIES
 namespace weft::detail {
 
 class tensorflow_step {
@@ -5978,7 +6324,7 @@ class tensorflow_step {
   std::vector<transfer> feeds_, fetches_;
 };
 
-inline partitioned_graph tensorflow_step::run() {
+WEFT_DECL partitioned_graph tensorflow_step::run() {
   if (devices_.empty()) fail(error_code::failed_precondition, "no devices are registered; add at least one to the device_set");
   master_ = (options_.master.empty() ? devices_.tasks().front() : task_text(parse_device_name(options_.master))) + "/device:CPU:0";
   twins_.resize(where_.size());
@@ -6016,13 +6362,13 @@ inline partitioned_graph tensorflow_step::run() {
   return {std::move(with_client), transfer_table(std::move(edges), std::move(feeds_), std::move(fetches_)), where_};
 }
 
-inline const node& tensorflow_step::place(const node& made, const std::string& device, std::string reason) {
+WEFT_DECL const node& tensorflow_step::place(const node& made, const std::string& device, std::string reason) {
   placed_.push_back({device, std::move(reason)});
   return made;
 }
 
 // `_Recv` and `_Send` that the client ends; `_Arg` and `_Retval` in a session without a cluster.
-inline const node& tensorflow_step::add_client(const char* op, const char* prefix, const output& about, std::vector<output> inputs, std::int64_t index) {
+WEFT_DECL const node& tensorflow_step::add_client(const char* op, const char* prefix, const output& about, std::vector<output> inputs, std::int64_t index) {
   const bool enters = inputs.empty();
   output_type type = about.from->outputs()[at(about.index)];
   type.is_ref = false;
@@ -6053,7 +6399,7 @@ inline const node& tensorflow_step::add_client(const char* op, const char* prefi
   return place(step_.add(std::move(spec)), master_, "the client's");
 }
 
-inline void tensorflow_step::add_feeds() {
+WEFT_DECL void tensorflow_step::add_feeds() {
   for (const output& o : options_.feeds) {
     const node*& entry = fed_[output_key(o)];
     if (entry == nullptr)
@@ -6061,7 +6407,7 @@ inline void tensorflow_step::add_feeds() {
   }
 }
 
-inline void tensorflow_step::find_consumers(const std::vector<const node*>& needed) {
+WEFT_DECL void tensorflow_step::find_consumers(const std::vector<const node*>& needed) {
   readers_.resize(where_.size());
   is_waited_for_.resize(where_.size(), 0);
   const auto read = [&](const output& o, const std::string& device) {
@@ -6075,21 +6421,21 @@ inline void tensorflow_step::find_consumers(const std::vector<const node*>& need
   for (const output& o : options_.fetches) read(o, master_);
 }
 
-inline bool tensorflow_step::is_copied(const node& n) const {
+WEFT_DECL bool tensorflow_step::is_copied(const node& n) const {
   if (n.op() != "Const" || is_waited_for_[at(n.id())] != 0 || readers_[at(n.id())].size() < 2) return false;
   if (std::find(options_.targets.begin(), options_.targets.end(), &n) != options_.targets.end()) return false;
   const tensor_value* value = n.find_attr<tensor_value>("value");
   return value != nullptr && value->elements() <= max_copied_elements;
 }
 
-inline output tensorflow_step::value_for(const output& source, const std::string& device) {
+WEFT_DECL output tensorflow_step::value_for(const output& source, const std::string& device) {
   if (const auto fed = fed_.find(output_key(source)); fed != fed_.end()) return {fed->second, 0};
   if (const auto copy = copies_.find(source.from->name() + "@" + device); copy != copies_.end()) return {copy->second, 0};
   return {twins_[at(source.from->id())], source.index};
 }
 
 // A fed placeholder is waited for as what the client sends.
-inline std::vector<const node*> tensorflow_step::waited_for(const node& n) {
+WEFT_DECL std::vector<const node*> tensorflow_step::waited_for(const node& n) {
   std::vector<const node*> out;
   for (const node* before : n.control_inputs()) {
     const auto fed = is_placeholder(*before) ? fed_.find(output_key({before, 0})) : fed_.end();
@@ -6098,14 +6444,14 @@ inline std::vector<const node*> tensorflow_step::waited_for(const node& n) {
   return out;
 }
 
-inline void tensorflow_step::copy(const node& n) {
+WEFT_DECL void tensorflow_step::copy(const node& n) {
   const std::string& device = where_.device_of(n);
   std::vector<output> inputs;
   for (const output& in : n.inputs()) inputs.push_back(value_for(in, device));
   twins_[at(n.id())] = &place(step_.add_copy(n, std::move(inputs), waited_for(n), n.device()), device, where_.reason_of(n));
 }
 
-inline void tensorflow_step::copy_constant(const node& n) {
+WEFT_DECL void tensorflow_step::copy_constant(const node& n) {
   int number = 0;
   for (const std::string& device : readers_[at(n.id())]) {
     node_spec spec;
@@ -6121,7 +6467,7 @@ inline void tensorflow_step::copy_constant(const node& n) {
   }
 }
 
-inline void tensorflow_step::add_fetches() {
+WEFT_DECL void tensorflow_step::add_fetches() {
   std::unordered_set<std::uint64_t> done;
   for (const output& o : options_.fetches) {
     if (!done.insert(output_key(o)).second) continue;
@@ -6131,6 +6477,7 @@ inline void tensorflow_step::add_fetches() {
 }
 
 }  // namespace weft::detail
+#endif
 
 #endif
 
@@ -6146,11 +6493,10 @@ inline void tensorflow_step::add_fetches() {
 #include <utility>
 #include <vector>
 
+#if WEFT_HAS_BODIES
 namespace weft::detail {
 
-inline std::uint64_t pair_key(int a, int b) noexcept {
-  return static_cast<std::uint64_t>(static_cast<std::uint32_t>(a)) << 32 | static_cast<std::uint32_t>(b);
-}
+std::uint64_t pair_key(int a, int b) noexcept;
 
 // Device names met so far, by number; number 0 is the empty name.
 class constraint_table {
@@ -6242,7 +6588,11 @@ class support_table {
   std::unordered_map<std::uint64_t, int> merged_;
 };
 
-inline support_table::support_table(const device_set& devices) : devices_(devices) {
+WEFT_DECL std::uint64_t pair_key(int a, int b) noexcept {
+  return static_cast<std::uint64_t>(static_cast<std::uint32_t>(a)) << 32 | static_cast<std::uint32_t>(b);
+}
+
+WEFT_DECL support_table::support_table(const device_set& devices) : devices_(devices) {
   for (std::size_t i = 0; i < devices.size(); ++i) {
     const kernel_catalogue* catalogue = devices.catalogue_of(task_text(devices.names()[i])).get();
     auto it = std::find(catalogues_.begin(), catalogues_.end(), catalogue);
@@ -6255,7 +6605,7 @@ inline support_table::support_table(const device_set& devices) : devices_(device
   number(support(catalogues_.size(), supported_types{true, {}}));
 }
 
-inline int support_table::number(support s) {
+WEFT_DECL int support_table::number(support s) {
   std::string key;
   for (const supported_types& one : s) {
     key += one.all ? "*;" : ";";
@@ -6266,7 +6616,7 @@ inline int support_table::number(support s) {
   return it->second;
 }
 
-inline int support_table::of_node(const node& n) {
+WEFT_DECL int support_table::of_node(const node& n) {
   bool any = false;
   support s;
   for (const kernel_catalogue* catalogue : catalogues_) {
@@ -6284,7 +6634,7 @@ inline int support_table::of_node(const node& n) {
   return number(std::move(s));
 }
 
-inline std::string support_table::registered(const node& n) const {
+WEFT_DECL std::string support_table::registered(const node& n) const {
   std::string attrs, kernels;
   for (const auto& [name, value] : n.attrs())
     if (value.get<dtype>() != nullptr) attrs += (attrs.empty() ? " with " : ", ") + name + "=" + to_text(value);
@@ -6298,7 +6648,7 @@ inline std::string support_table::registered(const node& n) const {
          (kernels.empty() ? "no kernels of it are registered" : "its registered kernels are: " + kernels);
 }
 
-inline supported_types support_table::merge(const supported_types& a, const supported_types& b) const {
+WEFT_DECL supported_types support_table::merge(const supported_types& a, const supported_types& b) const {
   if (a.all) return b;
   if (b.all) return a;
   // 1. What both have, each with its own priorities.
@@ -6325,7 +6675,7 @@ inline supported_types support_table::merge(const supported_types& a, const supp
   return ours;
 }
 
-inline std::optional<int> support_table::merge(int a, int b) {
+WEFT_DECL std::optional<int> support_table::merge(int a, int b) {
   if (a == b || b == 0) return a;
   if (a == 0) return b;
   if (const auto it = merged_.find(pair_key(a, b)); it != merged_.end()) return it->second;
@@ -6339,7 +6689,7 @@ inline std::optional<int> support_table::merge(int a, int b) {
   return merged_[pair_key(a, b)] = number(std::move(s));
 }
 
-inline std::string support_table::text(int set) const {
+WEFT_DECL std::string support_table::text(int set) const {
   std::string out;
   for (const std::string& type : types_)
     for (const supported_types& one : sets_[static_cast<std::size_t>(set)])
@@ -6351,6 +6701,7 @@ inline std::string support_table::text(int set) const {
 }
 
 }  // namespace weft::detail
+#endif
 
 #endif
 
@@ -6365,6 +6716,7 @@ inline std::string support_table::text(int set) const {
 #include <utility>
 #include <vector>
 
+#if WEFT_HAS_BODIES
 namespace weft::detail {
 
 // One node before groups grow; afterwards the root of a group speaks for all its members.
@@ -6427,20 +6779,24 @@ class colocation {
   std::unordered_map<std::string, int> classes_;
 };
 
+const std::string& assigned_device(const placement_options& options, const node& n);
+
+bool shares_resource(const node& n, std::size_t input) noexcept;
+
 // No inputs and one output that is a reference or a resource: the request counts for whoever uses it.
-inline bool is_resource_generator(const node& n) noexcept {
+WEFT_DECL bool is_resource_generator(const node& n) noexcept {
   return n.inputs().empty() && n.output_count() == 1 && (n.outputs()[0].is_ref || n.outputs()[0].dtype == dtype::resource);
 }
 
 // The device that an earlier placement chose; empty when the node is free.
-inline const std::string& assigned_device(const placement_options& options, const node& n) {
+WEFT_DECL const std::string& assigned_device(const placement_options& options, const node& n) {
   static const std::string none;
   const auto id = static_cast<std::size_t>(n.id());
   if (options.earlier != nullptr && id < options.earlier->size()) return options.earlier->nodes()[id].device;
   return id < options.assigned.size() ? options.assigned[id] : none;
 }
 
-inline void colocation::read(const node& n) {
+WEFT_DECL void colocation::read(const node& n) {
   colocation_member& m = members_[at(n.id())];
   m.parent = m.first = n.id();
   m.support = support_.of_node(n);
@@ -6451,7 +6807,7 @@ inline void colocation::read(const node& n) {
   if (m.requested != 0) m.anchor = n.id();
 }
 
-inline void colocation::read_assigned(const node& n, const std::string& device, colocation_member& m) {
+WEFT_DECL void colocation::read_assigned(const node& n, const std::string& device, colocation_member& m) {
   const weft::device* d = devices_.find(device);
   if (d == nullptr) n.fail_about(error_code::internal, "assigned device '" + device + "' is not the name of one device of the cluster");
   m.assigned = m.requested = constraints_.of_text(d->name, n);
@@ -6459,29 +6815,29 @@ inline void colocation::read_assigned(const node& n, const std::string& device, 
 }
 
 // Whether an input takes a reference rather than its value.
-inline bool takes_reference(const node& n, std::size_t input) noexcept {
+WEFT_DECL bool takes_reference(const node& n, std::size_t input) noexcept {
   const output& in = n.inputs()[input];
   if (!in.from->outputs()[static_cast<std::size_t>(in.index)].is_ref || n.def() == nullptr) return false;
   return input < n.def()->inputs.size() && n.def()->inputs[input].is_ref;
 }
 
-inline bool shares_resource(const node& n, std::size_t input) noexcept {
+WEFT_DECL bool shares_resource(const node& n, std::size_t input) noexcept {
   const output& in = n.inputs()[input];
   return in.from->output_dtype(in.index) == dtype::resource || takes_reference(n, input);
 }
 
-inline void colocation::join_resources(const node& n) {
+WEFT_DECL void colocation::join_resources(const node& n) {
   for (std::size_t i = 0; i < n.inputs().size(); ++i)
     if (shares_resource(n, i)) join_over_edge(*n.inputs()[i].from, n);
 }
 
-inline std::string colocation::said(const node& n) const {
+WEFT_DECL std::string colocation::said(const node& n) const {
   const std::string& device = own_[at(n.id())] == 0 ? n.device() : to_text(constraints_[own_[at(n.id())]]);
   return "'" + n.name() + "'" + (n.site().known() ? " (" + n.site().text() + ")" : "") + (device.empty() ? "" : " on '" + device + "'");
 }
 
 // The creator's request wins over the user's; two creators on different devices cannot meet in one op.
-inline void colocation::join_over_edge(const node& from, const node& to) {
+WEFT_DECL void colocation::join_over_edge(const node& from, const node& to) {
   const colocation_member& source = members_[at(root(from.id()))];
   colocation_member& user = members_[at(root(to.id()))];
   if (&source == &user) return;
@@ -6500,7 +6856,7 @@ inline void colocation::join_over_edge(const node& from, const node& to) {
   if (!why.empty()) to.fail_about(error_code::invalid_argument, "must be on the device of " + said(from) + ", whose resource it uses: " + why);
 }
 
-inline void colocation::join_classes(const node& n) {
+WEFT_DECL void colocation::join_classes(const node& n) {
   constexpr std::string_view prefix = "loc:@";
   if (const auto* list = n.find_attr<std::vector<std::string>>("_class"))
     for (const std::string& entry : *list)
@@ -6508,7 +6864,7 @@ inline void colocation::join_classes(const node& n) {
   join_class(n.name(), n);
 }
 
-inline void colocation::join_class(const std::string& name, const node& n) {
+WEFT_DECL void colocation::join_class(const std::string& name, const node& n) {
   const auto [it, fresh] = classes_.emplace(name, n.id());
   if (fresh) return;
   const int mine = group(n.id()).anchor, theirs = group(it->second).anchor;
@@ -6520,7 +6876,7 @@ inline void colocation::join_class(const std::string& name, const node& n) {
 }
 
 // Makes two groups one; or says why that cannot be, and changes nothing.
-inline std::string colocation::join(int a, int b) {
+WEFT_DECL std::string colocation::join(int a, int b) {
   a = root(a);
   b = root(b);
   if (a == b) return {};
@@ -6547,6 +6903,7 @@ inline std::string colocation::join(int a, int b) {
 }
 
 }  // namespace weft::detail
+#endif
 
 #endif
 
@@ -6562,7 +6919,16 @@ inline std::string colocation::join(int a, int b) {
 #include <vector>
 
 namespace weft {
-namespace detail {
+
+/// Places every node of the graph. Requests come from device scopes and colocation; users of a variable or another resource follow it;
+/// constants follow their consumers if those agree. A node that asks for nothing goes to the first device of the session's task.
+/// Throws INVALID_ARGUMENT about the node when a request cannot be met. Follows TensorFlow's Placer.
+placement place(const graph& g, const device_set& devices, const placement_options& options = {});
+
+}  // namespace weft
+
+#if WEFT_HAS_BODIES
+namespace weft::detail {
 
 class placer {
  public:
@@ -6611,7 +6977,7 @@ class placer {
   std::vector<std::vector<int>> consumers_;
 };
 
-inline placement placer::run() {
+WEFT_DECL placement placer::run() {
   if (devices_.empty()) fail(error_code::failed_precondition, "no devices are registered; add at least one to the device_set");
   rank_devices();
 
@@ -6640,7 +7006,7 @@ inline placement placer::run() {
 }
 
 // By type, then the session's own task before others, then the full name.
-inline void placer::rank_devices() {
+WEFT_DECL void placer::rank_devices() {
   const std::string home = options_.default_task.empty() ? devices_.tasks().front() : task_text(parse_device_name(options_.default_task));
   struct key {
     std::pair<int, std::string> type;
@@ -6662,11 +7028,11 @@ inline void placer::rank_devices() {
   for (std::size_t i = 0; i < keys.size(); ++i) rank_[at(keys[i].device)] = static_cast<int>(i);
 }
 
-inline void placer::settle(const node& n, int device, bool soft, std::string reason) {
+WEFT_DECL void placer::settle(const node& n, int device, bool soft, std::string reason) {
   chosen_[at(groups_.root(n.id()))] = {device, soft, std::move(reason)};
 }
 
-inline void placer::place(const node& n) {
+WEFT_DECL void placer::place(const node& n) {
   if (chosen_[at(groups_.root(n.id()))].device >= 0) return;
   const candidates& c = candidates_of(n);
   if (is_metadata(n) && !n.inputs().empty()) {
@@ -6677,7 +7043,7 @@ inline void placer::place(const node& n) {
   settle(n, c.devices.front(), c.soft, "default device");
 }
 
-inline void placer::place_generator(const node& n) {
+WEFT_DECL void placer::place_generator(const node& n) {
   if (chosen_[at(groups_.root(n.id()))].device >= 0) return;
   const candidates& c = candidates_of(n);
   const std::vector<int>& users = consumers_[at(n.id())];
@@ -6688,7 +7054,7 @@ inline void placer::place_generator(const node& n) {
   settle(n, c.devices.front(), c.soft, "default device");
 }
 
-inline const placer::candidates& placer::candidates_of(const node& n) {
+WEFT_DECL const placer::candidates& placer::candidates_of(const node& n) {
   const colocation_member& group = groups_.group(n.id());
   const auto [known, fresh] = known_candidates_.emplace(pair_key(group.requested, group.support), static_cast<int>(candidates_.size()));
   if (!fresh) return candidates_[at(known->second)];
@@ -6707,7 +7073,7 @@ inline const placer::candidates& placer::candidates_of(const node& n) {
 }
 
 // Devices that meet a constraint and have the kernels: by priority of the kernel, then by rank.
-inline std::vector<int> placer::matching(int request, int support) {
+WEFT_DECL std::vector<int> placer::matching(int request, int support) {
   std::vector<std::pair<int, int>> found;
   std::vector<int> at_rank(devices_.size());
   for (std::size_t i = 0; i < devices_.size(); ++i) {
@@ -6722,7 +7088,7 @@ inline std::vector<int> placer::matching(int request, int support) {
   return out;
 }
 
-inline std::string placer::soft_reason(const device_name& asked) const {
+WEFT_DECL std::string placer::soft_reason(const device_name& asked) const {
   device_name place = asked;
   place.type.reset();
   place.id.reset();
@@ -6734,7 +7100,7 @@ inline std::string placer::soft_reason(const device_name& asked) const {
   return "soft: no device " + *asked.type + ":" + std::to_string(asked.id.value_or(0)) + where;
 }
 
-inline std::string placer::reason_of(const node& n) {
+WEFT_DECL std::string placer::reason_of(const node& n) {
   const colocation_member& group = groups_.group(n.id());
   const choice& made = chosen_[at(groups_.root(n.id()))];
   const device_name& own = groups_.constraint(groups_.own_request(n.id()));
@@ -6758,7 +7124,7 @@ inline std::string placer::reason_of(const node& n) {
   return made.reason;
 }
 
-inline std::string placer::device_list() const {
+WEFT_DECL std::string placer::device_list() const {
   std::vector<std::string> names;
   for (const device& d : devices_.devices()) names.push_back(d.name);
   std::sort(names.begin(), names.end());
@@ -6767,7 +7133,7 @@ inline std::string placer::device_list() const {
   return names.size() > 32 ? out + " and " + std::to_string(names.size() - 32) + " more" : out;
 }
 
-inline void placer::refuse_task(const node& n, const device_name& asked) const {
+WEFT_DECL void placer::refuse_task(const node& n, const device_name& asked) const {
   const bool is_job = std::none_of(devices_.names().begin(), devices_.names().end(), [&](const device_name& d) { return d.job == asked.job; });
   std::string known;
   for (std::size_t i = 0; i < devices_.tasks().size() && i < 32; ++i) known += (i ? ", " : "") + devices_.tasks()[i];
@@ -6779,7 +7145,7 @@ inline void placer::refuse_task(const node& n, const device_name& asked) const {
 }
 
 // Nothing fits: says which part of the request is to blame.
-inline void placer::refuse(const node& n) {
+WEFT_DECL void placer::refuse(const node& n) {
   const colocation_member& group = groups_.group(n.id());
   const device_name& wanted = groups_.constraint(group.requested);
   const node& asking = group.anchor < 0 ? n : *nodes_[at(group.anchor)];
@@ -6801,16 +7167,16 @@ inline void placer::refuse(const node& n) {
                "; its kernels are for " + types + " devices" + (options_.allow_soft_placement ? "" : ". Choose such a device, or allow soft placement"));
 }
 
-}  // namespace detail
+}  // namespace weft::detail
 
-/// Places every node of the graph. Requests come from device scopes and colocation; users of a variable or another resource follow it;
-/// constants follow their consumers if those agree. A node that asks for nothing goes to the first device of the session's task.
-/// Throws INVALID_ARGUMENT about the node when a request cannot be met. Follows TensorFlow's Placer.
-inline placement place(const graph& g, const device_set& devices, const placement_options& options = {}) {
+namespace weft {
+
+WEFT_DECL placement place(const graph& g, const device_set& devices, const placement_options& options) {
   return detail::placer(g.nodes(), devices, options).run();
 }
 
 }  // namespace weft
+#endif
 
 #endif
 
@@ -6825,13 +7191,22 @@ namespace weft {
 
 /// The parts of a placed graph for one step: pruned to the feeds, fetches and targets, cut by task and device.
 /// Throws INVALID_ARGUMENT about a feed, fetch or target that belongs to another graph.
-inline partitioned_graph partition(const graph& g, const device_set& devices, const placement& where, const partition_options& options = {}) {
+partitioned_graph partition(const graph& g, const device_set& devices, const placement& where, const partition_options& options = {});
+
+/// As above, with devices and placement of its own: every task of the cluster has `options.devices`, kernels exist for every op.
+partitioned_graph partition(const graph& g, const cluster_spec& cluster, const partition_options& options = {});
+
+}  // namespace weft
+
+#if WEFT_HAS_BODIES
+namespace weft {
+
+WEFT_DECL partitioned_graph partition(const graph& g, const device_set& devices, const placement& where, const partition_options& options) {
   if (options.form == partition_form::tensorflow) return detail::tensorflow_step(g, devices, where, options).run();
   return detail::partitioner(g, devices, where, options).run();
 }
 
-/// As above, with devices and placement of its own: every task of the cluster has `options.devices`, kernels exist for every op.
-inline partitioned_graph partition(const graph& g, const cluster_spec& cluster, const partition_options& options = {}) {
+WEFT_DECL partitioned_graph partition(const graph& g, const cluster_spec& cluster, const partition_options& options) {
   const device_set devices = device_set::of_cluster(cluster, options.devices);
   placement_options placing;
   placing.default_task = options.master;
@@ -6841,6 +7216,7 @@ inline partitioned_graph partition(const graph& g, const cluster_spec& cluster, 
 }
 
 }  // namespace weft
+#endif
 
 #endif
 

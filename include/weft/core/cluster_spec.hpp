@@ -2,6 +2,7 @@
 #define WEFT_CORE_CLUSTER_SPEC_HPP
 // The tasks of a cluster and where each of them listens. A value: checked when it is made, compared and hashed by content.
 
+#include <weft/core/config.hpp>
 #include <weft/core/device_name.hpp>
 #include <weft/core/status.hpp>
 
@@ -30,57 +31,16 @@ struct host_port {
 };
 
 /// `host:port`, with brackets around an IPv6 address.
-inline std::string to_text(const host_port& address) {
-  const bool v6 = address.host.find(':') != std::string::npos;
-  return (v6 ? "[" + address.host + "]" : address.host) + ":" + std::to_string(address.port);
-}
+std::string to_text(const host_port& address);
 
 namespace detail {
 
-// What is wrong with the host of an address; nullptr if nothing is.
-inline const char* host_problem(std::string_view host, bool v6) {
-  if (host.empty()) return "the host is empty";
-  if (!v6 && host.find(':') != std::string_view::npos) return "an IPv6 address needs brackets, as in '[::1]:2222'";
-  if (v6 && host.find(':') == std::string_view::npos) return "brackets are for IPv6 addresses, as in '[::1]:2222'";
-  for (char c : host) {
-    const bool alnum = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
-    const bool mark = c == '.' || c == '-' || c == '_' || (v6 && (c == ':' || c == '%'));
-    if (!alnum && !mark) return "the host has a character that hosts cannot have";
-  }
-  return nullptr;
-}
-
-// What is wrong with the port of an address; nullptr, and the number in `port`, if nothing is.
-inline const char* port_problem(std::string_view text, int& port) {
-  if (text.empty()) return "the port is empty";
-  port = 0;
-  for (char c : text) {
-    if (c < '0' || c > '9') return "the port is not a decimal number";
-    port = port * 10 + (c - '0');
-    if (port > 65535) return "the port is larger than 65535";
-  }
-  return nullptr;
-}
-
-[[noreturn]] inline void bad_address(std::string_view text, const char* problem) {
-  fail(error_code::invalid_argument,
-       "address " + quoted(text) + ": " + problem + "; expected host:port, for example '127.0.0.1:2222'");
-}
+[[noreturn]] void bad_address(std::string_view text, const char* problem);
 
 }  // namespace detail
 
 /// Reads `host:port` or `[ipv6]:port`. Throws INVALID_ARGUMENT that says what is wrong.
-inline host_port parse_host_port(std::string_view text) {
-  const bool v6 = !text.empty() && text[0] == '[';
-  const std::size_t colon = v6 ? text.find("]:") : text.rfind(':');
-  if (colon == std::string_view::npos) detail::bad_address(text, "there is no port");
-  const std::string_view host = v6 ? text.substr(1, colon - 1) : text.substr(0, colon);
-  host_port out{std::string(host), 0};
-  const char* problem = detail::host_problem(host, v6);
-  if (problem == nullptr) problem = detail::port_problem(text.substr(colon + (v6 ? 2 : 1)), out.port);
-  if (problem != nullptr) detail::bad_address(text, problem);
-  return out;
-}
+host_port parse_host_port(std::string_view text);
 
 /// One task of a cluster.
 struct task_id {
@@ -98,10 +58,7 @@ inline std::string to_text(const task_id& task) { return "/job:" + task.job + "/
 inline std::ostream& operator<<(std::ostream& out, const task_id& task) { return out << to_text(task); }
 
 /// The task that a device name names; nothing if job or task is unset, or the replica is not 0.
-inline std::optional<task_id> task_of(const device_name& name) {
-  if (!name.has_task() || name.effective_replica() != 0) return std::nullopt;
-  return task_id{*name.job, *name.task};
-}
+std::optional<task_id> task_of(const device_name& name);
 
 /// Jobs, their tasks, and the address of each task. Jobs are ordered by name and tasks by index, in whatever order they
 /// were given; two specs are equal if they say the same. An address is `host:port`, or empty while it is not known.
@@ -165,8 +122,99 @@ class cluster_spec {
 
 namespace detail {
 
+inline std::string address_or_unknown(const std::string& address) { return address.empty() ? "unknown" : "'" + address + "'"; }
+
+}  // namespace detail
+
+/// `cluster_spec{ps: [10.0.0.1:2222, 10.0.0.1:2223], work: {3: 10.0.0.2:2222}}`: a list for tasks 0, 1, ..., else by index;
+/// `?` for an address that is not known. Equal specs have equal texts.
+std::string to_text(const cluster_spec& cluster);
+
+inline std::ostream& operator<<(std::ostream& out, const cluster_spec& cluster) { return out << to_text(cluster); }
+
+/// The first entry in which two specs differ, `here` and `there`, as a sentence for a message; empty if they are equal.
+std::string difference(const cluster_spec& here, const cluster_spec& there);
+
+namespace detail {
+
+std::vector<std::string_view> split(std::string_view text, char separator);
+
+}  // namespace detail
+
+/// Reads a cluster from one line, as for a command line: `ps=10.0.0.1:2222;work=10.0.0.2:2222,10.0.0.3:2222`.
+cluster_spec parse_cluster_spec(std::string_view text);
+
+}  // namespace weft
+
+#if WEFT_HAS_BODIES
+namespace weft {
+
+WEFT_DECL std::string to_text(const host_port& address) {
+  const bool v6 = address.host.find(':') != std::string::npos;
+  return (v6 ? "[" + address.host + "]" : address.host) + ":" + std::to_string(address.port);
+}
+
+}  // namespace weft
+
+namespace weft::detail {
+
+// What is wrong with the host of an address; nullptr if nothing is.
+WEFT_DECL const char* host_problem(std::string_view host, bool v6) {
+  if (host.empty()) return "the host is empty";
+  if (!v6 && host.find(':') != std::string_view::npos) return "an IPv6 address needs brackets, as in '[::1]:2222'";
+  if (v6 && host.find(':') == std::string_view::npos) return "brackets are for IPv6 addresses, as in '[::1]:2222'";
+  for (char c : host) {
+    const bool alnum = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
+    const bool mark = c == '.' || c == '-' || c == '_' || (v6 && (c == ':' || c == '%'));
+    if (!alnum && !mark) return "the host has a character that hosts cannot have";
+  }
+  return nullptr;
+}
+
+// What is wrong with the port of an address; nullptr, and the number in `port`, if nothing is.
+WEFT_DECL const char* port_problem(std::string_view text, int& port) {
+  if (text.empty()) return "the port is empty";
+  port = 0;
+  for (char c : text) {
+    if (c < '0' || c > '9') return "the port is not a decimal number";
+    port = port * 10 + (c - '0');
+    if (port > 65535) return "the port is larger than 65535";
+  }
+  return nullptr;
+}
+
+[[noreturn]] WEFT_DECL void bad_address(std::string_view text, const char* problem) {
+  fail(error_code::invalid_argument,
+       "address " + quoted(text) + ": " + problem + "; expected host:port, for example '127.0.0.1:2222'");
+}
+
+}  // namespace weft::detail
+
+namespace weft {
+
+WEFT_DECL host_port parse_host_port(std::string_view text) {
+  const bool v6 = !text.empty() && text[0] == '[';
+  const std::size_t colon = v6 ? text.find("]:") : text.rfind(':');
+  if (colon == std::string_view::npos) detail::bad_address(text, "there is no port");
+  const std::string_view host = v6 ? text.substr(1, colon - 1) : text.substr(0, colon);
+  host_port out{std::string(host), 0};
+  const char* problem = detail::host_problem(host, v6);
+  if (problem == nullptr) problem = detail::port_problem(text.substr(colon + (v6 ? 2 : 1)), out.port);
+  if (problem != nullptr) detail::bad_address(text, problem);
+  return out;
+}
+
+WEFT_DECL std::optional<task_id> task_of(const device_name& name) {
+  if (!name.has_task() || name.effective_replica() != 0) return std::nullopt;
+  return task_id{*name.job, *name.task};
+}
+
+}  // namespace weft
+
+namespace weft::detail {
+
 // `0-2, 5` of the indices of a job; `none` if there are none.
-inline std::string index_ranges(const std::map<int, std::string>& tasks) {
+WEFT_DECL std::string index_ranges(const std::map<int, std::string>& tasks) {
   std::string out;
   for (auto it = tasks.begin(); it != tasks.end();) {
     const int first = it->first;
@@ -178,13 +226,11 @@ inline std::string index_ranges(const std::map<int, std::string>& tasks) {
   return out.empty() ? "none" : out;
 }
 
-inline std::string address_or_unknown(const std::string& address) { return address.empty() ? "unknown" : "'" + address + "'"; }
+}  // namespace weft::detail
 
-}  // namespace detail
+namespace weft {
 
-/// `cluster_spec{ps: [10.0.0.1:2222, 10.0.0.1:2223], work: {3: 10.0.0.2:2222}}`: a list for tasks 0, 1, ..., else by index;
-/// `?` for an address that is not known. Equal specs have equal texts.
-inline std::string to_text(const cluster_spec& cluster) {
+WEFT_DECL std::string to_text(const cluster_spec& cluster) {
   std::string out = "cluster_spec{";
   const char* before_job = "";
   for (const auto& [name, tasks] : cluster.entries()) {
@@ -201,9 +247,7 @@ inline std::string to_text(const cluster_spec& cluster) {
   return out + "}";
 }
 
-inline std::ostream& operator<<(std::ostream& out, const cluster_spec& cluster) { return out << to_text(cluster); }
-
-inline cluster_spec::job::job(std::string job_name, const std::vector<std::string>& addresses) : name(std::move(job_name)) {
+WEFT_DECL cluster_spec::job::job(std::string job_name, const std::vector<std::string>& addresses) : name(std::move(job_name)) {
   for (const std::string& address : addresses) {
     const int index = static_cast<int>(tasks.size());
     if (address.empty())
@@ -212,19 +256,19 @@ inline cluster_spec::job::job(std::string job_name, const std::vector<std::strin
   }
 }
 
-inline cluster_spec::job::job(std::string job_name, int count) : name(std::move(job_name)) {
+WEFT_DECL cluster_spec::job::job(std::string job_name, int count) : name(std::move(job_name)) {
   if (count < 0)
     fail(error_code::invalid_argument, "job " + detail::quoted(name) + " has " + std::to_string(count) + " tasks; expected 0 or more");
   for (int index = 0; index < count; ++index) tasks.emplace_hint(tasks.end(), index, std::string());
 }
 
-inline cluster_spec::cluster_spec(std::initializer_list<job> jobs) {
+WEFT_DECL cluster_spec::cluster_spec(std::initializer_list<job> jobs) {
   for (const job& entry : jobs)
     if (!jobs_.emplace(entry.name, entry.tasks).second) fail(error_code::invalid_argument, "job '" + entry.name + "' is given twice");
   check();
 }
 
-inline void cluster_spec::check() const {
+WEFT_DECL void cluster_spec::check() const {
   std::map<host_port, task_id> owners;
   for (const auto& [name, tasks] : jobs_) {
     if (!is_job_name(name))
@@ -248,7 +292,7 @@ inline void cluster_spec::check() const {
   }
 }
 
-inline const std::map<int, std::string>& cluster_spec::find(std::string_view job_name) const {
+WEFT_DECL const std::map<int, std::string>& cluster_spec::find(std::string_view job_name) const {
   const auto it = jobs_.find(std::string(job_name));
   if (it != jobs_.end()) return it->second;
   std::string known;
@@ -257,19 +301,19 @@ inline const std::map<int, std::string>& cluster_spec::find(std::string_view job
                                          (known.empty() ? "it has no jobs" : "its jobs are " + known));
 }
 
-inline std::vector<std::string> cluster_spec::jobs() const {
+WEFT_DECL std::vector<std::string> cluster_spec::jobs() const {
   std::vector<std::string> out;
   for (const auto& entry : jobs_) out.push_back(entry.first);
   return out;
 }
 
-inline std::vector<int> cluster_spec::task_indices(std::string_view job_name) const {
+WEFT_DECL std::vector<int> cluster_spec::task_indices(std::string_view job_name) const {
   std::vector<int> out;
   for (const auto& task : find(job_name)) out.push_back(task.first);
   return out;
 }
 
-inline const std::string& cluster_spec::task_address(std::string_view job_name, int index) const {
+WEFT_DECL const std::string& cluster_spec::task_address(std::string_view job_name, int index) const {
   const auto& tasks = find(job_name);
   const auto it = tasks.find(index);
   if (it != tasks.end()) return it->second;
@@ -277,19 +321,19 @@ inline const std::string& cluster_spec::task_address(std::string_view job_name, 
                                          detail::index_ranges(tasks));
 }
 
-inline bool cluster_spec::has(std::string_view job_name, int index) const {
+WEFT_DECL bool cluster_spec::has(std::string_view job_name, int index) const {
   const auto it = jobs_.find(std::string(job_name));
   return it != jobs_.end() && it->second.count(index) != 0;
 }
 
-inline std::vector<task_id> cluster_spec::tasks() const {
+WEFT_DECL std::vector<task_id> cluster_spec::tasks() const {
   std::vector<task_id> out;
   for (const auto& [name, tasks] : jobs_)
     for (const auto& task : tasks) out.push_back({name, task.first});
   return out;
 }
 
-inline cluster_spec cluster_spec::with_address(std::string_view job_name, int index, std::string address) const {
+WEFT_DECL cluster_spec cluster_spec::with_address(std::string_view job_name, int index, std::string address) const {
   task_address(job_name, index);  // throws if there is no such task
   cluster_spec out = *this;
   out.jobs_[std::string(job_name)][index] = std::move(address);
@@ -297,14 +341,13 @@ inline cluster_spec cluster_spec::with_address(std::string_view job_name, int in
   return out;
 }
 
-inline std::uint64_t cluster_spec::hash() const {
+WEFT_DECL std::uint64_t cluster_spec::hash() const {
   std::uint64_t h = 14695981039346656037u;
   for (char c : to_text(*this)) h = (h ^ static_cast<unsigned char>(c)) * 1099511628211u;
   return h;
 }
 
-/// The first entry in which two specs differ, `here` and `there`, as a sentence for a message; empty if they are equal.
-inline std::string difference(const cluster_spec& here, const cluster_spec& there) {
+WEFT_DECL std::string difference(const cluster_spec& here, const cluster_spec& there) {
   std::map<task_id, std::pair<const std::string*, const std::string*>> both;
   for (const task_id& task : here.tasks()) both[task].first = &here.task_address(task);
   for (const task_id& task : there.tasks()) both[task].second = &there.task_address(task);
@@ -319,9 +362,11 @@ inline std::string difference(const cluster_spec& here, const cluster_spec& ther
   return {};
 }
 
-namespace detail {
+}  // namespace weft
 
-inline std::vector<std::string_view> split(std::string_view text, char separator) {
+namespace weft::detail {
+
+WEFT_DECL std::vector<std::string_view> split(std::string_view text, char separator) {
   std::vector<std::string_view> out;
   for (std::size_t end = 0; end != std::string_view::npos;) {
     end = text.find(separator);
@@ -331,10 +376,11 @@ inline std::vector<std::string_view> split(std::string_view text, char separator
   return out;
 }
 
-}  // namespace detail
+}  // namespace weft::detail
 
-/// Reads a cluster from one line, as for a command line: `ps=10.0.0.1:2222;work=10.0.0.2:2222,10.0.0.3:2222`.
-inline cluster_spec parse_cluster_spec(std::string_view text) {
+namespace weft {
+
+WEFT_DECL cluster_spec parse_cluster_spec(std::string_view text) {
   std::map<std::string, std::map<int, std::string>> jobs;
   for (std::string_view entry : detail::split(text, ';')) {
     const std::size_t equals = entry.find('=');
@@ -351,5 +397,6 @@ inline cluster_spec parse_cluster_spec(std::string_view text) {
 }
 
 }  // namespace weft
+#endif
 
 #endif

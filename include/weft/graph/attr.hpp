@@ -2,6 +2,7 @@
 #define WEFT_GRAPH_ATTR_HPP
 // Attributes of a node: TensorFlow's AttrValue as a C++ value.
 
+#include <weft/core/config.hpp>
 #include <weft/tensor/dtype.hpp>
 #include <weft/tensor/shape.hpp>
 #include <weft/tensor/tensor_value.hpp>
@@ -181,23 +182,8 @@ class attr_value {
 inline bool operator==(const func_attr& a, const func_attr& b) { return a.name == b.name && a.attrs == b.attrs; }
 
 namespace detail {
-inline std::string attr_quoted(std::string_view text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') out += '\\';
-    if (static_cast<unsigned char>(c) >= 0x20) out += c;
-    else { out += "\\x"; out += "0123456789abcdef"[(c >> 4) & 15]; out += "0123456789abcdef"[c & 15]; }
-  }
-  return out + "\"";
-}
-inline std::string number_text(float v) {
-  char text[32];
-  for (int digits = 6; digits <= 9; ++digits) {
-    std::snprintf(text, sizeof text, "%.*g", digits, static_cast<double>(v));
-    if (std::strtof(text, nullptr) == v) break;
-  }
-  return text;
-}
+std::string attr_quoted(std::string_view text);
+std::string number_text(float v);
 inline std::string text_of(const std::string& v) { return attr_quoted(v); }
 inline std::string text_of(std::int64_t v) { return std::to_string(v); }
 inline std::string text_of(float v) { return number_text(v); }
@@ -215,11 +201,42 @@ template <class T> std::string text_of(const std::vector<T>& list) {
 }  // namespace detail
 
 /// One line for people: `true`, `float`, `[2,?]`, `"text"`, `float[2,3]` for a tensor.
-inline std::string to_text(const attr_value& v) {
+std::string to_text(const attr_value& v);
+
+}  // namespace weft
+
+#if WEFT_HAS_BODIES
+namespace weft::detail {
+
+WEFT_DECL std::string attr_quoted(std::string_view text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    if (static_cast<unsigned char>(c) >= 0x20) out += c;
+    else { out += "\\x"; out += "0123456789abcdef"[(c >> 4) & 15]; out += "0123456789abcdef"[c & 15]; }
+  }
+  return out + "\"";
+}
+
+WEFT_DECL std::string number_text(float v) {
+  char text[32];
+  for (int digits = 6; digits <= 9; ++digits) {
+    std::snprintf(text, sizeof text, "%.*g", digits, static_cast<double>(v));
+    if (std::strtof(text, nullptr) == v) break;
+  }
+  return text;
+}
+
+}  // namespace weft::detail
+
+namespace weft {
+
+WEFT_DECL std::string to_text(const attr_value& v) {
   if (v.empty()) return "none";
   return v.visit([](const auto& x) { return detail::text_of(x); });
 }
 
 }  // namespace weft
+#endif
 
 #endif

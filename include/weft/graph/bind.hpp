@@ -3,6 +3,7 @@
 // Fits a node's inputs and attributes to its op's definition: infers type and number attributes, fills defaults, checks what
 // the definition allows, and lists the outputs' dtypes.
 
+#include <weft/core/config.hpp>
 #include <weft/graph/node.hpp>
 
 #include <algorithm>
@@ -12,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#if WEFT_HAS_BODIES
 namespace weft::detail {
 
 // Works on a node in the making; every method throws INVALID_ARGUMENT about it.
@@ -152,5 +154,6 @@ class binder {
 };
 
 }  // namespace weft::detail
+#endif
 
 #endif

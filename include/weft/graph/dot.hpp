@@ -2,6 +2,7 @@
 #define WEFT_GRAPH_DOT_HPP
 // A graph in Graphviz's language: one box per device, control edges dashed, data edges with dtype and shape.
 
+#include <weft/core/config.hpp>
 #include <weft/graph/graph.hpp>
 
 #include <map>
@@ -13,7 +14,23 @@ namespace weft {
 
 namespace detail {
 
-inline std::string dot_quoted(std::string_view text) {
+std::string dot_quoted(std::string_view text);
+
+std::string dot_nodes(const graph& g, const std::string& prefix);
+
+std::string dot_edges(const graph& g, const std::string& prefix);
+
+}  // namespace detail
+
+/// The graph for `dot -Tsvg`.
+std::string to_dot(const graph& g);
+
+}  // namespace weft
+
+#if WEFT_HAS_BODIES
+namespace weft::detail {
+
+WEFT_DECL std::string dot_quoted(std::string_view text) {
   std::string out = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\') out += '\\';
@@ -24,7 +41,7 @@ inline std::string dot_quoted(std::string_view text) {
 }
 
 // The nodes of one graph, in a box per device; `prefix` keeps the names of several graphs in one drawing apart.
-inline std::string dot_nodes(const graph& g, const std::string& prefix) {
+WEFT_DECL std::string dot_nodes(const graph& g, const std::string& prefix) {
   std::map<std::string, std::vector<const node*>> by_device;
   for (const node* n : g.nodes()) by_device[n->device()].push_back(n);
   std::string out;
@@ -37,7 +54,7 @@ inline std::string dot_nodes(const graph& g, const std::string& prefix) {
   return out;
 }
 
-inline std::string dot_edges(const graph& g, const std::string& prefix) {
+WEFT_DECL std::string dot_edges(const graph& g, const std::string& prefix) {
   std::string out;
   for (const node* n : g.nodes()) {
     for (const output& in : n->inputs())
@@ -49,13 +66,15 @@ inline std::string dot_edges(const graph& g, const std::string& prefix) {
   return out;
 }
 
-}  // namespace detail
+}  // namespace weft::detail
 
-/// The graph for `dot -Tsvg`.
-inline std::string to_dot(const graph& g) {
+namespace weft {
+
+WEFT_DECL std::string to_dot(const graph& g) {
   return "digraph {\n  node [shape=box];\n" + detail::dot_nodes(g, "") + detail::dot_edges(g, "") + "}\n";
 }
 
 }  // namespace weft
+#endif
 
 #endif

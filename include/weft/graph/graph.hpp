@@ -2,6 +2,7 @@
 #define WEFT_GRAPH_GRAPH_HPP
 // A dataflow graph: a handle to shared state that tensors and sessions keep alive. Moving keeps handles valid, a copy is independent.
 
+#include <weft/core/config.hpp>
 #include <weft/graph/graph_state.hpp>
 
 #include <memory>
@@ -79,19 +80,37 @@ class graph {
 };
 
 namespace detail {
-inline const std::shared_ptr<graph_state>& current_graph() {
+const std::shared_ptr<graph_state>& current_graph();
+std::string claim_name(graph_state& to, const op_name& name, const char* otherwise);
+const node& add_node(const char* op, std::vector<output> inputs, const op_name& name, attr_map attrs = {});
+output add_node_at(const char* op, std::vector<output> inputs, const std::string& full_name, call_site site, attr_map attrs = {});
+}  // namespace detail
+
+/// The graph that new nodes join: that of the innermost `as_default()`, else the thread's own.
+inline graph default_graph() { return graph(detail::current_graph()); }
+/// Gives the thread a new, empty default graph. Handles to the old one stay valid.
+inline void reset_default_graph() { detail::thread_scopes().top().graph = std::make_shared<detail::graph_state>(standard_ops()); }
+
+}  // namespace weft
+
+#if WEFT_HAS_BODIES
+namespace weft::detail {
+
+WEFT_DECL const std::shared_ptr<graph_state>& current_graph() {
   scope_context& top = thread_scopes().top();
   if (top.graph == nullptr) top.graph = std::make_shared<graph_state>(standard_ops());
   return top.graph;
 }
+
 // The graph of the first input, else the thread's default.
-inline graph_state& graph_for(const std::vector<output>& inputs) {
+WEFT_DECL graph_state& graph_for(const std::vector<output>& inputs) {
   for (const output& in : inputs)
     if (in.from != nullptr) return in.from->owner();
   return *current_graph();
 }
+
 // The full name of an op that makes nodes for its own inputs, which are named below it: unique, unless the asked name ends in '/'.
-inline std::string claim_name(graph_state& to, const op_name& name, const char* otherwise) {
+WEFT_DECL std::string claim_name(graph_state& to, const op_name& name, const char* otherwise) {
   std::string wanted = name.text.empty() ? otherwise : std::string(name.text);
   if (wanted.size() > 1 && wanted.back() == '/') {
     wanted.pop_back();
@@ -100,8 +119,9 @@ inline std::string claim_name(graph_state& to, const op_name& name, const char* 
   const std::string& outer = thread_scopes().top().name_scope;
   return to.unique_scope(outer.empty() ? wanted : outer + "/" + wanted, name.site);
 }
+
 // Adds a node the way every op does.
-inline const node& add_node(const char* op, std::vector<output> inputs, const op_name& name, attr_map attrs = {}) {
+WEFT_DECL const node& add_node(const char* op, std::vector<output> inputs, const op_name& name, attr_map attrs) {
   node_spec spec;
   spec.op = op;
   spec.name = std::string(name.text);
@@ -111,19 +131,18 @@ inline const node& add_node(const char* op, std::vector<output> inputs, const op
   graph_state& to = graph_for(spec.inputs);
   return to.add(std::move(spec));
 }
+
 // The same with exactly this name (from claim_name); the first output of the node.
-inline output add_node_at(const char* op, std::vector<output> inputs, const std::string& full_name, call_site site, attr_map attrs = {}) {
+WEFT_DECL output add_node_at(const char* op, std::vector<output> inputs, const std::string& full_name, call_site site, attr_map attrs) {
   const std::string exact = full_name + "/";
   return {&add_node(op, std::move(inputs), op_name(std::string_view(exact), site), std::move(attrs)), 0};
 }
-}  // namespace detail
 
-/// The graph that new nodes join: that of the innermost `as_default()`, else the thread's own.
-inline graph default_graph() { return graph(detail::current_graph()); }
-/// Gives the thread a new, empty default graph. Handles to the old one stay valid.
-inline void reset_default_graph() { detail::thread_scopes().top().graph = std::make_shared<detail::graph_state>(standard_ops()); }
+}  // namespace weft::detail
 
-inline const node& graph::add_copy(const node& original, std::vector<output> inputs, std::vector<const node*> control_inputs, std::string device) const {
+namespace weft {
+
+WEFT_DECL const node& graph::add_copy(const node& original, std::vector<output> inputs, std::vector<const node*> control_inputs, std::string device) const {
   node_spec spec;
   spec.op = original.op();
   spec.name = original.name();
@@ -138,7 +157,7 @@ inline const node& graph::add_copy(const node& original, std::vector<output> inp
   return state_->add(std::move(spec));
 }
 
-inline graph::graph(const graph& other) : graph(other.ops()) {
+WEFT_DECL graph::graph(const graph& other) : graph(other.ops()) {
   std::vector<const node*> twins;
   const auto nodes = other.nodes();
   twins.reserve(nodes.size());
@@ -154,7 +173,7 @@ inline graph::graph(const graph& other) : graph(other.ops()) {
   state_->set_seed(other.state_->seed());
 }
 
-inline output graph::find_output(std::string_view name, call_site where) const {
+WEFT_DECL output graph::find_output(std::string_view name, call_site where) const {
   int index = 0;
   std::string_view base = name;
   if (const auto colon = name.rfind(':'); colon != std::string_view::npos) {
@@ -172,5 +191,6 @@ inline output graph::find_output(std::string_view name, call_site where) const {
 }
 
 }  // namespace weft
+#endif
 
 #endif

@@ -3,6 +3,7 @@
 // What graph handles, tensors and sessions share: the nodes of one graph, its names and its collections. Adding takes the
 // lock; nodes never change afterwards, so they are read without it.
 
+#include <weft/core/config.hpp>
 #include <weft/graph/bind.hpp>
 #include <weft/graph/op_registry.hpp>
 #include <weft/graph/scope_stack.hpp>
@@ -98,8 +99,13 @@ class graph_state : public std::enable_shared_from_this<graph_state> {
   std::optional<std::int64_t> seed_;
 };
 
+}  // namespace weft::detail
+
+#if WEFT_HAS_BODIES
+namespace weft::detail {
+
 // The first character is a letter, digit or '.', that of a generated node also '_'; then also '_', '/', '\', '-', '>'.
-inline bool graph_state::valid_name(std::string_view name, bool generated) noexcept {
+WEFT_DECL bool graph_state::valid_name(std::string_view name, bool generated) noexcept {
   if (name.empty() || name.size() > 1024 || (name[0] == '_' && !generated)) return false;
   for (std::size_t i = 0; i < name.size(); ++i) {
     const auto c = static_cast<unsigned char>(name[i]);
@@ -109,7 +115,7 @@ inline bool graph_state::valid_name(std::string_view name, bool generated) noexc
   return true;
 }
 
-inline void graph_state::check_owner(const node& made) const {
+WEFT_DECL void graph_state::check_owner(const node& made) const {
   for (const output& in : made.inputs_) {
     if (in.from == nullptr) made.fail_about(error_code::invalid_argument, "an input is an empty tensor, not made by any op");
     if (in.from->owner_ != this)
@@ -122,7 +128,7 @@ inline void graph_state::check_owner(const node& made) const {
       made.fail_about(error_code::invalid_argument, "a control dependency " + (n ? "'" + n->name() + "' belongs to another graph" : std::string("is an empty operation")));
 }
 
-inline const node& graph_state::add(node_spec spec) {
+WEFT_DECL const node& graph_state::add(node_spec spec) {
   // 1. The node as asked for; what is found wrong from here on is reported about it.
   std::unique_ptr<node> made(new node());
   made->op_ = std::move(spec.op);
@@ -175,7 +181,7 @@ inline const node& graph_state::add(node_spec spec) {
   return out;
 }
 
-inline void graph_state::apply_devices(node& made, const scope_context& scope) const {
+WEFT_DECL void graph_state::apply_devices(node& made, const scope_context& scope) const {
   // Innermost first, as TensorFlow: a name fills in what is open, a function's answer replaces what is there.
   device_name current;
   for (auto it = scope.devices.rbegin(); it != scope.devices.rend(); ++it) {
@@ -190,7 +196,7 @@ inline void graph_state::apply_devices(node& made, const scope_context& scope) c
   made.device_ = to_text(current);
 }
 
-inline void graph_state::apply_colocation(node& made, const scope_context& scope) const {
+WEFT_DECL void graph_state::apply_colocation(node& made, const scope_context& scope) const {
   if (scope.colocation.empty()) return;
   std::vector<std::string> groups;
   bool device_taken = false;
@@ -216,7 +222,7 @@ inline void graph_state::apply_colocation(node& made, const scope_context& scope
   made.attrs_["_class"] = std::move(groups);
 }
 
-inline void graph_state::apply_control(node& made, const scope_context& scope) const {
+WEFT_DECL void graph_state::apply_control(node& made, const scope_context& scope) const {
   for (const auto& frame : scope.control) {
     // An input made inside the same scope waits already.
     const bool dominated = std::any_of(made.inputs_.begin(), made.inputs_.end(), [&](const output& in) { return frame->made(in.from); });
@@ -231,7 +237,7 @@ inline void graph_state::apply_control(node& made, const scope_context& scope) c
 }
 
 // Names are unique without regard to case, as in TensorFlow: x, x_1, x_2. The lock is held.
-inline std::string graph_state::take_name(const std::string& wanted) {
+WEFT_DECL std::string graph_state::take_name(const std::string& wanted) {
   const std::string key = lower(wanted);
   int& used = names_in_use_[key].used;
   int i = used++;
@@ -246,24 +252,24 @@ inline std::string graph_state::take_name(const std::string& wanted) {
   return name;
 }
 
-inline std::string graph_state::take_exact(const std::string& name, const node& about) {
+WEFT_DECL std::string graph_state::take_exact(const std::string& name, const node& about) {
   if (by_name_.count(name) != 0) about.fail_about(error_code::already_exists, "the graph already has a node of this name");
   if (int& used = names_in_use_[lower(name)].used; used == 0) used = 1;
   return name;
 }
 
-inline void graph_state::check_scope(std::string_view wanted, call_site site) {
+WEFT_DECL void graph_state::check_scope(std::string_view wanted, call_site site) {
   if (!valid_name(wanted, false))
     throw error(error_code::invalid_argument, "name scope '" + std::string(wanted) + "' must match [A-Za-z0-9.][A-Za-z0-9._/\\->]* and have at most 1024 characters", site);
 }
 
-inline std::string graph_state::unique_scope(const std::string& wanted, call_site site) {
+WEFT_DECL std::string graph_state::unique_scope(const std::string& wanted, call_site site) {
   check_scope(wanted, site);
   const std::lock_guard<std::mutex> lock(mutex_);
   return take_name(wanted);
 }
 
-inline void graph_state::insert(std::unique_ptr<node> made, const std::string& wanted, bool exact) {
+WEFT_DECL void graph_state::insert(std::unique_ptr<node> made, const std::string& wanted, bool exact) {
   const std::lock_guard<std::mutex> lock(mutex_);
   made->name_ = exact ? take_exact(wanted, *made) : take_name(wanted);
   made->id_ = static_cast<int>(nodes_.size());
@@ -273,5 +279,6 @@ inline void graph_state::insert(std::unique_ptr<node> made, const std::string& w
 }
 
 }  // namespace weft::detail
+#endif
 
 #endif

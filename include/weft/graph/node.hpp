@@ -2,6 +2,7 @@
 #define WEFT_GRAPH_NODE_HPP
 // A node: one use of an op in a graph. Nodes never change once they are in a graph, and live as long as its state.
 
+#include <weft/core/config.hpp>
 #include <weft/core/call_site.hpp>
 #include <weft/fwd.hpp>
 #include <weft/graph/attr.hpp>
@@ -95,9 +96,7 @@ class node {
 };
 
 /// `x` for the first output of x, `x:1` for the second.
-inline std::string to_text(const output& o) {
-  return o.from == nullptr ? std::string("(none)") : o.index == 0 ? o.from->name() : o.from->name() + ":" + std::to_string(o.index);
-}
+std::string to_text(const output& o);
 
 /// A request for a node; what `graph::add` takes.
 struct node_spec {
@@ -119,5 +118,15 @@ struct node_spec {
 };
 
 }  // namespace weft
+
+#if WEFT_HAS_BODIES
+namespace weft {
+
+WEFT_DECL std::string to_text(const output& o) {
+  return o.from == nullptr ? std::string("(none)") : o.index == 0 ? o.from->name() : o.from->name() + ":" + std::to_string(o.index);
+}
+
+}  // namespace weft
+#endif
 
 #endif

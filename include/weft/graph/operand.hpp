@@ -3,6 +3,7 @@
 // The typed edge: what ops accept. `operand<T, N>` carries dtype and rank at compile time and is the common base of tensor and
 // variable; its operators are hidden friends, one side of which records the caller's line.
 
+#include <weft/core/config.hpp>
 #include <weft/graph/graph.hpp>
 #include <weft/tensor/value_traits.hpp>
 
@@ -117,7 +118,25 @@ template <class T, int N> operand<T, N> operand_of(const operand<T, N>&);
 template <class A, class = void> struct is_operand : std::false_type {};
 template <class A> struct is_operand<A, std::void_t<decltype(operand_of(std::declval<const A&>()))>> : std::true_type {};
 
-inline const node& add_const(tensor_value v, const op_name& name, graph_state* to) {
+const node& add_const(tensor_value v, const op_name& name, graph_state* to);
+
+output add_read(const output& handle, const op_name& name);
+
+output add_const_at(tensor_value v, const std::string& full_name, call_site site, graph_state& to);
+
+output input_of(const char* op, const side& a, const op_name& name);
+
+output add_binary(const char* op, const char* scope, const side& a, const side& b, const op_name& name);
+
+output add_unary(const char* op, const side& a, const op_name& name, attr_map attrs);
+
+}  // namespace detail
+}  // namespace weft
+
+#if WEFT_HAS_BODIES
+namespace weft::detail {
+
+WEFT_DECL const node& add_const(tensor_value v, const op_name& name, graph_state* to) {
   node_spec spec;
   spec.op = "Const";
   spec.name = std::string(name.text);
@@ -126,39 +145,39 @@ inline const node& add_const(tensor_value v, const op_name& name, graph_state* t
   return (to != nullptr ? *to : *current_graph()).add(std::move(spec));
 }
 
-inline output add_read(const output& handle, const op_name& name) {
+WEFT_DECL output add_read(const output& handle, const op_name& name) {
   if (handle.from == nullptr) throw error(error_code::invalid_argument, "the variable is empty; give it an initial value", name.site);
   return {&add_node("ReadVariableOp", {handle}, name, {{"dtype", handle.from->attr<dtype>("dtype")}}), 0};
 }
 
 // A constant with exactly this name, for an op that names its own inputs.
-inline output add_const_at(tensor_value v, const std::string& full_name, call_site site, graph_state& to) {
+WEFT_DECL output add_const_at(tensor_value v, const std::string& full_name, call_site site, graph_state& to) {
   const std::string exact = full_name + "/";
   return {&add_const(std::move(v), op_name(std::string_view(exact), site), &to), 0};
 }
 
 // The output that an op reads: a variable is read now.
-inline output input_of(const char* op, const side& a, const op_name& name) {
+WEFT_DECL output input_of(const char* op, const side& a, const op_name& name) {
   const output in = a.reads_variable ? add_read(a.out, op_name(name.site)) : a.out;
   if (in.from == nullptr) throw error(error_code::invalid_argument, std::string(op) + ": the operand is an empty tensor, not made by any op", name.site);
   return in;
 }
 
 // Constants and reads that a binary op makes for its own inputs are named below it.
-inline output realise(const side& s, const std::string& below, const char* suffix, const op_name& name, graph_state& to) {
+WEFT_DECL output realise(const side& s, const std::string& below, const char* suffix, const op_name& name, graph_state& to) {
   if (!s.number.empty()) return add_const_at(s.number, below + "/" + suffix, name.site, to);
   if (!s.reads_variable) return s.out;
   const std::string full = below + "/ReadVariableOp" + (suffix[0] == 'y' ? "_1" : "") + "/";
   return add_read(s.out, op_name(std::string_view(full), name.site));
 }
 
-inline graph_state& graph_of(const side& a, const side& b, const op_name& name) {
+WEFT_DECL graph_state& graph_of(const side& a, const side& b, const op_name& name) {
   const node* from = a.out.from != nullptr ? a.out.from : b.out.from;
   if (from == nullptr) throw error(error_code::invalid_argument, "an operand is an empty tensor, not made by any op", name.site);
   return from->owner();
 }
 
-inline output add_binary(const char* op, const char* scope, const side& a, const side& b, const op_name& name) {
+WEFT_DECL output add_binary(const char* op, const char* scope, const side& a, const side& b, const op_name& name) {
   graph_state& to = graph_of(a, b, name);
   const bool plain = a.number.empty() && b.number.empty() && !a.reads_variable && !b.reads_variable;
   if (plain) return {&add_node(op, {a.out, b.out}, name.text.empty() ? op_name(scope, name.site) : name), 0};
@@ -167,11 +186,11 @@ inline output add_binary(const char* op, const char* scope, const side& a, const
   return add_node_at(op, {x, y}, unique, name.site);
 }
 
-inline output add_unary(const char* op, const side& a, const op_name& name, attr_map attrs) {
+WEFT_DECL output add_unary(const char* op, const side& a, const op_name& name, attr_map attrs) {
   return {&add_node(op, {input_of(op, a, name)}, name, std::move(attrs)), 0};
 }
 
-}  // namespace detail
-}  // namespace weft
+}  // namespace weft::detail
+#endif
 
 #endif

@@ -3,6 +3,7 @@
 // Scopes of the thread: where nodes go, what they are called, what they wait for, with what they share a device.
 // Each comes as an object that acts until the end of its block, and as a function around a callable, whose result it returns.
 
+#include <weft/core/config.hpp>
 #include <weft/graph/tensor.hpp>
 
 #include <initializer_list>
@@ -40,11 +41,7 @@ class colocation_scope {
   device_scope devices_;
 };
 
-inline std::vector<device_entry> devices_and(device_entry inner) {
-  std::vector<device_entry> out = thread_scopes().top().devices;
-  out.push_back(std::move(inner));
-  return out;
-}
+std::vector<device_entry> devices_and(device_entry inner);
 }  // namespace detail
 
 /// Nodes made in the block go to this device, where an inner scope does not say otherwise; parts left open are taken from outer
@@ -119,5 +116,17 @@ template <class Body> decltype(auto) colocate_with(const operation& with, Body&&
 }
 
 }  // namespace weft
+
+#if WEFT_HAS_BODIES
+namespace weft::detail {
+
+WEFT_DECL std::vector<device_entry> devices_and(device_entry inner) {
+  std::vector<device_entry> out = thread_scopes().top().devices;
+  out.push_back(std::move(inner));
+  return out;
+}
+
+}  // namespace weft::detail
+#endif
 
 #endif

@@ -2,6 +2,7 @@
 #define WEFT_GRAPH_SCOPE_STACK_HPP
 // The thread's stack of scopes, the only ambient state: default graph, devices, name scope, control dependencies, colocation.
 
+#include <weft/core/config.hpp>
 #include <weft/core/device_name.hpp>
 #include <weft/graph/node.hpp>
 
@@ -54,12 +55,20 @@ struct scope_stack {
   scope_context& top() noexcept { return contexts.back(); }
 };
 
-inline scope_stack& thread_scopes() {
+scope_stack& thread_scopes();
+
+}  // namespace detail
+}  // namespace weft
+
+#if WEFT_HAS_BODIES
+namespace weft::detail {
+
+WEFT_DECL scope_stack& thread_scopes() {
   thread_local scope_stack stack;
   return stack;
 }
 
-}  // namespace detail
-}  // namespace weft
+}  // namespace weft::detail
+#endif
 
 #endif

@@ -2,6 +2,7 @@
 #define WEFT_GRAPH_SHAPE_CONTEXT_HPP
 // What an op's shape rule sees of a node in the making.
 
+#include <weft/core/config.hpp>
 #include <weft/graph/node.hpp>
 
 #include <string>
@@ -63,7 +64,12 @@ class shape_context {
   std::vector<partial_shape> value_shapes_;
 };
 
-inline std::optional<std::vector<std::int64_t>> shape_context::input_integers(int i) const {
+}  // namespace weft
+
+#if WEFT_HAS_BODIES
+namespace weft {
+
+WEFT_DECL std::optional<std::vector<std::int64_t>> shape_context::input_integers(int i) const {
   const tensor_value* v = input_value(i);
   if (v == nullptr) return std::nullopt;
   const auto n = static_cast<std::size_t>(v->elements());
@@ -78,5 +84,6 @@ inline std::optional<std::vector<std::int64_t>> shape_context::input_integers(in
 }
 
 }  // namespace weft
+#endif
 
 #endif

@@ -2,6 +2,7 @@
 #define WEFT_GRAPH_TENSOR_HPP
 // Handles to nodes: `tensor<T, N>` for a value that will be computed, `operation` for a node as such.
 
+#include <weft/core/config.hpp>
 #include <weft/graph/operand.hpp>
 
 #include <memory>
@@ -61,12 +62,18 @@ template <class T, int N> tensor<T, N> graph::tensor(std::string_view name, call
   else return weft::tensor<T, N>(weft::tensor<T>(o), where);
 }
 
-inline operation graph::operation(std::string_view name, call_site where) const {
+}  // namespace weft
+
+#if WEFT_HAS_BODIES
+namespace weft {
+
+WEFT_DECL operation graph::operation(std::string_view name, call_site where) const {
   const node* n = find(name);
   if (n == nullptr) throw error(error_code::not_found, "the graph has no node '" + std::string(name) + "'", where);
   return weft::operation(*n);
 }
 
 }  // namespace weft
+#endif
 
 #endif

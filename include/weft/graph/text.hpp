@@ -2,6 +2,7 @@
 #define WEFT_GRAPH_TEXT_HPP
 // A graph as lines for people, logs and tests: stable, without call sites.
 
+#include <weft/core/config.hpp>
 #include <weft/graph/graph.hpp>
 
 #include <algorithm>
@@ -12,20 +13,6 @@
 namespace weft {
 
 namespace detail {
-
-// Attributes that inputs and outputs show already: dtypes and counts of arguments.
-inline bool is_implied_attr(const node& n, const std::string& name) {
-  if (n.def() == nullptr) return false;
-  for (const auto* args : {&n.def()->inputs, &n.def()->outputs})
-    for (const arg_def& arg : *args)
-      if (arg.type_attr == name || arg.number_attr == name || arg.type_list_attr == name) return true;
-  return false;
-}
-
-inline bool is_default_attr(const node& n, const std::string& name, const attr_value& value) {
-  const attr_def* def = n.def() == nullptr ? nullptr : n.def()->find_attr(name);
-  return def != nullptr && def->default_value && *def->default_value == value;
-}
 
 template <class T> std::string element_text(const T& v) {
   if constexpr (std::is_same_v<T, std::string>) return attr_quoted(v);
@@ -50,8 +37,39 @@ template <class T> std::string elements_text(const tensor_value& v) {
   return v.shape().rank() == 0 ? out : "[" + out + "]";
 }
 
+}  // namespace detail
+
+/// One line: name, op, inputs (`^x` for a control input), dtypes and shapes of the outputs, device, attributes, two spaces between:
+/// `y = Mul(x, c)  float[100]  /job:work/task:1`. Parts with nothing to say are left out.
+std::string to_text(const node& n);
+
+/// One line per node, in the order of creation.
+std::string to_text(const graph& g);
+
+inline std::ostream& operator<<(std::ostream& out, const node& n) { return out << to_text(n); }
+inline std::ostream& operator<<(std::ostream& out, const graph& g) { return out << to_text(g); }
+
+}  // namespace weft
+
+#if WEFT_HAS_BODIES
+namespace weft::detail {
+
+// Attributes that inputs and outputs show already: dtypes and counts of arguments.
+WEFT_DECL bool is_implied_attr(const node& n, const std::string& name) {
+  if (n.def() == nullptr) return false;
+  for (const auto* args : {&n.def()->inputs, &n.def()->outputs})
+    for (const arg_def& arg : *args)
+      if (arg.type_attr == name || arg.number_attr == name || arg.type_list_attr == name) return true;
+  return false;
+}
+
+WEFT_DECL bool is_default_attr(const node& n, const std::string& name, const attr_value& value) {
+  const attr_def* def = n.def() == nullptr ? nullptr : n.def()->find_attr(name);
+  return def != nullptr && def->default_value && *def->default_value == value;
+}
+
 // The elements of a value with at most four of them; dtype and shape of a larger one.
-inline std::string value_text(const tensor_value& v) {
+WEFT_DECL std::string value_text(const tensor_value& v) {
   if (v.empty() || v.elements() > 4 || v.shape().rank() > 1 || (v.buffer() && !v.buffer()->host())) return text_of(v);
   switch (v.dtype()) {
     case dtype::float32: return elements_text<float>(v);
@@ -73,7 +91,7 @@ inline std::string value_text(const tensor_value& v) {
 }
 
 // `name=value, ...` of the attributes that say more than the rest of the line.
-inline std::string attrs_text(const node& n) {
+WEFT_DECL std::string attrs_text(const node& n) {
   if (n.op() == "_Send" || n.op() == "_Recv") {
     const auto* edge = n.find_attr<std::string>("tensor_name");
     const auto* other = n.find_attr<std::string>(n.op() == "_Send" ? "recv_device" : "send_device");
@@ -88,7 +106,7 @@ inline std::string attrs_text(const node& n) {
   return out;
 }
 
-inline std::string outputs_text(const node& n) {
+WEFT_DECL std::string outputs_text(const node& n) {
   std::string out;
   for (const output_type& type : n.outputs()) {
     out += (out.empty() ? "" : ", ") + std::string(type.is_ref ? "ref " : "") + to_text(type.dtype);
@@ -97,11 +115,11 @@ inline std::string outputs_text(const node& n) {
   return out;
 }
 
-}  // namespace detail
+}  // namespace weft::detail
 
-/// One line: name, op, inputs (`^x` for a control input), dtypes and shapes of the outputs, device, attributes, two spaces between:
-/// `y = Mul(x, c)  float[100]  /job:work/task:1`. Parts with nothing to say are left out.
-inline std::string to_text(const node& n) {
+namespace weft {
+
+WEFT_DECL std::string to_text(const node& n) {
   std::string inputs;
   for (const output& in : n.inputs()) inputs += (inputs.empty() ? "" : ", ") + to_text(in);
   for (const node* before : n.control_inputs()) inputs += (inputs.empty() ? "^" : ", ^") + before->name();
@@ -112,16 +130,13 @@ inline std::string to_text(const node& n) {
   return out;
 }
 
-/// One line per node, in the order of creation.
-inline std::string to_text(const graph& g) {
+WEFT_DECL std::string to_text(const graph& g) {
   std::string out;
   for (const node* n : g.nodes()) out += to_text(*n) + "\n";
   return out;
 }
 
-inline std::ostream& operator<<(std::ostream& out, const node& n) { return out << to_text(n); }
-inline std::ostream& operator<<(std::ostream& out, const graph& g) { return out << to_text(g); }
-
 }  // namespace weft
+#endif
 
 #endif

@@ -2,6 +2,7 @@
 #define WEFT_PARTITION_COMPARE_HPP
 // A partitioned graph as a drawing, and what differs between two of them.
 
+#include <weft/core/config.hpp>
 #include <weft/graph/dot.hpp>
 #include <weft/partition/partitioned_graph.hpp>
 
@@ -13,7 +14,17 @@
 namespace weft {
 
 /// The parts for `dot -Tsvg`: one box per device, transfers in bold from `_Send` to `_Recv` with their sizes.
-inline std::string to_dot(const partitioned_graph& g) {
+std::string to_dot(const partitioned_graph& g);
+
+/// What differs, one line each: `- ` stands only in `a`, `+ ` only in `b`. Empty when they are equal.
+std::string difference(const partitioned_graph& a, const partitioned_graph& b);
+
+}  // namespace weft
+
+#if WEFT_HAS_BODIES
+namespace weft {
+
+WEFT_DECL std::string to_dot(const partitioned_graph& g) {
   std::string out = "digraph {\n  node [shape=box];\n";
   std::map<std::int64_t, std::string> senders, receivers;
   for (const part& p : g.parts()) {
@@ -28,8 +39,7 @@ inline std::string to_dot(const partitioned_graph& g) {
   return out + "}\n";
 }
 
-/// What differs, one line each: `- ` stands only in `a`, `+ ` only in `b`. Empty when they are equal.
-inline std::string difference(const partitioned_graph& a, const partitioned_graph& b) {
+WEFT_DECL std::string difference(const partitioned_graph& a, const partitioned_graph& b) {
   if (a == b) return {};
   const auto lines_of = [](const partitioned_graph& g) {
     std::vector<std::string> lines;
@@ -52,5 +62,6 @@ inline std::string difference(const partitioned_graph& a, const partitioned_grap
 }
 
 }  // namespace weft
+#endif
 
 #endif

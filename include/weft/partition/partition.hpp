@@ -2,6 +2,7 @@
 #define WEFT_PARTITION_PARTITION_HPP
 // Cuts a placed graph into one part per task, with a pair of `_Send` and `_Recv` for each value that crosses. Pure functions.
 
+#include <weft/core/config.hpp>
 #include <weft/core/cluster_spec.hpp>
 #include <weft/partition/compare.hpp>
 #include <weft/partition/partitioned_graph.hpp>
@@ -17,13 +18,22 @@ namespace weft {
 
 /// The parts of a placed graph for one step: pruned to the feeds, fetches and targets, cut by task and device.
 /// Throws INVALID_ARGUMENT about a feed, fetch or target that belongs to another graph.
-inline partitioned_graph partition(const graph& g, const device_set& devices, const placement& where, const partition_options& options = {}) {
+partitioned_graph partition(const graph& g, const device_set& devices, const placement& where, const partition_options& options = {});
+
+/// As above, with devices and placement of its own: every task of the cluster has `options.devices`, kernels exist for every op.
+partitioned_graph partition(const graph& g, const cluster_spec& cluster, const partition_options& options = {});
+
+}  // namespace weft
+
+#if WEFT_HAS_BODIES
+namespace weft {
+
+WEFT_DECL partitioned_graph partition(const graph& g, const device_set& devices, const placement& where, const partition_options& options) {
   if (options.form == partition_form::tensorflow) return detail::tensorflow_step(g, devices, where, options).run();
   return detail::partitioner(g, devices, where, options).run();
 }
 
-/// As above, with devices and placement of its own: every task of the cluster has `options.devices`, kernels exist for every op.
-inline partitioned_graph partition(const graph& g, const cluster_spec& cluster, const partition_options& options = {}) {
+WEFT_DECL partitioned_graph partition(const graph& g, const cluster_spec& cluster, const partition_options& options) {
   const device_set devices = device_set::of_cluster(cluster, options.devices);
   placement_options placing;
   placing.default_task = options.master;
@@ -33,5 +43,6 @@ inline partitioned_graph partition(const graph& g, const cluster_spec& cluster, 
 }
 
 }  // namespace weft
+#endif
 
 #endif

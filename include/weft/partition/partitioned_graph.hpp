@@ -2,6 +2,7 @@
 #define WEFT_PARTITION_PARTITIONED_GRAPH_HPP
 // A graph cut into one part per task: plain data, which prints, compares and can be looked into.
 
+#include <weft/core/config.hpp>
 #include <weft/core/device_name.hpp>
 #include <weft/graph/graph.hpp>
 #include <weft/graph/text.hpp>
@@ -18,13 +19,7 @@
 namespace weft {
 
 namespace detail {
-inline bool same_node(const node& a, const node& b) {
-  const auto same_output = [](const output& x, const output& y) { return x.index == y.index && x.from->name() == y.from->name(); };
-  const auto same_name = [](const node* x, const node* y) { return x->name() == y->name(); };
-  return a.name() == b.name() && a.op() == b.op() && a.device() == b.device() && a.attrs() == b.attrs() &&
-         std::equal(a.inputs().begin(), a.inputs().end(), b.inputs().begin(), b.inputs().end(), same_output) &&
-         std::equal(a.control_inputs().begin(), a.control_inputs().end(), b.control_inputs().begin(), b.control_inputs().end(), same_name);
-}
+bool same_node(const node& a, const node& b);
 }  // namespace detail
 
 /// What one task runs: its nodes with `_Send`, `_Recv`, `_Arg` and `_Retval`, each on its device.
@@ -74,9 +69,26 @@ class partitioned_graph {
   weft::placement placement_;
 };
 
-namespace detail {
+/// Each part after its task's name, then the transfers.
+std::string to_text(const partitioned_graph& g);
+
+inline std::ostream& operator<<(std::ostream& out, const partitioned_graph& g) { return out << to_text(g); }
+
+}  // namespace weft
+
+#if WEFT_HAS_BODIES
+namespace weft::detail {
+
+WEFT_DECL bool same_node(const node& a, const node& b) {
+  const auto same_output = [](const output& x, const output& y) { return x.index == y.index && x.from->name() == y.from->name(); };
+  const auto same_name = [](const node* x, const node* y) { return x->name() == y->name(); };
+  return a.name() == b.name() && a.op() == b.op() && a.device() == b.device() && a.attrs() == b.attrs() &&
+         std::equal(a.inputs().begin(), a.inputs().end(), b.inputs().begin(), b.inputs().end(), same_output) &&
+         std::equal(a.control_inputs().begin(), a.control_inputs().end(), b.control_inputs().begin(), b.control_inputs().end(), same_name);
+}
+
 // Whether the part's task meets a name and, when it has a type or number, one of its nodes does.
-inline bool part_meets(const part& p, const device_name& wanted) {
+WEFT_DECL bool part_meets(const part& p, const device_name& wanted) {
   device_name task = wanted;
   task.type.reset();
   task.id.reset();
@@ -85,9 +97,12 @@ inline bool part_meets(const part& p, const device_name& wanted) {
   const auto nodes = p.graph.nodes();
   return std::any_of(nodes.begin(), nodes.end(), [&](const node* n) { return matches(wanted, parse_device_name(n->device())); });
 }
-}  // namespace detail
 
-inline const part& partitioned_graph::at(std::string_view device_or_task, call_site where) const {
+}  // namespace weft::detail
+
+namespace weft {
+
+WEFT_DECL const part& partitioned_graph::at(std::string_view device_or_task, call_site where) const {
   const device_name wanted = parse_device_name(device_or_task, where);
   const part* found = nullptr;
   std::string known;
@@ -103,15 +118,13 @@ inline const part& partitioned_graph::at(std::string_view device_or_task, call_s
   return *found;
 }
 
-/// Each part after its task's name, then the transfers.
-inline std::string to_text(const partitioned_graph& g) {
+WEFT_DECL std::string to_text(const partitioned_graph& g) {
   std::string out;
   for (const part& p : g.parts()) out += p.task + ":\n" + to_text(p);
   return out + "transfers:\n" + to_text(g.transfers());
 }
 
-inline std::ostream& operator<<(std::ostream& out, const partitioned_graph& g) { return out << to_text(g); }
-
 }  // namespace weft
+#endif
 
 #endif

@@ -3,6 +3,7 @@
 // How a placed graph is cut: one pass over its nodes in the order of creation, which adds each to its part and each value that
 // crosses to the parts on both sides.
 
+#include <weft/core/config.hpp>
 #include <weft/partition/partition_options.hpp>
 #include <weft/partition/partitioned_graph.hpp>
 #include <weft/partition/prune.hpp>
@@ -18,9 +19,8 @@
 #include <utility>
 #include <vector>
 
-namespace weft {
-
-namespace detail {
+#if WEFT_HAS_BODIES
+namespace weft::detail {
 
 // Names of the nodes that a cut adds: `x/_send_3` for edge 3; in TensorFlow's form `x_S0` between tasks, `x_G0` between the devices of
 // a task, `x/_0` in a session without a cluster.
@@ -119,7 +119,7 @@ class partitioner {
   std::vector<transfer> edges_, feeds_, fetches_;
 };
 
-inline partitioned_graph partitioner::run() {
+WEFT_DECL partitioned_graph partitioner::run() {
   number_devices();
   check_step(graph_, options_.feeds, options_.fetches, options_.targets);
   for (const output& o : options_.feeds) fed_.insert(output_key(o));
@@ -149,7 +149,7 @@ inline partitioned_graph partitioner::run() {
   return {std::move(used), transfer_table(std::move(edges_), std::move(feeds_), std::move(fetches_)), where_};
 }
 
-inline void partitioner::number_devices() {
+WEFT_DECL void partitioner::number_devices() {
   std::map<std::string, int> tasks;
   for (const std::string& task : device_set_.tasks()) {
     tasks.emplace(task, static_cast<int>(parts_.size()));
@@ -165,7 +165,7 @@ inline void partitioner::number_devices() {
   master_device_ = (options_.master.empty() ? device_set_.tasks().front() : task_text(parse_device_name(options_.master))) + "/device:CPU:0";
 }
 
-inline void partitioner::find_substitutes() {
+WEFT_DECL void partitioner::find_substitutes() {
   if (!options_.merge_equal_nodes && !options_.skip_identities) return;
   simplify_options passes;
   passes.merge_equal_nodes = options_.merge_equal_nodes;
@@ -176,17 +176,17 @@ inline void partitioner::find_substitutes() {
   same_ = simplify(graph_, where_, passes);
 }
 
-inline int partitioner::device_number(const std::string& name, const node& about) const {
+WEFT_DECL int partitioner::device_number(const std::string& name, const node& about) const {
   const auto it = device_numbers_.find(name);
   if (it == device_numbers_.end()) about.fail_about(error_code::invalid_argument, "is placed on '" + name + "', which is not in the device set");
   return it->second;
 }
 
-inline void partitioner::check_order(const node& n, const node& input) const {
+WEFT_DECL void partitioner::check_order(const node& n, const node& input) const {
   if (input.id() >= n.id()) n.fail_about(error_code::invalid_argument, "is part of a cycle through '" + input.name() + "'");
 }
 
-inline void partitioner::copy(const node& n) {
+WEFT_DECL void partitioner::copy(const node& n) {
   const int device = device_number(where_.device_of(n), n);
   device_of_[at(n.id())] = device;
   std::vector<output> inputs;
@@ -205,7 +205,7 @@ inline void partitioner::copy(const node& n) {
   twins_[at(n.id())] = &part_of(device).graph.add_copy(n, std::move(inputs), std::move(control), devices_[at(device)].name);
 }
 
-inline output partitioner::value_for(const output& source, const node& consumer, int device) {
+WEFT_DECL output partitioner::value_for(const output& source, const node& consumer, int device) {
   if (!fed_.empty() && fed_.count(output_key(source)) != 0) return feed(source, consumer, device).value;
   if (device_of_[at(source.from->id())] == device) return {twins_[at(source.from->id())], source.index};
   arrival& a = arrive(*source.from, source.index, consumer, device);
@@ -213,14 +213,14 @@ inline output partitioner::value_for(const output& source, const node& consumer,
   return a.value;
 }
 
-inline const node* partitioner::control_for(const node& before, const node& consumer, int device) {
+WEFT_DECL const node* partitioner::control_for(const node& before, const node& consumer, int device) {
   if (device_of_[at(before.id())] == device) return twins_[at(before.id())];
   arrival& a = arrive(before, control_slot, consumer, device);
   consumed(a, edges_, consumer, control_slot);
   return a.value.from;
 }
 
-inline void partitioner::consumed(arrival& a, std::vector<transfer>& rows, const node& consumer, int slot) const {
+WEFT_DECL void partitioner::consumed(arrival& a, std::vector<transfer>& rows, const node& consumer, int slot) const {
   if (a.last_consumer == &consumer) return;
   a.last_consumer = &consumer;
   rows[a.row].consumers.push_back((slot == control_slot ? "^" : "") + consumer.name());
@@ -228,7 +228,7 @@ inline void partitioner::consumed(arrival& a, std::vector<transfer>& rows, const
 
 // The value at a device that is not its own. It crosses to a task once, to the device of its first consumer there; further devices of
 // that task get it passed on from there.
-inline partitioner::arrival& partitioner::arrive(const node& from, int slot, const node& consumer, int device) {
+WEFT_DECL partitioner::arrival& partitioner::arrive(const node& from, int slot, const node& consumer, int device) {
   const auto known = arrivals_.find({from.id(), slot, device, -1});
   if (known != arrivals_.end()) return known->second;
   const int home = device_of_[at(from.id())], task = devices_[at(device)].task;
@@ -248,7 +248,7 @@ inline partitioner::arrival& partitioner::arrive(const node& from, int slot, con
 }
 
 // A control edge is sent as an empty constant that waits for the source, and waited for through an Identity, as in TensorFlow.
-inline partitioner::arrival partitioner::send(const node& from, int slot, const arrival& source, const node& consumer, int device) {
+WEFT_DECL partitioner::arrival partitioner::send(const node& from, int slot, const arrival& source, const node& consumer, int device) {
   const bool control = slot == control_slot, tensorflow = options_.form == partition_form::tensorflow;
   transfer t;
   t.edge = static_cast<std::int64_t>(edges_.size());
@@ -277,7 +277,7 @@ inline partitioner::arrival partitioner::send(const node& from, int slot, const 
 }
 
 // The pair itself, and what the row says about it.
-inline output partitioner::send_value(transfer& t, const std::string& source, output value, int source_device, int device, output_type type) {
+WEFT_DECL output partitioner::send_value(transfer& t, const std::string& source, output value, int source_device, int device, output_type type) {
   const bool narrow = options_.bfloat16_sendrecv && t.between_tasks && t.kind == transfer_kind::data && type.dtype == dtype::float32;
   const auto name = [&](const char* what) { return names_.next(source, what, t.edge, t.between_tasks); };
   if (narrow) {
@@ -299,11 +299,11 @@ inline output partitioner::send_value(transfer& t, const std::string& source, ou
   return narrow ? cast(name("widen"), device, received, dtype::bfloat16, dtype::float32, type.shape) : received;
 }
 
-inline output partitioner::cast(const std::string& name, int device, const output& value, dtype from, dtype to, const partial_shape& s) {
+WEFT_DECL output partitioner::cast(const std::string& name, int device, const output& value, dtype from, dtype to, const partial_shape& s) {
   return {&add(device, name, "Cast", {value}, {}, {{"SrcT", from}, {"DstT", to}, {"Truncate", to == dtype::bfloat16}}, {{to, s, false}}), 0};
 }
 
-inline partitioner::arrival& partitioner::feed(const output& source, const node& consumer, int device) {
+WEFT_DECL partitioner::arrival& partitioner::feed(const output& source, const node& consumer, int device) {
   const arrival_key key{source.from->id(), source.index, device, -1};
   auto it = arrivals_.find(key);
   if (it == arrivals_.end()) {
@@ -335,7 +335,7 @@ inline partitioner::arrival& partitioner::feed(const output& source, const node&
   return it->second;
 }
 
-inline void partitioner::add_fetches() {
+WEFT_DECL void partitioner::add_fetches() {
   std::unordered_set<std::uint64_t> done;
   for (const output& o : options_.fetches) {
     // What is fed is known without running anything.
@@ -360,7 +360,7 @@ inline void partitioner::add_fetches() {
   }
 }
 
-inline std::optional<std::int64_t> partitioner::bytes_of(const output_type& type) {
+WEFT_DECL std::optional<std::int64_t> partitioner::bytes_of(const output_type& type) {
   const auto elements = type.shape.elements();
   if (!elements || !is_plain(type.dtype)) return std::nullopt;
   const auto size = static_cast<std::int64_t>(size_of(type.dtype));
@@ -368,12 +368,12 @@ inline std::optional<std::int64_t> partitioner::bytes_of(const output_type& type
 }
 
 // Nodes of the graph that come later must find their names free. Hardly any graph has names like the new ones.
-inline std::string partitioner::free_name(std::string name) const {
+WEFT_DECL std::string partitioner::free_name(std::string name) const {
   while (has_hidden_names_ && graph_.find(name) != nullptr) name += "_";
   return name;
 }
 
-inline const node& partitioner::add(int device, std::string name, std::string op, std::vector<output> inputs, std::vector<const node*> control,
+WEFT_DECL const node& partitioner::add(int device, std::string name, std::string op, std::vector<output> inputs, std::vector<const node*> control,
                                     attr_map attrs, std::vector<output_type> outputs) {
   node_spec spec;
   spec.op = std::move(op);
@@ -388,7 +388,7 @@ inline const node& partitioner::add(int device, std::string name, std::string op
   return part_of(device).graph.add(std::move(spec));
 }
 
-}  // namespace detail
-}  // namespace weft
+}  // namespace weft::detail
+#endif
 
 #endif

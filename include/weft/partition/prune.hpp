@@ -2,6 +2,7 @@
 #define WEFT_PARTITION_PRUNE_HPP
 // Which nodes a step needs: those from which a fetch or a target can be reached, cut off at the feeds.
 
+#include <weft/core/config.hpp>
 #include <weft/graph/graph.hpp>
 #include <weft/partition/simplify.hpp>
 
@@ -14,9 +15,7 @@ namespace weft {
 
 namespace detail {
 
-inline std::uint64_t output_key(const output& o) noexcept {
-  return static_cast<std::uint64_t>(static_cast<std::uint32_t>(o.from->id())) << 32 | static_cast<std::uint32_t>(o.index);
-}
+std::uint64_t output_key(const output& o) noexcept;
 
 // Whether waiting for this node means nothing once its value is fed.
 inline bool is_placeholder(const node& n) noexcept { return n.op() == "Placeholder" || n.op() == "PlaceholderV2"; }
@@ -24,30 +23,48 @@ inline bool is_placeholder(const node& n) noexcept { return n.op() == "Placehold
 // Whether the node is a placeholder whose value is fed, so that it does not run.
 inline bool is_fed_placeholder(const node& n, const std::unordered_set<std::uint64_t>& fed) { return is_placeholder(n) && fed.count(output_key({&n, 0})) != 0; }
 
-inline void check_in_graph(const graph& g, const node* n, const char* what) {
-  if (n == nullptr) fail(error_code::invalid_argument, std::string("a ") + what + " is empty, not made by any op");
-  if (&n->owner() != g.state().get()) n->fail_about(error_code::invalid_argument, std::string("is a ") + what + ", but belongs to another graph");
-}
-
-inline void check_in_graph(const graph& g, const output& o, const char* what) {
-  check_in_graph(g, o.from, what);
-  if (o.index < 0 || o.index >= o.from->output_count())
-    o.from->fail_about(error_code::invalid_argument, "has " + std::to_string(o.from->output_count()) + " outputs; asked for number " + std::to_string(o.index) + " as a " + what);
-}
-
-inline void check_step(const graph& g, const std::vector<output>& feeds, const std::vector<output>& fetches, const std::vector<const node*>& targets) {
-  for (const output& o : feeds) check_in_graph(g, o, "feed");
-  for (const output& o : fetches) check_in_graph(g, o, "fetch");
-  for (const node* n : targets) check_in_graph(g, n, "target");
-}
+void check_step(const graph& g, const std::vector<output>& feeds, const std::vector<output>& fetches, const std::vector<const node*>& targets);
 
 }  // namespace detail
 
 /// The nodes that a step runs, in the order of creation. Without fetches and targets every node, except placeholders that are fed.
 /// Nodes for which others stand are left out. Throws INVALID_ARGUMENT for what belongs to another graph. Follows TensorFlow's
 /// RewriteGraphForExecution.
-inline std::vector<const node*> prune(const graph& g, const std::vector<output>& feeds, const std::vector<output>& fetches,
-                                      const std::vector<const node*>& targets, const substitution& same = {}) {
+std::vector<const node*> prune(const graph& g, const std::vector<output>& feeds, const std::vector<output>& fetches,
+                                      const std::vector<const node*>& targets, const substitution& same = {});
+
+}  // namespace weft
+
+#if WEFT_HAS_BODIES
+namespace weft::detail {
+
+WEFT_DECL std::uint64_t output_key(const output& o) noexcept {
+  return static_cast<std::uint64_t>(static_cast<std::uint32_t>(o.from->id())) << 32 | static_cast<std::uint32_t>(o.index);
+}
+
+WEFT_DECL void check_in_graph(const graph& g, const node* n, const char* what) {
+  if (n == nullptr) fail(error_code::invalid_argument, std::string("a ") + what + " is empty, not made by any op");
+  if (&n->owner() != g.state().get()) n->fail_about(error_code::invalid_argument, std::string("is a ") + what + ", but belongs to another graph");
+}
+
+WEFT_DECL void check_in_graph(const graph& g, const output& o, const char* what) {
+  check_in_graph(g, o.from, what);
+  if (o.index < 0 || o.index >= o.from->output_count())
+    o.from->fail_about(error_code::invalid_argument, "has " + std::to_string(o.from->output_count()) + " outputs; asked for number " + std::to_string(o.index) + " as a " + what);
+}
+
+WEFT_DECL void check_step(const graph& g, const std::vector<output>& feeds, const std::vector<output>& fetches, const std::vector<const node*>& targets) {
+  for (const output& o : feeds) check_in_graph(g, o, "feed");
+  for (const output& o : fetches) check_in_graph(g, o, "fetch");
+  for (const node* n : targets) check_in_graph(g, n, "target");
+}
+
+}  // namespace weft::detail
+
+namespace weft {
+
+WEFT_DECL std::vector<const node*> prune(const graph& g, const std::vector<output>& feeds, const std::vector<output>& fetches,
+                                      const std::vector<const node*>& targets, const substitution& same) {
   const std::vector<const node*> nodes = g.nodes();
   std::unordered_set<std::uint64_t> fed;
   detail::check_step(g, feeds, fetches, targets);
@@ -83,5 +100,6 @@ inline std::vector<const node*> prune(const graph& g, const std::vector<output>&
 }
 
 }  // namespace weft
+#endif
 
 #endif

@@ -3,6 +3,7 @@
 // Passes that find nodes a step can do without: equal nodes on one device, and identities. They change no graph; their answer says
 // which output stands for which.
 
+#include <weft/core/config.hpp>
 #include <weft/graph/graph.hpp>
 #include <weft/placement/placement.hpp>
 
@@ -70,7 +71,14 @@ struct simplify_options {
   std::vector<const node*> keep{};
 };
 
-namespace detail {
+/// Finds nodes that a step can do without, and what stands for them. Stateful nodes, placeholders and nodes on different devices never
+/// merge; inputs of commutative ops may come in any order. Follows TensorFlow's OptimizeCSE.
+substitution simplify(const graph& g, const placement& where, const simplify_options& options);
+
+}  // namespace weft
+
+#if WEFT_HAS_BODIES
+namespace weft::detail {
 
 class simplifier {
  public:
@@ -165,14 +173,15 @@ class simplifier {
   std::vector<int> before_;
 };
 
-}  // namespace detail
+}  // namespace weft::detail
 
-/// Finds nodes that a step can do without, and what stands for them. Stateful nodes, placeholders and nodes on different devices never
-/// merge; inputs of commutative ops may come in any order. Follows TensorFlow's OptimizeCSE.
-inline substitution simplify(const graph& g, const placement& where, const simplify_options& options) {
+namespace weft {
+
+WEFT_DECL substitution simplify(const graph& g, const placement& where, const simplify_options& options) {
   return detail::simplifier(g, where, options).run();
 }
 
 }  // namespace weft
+#endif
 
 #endif

@@ -3,6 +3,7 @@
 // The graph of one step as TensorFlow's master sees it before cutting: pruned, with the client's `_Recv` and `_Send` in place of feeds
 // and fetches, and small constants copied to each device that reads them.
 
+#include <weft/core/config.hpp>
 #include <weft/partition/partitioner.hpp>
 
 #include <algorithm>
@@ -13,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#if WEFT_HAS_BODIES
 namespace weft::detail {
 
 class tensorflow_step {
@@ -52,7 +54,8 @@ class tensorflow_step {
   std::vector<transfer> feeds_, fetches_;
 };
 
-inline partitioned_graph tensorflow_step::run() {
+
+WEFT_DECL partitioned_graph tensorflow_step::run() {
   if (devices_.empty()) fail(error_code::failed_precondition, "no devices are registered; add at least one to the device_set");
   master_ = (options_.master.empty() ? devices_.tasks().front() : task_text(parse_device_name(options_.master))) + "/device:CPU:0";
   twins_.resize(where_.size());
@@ -90,13 +93,13 @@ inline partitioned_graph tensorflow_step::run() {
   return {std::move(with_client), transfer_table(std::move(edges), std::move(feeds_), std::move(fetches_)), where_};
 }
 
-inline const node& tensorflow_step::place(const node& made, const std::string& device, std::string reason) {
+WEFT_DECL const node& tensorflow_step::place(const node& made, const std::string& device, std::string reason) {
   placed_.push_back({device, std::move(reason)});
   return made;
 }
 
 // `_Recv` and `_Send` that the client ends; `_Arg` and `_Retval` in a session without a cluster.
-inline const node& tensorflow_step::add_client(const char* op, const char* prefix, const output& about, std::vector<output> inputs, std::int64_t index) {
+WEFT_DECL const node& tensorflow_step::add_client(const char* op, const char* prefix, const output& about, std::vector<output> inputs, std::int64_t index) {
   const bool enters = inputs.empty();
   output_type type = about.from->outputs()[at(about.index)];
   type.is_ref = false;
@@ -127,7 +130,7 @@ inline const node& tensorflow_step::add_client(const char* op, const char* prefi
   return place(step_.add(std::move(spec)), master_, "the client's");
 }
 
-inline void tensorflow_step::add_feeds() {
+WEFT_DECL void tensorflow_step::add_feeds() {
   for (const output& o : options_.feeds) {
     const node*& entry = fed_[output_key(o)];
     if (entry == nullptr)
@@ -135,7 +138,7 @@ inline void tensorflow_step::add_feeds() {
   }
 }
 
-inline void tensorflow_step::find_consumers(const std::vector<const node*>& needed) {
+WEFT_DECL void tensorflow_step::find_consumers(const std::vector<const node*>& needed) {
   readers_.resize(where_.size());
   is_waited_for_.resize(where_.size(), 0);
   const auto read = [&](const output& o, const std::string& device) {
@@ -149,21 +152,21 @@ inline void tensorflow_step::find_consumers(const std::vector<const node*>& need
   for (const output& o : options_.fetches) read(o, master_);
 }
 
-inline bool tensorflow_step::is_copied(const node& n) const {
+WEFT_DECL bool tensorflow_step::is_copied(const node& n) const {
   if (n.op() != "Const" || is_waited_for_[at(n.id())] != 0 || readers_[at(n.id())].size() < 2) return false;
   if (std::find(options_.targets.begin(), options_.targets.end(), &n) != options_.targets.end()) return false;
   const tensor_value* value = n.find_attr<tensor_value>("value");
   return value != nullptr && value->elements() <= max_copied_elements;
 }
 
-inline output tensorflow_step::value_for(const output& source, const std::string& device) {
+WEFT_DECL output tensorflow_step::value_for(const output& source, const std::string& device) {
   if (const auto fed = fed_.find(output_key(source)); fed != fed_.end()) return {fed->second, 0};
   if (const auto copy = copies_.find(source.from->name() + "@" + device); copy != copies_.end()) return {copy->second, 0};
   return {twins_[at(source.from->id())], source.index};
 }
 
 // A fed placeholder is waited for as what the client sends.
-inline std::vector<const node*> tensorflow_step::waited_for(const node& n) {
+WEFT_DECL std::vector<const node*> tensorflow_step::waited_for(const node& n) {
   std::vector<const node*> out;
   for (const node* before : n.control_inputs()) {
     const auto fed = is_placeholder(*before) ? fed_.find(output_key({before, 0})) : fed_.end();
@@ -172,14 +175,14 @@ inline std::vector<const node*> tensorflow_step::waited_for(const node& n) {
   return out;
 }
 
-inline void tensorflow_step::copy(const node& n) {
+WEFT_DECL void tensorflow_step::copy(const node& n) {
   const std::string& device = where_.device_of(n);
   std::vector<output> inputs;
   for (const output& in : n.inputs()) inputs.push_back(value_for(in, device));
   twins_[at(n.id())] = &place(step_.add_copy(n, std::move(inputs), waited_for(n), n.device()), device, where_.reason_of(n));
 }
 
-inline void tensorflow_step::copy_constant(const node& n) {
+WEFT_DECL void tensorflow_step::copy_constant(const node& n) {
   int number = 0;
   for (const std::string& device : readers_[at(n.id())]) {
     node_spec spec;
@@ -195,7 +198,7 @@ inline void tensorflow_step::copy_constant(const node& n) {
   }
 }
 
-inline void tensorflow_step::add_fetches() {
+WEFT_DECL void tensorflow_step::add_fetches() {
   std::unordered_set<std::uint64_t> done;
   for (const output& o : options_.fetches) {
     if (!done.insert(output_key(o)).second) continue;
@@ -205,5 +208,6 @@ inline void tensorflow_step::add_fetches() {
 }
 
 }  // namespace weft::detail
+#endif
 
 #endif

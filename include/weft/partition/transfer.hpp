@@ -2,6 +2,7 @@
 #define WEFT_PARTITION_TRANSFER_HPP
 // What crosses between devices in one step: one row per pair of `_Send` and `_Recv`, per feed and per fetch.
 
+#include <weft/core/config.hpp>
 #include <weft/tensor/dtype.hpp>
 #include <weft/tensor/shape.hpp>
 
@@ -49,14 +50,7 @@ struct transfer {
 };
 
 /// `data 0: x  float[100]  400 bytes  /job:ps/task:0/device:CPU:0 -> /job:work/task:1/device:CPU:0  for y`
-inline std::string to_text(const transfer& t) {
-  std::string out = std::string(to_text(t.kind)) + " " + std::to_string(t.edge) + ": " + t.source;
-  if (t.kind != transfer_kind::control) out += std::string("  ") + to_text(t.dtype) + t.shape.text();
-  if (t.kind != transfer_kind::control && t.bytes) out += "  " + std::to_string(*t.bytes) + " bytes";
-  out += "  " + t.from + " -> " + t.to;
-  for (std::size_t i = 0; i < t.consumers.size(); ++i) out += (i ? ", " : "  for ") + t.consumers[i];
-  return out;
-}
+std::string to_text(const transfer& t);
 
 inline std::ostream& operator<<(std::ostream& out, transfer_kind kind) { return out << to_text(kind); }
 inline std::ostream& operator<<(std::ostream& out, const transfer& t) { return out << to_text(t); }
@@ -95,14 +89,31 @@ class transfer_table {
 };
 
 /// One line per row of `all()`.
-inline std::string to_text(const transfer_table& table) {
+std::string to_text(const transfer_table& table);
+
+inline std::ostream& operator<<(std::ostream& out, const transfer_table& table) { return out << to_text(table); }
+
+}  // namespace weft
+
+#if WEFT_HAS_BODIES
+namespace weft {
+
+WEFT_DECL std::string to_text(const transfer& t) {
+  std::string out = std::string(to_text(t.kind)) + " " + std::to_string(t.edge) + ": " + t.source;
+  if (t.kind != transfer_kind::control) out += std::string("  ") + to_text(t.dtype) + t.shape.text();
+  if (t.kind != transfer_kind::control && t.bytes) out += "  " + std::to_string(*t.bytes) + " bytes";
+  out += "  " + t.from + " -> " + t.to;
+  for (std::size_t i = 0; i < t.consumers.size(); ++i) out += (i ? ", " : "  for ") + t.consumers[i];
+  return out;
+}
+
+WEFT_DECL std::string to_text(const transfer_table& table) {
   std::string out;
   for (const transfer& t : table.all()) out += to_text(t) + "\n";
   return out;
 }
 
-inline std::ostream& operator<<(std::ostream& out, const transfer_table& table) { return out << to_text(table); }
-
 }  // namespace weft
+#endif
 
 #endif

@@ -3,6 +3,7 @@
 // Which nodes must share a device, as groups that grow: over reference and resource edges, and by `loc:@` classes. Follows
 // TensorFlow's ColocationGraph.
 
+#include <weft/core/config.hpp>
 #include <weft/graph/node.hpp>
 #include <weft/placement/kernel_support.hpp>
 #include <weft/placement/placement.hpp>
@@ -13,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#if WEFT_HAS_BODIES
 namespace weft::detail {
 
 // One node before groups grow; afterwards the root of a group speaks for all its members.
@@ -75,20 +77,25 @@ class colocation {
   std::unordered_map<std::string, int> classes_;
 };
 
+const std::string& assigned_device(const placement_options& options, const node& n);
+
+bool shares_resource(const node& n, std::size_t input) noexcept;
+
+
 // No inputs and one output that is a reference or a resource: the request counts for whoever uses it.
-inline bool is_resource_generator(const node& n) noexcept {
+WEFT_DECL bool is_resource_generator(const node& n) noexcept {
   return n.inputs().empty() && n.output_count() == 1 && (n.outputs()[0].is_ref || n.outputs()[0].dtype == dtype::resource);
 }
 
 // The device that an earlier placement chose; empty when the node is free.
-inline const std::string& assigned_device(const placement_options& options, const node& n) {
+WEFT_DECL const std::string& assigned_device(const placement_options& options, const node& n) {
   static const std::string none;
   const auto id = static_cast<std::size_t>(n.id());
   if (options.earlier != nullptr && id < options.earlier->size()) return options.earlier->nodes()[id].device;
   return id < options.assigned.size() ? options.assigned[id] : none;
 }
 
-inline void colocation::read(const node& n) {
+WEFT_DECL void colocation::read(const node& n) {
   colocation_member& m = members_[at(n.id())];
   m.parent = m.first = n.id();
   m.support = support_.of_node(n);
@@ -99,7 +106,7 @@ inline void colocation::read(const node& n) {
   if (m.requested != 0) m.anchor = n.id();
 }
 
-inline void colocation::read_assigned(const node& n, const std::string& device, colocation_member& m) {
+WEFT_DECL void colocation::read_assigned(const node& n, const std::string& device, colocation_member& m) {
   const weft::device* d = devices_.find(device);
   if (d == nullptr) n.fail_about(error_code::internal, "assigned device '" + device + "' is not the name of one device of the cluster");
   m.assigned = m.requested = constraints_.of_text(d->name, n);
@@ -107,29 +114,29 @@ inline void colocation::read_assigned(const node& n, const std::string& device, 
 }
 
 // Whether an input takes a reference rather than its value.
-inline bool takes_reference(const node& n, std::size_t input) noexcept {
+WEFT_DECL bool takes_reference(const node& n, std::size_t input) noexcept {
   const output& in = n.inputs()[input];
   if (!in.from->outputs()[static_cast<std::size_t>(in.index)].is_ref || n.def() == nullptr) return false;
   return input < n.def()->inputs.size() && n.def()->inputs[input].is_ref;
 }
 
-inline bool shares_resource(const node& n, std::size_t input) noexcept {
+WEFT_DECL bool shares_resource(const node& n, std::size_t input) noexcept {
   const output& in = n.inputs()[input];
   return in.from->output_dtype(in.index) == dtype::resource || takes_reference(n, input);
 }
 
-inline void colocation::join_resources(const node& n) {
+WEFT_DECL void colocation::join_resources(const node& n) {
   for (std::size_t i = 0; i < n.inputs().size(); ++i)
     if (shares_resource(n, i)) join_over_edge(*n.inputs()[i].from, n);
 }
 
-inline std::string colocation::said(const node& n) const {
+WEFT_DECL std::string colocation::said(const node& n) const {
   const std::string& device = own_[at(n.id())] == 0 ? n.device() : to_text(constraints_[own_[at(n.id())]]);
   return "'" + n.name() + "'" + (n.site().known() ? " (" + n.site().text() + ")" : "") + (device.empty() ? "" : " on '" + device + "'");
 }
 
 // The creator's request wins over the user's; two creators on different devices cannot meet in one op.
-inline void colocation::join_over_edge(const node& from, const node& to) {
+WEFT_DECL void colocation::join_over_edge(const node& from, const node& to) {
   const colocation_member& source = members_[at(root(from.id()))];
   colocation_member& user = members_[at(root(to.id()))];
   if (&source == &user) return;
@@ -148,7 +155,7 @@ inline void colocation::join_over_edge(const node& from, const node& to) {
   if (!why.empty()) to.fail_about(error_code::invalid_argument, "must be on the device of " + said(from) + ", whose resource it uses: " + why);
 }
 
-inline void colocation::join_classes(const node& n) {
+WEFT_DECL void colocation::join_classes(const node& n) {
   constexpr std::string_view prefix = "loc:@";
   if (const auto* list = n.find_attr<std::vector<std::string>>("_class"))
     for (const std::string& entry : *list)
@@ -156,7 +163,7 @@ inline void colocation::join_classes(const node& n) {
   join_class(n.name(), n);
 }
 
-inline void colocation::join_class(const std::string& name, const node& n) {
+WEFT_DECL void colocation::join_class(const std::string& name, const node& n) {
   const auto [it, fresh] = classes_.emplace(name, n.id());
   if (fresh) return;
   const int mine = group(n.id()).anchor, theirs = group(it->second).anchor;
@@ -168,7 +175,7 @@ inline void colocation::join_class(const std::string& name, const node& n) {
 }
 
 // Makes two groups one; or says why that cannot be, and changes nothing.
-inline std::string colocation::join(int a, int b) {
+WEFT_DECL std::string colocation::join(int a, int b) {
   a = root(a);
   b = root(b);
   if (a == b) return {};
@@ -195,5 +202,6 @@ inline std::string colocation::join(int a, int b) {
 }
 
 }  // namespace weft::detail
+#endif
 
 #endif

@@ -2,6 +2,7 @@
 #define WEFT_PLACEMENT_DEVICE_SET_HPP
 // The devices that nodes may be placed on, by task, and which kernels each task has. A value.
 
+#include <weft/core/config.hpp>
 #include <weft/core/cluster_spec.hpp>
 #include <weft/core/device_name.hpp>
 #include <weft/graph/kernel_catalogue.hpp>
@@ -85,7 +86,12 @@ class device_set {
   std::vector<std::string> type_order_{"CPU"};
 };
 
-inline device_set device_set::of_task(std::string_view task, const std::map<std::string, int>& devices, const shared_catalogue& kernels) {
+}  // namespace weft
+
+#if WEFT_HAS_BODIES
+namespace weft {
+
+WEFT_DECL device_set device_set::of_task(std::string_view task, const std::map<std::string, int>& devices, const shared_catalogue& kernels) {
   device_set out;
   for (const auto& [type, count] : devices)
     for (int i = 0; i < count; ++i) out.add({std::string(task) + "/device:" + type + ":" + std::to_string(i), type});
@@ -93,7 +99,7 @@ inline device_set device_set::of_task(std::string_view task, const std::map<std:
   return out;
 }
 
-inline device_set device_set::of_cluster(const cluster_spec& cluster, const std::map<std::string, int>& per_task, const shared_catalogue& kernels) {
+WEFT_DECL device_set device_set::of_cluster(const cluster_spec& cluster, const std::map<std::string, int>& per_task, const shared_catalogue& kernels) {
   device_set out;
   for (const task_id& task : cluster.tasks()) {
     for (const auto& [type, count] : per_task)
@@ -103,7 +109,7 @@ inline device_set device_set::of_cluster(const cluster_spec& cluster, const std:
   return out;
 }
 
-inline void device_set::add(device d) {
+WEFT_DECL void device_set::add(device d) {
   device_name name = parse_device_name(d.name);
   if (!name.is_complete())
     fail(error_code::invalid_argument, "device '" + d.name + "' must name job, task, type and number, as in '/job:ps/task:0/device:CPU:0'");
@@ -116,11 +122,11 @@ inline void device_set::add(device d) {
   names_.push_back(std::move(name));
 }
 
-inline void device_set::set_catalogue(std::string_view task, shared_catalogue kernels) {
+WEFT_DECL void device_set::set_catalogue(std::string_view task, shared_catalogue kernels) {
   catalogues_[task_text(parse_device_name(task))] = std::move(kernels);
 }
 
-inline const device* device_set::find(std::string_view name) const {
+WEFT_DECL const device* device_set::find(std::string_view name) const {
   const auto parsed = try_parse_device_name(name);
   if (!parsed) return nullptr;
   const std::string text = to_text(*parsed);
@@ -129,17 +135,18 @@ inline const device* device_set::find(std::string_view name) const {
   return nullptr;
 }
 
-inline const device_set::shared_catalogue& device_set::catalogue_of(std::string_view task) const {
+WEFT_DECL const device_set::shared_catalogue& device_set::catalogue_of(std::string_view task) const {
   static const shared_catalogue all;
   const auto it = catalogues_.find(task);
   return it == catalogues_.end() ? all : it->second;
 }
 
-inline std::pair<int, std::string> device_set::rank_of(const std::string& type) const {
+WEFT_DECL std::pair<int, std::string> device_set::rank_of(const std::string& type) const {
   const auto it = std::find(type_order_.begin(), type_order_.end(), type);
   return {it == type_order_.end() ? -1 : static_cast<int>(it - type_order_.begin()), type};
 }
 
 }  // namespace weft
+#endif
 
 #endif

@@ -2,6 +2,7 @@
 #define WEFT_PLACEMENT_KERNEL_SUPPORT_HPP
 // Two tables that make placing cheap: device constraints and sets of device types, each stored once and merged once.
 
+#include <weft/core/config.hpp>
 #include <weft/placement/device_set.hpp>
 #include <weft/graph/node.hpp>
 
@@ -13,11 +14,10 @@
 #include <utility>
 #include <vector>
 
+#if WEFT_HAS_BODIES
 namespace weft::detail {
 
-inline std::uint64_t pair_key(int a, int b) noexcept {
-  return static_cast<std::uint64_t>(static_cast<std::uint32_t>(a)) << 32 | static_cast<std::uint32_t>(b);
-}
+std::uint64_t pair_key(int a, int b) noexcept;
 
 // Device names met so far, by number; number 0 is the empty name.
 class constraint_table {
@@ -109,7 +109,12 @@ class support_table {
   std::unordered_map<std::uint64_t, int> merged_;
 };
 
-inline support_table::support_table(const device_set& devices) : devices_(devices) {
+
+WEFT_DECL std::uint64_t pair_key(int a, int b) noexcept {
+  return static_cast<std::uint64_t>(static_cast<std::uint32_t>(a)) << 32 | static_cast<std::uint32_t>(b);
+}
+
+WEFT_DECL support_table::support_table(const device_set& devices) : devices_(devices) {
   for (std::size_t i = 0; i < devices.size(); ++i) {
     const kernel_catalogue* catalogue = devices.catalogue_of(task_text(devices.names()[i])).get();
     auto it = std::find(catalogues_.begin(), catalogues_.end(), catalogue);
@@ -122,7 +127,7 @@ inline support_table::support_table(const device_set& devices) : devices_(device
   number(support(catalogues_.size(), supported_types{true, {}}));
 }
 
-inline int support_table::number(support s) {
+WEFT_DECL int support_table::number(support s) {
   std::string key;
   for (const supported_types& one : s) {
     key += one.all ? "*;" : ";";
@@ -133,7 +138,7 @@ inline int support_table::number(support s) {
   return it->second;
 }
 
-inline int support_table::of_node(const node& n) {
+WEFT_DECL int support_table::of_node(const node& n) {
   bool any = false;
   support s;
   for (const kernel_catalogue* catalogue : catalogues_) {
@@ -151,7 +156,7 @@ inline int support_table::of_node(const node& n) {
   return number(std::move(s));
 }
 
-inline std::string support_table::registered(const node& n) const {
+WEFT_DECL std::string support_table::registered(const node& n) const {
   std::string attrs, kernels;
   for (const auto& [name, value] : n.attrs())
     if (value.get<dtype>() != nullptr) attrs += (attrs.empty() ? " with " : ", ") + name + "=" + to_text(value);
@@ -165,7 +170,7 @@ inline std::string support_table::registered(const node& n) const {
          (kernels.empty() ? "no kernels of it are registered" : "its registered kernels are: " + kernels);
 }
 
-inline supported_types support_table::merge(const supported_types& a, const supported_types& b) const {
+WEFT_DECL supported_types support_table::merge(const supported_types& a, const supported_types& b) const {
   if (a.all) return b;
   if (b.all) return a;
   // 1. What both have, each with its own priorities.
@@ -192,7 +197,7 @@ inline supported_types support_table::merge(const supported_types& a, const supp
   return ours;
 }
 
-inline std::optional<int> support_table::merge(int a, int b) {
+WEFT_DECL std::optional<int> support_table::merge(int a, int b) {
   if (a == b || b == 0) return a;
   if (a == 0) return b;
   if (const auto it = merged_.find(pair_key(a, b)); it != merged_.end()) return it->second;
@@ -206,7 +211,7 @@ inline std::optional<int> support_table::merge(int a, int b) {
   return merged_[pair_key(a, b)] = number(std::move(s));
 }
 
-inline std::string support_table::text(int set) const {
+WEFT_DECL std::string support_table::text(int set) const {
   std::string out;
   for (const std::string& type : types_)
     for (const supported_types& one : sets_[static_cast<std::size_t>(set)])
@@ -218,5 +223,6 @@ inline std::string support_table::text(int set) const {
 }
 
 }  // namespace weft::detail
+#endif
 
 #endif

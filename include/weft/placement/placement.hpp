@@ -2,6 +2,7 @@
 #define WEFT_PLACEMENT_PLACEMENT_HPP
 // Where each node of a graph runs, and why. Plain data.
 
+#include <weft/core/config.hpp>
 #include <weft/graph/graph.hpp>
 
 #include <ostream>
@@ -73,7 +74,14 @@ struct placement_options {
 };
 
 /// One line per node, as `log_device_placement` prints: `y (Mul): /job:work/task:1/device:CPU:0 (pinned at train.cpp:42)`.
-inline std::string to_text(const placement& where, const graph& g) {
+std::string to_text(const placement& where, const graph& g);
+
+}  // namespace weft
+
+#if WEFT_HAS_BODIES
+namespace weft {
+
+WEFT_DECL std::string to_text(const placement& where, const graph& g) {
   std::string out;
   for (const node* n : g.nodes())
     if (where.has(*n)) out += n->name() + " (" + n->op() + "): " + where.device_of(*n) + " (" + where.reason_of(*n) + ")\n";
@@ -81,5 +89,6 @@ inline std::string to_text(const placement& where, const graph& g) {
 }
 
 }  // namespace weft
+#endif
 
 #endif

@@ -2,6 +2,7 @@
 #define WEFT_PLACEMENT_PLACER_HPP
 // Chooses a device for every node of a graph: a pure function in numbered passes, in time linear in the graph.
 
+#include <weft/core/config.hpp>
 #include <weft/placement/colocation.hpp>
 #include <weft/placement/device_set.hpp>
 #include <weft/placement/placement.hpp>
@@ -14,7 +15,16 @@
 #include <vector>
 
 namespace weft {
-namespace detail {
+
+/// Places every node of the graph. Requests come from device scopes and colocation; users of a variable or another resource follow it;
+/// constants follow their consumers if those agree. A node that asks for nothing goes to the first device of the session's task.
+/// Throws INVALID_ARGUMENT about the node when a request cannot be met. Follows TensorFlow's Placer.
+placement place(const graph& g, const device_set& devices, const placement_options& options = {});
+
+}  // namespace weft
+
+#if WEFT_HAS_BODIES
+namespace weft::detail {
 
 class placer {
  public:
@@ -63,7 +73,7 @@ class placer {
   std::vector<std::vector<int>> consumers_;
 };
 
-inline placement placer::run() {
+WEFT_DECL placement placer::run() {
   if (devices_.empty()) fail(error_code::failed_precondition, "no devices are registered; add at least one to the device_set");
   rank_devices();
 
@@ -92,7 +102,7 @@ inline placement placer::run() {
 }
 
 // By type, then the session's own task before others, then the full name.
-inline void placer::rank_devices() {
+WEFT_DECL void placer::rank_devices() {
   const std::string home = options_.default_task.empty() ? devices_.tasks().front() : task_text(parse_device_name(options_.default_task));
   struct key {
     std::pair<int, std::string> type;
@@ -114,11 +124,11 @@ inline void placer::rank_devices() {
   for (std::size_t i = 0; i < keys.size(); ++i) rank_[at(keys[i].device)] = static_cast<int>(i);
 }
 
-inline void placer::settle(const node& n, int device, bool soft, std::string reason) {
+WEFT_DECL void placer::settle(const node& n, int device, bool soft, std::string reason) {
   chosen_[at(groups_.root(n.id()))] = {device, soft, std::move(reason)};
 }
 
-inline void placer::place(const node& n) {
+WEFT_DECL void placer::place(const node& n) {
   if (chosen_[at(groups_.root(n.id()))].device >= 0) return;
   const candidates& c = candidates_of(n);
   if (is_metadata(n) && !n.inputs().empty()) {
@@ -129,7 +139,7 @@ inline void placer::place(const node& n) {
   settle(n, c.devices.front(), c.soft, "default device");
 }
 
-inline void placer::place_generator(const node& n) {
+WEFT_DECL void placer::place_generator(const node& n) {
   if (chosen_[at(groups_.root(n.id()))].device >= 0) return;
   const candidates& c = candidates_of(n);
   const std::vector<int>& users = consumers_[at(n.id())];
@@ -140,7 +150,7 @@ inline void placer::place_generator(const node& n) {
   settle(n, c.devices.front(), c.soft, "default device");
 }
 
-inline const placer::candidates& placer::candidates_of(const node& n) {
+WEFT_DECL const placer::candidates& placer::candidates_of(const node& n) {
   const colocation_member& group = groups_.group(n.id());
   const auto [known, fresh] = known_candidates_.emplace(pair_key(group.requested, group.support), static_cast<int>(candidates_.size()));
   if (!fresh) return candidates_[at(known->second)];
@@ -159,7 +169,7 @@ inline const placer::candidates& placer::candidates_of(const node& n) {
 }
 
 // Devices that meet a constraint and have the kernels: by priority of the kernel, then by rank.
-inline std::vector<int> placer::matching(int request, int support) {
+WEFT_DECL std::vector<int> placer::matching(int request, int support) {
   std::vector<std::pair<int, int>> found;
   std::vector<int> at_rank(devices_.size());
   for (std::size_t i = 0; i < devices_.size(); ++i) {
@@ -174,7 +184,7 @@ inline std::vector<int> placer::matching(int request, int support) {
   return out;
 }
 
-inline std::string placer::soft_reason(const device_name& asked) const {
+WEFT_DECL std::string placer::soft_reason(const device_name& asked) const {
   device_name place = asked;
   place.type.reset();
   place.id.reset();
@@ -186,7 +196,7 @@ inline std::string placer::soft_reason(const device_name& asked) const {
   return "soft: no device " + *asked.type + ":" + std::to_string(asked.id.value_or(0)) + where;
 }
 
-inline std::string placer::reason_of(const node& n) {
+WEFT_DECL std::string placer::reason_of(const node& n) {
   const colocation_member& group = groups_.group(n.id());
   const choice& made = chosen_[at(groups_.root(n.id()))];
   const device_name& own = groups_.constraint(groups_.own_request(n.id()));
@@ -210,7 +220,7 @@ inline std::string placer::reason_of(const node& n) {
   return made.reason;
 }
 
-inline std::string placer::device_list() const {
+WEFT_DECL std::string placer::device_list() const {
   std::vector<std::string> names;
   for (const device& d : devices_.devices()) names.push_back(d.name);
   std::sort(names.begin(), names.end());
@@ -219,7 +229,7 @@ inline std::string placer::device_list() const {
   return names.size() > 32 ? out + " and " + std::to_string(names.size() - 32) + " more" : out;
 }
 
-inline void placer::refuse_task(const node& n, const device_name& asked) const {
+WEFT_DECL void placer::refuse_task(const node& n, const device_name& asked) const {
   const bool is_job = std::none_of(devices_.names().begin(), devices_.names().end(), [&](const device_name& d) { return d.job == asked.job; });
   std::string known;
   for (std::size_t i = 0; i < devices_.tasks().size() && i < 32; ++i) known += (i ? ", " : "") + devices_.tasks()[i];
@@ -231,7 +241,7 @@ inline void placer::refuse_task(const node& n, const device_name& asked) const {
 }
 
 // Nothing fits: says which part of the request is to blame.
-inline void placer::refuse(const node& n) {
+WEFT_DECL void placer::refuse(const node& n) {
   const colocation_member& group = groups_.group(n.id());
   const device_name& wanted = groups_.constraint(group.requested);
   const node& asking = group.anchor < 0 ? n : *nodes_[at(group.anchor)];
@@ -253,15 +263,15 @@ inline void placer::refuse(const node& n) {
                "; its kernels are for " + types + " devices" + (options_.allow_soft_placement ? "" : ". Choose such a device, or allow soft placement"));
 }
 
-}  // namespace detail
+}  // namespace weft::detail
 
-/// Places every node of the graph. Requests come from device scopes and colocation; users of a variable or another resource follow it;
-/// constants follow their consumers if those agree. A node that asks for nothing goes to the first device of the session's task.
-/// Throws INVALID_ARGUMENT about the node when a request cannot be met. Follows TensorFlow's Placer.
-inline placement place(const graph& g, const device_set& devices, const placement_options& options = {}) {
+namespace weft {
+
+WEFT_DECL placement place(const graph& g, const device_set& devices, const placement_options& options) {
   return detail::placer(g.nodes(), devices, options).run();
 }
 
 }  // namespace weft
+#endif
 
 #endif

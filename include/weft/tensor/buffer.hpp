@@ -2,6 +2,7 @@
 #define WEFT_TENSOR_BUFFER_HPP
 // Shared, reference-counted storage of a tensor's elements, and the memory it comes from.
 
+#include <weft/core/config.hpp>
 #include <weft/core/status.hpp>
 
 #include <atomic>
@@ -100,14 +101,29 @@ class buffer_ptr {
   buffer* to_ = nullptr;
 };
 
+template <class T> buffer_ptr buffer_ptr::of_objects(std::size_t count) {
+  if (count > SIZE_MAX / 4 / sizeof(T)) fail(error_code::resource_exhausted, "cannot allocate " + std::to_string(count) + " elements");
+  buffer_ptr out = allocate(count * sizeof(T));
+  T* objects = static_cast<T*>(out.to_->data_);
+  std::uninitialized_value_construct_n(objects, count);
+  out.to_->count_ = count;
+  out.to_->destructor_ = [](void* data, std::size_t n) { std::destroy_n(static_cast<T*>(data), n); };
+  return out;
+}
+
+}  // namespace weft
+
+#if WEFT_HAS_BODIES
+namespace weft {
+
 // The header and `extra` bytes behind it in one block of malloc, whose small sizes are cached per thread.
-inline buffer* buffer_ptr::make(std::size_t extra) {
+WEFT_DECL buffer* buffer_ptr::make(std::size_t extra) {
   void* block = extra > SIZE_MAX / 2 ? nullptr : std::malloc(sizeof(buffer) + extra);
   if (block == nullptr) fail(error_code::resource_exhausted, "cannot allocate " + std::to_string(extra) + " bytes for a tensor");
   return new (block) buffer();
 }
 
-inline buffer_ptr buffer_ptr::allocate(std::size_t bytes, const std::shared_ptr<weft::memory>& source) {
+WEFT_DECL buffer_ptr buffer_ptr::allocate(std::size_t bytes, const std::shared_ptr<weft::memory>& source) {
   if (source != nullptr) {
     buffer_ptr out(make(0));
     void* data = source->allocate(bytes);
@@ -125,17 +141,7 @@ inline buffer_ptr buffer_ptr::allocate(std::size_t bytes, const std::shared_ptr<
   return out;
 }
 
-template <class T> buffer_ptr buffer_ptr::of_objects(std::size_t count) {
-  if (count > SIZE_MAX / 4 / sizeof(T)) fail(error_code::resource_exhausted, "cannot allocate " + std::to_string(count) + " elements");
-  buffer_ptr out = allocate(count * sizeof(T));
-  T* objects = static_cast<T*>(out.to_->data_);
-  std::uninitialized_value_construct_n(objects, count);
-  out.to_->count_ = count;
-  out.to_->destructor_ = [](void* data, std::size_t n) { std::destroy_n(static_cast<T*>(data), n); };
-  return out;
-}
-
-inline buffer_ptr buffer_ptr::wrap(void* data, std::size_t bytes, std::shared_ptr<void> owner) {
+WEFT_DECL buffer_ptr buffer_ptr::wrap(void* data, std::size_t bytes, std::shared_ptr<void> owner) {
   buffer_ptr out(make(0));
   out.to_->data_ = data;
   out.to_->bytes_ = bytes;
@@ -144,5 +150,6 @@ inline buffer_ptr buffer_ptr::wrap(void* data, std::size_t bytes, std::shared_pt
 }
 
 }  // namespace weft
+#endif
 
 #endif

@@ -2,6 +2,7 @@
 #define WEFT_TENSOR_SHAPE_HPP
 // Shapes of values (`shape`, all sizes known) and of tensors in a graph (`partial_shape`, sizes or the rank may be unknown).
 
+#include <weft/core/config.hpp>
 #include <weft/core/status.hpp>
 
 #include <algorithm>
@@ -22,10 +23,7 @@ inline constexpr int dynamic_rank = -1;
 inline constexpr int max_rank = 254;
 
 namespace detail {
-inline void check_rank(std::size_t rank) {
-  if (rank > static_cast<std::size_t>(max_rank))
-    fail(error_code::invalid_argument, "a shape has " + std::to_string(rank) + " dimensions, at most " + std::to_string(max_rank));
-}
+void check_rank(std::size_t rank);
 }  // namespace detail
 
 /// Sizes of a value's dimensions, outermost first. Up to four dimensions take no allocation.
@@ -106,20 +104,7 @@ class shape {
 };
 
 /// The number of elements, or nullopt when a size is negative or the product does not fit into 63 bits.
-inline std::optional<std::int64_t> checked_elements(const std::int64_t* sizes, std::size_t rank) noexcept {
-  std::int64_t n = 1;
-  bool empty = false;
-  for (std::size_t i = 0; i < rank; ++i) {
-    if (sizes[i] < 0) return std::nullopt;
-    if (sizes[i] == 0) empty = true;
-  }
-  if (empty) return 0;
-  for (std::size_t i = 0; i < rank; ++i) {
-    if (sizes[i] > std::numeric_limits<std::int64_t>::max() / n) return std::nullopt;
-    n *= sizes[i];
-  }
-  return n;
-}
+std::optional<std::int64_t> checked_elements(const std::int64_t* sizes, std::size_t rank) noexcept;
 
 /// What is known of a tensor's shape while the graph is built. A size of -1 is unknown; the rank itself may be unknown.
 class partial_shape {
@@ -181,7 +166,41 @@ class partial_shape {
 };
 
 /// What both say together; nullopt when they contradict each other.
-inline std::optional<partial_shape> merge_shapes(const partial_shape& a, const partial_shape& b) {
+std::optional<partial_shape> merge_shapes(const partial_shape& a, const partial_shape& b);
+
+/// Shape of an elementwise result under NumPy's broadcasting; nullopt when the shapes cannot be broadcast.
+std::optional<partial_shape> broadcast_shapes(const partial_shape& a, const partial_shape& b);
+
+}  // namespace weft
+
+#if WEFT_HAS_BODIES
+namespace weft::detail {
+
+WEFT_DECL void check_rank(std::size_t rank) {
+  if (rank > static_cast<std::size_t>(max_rank))
+    fail(error_code::invalid_argument, "a shape has " + std::to_string(rank) + " dimensions, at most " + std::to_string(max_rank));
+}
+
+}  // namespace weft::detail
+
+namespace weft {
+
+WEFT_DECL std::optional<std::int64_t> checked_elements(const std::int64_t* sizes, std::size_t rank) noexcept {
+  std::int64_t n = 1;
+  bool empty = false;
+  for (std::size_t i = 0; i < rank; ++i) {
+    if (sizes[i] < 0) return std::nullopt;
+    if (sizes[i] == 0) empty = true;
+  }
+  if (empty) return 0;
+  for (std::size_t i = 0; i < rank; ++i) {
+    if (sizes[i] > std::numeric_limits<std::int64_t>::max() / n) return std::nullopt;
+    n *= sizes[i];
+  }
+  return n;
+}
+
+WEFT_DECL std::optional<partial_shape> merge_shapes(const partial_shape& a, const partial_shape& b) {
   if (!a.known_rank()) return b;
   if (!b.known_rank()) return a;
   if (a.rank() != b.rank()) return std::nullopt;
@@ -194,8 +213,7 @@ inline std::optional<partial_shape> merge_shapes(const partial_shape& a, const p
   return partial_shape(std::move(sizes));
 }
 
-/// Shape of an elementwise result under NumPy's broadcasting; nullopt when the shapes cannot be broadcast.
-inline std::optional<partial_shape> broadcast_shapes(const partial_shape& a, const partial_shape& b) {
+WEFT_DECL std::optional<partial_shape> broadcast_shapes(const partial_shape& a, const partial_shape& b) {
   if (!a.known_rank() || !b.known_rank()) return partial_shape();
   const auto &longer = a.rank() >= b.rank() ? a.sizes() : b.sizes(), &shorter = a.rank() >= b.rank() ? b.sizes() : a.sizes();
   std::vector<std::int64_t> sizes = longer;
@@ -212,5 +230,6 @@ inline std::optional<partial_shape> broadcast_shapes(const partial_shape& a, con
 }
 
 }  // namespace weft
+#endif
 
 #endif

@@ -2,6 +2,7 @@
 #define WEFT_TENSOR_TENSOR_VALUE_HPP
 // A tensor's value with its dtype erased: dtype, shape, and a shared buffer of elements in C order.
 
+#include <weft/core/config.hpp>
 #include <weft/tensor/buffer.hpp>
 #include <weft/tensor/dtype.hpp>
 #include <weft/tensor/shape.hpp>
@@ -81,7 +82,21 @@ class tensor_value {
   weft::dtype type_ = weft::dtype::invalid;
 };
 
-inline tensor_value::tensor_value(weft::dtype type, weft::shape s, const std::shared_ptr<weft::memory>& source)
+template <class T> tensor_value tensor_value::from(weft::shape s, const std::vector<T>& elements) {
+  tensor_value out(dtype_of<T>, std::move(s));
+  if (out.elements() != static_cast<std::int64_t>(elements.size()))
+    fail(error_code::invalid_argument, "shape " + out.shape().text() + " needs " + std::to_string(out.elements()) + " elements, found " + std::to_string(elements.size()));
+  T* to = out.mutable_data<T>();
+  for (std::size_t i = 0; i < elements.size(); ++i) to[i] = elements[i];
+  return out;
+}
+
+}  // namespace weft
+
+#if WEFT_HAS_BODIES
+namespace weft {
+
+WEFT_DECL tensor_value::tensor_value(weft::dtype type, weft::shape s, const std::shared_ptr<weft::memory>& source)
     : shape_(std::move(s)), type_(type) {
   const auto n = checked_elements(shape_.data(), static_cast<std::size_t>(shape_.rank()));
   if (!n || static_cast<std::uint64_t>(*n) > SIZE_MAX / 32)
@@ -93,23 +108,14 @@ inline tensor_value::tensor_value(weft::dtype type, weft::shape s, const std::sh
   else data_ = buffer_ptr::allocate(count * size_of(type), source);
 }
 
-template <class T> tensor_value tensor_value::from(weft::shape s, const std::vector<T>& elements) {
-  tensor_value out(dtype_of<T>, std::move(s));
-  if (out.elements() != static_cast<std::int64_t>(elements.size()))
-    fail(error_code::invalid_argument, "shape " + out.shape().text() + " needs " + std::to_string(out.elements()) + " elements, found " + std::to_string(elements.size()));
-  T* to = out.mutable_data<T>();
-  for (std::size_t i = 0; i < elements.size(); ++i) to[i] = elements[i];
-  return out;
-}
-
-inline std::size_t tensor_value::bytes() const noexcept {
+WEFT_DECL std::size_t tensor_value::bytes() const noexcept {
   const auto n = static_cast<std::size_t>(elements());
   if (type_ == weft::dtype::string) return n * sizeof(std::string);
   if (type_ == weft::dtype::resource) return n * sizeof(resource_handle);
   return n * size_of(type_);
 }
 
-inline bool operator==(const tensor_value& a, const tensor_value& b) {
+WEFT_DECL bool operator==(const tensor_value& a, const tensor_value& b) {
   if (a.type_ != b.type_ || a.shape_ != b.shape_) return false;
   if (a.data_.get() == b.data_.get() || a.elements() == 0) return true;
   const auto n = static_cast<std::size_t>(a.elements());
@@ -119,5 +125,6 @@ inline bool operator==(const tensor_value& a, const tensor_value& b) {
 }
 
 }  // namespace weft
+#endif
 
 #endif
