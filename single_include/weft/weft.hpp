@@ -11766,10 +11766,18 @@ WEFT_DECL std::vector<device_entry> devices_and(device_entry inner) {
 namespace weft {
 
 namespace detail {
+#if WEFT_HAS_BODIES
+inline void assert_shape(shape_context& c) { (void)c.with_rank(0, 0, "the condition"); }
+inline void print_shape(shape_context& c) { (void)c.with_rank(0, 0, "the text"); }
+
 inline constexpr op_row control_ops[] = {
     {"NoOp()"},
     {"ControlTrigger()"},
+    {"Assert(condition: bool, data: T)", "T: list(type) >= 1; summarize: int = 3", assert_shape, op_flags::stateful},
+    {"Print(input: T, data: U) -> output: T", "T: type; U: list(type); message: string = ''; first_n: int = -1; summarize: int = 3", unchanged_shape, op_flags::stateful},
+    {"PrintV2(input: string)", "output_stream: string = 'stderr'; end: string = '\n'", print_shape, op_flags::stateful},
 };
+#endif
 }  // namespace detail
 
 /// Does nothing; useful to wait for its control dependencies (NoOp).
@@ -12224,29 +12232,115 @@ namespace weft {
 
 namespace detail {
 
-// The shape of the variable behind a handle, followed to the node that made it.
-inline partial_shape variable_shape(const shape_context& c) {
-  const node* from = c.about().inputs()[0].from;
+#if WEFT_HAS_BODIES
+// The VarHandleOp behind input i, when it can be followed to one; else nullptr.
+inline const node* variable_node(const shape_context& c, int i) {
+  const node* from = c.about().inputs()[static_cast<std::size_t>(i)].from;
   while (from->op() == "Identity" && !from->inputs().empty()) from = from->inputs()[0].from;
-  const partial_shape* s = from->find_attr<partial_shape>("shape");
-  return from->op() == "VarHandleOp" && s != nullptr ? *s : partial_shape();
+  return from->op() == "VarHandleOp" ? from : nullptr;
 }
 
+// The shape of the variable behind input i. Fails when the handle is no scalar, or was made for another dtype than attribute `attr` says.
+inline partial_shape variable_shape(const shape_context& c, int i, const char* attr) {
+  (void)c.with_rank(i, 0, "the handle");
+  const node* made = variable_node(c, i);
+  if (made == nullptr) return partial_shape();
+  const dtype *held = made->find_attr<dtype>("dtype"), *expected = c.find_attr<dtype>(attr);
+  if (held != nullptr && expected != nullptr && *held != *expected)
+    c.fail("the variable '" + made->name() + "' is " + to_text(*held) + ", this op expects " + to_text(*expected));
+  const partial_shape* s = made->find_attr<partial_shape>("shape");
+  return s == nullptr ? partial_shape() : *s;
+}
+
+inline void read_variable_shape(shape_context& c) { c.set_output(0, variable_shape(c, 0, "dtype")); }
+
 inline void expect_variable_value(shape_context& c) {
-  const partial_shape held = variable_shape(c);
+  const partial_shape held = variable_shape(c, 0, "dtype");
   if (!merge_shapes(held, c.input(1)))
     c.fail("the variable '" + c.about().inputs()[0].from->name() + "' has shape " + held.text() + ", found a value of shape " + c.input(1).text());
 }
 
-inline void define_state_ops(op_registry& ops) {
-  ops.add(op("VarHandleOp").output("resource: resource").attr("container: string = ''").attr("shared_name: string = ''").attr("debug_name: string = ''").attr("dtype: type").attr("shape: shape").attr("allowed_devices: list(string) = []").stateful().shapes(scalar_shape));
-  ops.add(op("ReadVariableOp").input("resource: resource").output("value: dtype").attr("dtype: type").stateful().shapes([](shape_context& c) { c.set_output(0, variable_shape(c)); }));
-  ops.add(op("AssignVariableOp").input("resource: resource").input("value: dtype").attr("dtype: type").attr("validate_shape: bool = false").stateful().shapes(expect_variable_value));
-  for (const char* name : {"AssignAddVariableOp", "AssignSubVariableOp"})
-    ops.add(op(name).input("resource: resource").input("value: dtype").attr("dtype: type").stateful().shapes(expect_variable_value));
-  ops.add(op("VarIsInitializedOp").input("resource: resource").output("is_initialized: bool").stateful().shapes(scalar_shape));
-  ops.add(op("DestroyResourceOp").input("resource: resource").attr("ignore_lookup_error: bool = true").stateful());
+inline void variable_shape_shape(shape_context& c) {
+  const partial_shape held = variable_shape(c, 0, "");
+  c.set_output(0, partial_shape({held.known_rank() ? static_cast<std::int64_t>(held.rank()) : -1}));
 }
+
+// `first` followed by the dimensions of `s` from `from` on; unknown when either rank is.
+inline partial_shape joined_shape(const partial_shape& first, const partial_shape& s, int from) {
+  if (!first.known_rank() || !s.known_rank()) return partial_shape();
+  std::vector<std::int64_t> sizes = first.sizes();
+  for (int i = from; i < s.rank(); ++i) sizes.push_back(s[i]);
+  return partial_shape(std::move(sizes));
+}
+
+inline void expect_rows(const shape_context& c, const partial_shape& held) {
+  if (held.known_rank() && held.rank() == 0) c.fail("the variable must have rows, found a scalar");
+}
+
+inline void resource_gather_shape(shape_context& c) {
+  const partial_shape held = variable_shape(c, 0, "dtype");
+  expect_rows(c, held);
+  const std::int64_t batch = c.attr<std::int64_t>("batch_dims");
+  if (batch < 0) c.fail("batch_dims must not be negative, found " + std::to_string(batch));
+  if (batch > 0 && ((held.known_rank() && batch >= held.rank()) || (c.input(1).known_rank() && batch > c.input(1).rank())))
+    c.fail("batch_dims " + std::to_string(batch) + " is too large for a variable of shape " + held.text() + " and indices of shape " + c.input(1).text());
+  c.set_output(0, joined_shape(c.input(1), held, static_cast<int>(batch) + 1));
+}
+
+// How many leading dimensions a row of the indices picks, -1 when that is not known; fails when there are not so many.
+inline std::int64_t index_depth(const shape_context& c, const partial_shape& held) {
+  const partial_shape& indices = c.input(1);
+  if (!indices.known_rank()) return -1;
+  if (indices.rank() == 0) c.fail("the indices must be at least a vector, found a scalar");
+  const std::int64_t depth = indices[indices.rank() - 1];
+  if (held.known_rank() && depth > held.rank())
+    c.fail("an index of " + std::to_string(depth) + " numbers cannot pick from a variable of shape " + held.text());
+  return depth;
+}
+
+// The shape of what indices into a variable pick, unknown when that cannot be said.
+inline partial_shape picked_shape(const shape_context& c, const partial_shape& held) {
+  const std::int64_t depth = index_depth(c, held);
+  if (depth < 0 || !held.known_rank()) return partial_shape();
+  const std::vector<std::int64_t>& sizes = c.input(1).sizes();
+  return joined_shape(partial_shape(std::vector<std::int64_t>(sizes.begin(), sizes.end() - 1)), held, static_cast<int>(depth));
+}
+
+inline void resource_gather_nd_shape(shape_context& c) { c.set_output(0, picked_shape(c, variable_shape(c, 0, "dtype"))); }
+
+inline void expect_updates(const shape_context& c, const partial_shape& expected) {
+  if (!merge_shapes(c.input(2), expected))
+    c.fail("updates must have shape " + expected.text() + " to fit indices of shape " + c.input(1).text() + ", found " + c.input(2).text());
+}
+
+inline void resource_scatter_shape(shape_context& c) {
+  const partial_shape held = variable_shape(c, 0, "dtype");
+  expect_rows(c, held);
+  if (!c.input(2).known_rank() || c.input(2).rank() > 0) expect_updates(c, joined_shape(c.input(1), held, 1));
+}
+
+inline void resource_scatter_nd_shape(shape_context& c) { expect_updates(c, picked_shape(c, variable_shape(c, 0, "T"))); }
+
+inline constexpr op_row state_ops[] = {
+    {"VarHandleOp() -> resource: resource",
+     "container: string = ''; shared_name: string = ''; debug_name: string = ''; dtype: type; shape: shape; allowed_devices: list(string) = []", scalar_shape, op_flags::stateful},
+    {"ReadVariableOp(resource: resource) -> value: dtype", "dtype: type", read_variable_shape, op_flags::stateful},
+    {"AssignVariableOp(resource: resource, value: dtype)", "dtype: type; validate_shape: bool = false", expect_variable_value, op_flags::stateful},
+    {"AssignAddVariableOp AssignSubVariableOp(resource: resource, value: dtype)", "dtype: type", expect_variable_value, op_flags::stateful},
+    {"VarIsInitializedOp(resource: resource) -> is_initialized: bool", "", scalar_shape, op_flags::stateful},
+    {"VariableShape(input: resource) -> output: out_type", "out_type: {int32, int64} = int32", variable_shape_shape, op_flags::stateful},
+    {"DestroyResourceOp(resource: resource)", "ignore_lookup_error: bool = true", nullptr, op_flags::stateful},
+    {"ResourceGather(resource: resource, indices: Tindices) -> output: dtype", "batch_dims: int = 0; validate_indices: bool = true; dtype: type; Tindices: {int32, int64}",
+     resource_gather_shape, op_flags::stateful},
+    {"ResourceGatherNd(resource: resource, indices: Tindices) -> output: dtype", "dtype: type; Tindices: {int32, int64}", resource_gather_nd_shape, op_flags::stateful},
+    {"ResourceScatterUpdate(resource: resource, indices: Tindices, updates: dtype)", "dtype: type; Tindices: {int32, int64}", resource_scatter_shape, op_flags::stateful},
+    {"ResourceScatterAdd ResourceScatterSub ResourceScatterMul ResourceScatterDiv ResourceScatterMin ResourceScatterMax(resource: resource, indices: Tindices, updates: dtype)",
+     "dtype: {numbers, complex}; Tindices: {int32, int64}", resource_scatter_shape, op_flags::stateful},
+    {"ResourceScatterNdUpdate ResourceScatterNdAdd ResourceScatterNdSub ResourceScatterNdMin ResourceScatterNdMax(ref: resource, indices: Tindices, updates: T)",
+     "T: type; Tindices: {int32, int64}; use_locking: bool = true; bad_indices_policy: string = ''", resource_scatter_nd_shape, op_flags::stateful},
+    {"ResourceCountUpTo(resource: resource) -> output: T", "limit: int; T: {int32, int64}", scalar_shape, op_flags::stateful},
+};
+#endif
 
 // The nodes of one variable.
 struct variable_nodes {
@@ -12349,6 +12443,102 @@ inline operation global_variables_initializer(op_name name = {}) {
 
 #endif
 
+#ifndef WEFT_OPS_TRAINING_HPP
+#define WEFT_OPS_TRAINING_HPP
+// The updates of optimizers: each changes a variable and its slots in one step that is atomic to other reads and updates. Optimizers of train/ are made of these.
+
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace weft {
+
+namespace detail {
+
+#if WEFT_HAS_BODIES
+// Variables of one shape, scalars, and a gradient: of the same shape, or with `indices` a row for each index.
+inline void training_shape(shape_context& c) {
+  const std::vector<arg_def>& args = c.about().def()->inputs;
+  int grad = -1, indices = -1;
+  partial_shape held = variable_shape(c, 0, "T");
+  for (int i = 0; i < c.input_count(); ++i) {
+    const arg_def& arg = args[static_cast<std::size_t>(i)];
+    if (arg.type == dtype::resource) {
+      const auto both = merge_shapes(held, variable_shape(c, i, "T"));
+      if (!both) c.fail("'" + args[0].name + "' has shape " + held.text() + ", '" + arg.name + "' has shape " + variable_shape(c, i, "T").text() + "; they must be equal");
+      held = *both;
+    } else if (arg.name == "grad" || arg.name == "delta") {
+      grad = i;
+    } else if (arg.name == "indices") {
+      indices = i;
+    } else {
+      (void)c.with_rank(i, 0, arg.name.c_str());
+    }
+  }
+  const std::string name = args[static_cast<std::size_t>(grad)].name;
+  if (indices < 0) {
+    if (!merge_shapes(held, c.input(grad))) c.fail("'" + args[0].name + "' has shape " + held.text() + ", '" + name + "' has shape " + c.input(grad).text() + "; they must be equal");
+    return;
+  }
+  expect_rows(c, held);
+  const partial_shape expected = joined_shape(c.with_rank(indices, 1, "indices"), held, 1);
+  if (!merge_shapes(expected, c.input(grad)))
+    c.fail("'" + name + "' must have a row for each index, shape " + expected.text() + ", found " + c.input(grad).text());
+}
+
+#define WEFT_NUMBERS "T: {numbers, complex}; use_locking: bool = false"
+#define WEFT_ROWS "T: {numbers, complex}; Tindices: {int32, int64}; use_locking: bool = false"
+inline constexpr op_row training_ops[] = {
+    {"ResourceApplyGradientDescent(var: resource, alpha: T, delta: T)", WEFT_NUMBERS, training_shape, op_flags::stateful},
+    {"ResourceApplyProximalGradientDescent(var: resource, alpha: T, l1: T, l2: T, delta: T)", WEFT_NUMBERS, training_shape, op_flags::stateful},
+    {"ResourceApplyMomentum ResourceApplyKerasMomentum(var: resource, accum: resource, lr: T, grad: T, momentum: T)", WEFT_NUMBERS "; use_nesterov: bool = false", training_shape, op_flags::stateful},
+    {"ResourceApplyAdagrad(var: resource, accum: resource, lr: T, grad: T)", WEFT_NUMBERS "; update_slots: bool = true", training_shape, op_flags::stateful},
+    {"ResourceApplyAdagradV2(var: resource, accum: resource, lr: T, epsilon: T, grad: T)", WEFT_NUMBERS "; update_slots: bool = true", training_shape, op_flags::stateful},
+    {"ResourceApplyAdagradDA(var: resource, gradient_accumulator: resource, gradient_squared_accumulator: resource, grad: T, lr: T, l1: T, l2: T, global_step: int64)", WEFT_NUMBERS, training_shape,
+     op_flags::stateful},
+    {"ResourceApplyProximalAdagrad(var: resource, accum: resource, lr: T, l1: T, l2: T, grad: T)", WEFT_NUMBERS, training_shape, op_flags::stateful},
+    {"ResourceApplyAdadelta(var: resource, accum: resource, accum_update: resource, lr: T, rho: T, epsilon: T, grad: T)", WEFT_NUMBERS, training_shape, op_flags::stateful},
+    {"ResourceApplyRMSProp(var: resource, ms: resource, mom: resource, lr: T, rho: T, momentum: T, epsilon: T, grad: T)", WEFT_NUMBERS, training_shape, op_flags::stateful},
+    {"ResourceApplyCenteredRMSProp(var: resource, mg: resource, ms: resource, mom: resource, lr: T, rho: T, momentum: T, epsilon: T, grad: T)", WEFT_NUMBERS, training_shape, op_flags::stateful},
+    {"ResourceApplyAdam(var: resource, m: resource, v: resource, beta1_power: T, beta2_power: T, lr: T, beta1: T, beta2: T, epsilon: T, grad: T)", WEFT_NUMBERS "; use_nesterov: bool = false",
+     training_shape, op_flags::stateful},
+    {"ResourceApplyAdamWithAmsgrad(var: resource, m: resource, v: resource, vhat: resource, beta1_power: T, beta2_power: T, lr: T, beta1: T, beta2: T, epsilon: T, grad: T)", WEFT_NUMBERS,
+     training_shape, op_flags::stateful},
+    {"ResourceApplyAdaMax(var: resource, m: resource, v: resource, beta1_power: T, lr: T, beta1: T, beta2: T, epsilon: T, grad: T)", WEFT_NUMBERS, training_shape, op_flags::stateful},
+    {"ResourceApplyAddSign(var: resource, m: resource, lr: T, alpha: T, sign_decay: T, beta: T, grad: T)", WEFT_NUMBERS, training_shape, op_flags::stateful},
+    {"ResourceApplyPowerSign(var: resource, m: resource, lr: T, logbase: T, sign_decay: T, beta: T, grad: T)", WEFT_NUMBERS, training_shape, op_flags::stateful},
+    {"ResourceApplyFtrl(var: resource, accum: resource, linear: resource, grad: T, lr: T, l1: T, l2: T, lr_power: T)", WEFT_NUMBERS "; multiply_linear_by_lr: bool = false", training_shape,
+     op_flags::stateful},
+    {"ResourceApplyFtrlV2(var: resource, accum: resource, linear: resource, grad: T, lr: T, l1: T, l2: T, l2_shrinkage: T, lr_power: T)", WEFT_NUMBERS "; multiply_linear_by_lr: bool = false",
+     training_shape, op_flags::stateful},
+    {"ResourceSparseApplyProximalGradientDescent(var: resource, alpha: T, l1: T, l2: T, grad: T, indices: Tindices)", WEFT_ROWS, training_shape, op_flags::stateful},
+    {"ResourceSparseApplyMomentum ResourceSparseApplyKerasMomentum(var: resource, accum: resource, lr: T, grad: T, indices: Tindices, momentum: T)", WEFT_ROWS "; use_nesterov: bool = false",
+     training_shape, op_flags::stateful},
+    {"ResourceSparseApplyAdagrad(var: resource, accum: resource, lr: T, grad: T, indices: Tindices)", WEFT_ROWS "; update_slots: bool = true", training_shape, op_flags::stateful},
+    {"ResourceSparseApplyAdagradV2(var: resource, accum: resource, lr: T, epsilon: T, grad: T, indices: Tindices)", WEFT_ROWS "; update_slots: bool = true", training_shape, op_flags::stateful},
+    {"ResourceSparseApplyAdagradDA(var: resource, gradient_accumulator: resource, gradient_squared_accumulator: resource, grad: T, indices: Tindices, lr: T, l1: T, l2: T, global_step: int64)",
+     WEFT_ROWS, training_shape, op_flags::stateful},
+    {"ResourceSparseApplyProximalAdagrad(var: resource, accum: resource, lr: T, l1: T, l2: T, grad: T, indices: Tindices)", WEFT_ROWS, training_shape, op_flags::stateful},
+    {"ResourceSparseApplyAdadelta(var: resource, accum: resource, accum_update: resource, lr: T, rho: T, epsilon: T, grad: T, indices: Tindices)", WEFT_ROWS, training_shape, op_flags::stateful},
+    {"ResourceSparseApplyRMSProp(var: resource, ms: resource, mom: resource, lr: T, rho: T, momentum: T, epsilon: T, grad: T, indices: Tindices)", WEFT_ROWS, training_shape, op_flags::stateful},
+    {"ResourceSparseApplyCenteredRMSProp(var: resource, mg: resource, ms: resource, mom: resource, lr: T, rho: T, momentum: T, epsilon: T, grad: T, indices: Tindices)", WEFT_ROWS, training_shape,
+     op_flags::stateful},
+    {"ResourceSparseApplyFtrl(var: resource, accum: resource, linear: resource, grad: T, indices: Tindices, lr: T, l1: T, l2: T, lr_power: T)", WEFT_ROWS "; multiply_linear_by_lr: bool = false",
+     training_shape, op_flags::stateful},
+    {"ResourceSparseApplyFtrlV2(var: resource, accum: resource, linear: resource, grad: T, indices: Tindices, lr: T, l1: T, l2: T, l2_shrinkage: T, lr_power: T)",
+     WEFT_ROWS "; multiply_linear_by_lr: bool = false", training_shape, op_flags::stateful},
+};
+#undef WEFT_NUMBERS
+#undef WEFT_ROWS
+#endif
+
+}  // namespace detail
+
+}  // namespace weft
+
+#endif
+
 #ifndef WEFT_OPS_STANDARD_HPP
 #define WEFT_OPS_STANDARD_HPP
 // The registry of TensorFlow's ops that weft knows.
@@ -12367,7 +12557,8 @@ WEFT_DECL const op_registry& standard_ops() {
     detail::define_random_ops(ops);
     detail::define_reduce_ops(ops);
     ops.add(detail::sendrecv_ops);
-    detail::define_state_ops(ops);
+    ops.add(detail::state_ops);
+    ops.add(detail::training_ops);
     return ops;
   }();
   return all;

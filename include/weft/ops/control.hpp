@@ -3,6 +3,7 @@
 // Operations that only order others.
 
 #include <weft/graph/scope.hpp>
+#include <weft/ops/shape_rules.hpp>
 
 #include <initializer_list>
 #include <map>
@@ -13,10 +14,18 @@
 namespace weft {
 
 namespace detail {
+#if WEFT_HAS_BODIES
+inline void assert_shape(shape_context& c) { (void)c.with_rank(0, 0, "the condition"); }
+inline void print_shape(shape_context& c) { (void)c.with_rank(0, 0, "the text"); }
+
 inline constexpr op_row control_ops[] = {
     {"NoOp()"},
     {"ControlTrigger()"},
+    {"Assert(condition: bool, data: T)", "T: list(type) >= 1; summarize: int = 3", assert_shape, op_flags::stateful},
+    {"Print(input: T, data: U) -> output: T", "T: type; U: list(type); message: string = ''; first_n: int = -1; summarize: int = 3", unchanged_shape, op_flags::stateful},
+    {"PrintV2(input: string)", "output_stream: string = 'stderr'; end: string = '\n'", print_shape, op_flags::stateful},
 };
+#endif
 }  // namespace detail
 
 /// Does nothing; useful to wait for its control dependencies (NoOp).

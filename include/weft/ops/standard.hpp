@@ -10,6 +10,7 @@
 #include <weft/ops/reduce.hpp>
 #include <weft/ops/sendrecv.hpp>
 #include <weft/ops/state.hpp>
+#include <weft/ops/training.hpp>
 
 namespace weft {
 
@@ -25,7 +26,8 @@ WEFT_DECL const op_registry& standard_ops() {
     detail::define_random_ops(ops);
     detail::define_reduce_ops(ops);
     ops.add(detail::sendrecv_ops);
-    detail::define_state_ops(ops);
+    ops.add(detail::state_ops);
+    ops.add(detail::training_ops);
     return ops;
   }();
   return all;

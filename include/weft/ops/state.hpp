@@ -15,29 +15,115 @@ namespace weft {
 
 namespace detail {
 
-// The shape of the variable behind a handle, followed to the node that made it.
-inline partial_shape variable_shape(const shape_context& c) {
-  const node* from = c.about().inputs()[0].from;
+#if WEFT_HAS_BODIES
+// The VarHandleOp behind input i, when it can be followed to one; else nullptr.
+inline const node* variable_node(const shape_context& c, int i) {
+  const node* from = c.about().inputs()[static_cast<std::size_t>(i)].from;
   while (from->op() == "Identity" && !from->inputs().empty()) from = from->inputs()[0].from;
-  const partial_shape* s = from->find_attr<partial_shape>("shape");
-  return from->op() == "VarHandleOp" && s != nullptr ? *s : partial_shape();
+  return from->op() == "VarHandleOp" ? from : nullptr;
 }
 
+// The shape of the variable behind input i. Fails when the handle is no scalar, or was made for another dtype than attribute `attr` says.
+inline partial_shape variable_shape(const shape_context& c, int i, const char* attr) {
+  (void)c.with_rank(i, 0, "the handle");
+  const node* made = variable_node(c, i);
+  if (made == nullptr) return partial_shape();
+  const dtype *held = made->find_attr<dtype>("dtype"), *expected = c.find_attr<dtype>(attr);
+  if (held != nullptr && expected != nullptr && *held != *expected)
+    c.fail("the variable '" + made->name() + "' is " + to_text(*held) + ", this op expects " + to_text(*expected));
+  const partial_shape* s = made->find_attr<partial_shape>("shape");
+  return s == nullptr ? partial_shape() : *s;
+}
+
+inline void read_variable_shape(shape_context& c) { c.set_output(0, variable_shape(c, 0, "dtype")); }
+
 inline void expect_variable_value(shape_context& c) {
-  const partial_shape held = variable_shape(c);
+  const partial_shape held = variable_shape(c, 0, "dtype");
   if (!merge_shapes(held, c.input(1)))
     c.fail("the variable '" + c.about().inputs()[0].from->name() + "' has shape " + held.text() + ", found a value of shape " + c.input(1).text());
 }
 
-inline void define_state_ops(op_registry& ops) {
-  ops.add(op("VarHandleOp").output("resource: resource").attr("container: string = ''").attr("shared_name: string = ''").attr("debug_name: string = ''").attr("dtype: type").attr("shape: shape").attr("allowed_devices: list(string) = []").stateful().shapes(scalar_shape));
-  ops.add(op("ReadVariableOp").input("resource: resource").output("value: dtype").attr("dtype: type").stateful().shapes([](shape_context& c) { c.set_output(0, variable_shape(c)); }));
-  ops.add(op("AssignVariableOp").input("resource: resource").input("value: dtype").attr("dtype: type").attr("validate_shape: bool = false").stateful().shapes(expect_variable_value));
-  for (const char* name : {"AssignAddVariableOp", "AssignSubVariableOp"})
-    ops.add(op(name).input("resource: resource").input("value: dtype").attr("dtype: type").stateful().shapes(expect_variable_value));
-  ops.add(op("VarIsInitializedOp").input("resource: resource").output("is_initialized: bool").stateful().shapes(scalar_shape));
-  ops.add(op("DestroyResourceOp").input("resource: resource").attr("ignore_lookup_error: bool = true").stateful());
+inline void variable_shape_shape(shape_context& c) {
+  const partial_shape held = variable_shape(c, 0, "");
+  c.set_output(0, partial_shape({held.known_rank() ? static_cast<std::int64_t>(held.rank()) : -1}));
 }
+
+// `first` followed by the dimensions of `s` from `from` on; unknown when either rank is.
+inline partial_shape joined_shape(const partial_shape& first, const partial_shape& s, int from) {
+  if (!first.known_rank() || !s.known_rank()) return partial_shape();
+  std::vector<std::int64_t> sizes = first.sizes();
+  for (int i = from; i < s.rank(); ++i) sizes.push_back(s[i]);
+  return partial_shape(std::move(sizes));
+}
+
+inline void expect_rows(const shape_context& c, const partial_shape& held) {
+  if (held.known_rank() && held.rank() == 0) c.fail("the variable must have rows, found a scalar");
+}
+
+inline void resource_gather_shape(shape_context& c) {
+  const partial_shape held = variable_shape(c, 0, "dtype");
+  expect_rows(c, held);
+  const std::int64_t batch = c.attr<std::int64_t>("batch_dims");
+  if (batch < 0) c.fail("batch_dims must not be negative, found " + std::to_string(batch));
+  if (batch > 0 && ((held.known_rank() && batch >= held.rank()) || (c.input(1).known_rank() && batch > c.input(1).rank())))
+    c.fail("batch_dims " + std::to_string(batch) + " is too large for a variable of shape " + held.text() + " and indices of shape " + c.input(1).text());
+  c.set_output(0, joined_shape(c.input(1), held, static_cast<int>(batch) + 1));
+}
+
+// How many leading dimensions a row of the indices picks, -1 when that is not known; fails when there are not so many.
+inline std::int64_t index_depth(const shape_context& c, const partial_shape& held) {
+  const partial_shape& indices = c.input(1);
+  if (!indices.known_rank()) return -1;
+  if (indices.rank() == 0) c.fail("the indices must be at least a vector, found a scalar");
+  const std::int64_t depth = indices[indices.rank() - 1];
+  if (held.known_rank() && depth > held.rank())
+    c.fail("an index of " + std::to_string(depth) + " numbers cannot pick from a variable of shape " + held.text());
+  return depth;
+}
+
+// The shape of what indices into a variable pick, unknown when that cannot be said.
+inline partial_shape picked_shape(const shape_context& c, const partial_shape& held) {
+  const std::int64_t depth = index_depth(c, held);
+  if (depth < 0 || !held.known_rank()) return partial_shape();
+  const std::vector<std::int64_t>& sizes = c.input(1).sizes();
+  return joined_shape(partial_shape(std::vector<std::int64_t>(sizes.begin(), sizes.end() - 1)), held, static_cast<int>(depth));
+}
+
+inline void resource_gather_nd_shape(shape_context& c) { c.set_output(0, picked_shape(c, variable_shape(c, 0, "dtype"))); }
+
+inline void expect_updates(const shape_context& c, const partial_shape& expected) {
+  if (!merge_shapes(c.input(2), expected))
+    c.fail("updates must have shape " + expected.text() + " to fit indices of shape " + c.input(1).text() + ", found " + c.input(2).text());
+}
+
+inline void resource_scatter_shape(shape_context& c) {
+  const partial_shape held = variable_shape(c, 0, "dtype");
+  expect_rows(c, held);
+  if (!c.input(2).known_rank() || c.input(2).rank() > 0) expect_updates(c, joined_shape(c.input(1), held, 1));
+}
+
+inline void resource_scatter_nd_shape(shape_context& c) { expect_updates(c, picked_shape(c, variable_shape(c, 0, "T"))); }
+
+inline constexpr op_row state_ops[] = {
+    {"VarHandleOp() -> resource: resource",
+     "container: string = ''; shared_name: string = ''; debug_name: string = ''; dtype: type; shape: shape; allowed_devices: list(string) = []", scalar_shape, op_flags::stateful},
+    {"ReadVariableOp(resource: resource) -> value: dtype", "dtype: type", read_variable_shape, op_flags::stateful},
+    {"AssignVariableOp(resource: resource, value: dtype)", "dtype: type; validate_shape: bool = false", expect_variable_value, op_flags::stateful},
+    {"AssignAddVariableOp AssignSubVariableOp(resource: resource, value: dtype)", "dtype: type", expect_variable_value, op_flags::stateful},
+    {"VarIsInitializedOp(resource: resource) -> is_initialized: bool", "", scalar_shape, op_flags::stateful},
+    {"VariableShape(input: resource) -> output: out_type", "out_type: {int32, int64} = int32", variable_shape_shape, op_flags::stateful},
+    {"DestroyResourceOp(resource: resource)", "ignore_lookup_error: bool = true", nullptr, op_flags::stateful},
+    {"ResourceGather(resource: resource, indices: Tindices) -> output: dtype", "batch_dims: int = 0; validate_indices: bool = true; dtype: type; Tindices: {int32, int64}",
+     resource_gather_shape, op_flags::stateful},
+    {"ResourceGatherNd(resource: resource, indices: Tindices) -> output: dtype", "dtype: type; Tindices: {int32, int64}", resource_gather_nd_shape, op_flags::stateful},
+    {"ResourceScatterUpdate(resource: resource, indices: Tindices, updates: dtype)", "dtype: type; Tindices: {int32, int64}", resource_scatter_shape, op_flags::stateful},
+    {"ResourceScatterAdd ResourceScatterSub ResourceScatterMul ResourceScatterDiv ResourceScatterMin ResourceScatterMax(resource: resource, indices: Tindices, updates: dtype)",
+     "dtype: {numbers, complex}; Tindices: {int32, int64}", resource_scatter_shape, op_flags::stateful},
+    {"ResourceScatterNdUpdate ResourceScatterNdAdd ResourceScatterNdSub ResourceScatterNdMin ResourceScatterNdMax(ref: resource, indices: Tindices, updates: T)",
+     "T: type; Tindices: {int32, int64}; use_locking: bool = true; bad_indices_policy: string = ''", resource_scatter_nd_shape, op_flags::stateful},
+    {"ResourceCountUpTo(resource: resource) -> output: T", "limit: int; T: {int32, int64}", scalar_shape, op_flags::stateful},
+};
+#endif
 
 // The nodes of one variable.
 struct variable_nodes {
