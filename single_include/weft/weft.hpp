@@ -1158,8 +1158,9 @@ WEFT_DECL std::optional<partial_shape> broadcast_shapes(const partial_shape& a, 
     const std::int64_t y = shorter[i];
     if (x == y || y == 1) continue;
     if (x == 1) x = y;
-    else if (x == -1) x = y;           // y > 1 (or 0) decides: x must be 1 or y
-    else if (y != -1) return std::nullopt;
+    else if (x == -1) x = y > 1 ? y : -1;  // a size above 1 decides, as in TensorFlow
+    else if (y == -1) x = x > 1 ? x : -1;
+    else return std::nullopt;
   }
   return partial_shape(std::move(sizes));
 }
@@ -11824,7 +11825,10 @@ inline operation group(std::initializer_list<operation> all, op_name name = {}) 
 #define WEFT_OPS_LINEAR_HPP
 // Matrix products.
 
+#include <cstdint>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace weft {
 
@@ -11842,13 +11846,38 @@ inline void matmul_shape(shape_context& c) {
   const bool flip_a = c.attr<bool>("transpose_a"), flip_b = c.attr<bool>("transpose_b");
   const std::int64_t inner_a = a[flip_a ? 0 : 1], inner_b = b[flip_b ? 1 : 0];
   if (inner_a >= 0 && inner_b >= 0 && inner_a != inner_b)
-    c.fail("inner dimensions " + std::to_string(inner_a) + " and " + std::to_string(inner_b) + " differ (" + a.text() + (flip_a ? " transposed" : "") + " x " + b.text() + (flip_b ? " transposed" : "") + ")");
+    c.fail("inner dimensions " + std::to_string(inner_a) + " and " + std::to_string(inner_b) + " differ (" + a.text() + (flip_a ? " transposed" : "") + " x " + b.text() + (flip_b ? " transposed)" : ")"));
   c.set_output(0, partial_shape({a[flip_a ? 1 : 0], b[flip_b ? 0 : 1]}));
 }
 
+// Products of the last two dimensions; the ones before them are the same for both (BatchMatMul), or broadcast.
+inline void batch_matmul_shape(shape_context& c) {
+  const partial_shape &x = c.input(0), &y = c.input(1);
+  for (const partial_shape* s : {&x, &y})
+    if (s->known_rank() && s->rank() < 2) c.fail("both operands must have at least two dimensions, found shapes " + x.text() + " and " + y.text());
+  if (!x.known_rank() || !y.known_rank()) return;
+  const auto batch_of = [](const partial_shape& s) { return partial_shape(std::vector<std::int64_t>(s.sizes().begin(), s.sizes().end() - 2)); };
+  const auto matrix = [](const partial_shape& s, int i) { return s[s.rank() - 2 + i]; };
+  const bool flip_x = c.attr<bool>("adj_x"), flip_y = c.attr<bool>("adj_y"), broadcasts = c.about().op() != "BatchMatMul";
+  const std::int64_t inner_x = matrix(x, flip_x ? 0 : 1), inner_y = matrix(y, flip_y ? 1 : 0);
+  if (inner_x >= 0 && inner_y >= 0 && inner_x != inner_y)
+    c.fail("inner dimensions " + std::to_string(inner_x) + " and " + std::to_string(inner_y) + " differ (" + x.text() + (flip_x ? " transposed" : "") + " x " + y.text() + (flip_y ? " transposed)" : ")"));
+  const auto batch = broadcasts ? broadcast_shapes(batch_of(x), batch_of(y)) : merge_shapes(batch_of(x), batch_of(y));
+  if (!batch) c.fail("batches " + batch_of(x).text() + " and " + batch_of(y).text() + (broadcasts ? " cannot be broadcast" : " differ"));
+  std::vector<std::int64_t> sizes = batch->sizes();
+  sizes.push_back(matrix(x, flip_x ? 1 : 0));
+  sizes.push_back(matrix(y, flip_y ? 0 : 1));
+  c.set_output(0, partial_shape(std::move(sizes)));
+}
+
+#define WEFT_BATCHED "adj_x: bool = false; adj_y: bool = false; grad_x: bool = false; grad_y: bool = false"
 inline constexpr op_row linear_ops[] = {
-    {"MatMul(a: T, b: T) -> product: T", "transpose_a: bool = false; transpose_b: bool = false; T: {floats, int32, int64, uint8, uint16, uint32, uint64, complex}", matmul_shape},
+    {"MatMul(a: T, b: T) -> product: T",
+     "transpose_a: bool = false; transpose_b: bool = false; T: {floats, int32, int64, uint8, uint16, uint32, uint64, complex}; grad_a: bool = false; grad_b: bool = false", matmul_shape},
+    {"BatchMatMul(x: T, y: T) -> output: T", "T: {floats, int32, int64, complex}; " WEFT_BATCHED, batch_matmul_shape},
+    {"BatchMatMulV2(x: T, y: T) -> output: T", "T: {floats, int16, int32, int64, uint8, uint16, uint32, uint64, complex}; " WEFT_BATCHED, batch_matmul_shape},
 };
+#undef WEFT_BATCHED
 #endif
 
 }  // namespace detail
@@ -11879,57 +11908,85 @@ namespace weft {
 
 namespace detail {
 
-#define WEFT_FLOATS "bfloat16, half, float, double"
-#define WEFT_COMPLEX ", complex64, complex128"
-#define WEFT_NUMBERS WEFT_FLOATS ", uint8, int8, uint16, int16, int32, uint32, uint64, int64"
-
-inline op binary_op(const char* name, const char* types) {
-  return op(name).input("x: T").input("y: T").output("z: T").attr(types).shapes(broadcast_shape);
-}
-inline op comparison_op(const char* name, const char* types) {
-  return op(name).input("x: T").input("y: T").output("z: bool").attr(types).shapes(broadcast_shape);
-}
-inline op unary_op(const char* name, const char* types) {
-  return op(name).input("x: T").output("y: T").attr(types).shapes(unchanged_shape);
+#if WEFT_HAS_BODIES
+// Operands of one shape, which is also the result's.
+inline void same_shape(shape_context& c) {
+  const auto both = merge_shapes(c.input(0), c.input(1));
+  if (!both) c.fail("shapes " + c.input(0).text() + " and " + c.input(1).text() + " differ");
+  c.set_output(0, *both);
 }
 
-inline void define_math_ops(op_registry& ops) {
-  ops.add(binary_op("Add", "T: {" WEFT_FLOATS ", uint8, int8, int16, int32, int64" WEFT_COMPLEX ", string}"));
-  ops.add(binary_op("AddV2", "T: {" WEFT_NUMBERS WEFT_COMPLEX "}").commutative());
-  ops.add(binary_op("Sub", "T: {" WEFT_NUMBERS WEFT_COMPLEX "}"));
-  ops.add(binary_op("Mul", "T: {" WEFT_NUMBERS WEFT_COMPLEX "}").commutative());
-  ops.add(binary_op("Div", "T: {" WEFT_NUMBERS WEFT_COMPLEX "}"));
-  ops.add(binary_op("RealDiv", "T: {" WEFT_NUMBERS WEFT_COMPLEX "}"));
-  ops.add(binary_op("Maximum", "T: {" WEFT_NUMBERS "}"));
-  ops.add(binary_op("Minimum", "T: {" WEFT_NUMBERS "}"));
-  for (const char* name : {"Less", "LessEqual", "Greater", "GreaterEqual"}) ops.add(comparison_op(name, "T: {" WEFT_NUMBERS "}"));
-  for (const char* name : {"Equal", "NotEqual"})
-    ops.add(op(name).input("x: T").input("y: T").output("z: bool").attr("T: type").attr("incompatible_shape_error: bool = true").commutative().shapes([](shape_context& c) {
-      // Without the error, shapes that cannot be broadcast compare as a single false.
-      if (c.attr<bool>("incompatible_shape_error")) return broadcast_shape(c);
-      if (!c.input(0).fully_known() || !c.input(1).fully_known()) return;
-      c.set_output(0, broadcast_shapes(c.input(0), c.input(1)).value_or(partial_shape::of_rank(0)));
-    }));
-  ops.add(op("LogicalNot").input("x: bool").output("y: bool").shapes(unchanged_shape));
-  for (const char* name : {"LogicalAnd", "LogicalOr"}) ops.add(op(name).input("x: bool").input("y: bool").output("z: bool").commutative().shapes(broadcast_shape));
-  ops.add(unary_op("Neg", "T: {" WEFT_FLOATS ", int8, int16, int32, int64" WEFT_COMPLEX "}"));
-  ops.add(unary_op("Square", "T: {" WEFT_FLOATS ", int8, int16, int32, int64, uint8, uint16, uint32, uint64" WEFT_COMPLEX "}"));
-  ops.add(unary_op("Abs", "T: {" WEFT_FLOATS ", int8, int16, int32, int64}"));
-  for (const char* name : {"Sqrt", "Exp", "Log", "Tanh", "Sigmoid"}) ops.add(unary_op(name, "T: {" WEFT_FLOATS WEFT_COMPLEX "}"));
-  ops.add(op("Cast").input("x: SrcT").output("y: DstT").attr("SrcT: type").attr("DstT: type").attr("Truncate: bool = false").shapes(unchanged_shape));
-  ops.add(op("AddN").input("inputs: N * T").output("sum: T").attr("N: int >= 1").attr("T: {" WEFT_NUMBERS WEFT_COMPLEX ", variant}").commutative().shapes([](shape_context& c) {
-    partial_shape sum = c.input(0);
-    for (int i = 1; i < c.input_count(); ++i) {
-      const auto both = merge_shapes(sum, c.input(i));
-      if (!both) c.fail("all inputs must have one shape, found " + sum.text() + " and " + c.input(i).text());
-      sum = *both;
-    }
-    c.set_output(0, sum);
-  }));
+// Without the error, shapes that cannot be broadcast compare as a single false.
+inline void equality_shape(shape_context& c) {
+  if (c.attr<bool>("incompatible_shape_error")) return broadcast_shape(c);
+  if (!c.input(0).fully_known() || !c.input(1).fully_known()) return;
+  c.set_output(0, broadcast_shapes(c.input(0), c.input(1)).value_or(partial_shape::of_rank(0)));
 }
-#undef WEFT_NUMBERS
-#undef WEFT_COMPLEX
-#undef WEFT_FLOATS
+
+// Any number of inputs of one shape; attribute `shape`, where there is one, says it too.
+inline void add_n_shape(shape_context& c) {
+  const partial_shape* said = c.find_attr<partial_shape>("shape");
+  partial_shape sum = said == nullptr ? partial_shape() : *said;
+  for (int i = 0; i < c.input_count(); ++i) {
+    const auto both = merge_shapes(sum, c.input(i));
+    if (!both) c.fail("all inputs must have one shape, found " + sum.text() + " and " + c.input(i).text());
+    sum = *both;
+  }
+  c.set_output(0, sum);
+}
+
+inline constexpr op_row math_ops[] = {
+    // Two operands with broadcasting.
+    {"Add(x: T, y: T) -> z: T", "T: {floats, uint8, int8, int16, int32, int64, complex, string}", broadcast_shape},
+    {"AddV2(x: T, y: T) -> z: T", "T: {floats, uint8, uint16, uint32, uint64, int8, int16, int32, int64, complex}", broadcast_shape, op_flags::commutative},
+    {"Sub(x: T, y: T) -> z: T", "T: {floats, uint8, int8, uint16, int16, int32, int64, complex, uint32, uint64}", broadcast_shape},
+    {"Mul(x: T, y: T) -> z: T", "T: {numbers, complex}", broadcast_shape, op_flags::commutative},
+    {"Div RealDiv FloorDiv TruncateDiv(x: T, y: T) -> z: T", "T: {numbers, complex}", broadcast_shape},
+    {"DivNoNan(x: T, y: T) -> z: T", "T: {half, float, bfloat16, double, complex}", broadcast_shape},
+    {"MulNoNan(x: T, y: T) -> z: T", "T: {floats, complex}", broadcast_shape},
+    {"Xdivy Xlogy(x: T, y: T) -> z: T", "T: {half, bfloat16, float, double, complex}", broadcast_shape},
+    {"Mod(x: T, y: T) -> z: T", "T: {int32, int64, half, half, bfloat16, float, double}", broadcast_shape},
+    {"FloorMod(x: T, y: T) -> z: T", "T: {int8, int16, int32, int64, uint8, uint16, uint32, uint64, floats}", broadcast_shape},
+    {"TruncateMod(x: T, y: T) -> z: T", "T: {int32, int64, floats}", broadcast_shape},
+    {"Pow(x: T, y: T) -> z: T", "T: {bfloat16, float, half, double, int8, int16, int32, int64, complex}", broadcast_shape},
+    {"Maximum Minimum(x: T, y: T) -> z: T", "T: {floats, int8, uint8, int16, uint16, int32, uint32, int64, uint64}", broadcast_shape},
+    {"SquaredDifference(x: T, y: T) -> z: T", "T: {floats, int32, int64, complex}", broadcast_shape, op_flags::commutative},
+    {"Atan2(y: T, x: T) -> z: T", "T: {floats}", broadcast_shape},
+    {"BitwiseAnd BitwiseOr BitwiseXor(x: T, y: T) -> z: T", "T: {int8, int16, int32, int64, uint8, uint16, uint32, uint64}", broadcast_shape, op_flags::commutative},
+    {"LeftShift RightShift(x: T, y: T) -> z: T", "T: {int8, int16, int32, int64, uint8, uint16, uint32, uint64}", broadcast_shape},
+    // Comparisons and logic.
+    {"Less LessEqual Greater GreaterEqual(x: T, y: T) -> z: bool", "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64}", broadcast_shape},
+    {"Equal NotEqual(x: T, y: T) -> z: bool", "T: type; incompatible_shape_error: bool = true", equality_shape, op_flags::commutative},
+    {"ApproximateEqual(x: T, y: T) -> z: bool", "T: {float, double, int32, uint8, int16, int8, complex64, int64, bfloat16, uint16, complex128, half, uint32, uint64}; tolerance: float = 1e-05",
+     same_shape, op_flags::commutative},
+    {"LogicalAnd LogicalOr(x: bool, y: bool) -> z: bool", "", broadcast_shape, op_flags::commutative},
+    {"LogicalNot(x: bool) -> y: bool", "", unchanged_shape},
+    // One operand.
+    {"Neg Reciprocal Inv Sign Round(x: T) -> y: T", "T: {floats, int8, int16, int32, int64, complex}", unchanged_shape},
+    {"Abs(x: T) -> y: T", "T: {floats, int8, int16, int32, int64}", unchanged_shape},
+    {"Square(x: T) -> y: T", "T: {floats, int8, int16, int32, int64, uint8, uint16, uint32, uint64, complex}", unchanged_shape},
+    {"Sqrt Rsqrt Exp Expm1 Log Log1p Sin Cos Tan Asin Acos Atan Sinh Cosh Tanh Asinh Acosh Atanh Sigmoid(x: T) -> y: T", "T: {floats, complex}", unchanged_shape},
+    {"Erf Erfc Lgamma Digamma Floor Ceil Rint(x: T) -> y: T", "T: {floats}", unchanged_shape},
+    {"IsNan IsInf IsFinite(x: T) -> y: bool", "T: {floats}", unchanged_shape},
+    {"Invert(x: T) -> y: T", "T: {int8, int16, int32, int64, uint8, uint16, uint32, uint64}", unchanged_shape},
+    {"Cast(x: SrcT) -> y: DstT", "SrcT: type; DstT: type; Truncate: bool = false", unchanged_shape},
+    // Activations.
+    {"Relu Relu6(features: T) -> activations: T", "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64}", unchanged_shape},
+    {"Elu Selu Softplus Softsign(features: T) -> activations: T", "T: {half, bfloat16, float, double}", unchanged_shape},
+    {"LeakyRelu(features: T) -> activations: T", "alpha: float = 0.2; T: {half, bfloat16, float, double} = float", unchanged_shape},
+    // Gradients of one operand, of which some are written with its result.
+    {"TanhGrad SigmoidGrad SqrtGrad RsqrtGrad ReciprocalGrad InvGrad(y: T, dy: T) -> z: T", "T: {floats, complex}", same_shape},
+    {"ReluGrad Relu6Grad(gradients: T, features: T) -> backprops: T", "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64}", same_shape},
+    {"EluGrad SeluGrad(gradients: T, outputs: T) -> backprops: T", "T: {half, bfloat16, float, double}", same_shape},
+    {"SoftplusGrad SoftsignGrad(gradients: T, features: T) -> backprops: T", "T: {half, bfloat16, float, double}", same_shape},
+    {"LeakyReluGrad(gradients: T, features: T) -> backprops: T", "alpha: float = 0.2; T: {half, bfloat16, float, double} = float", same_shape},
+    // Many operands.
+    {"AddN(inputs: N * T) -> sum: T", "N: int >= 1; T: {float, double, int32, uint8, int16, int8, complex64, int64, bfloat16, uint16, complex128, half, uint32, uint64, variant}", add_n_shape,
+     op_flags::commutative},
+    {"AccumulateNV2(inputs: N * T) -> sum: T",
+     "N: int >= 1; T: {float, double, int32, uint8, int16, int8, complex64, int64, bfloat16, uint16, complex128, half, uint32, uint64}; shape: shape", add_n_shape, op_flags::commutative},
+};
+#endif
 
 }  // namespace detail
 
@@ -12094,9 +12151,11 @@ inline void set_random_seed(std::int64_t seed) { default_graph().set_random_seed
 #define WEFT_OPS_REDUCE_HPP
 // Reductions over all or some axes.
 
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace weft {
@@ -12110,17 +12169,103 @@ inline constexpr keep_dims_t keep_dims{};
 
 namespace detail {
 
-inline void define_reduce_ops(op_registry& ops) {
-#define WEFT_ORDERED "float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64"
-  const auto define = [&ops](const char* name, const char* types) {
-    ops.add(op(name).input("input: T").input("reduction_indices: Tidx").output("output: T").attr("keep_dims: bool = false").attr(types).attr("Tidx: {int32, int64} = int32").shapes(reduction_shape));
-  };
-  for (const char* name : {"Sum", "Mean", "Prod"}) define(name, "T: {" WEFT_ORDERED ", complex64, complex128}");
-  for (const char* name : {"Max", "Min"}) define(name, "T: {" WEFT_ORDERED "}");
-#undef WEFT_ORDERED
-  for (const char* name : {"All", "Any"})
-    ops.add(op(name).input("input: bool").input("reduction_indices: Tidx").output("output: bool").attr("keep_dims: bool = false").attr("Tidx: {int32, int64} = int32").shapes(reduction_shape));
+#if WEFT_HAS_BODIES
+// The input without the dimension that input 1, a scalar, names.
+inline void arg_shape(shape_context& c) {
+  (void)c.with_rank(1, 0, "dimension");
+  const partial_shape& in = c.input(0);
+  if (!in.known_rank()) return;
+  if (in.rank() == 0) c.fail("a scalar has no dimension to search");
+  const auto named = c.input_integers(1);
+  if (!named) return c.set_output(0, partial_shape::of_rank(in.rank() - 1));
+  const std::int64_t axis = named->front();
+  if (axis < -in.rank() || axis >= in.rank())
+    c.fail("axis " + std::to_string(axis) + " is outside the " + std::to_string(in.rank()) + " dimensions of shape " + in.text());
+  std::vector<std::int64_t> sizes = in.sizes();
+  sizes.erase(sizes.begin() + static_cast<std::ptrdiff_t>(axis < 0 ? axis + in.rank() : axis));
+  c.set_output(0, partial_shape(std::move(sizes)));
 }
+
+inline void scan_shape(shape_context& c) {
+  (void)c.with_rank(1, 0, "axis");
+  const auto axis = c.input_integers(1);
+  const partial_shape& in = c.input(0);
+  if (in.known_rank() && axis && (axis->front() < -in.rank() || axis->front() >= in.rank()))
+    c.fail("axis " + std::to_string(axis->front()) + " is outside the " + std::to_string(in.rank()) + " dimensions of shape " + in.text());
+  c.set_output(0, in);
+}
+
+inline void bincount_shape(shape_context& c) {
+  (void)c.with_rank(1, 0, "size");
+  const auto size = c.input_integers(1);
+  if (size && size->front() < 0) c.fail("size must not be negative, found " + std::to_string(size->front()));
+  c.set_output(0, partial_shape({size ? size->front() : -1}));
+}
+
+// One row for each of an unknown number of segments, of the shape of a row of the data.
+inline void segments_shape(shape_context& c, const partial_shape& ids) {
+  const partial_shape& data = c.input(0);
+  if (!data.known_rank()) return;
+  if (data.rank() == 0) c.fail("the data must have at least one dimension, found shape []");
+  if (c.input_count() == 2 && data[0] >= 0 && ids[0] >= 0 && data[0] != ids[0])
+    c.fail("segment_ids has " + std::to_string(ids[0]) + " elements for the " + std::to_string(data[0]) + " rows of the data " + data.text());
+  std::vector<std::int64_t> sizes = data.sizes();
+  sizes[0] = -1;
+  c.set_output(0, partial_shape(std::move(sizes)));
+}
+inline void segment_shape(shape_context& c) { segments_shape(c, c.with_rank(1, 1, "segment_ids")); }
+inline void sparse_segment_shape(shape_context& c) {
+  const auto ids = merge_shapes(c.with_rank(1, 1, "indices"), c.with_rank(2, 1, "segment_ids"));
+  if (!ids) c.fail("indices " + c.input(1).text() + " and segment_ids " + c.input(2).text() + " differ in size");
+  segments_shape(c, *ids);
+}
+
+// The leading dimensions, those of the ids, become one of `num_segments`.
+inline void unsorted_segment_shape(shape_context& c) {
+  (void)c.with_rank(2, 0, "num_segments");
+  const auto wanted = c.input_integers(2);
+  if (wanted && wanted->front() < 0) c.fail("num_segments must not be negative, found " + std::to_string(wanted->front()));
+  const partial_shape &data = c.input(0), &ids = c.input(1);
+  if (!data.known_rank() || !ids.known_rank()) return;
+  bool fits = ids.rank() <= data.rank();
+  for (int i = 0; fits && i < ids.rank(); ++i) fits = data[i] < 0 || ids[i] < 0 || data[i] == ids[i];
+  if (!fits) c.fail("the data's shape " + data.text() + " does not start with that of segment_ids, " + ids.text());
+  std::vector<std::int64_t> sizes{wanted ? wanted->front() : -1};
+  sizes.insert(sizes.end(), data.sizes().begin() + ids.rank(), data.sizes().end());
+  c.set_output(0, partial_shape(std::move(sizes)));
+}
+
+#define WEFT_ORDERED "float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64"
+#define WEFT_SUMMED "float, double, int32, uint8, int16, int8, complex64, int64, bfloat16, uint16, complex128, half, uint32, uint64"
+#define WEFT_REDUCED "Tidx: {int32, int64} = int32"
+#define WEFT_SEGMENTS "Tindices: {int32, int64}"
+#define WEFT_COUNTED "Tnumsegments: {int32, int64} = int32"
+#define WEFT_SPARSE "Tidx: {int32, int64} = int32; Tsegmentids: {int32, int64} = int32; sparse_gradient: bool = false"
+inline constexpr op_row reduce_ops[] = {
+    {"Sum Mean Prod EuclideanNorm(input: T, reduction_indices: Tidx) -> output: T", "keep_dims: bool = false; T: {" WEFT_SUMMED "}; " WEFT_REDUCED, reduction_shape},
+    {"Max Min(input: T, reduction_indices: Tidx) -> output: T", "keep_dims: bool = false; T: {" WEFT_ORDERED "}; " WEFT_REDUCED, reduction_shape},
+    {"All Any(input: bool, reduction_indices: Tidx) -> output: bool", "keep_dims: bool = false; " WEFT_REDUCED, reduction_shape},
+    {"L2Loss(t: T) -> output: T", "T: {half, bfloat16, float, double}", scalar_shape},
+    {"ArgMax(input: T, dimension: Tidx) -> output: output_type", "T: {" WEFT_ORDERED ", bool}; Tidx: {int16, int32, int64} = int32; output_type: {int16, uint16, int32, int64} = int64", arg_shape},
+    {"ArgMin(input: T, dimension: Tidx) -> output: output_type", "T: {" WEFT_ORDERED ", bool}; Tidx: {int32, int64} = int32; output_type: {int32, int64} = int64", arg_shape},
+    {"Cumsum Cumprod(x: T, axis: Tidx) -> out: T", "exclusive: bool = false; reverse: bool = false; T: {" WEFT_SUMMED "}; " WEFT_REDUCED, scan_shape},
+    {"Bincount(arr: int32, size: int32, weights: T) -> bins: T", "T: {int32, int64, float, double}", bincount_shape},
+    {"SegmentSum SegmentMean SegmentProd(data: T, segment_ids: Tindices) -> output: T", "T: {" WEFT_SUMMED "}; " WEFT_SEGMENTS, segment_shape},
+    {"SegmentMax SegmentMin(data: T, segment_ids: Tindices) -> output: T", "T: {" WEFT_ORDERED "}; " WEFT_SEGMENTS, segment_shape},
+    {"UnsortedSegmentSum(data: T, segment_ids: Tindices, num_segments: Tnumsegments) -> output: T", "T: {" WEFT_SUMMED "}; Tindices: {int16, int32, int64}; " WEFT_COUNTED, unsorted_segment_shape},
+    {"UnsortedSegmentProd(data: T, segment_ids: Tindices, num_segments: Tnumsegments) -> output: T", "T: {" WEFT_SUMMED "}; " WEFT_SEGMENTS "; " WEFT_COUNTED, unsorted_segment_shape},
+    {"UnsortedSegmentMax UnsortedSegmentMin(data: T, segment_ids: Tindices, num_segments: Tnumsegments) -> output: T", "T: {" WEFT_ORDERED "}; " WEFT_SEGMENTS "; " WEFT_COUNTED,
+     unsorted_segment_shape},
+    {"SparseSegmentSum(data: T, indices: Tidx, segment_ids: Tsegmentids) -> output: T", "T: {" WEFT_ORDERED "}; " WEFT_SPARSE, sparse_segment_shape},
+    {"SparseSegmentMean SparseSegmentSqrtN(data: T, indices: Tidx, segment_ids: Tsegmentids) -> output: T", "T: {floats}; " WEFT_SPARSE, sparse_segment_shape},
+};
+#undef WEFT_ORDERED
+#undef WEFT_SUMMED
+#undef WEFT_REDUCED
+#undef WEFT_SEGMENTS
+#undef WEFT_COUNTED
+#undef WEFT_SPARSE
+#endif
 
 template <int... A> constexpr bool axes_in_range(int n) { return n == dynamic_rank || (true && ... && (A >= -n && A < n)); }
 template <int... A> constexpr bool axes_distinct(int n) {
@@ -12553,9 +12698,9 @@ WEFT_DECL const op_registry& standard_ops() {
     detail::define_array_ops(ops);
     ops.add(detail::control_ops);
     ops.add(detail::linear_ops);
-    detail::define_math_ops(ops);
+    ops.add(detail::math_ops);
     detail::define_random_ops(ops);
-    detail::define_reduce_ops(ops);
+    ops.add(detail::reduce_ops);
     ops.add(detail::sendrecv_ops);
     ops.add(detail::state_ops);
     ops.add(detail::training_ops);

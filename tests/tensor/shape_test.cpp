@@ -183,11 +183,11 @@ TEST_CASE("broadcast_shapes: NumPy's rules, with 0 and with unknown sizes") {
       {{0}, {0}, partial_shape{0}},
       {{0}, {2}, std::nullopt},
       {{0, 1}, {3}, partial_shape{0, 3}},
-      // an unknown size is the other one, unless that is 1
+      // an unknown size is the other one if that is above 1, as TensorFlow infers it
       {{-1}, {3}, partial_shape{3}},
       {{-1}, {1}, partial_shape{-1}},
       {{-1}, {-1}, partial_shape{-1}},
-      {{-1}, {0}, partial_shape{0}},
+      {{-1}, {0}, partial_shape{-1}},
       {{-1, 3}, {2, 1}, partial_shape{2, 3}},
       {{2, -1}, {3}, partial_shape{2, 3}},
       {{-1, 2}, {3}, std::nullopt},

@@ -5,7 +5,10 @@
 #include <weft/graph/tensor.hpp>
 #include <weft/ops/shape_rules.hpp>
 
+#include <cstdint>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace weft {
 
@@ -23,13 +26,38 @@ inline void matmul_shape(shape_context& c) {
   const bool flip_a = c.attr<bool>("transpose_a"), flip_b = c.attr<bool>("transpose_b");
   const std::int64_t inner_a = a[flip_a ? 0 : 1], inner_b = b[flip_b ? 1 : 0];
   if (inner_a >= 0 && inner_b >= 0 && inner_a != inner_b)
-    c.fail("inner dimensions " + std::to_string(inner_a) + " and " + std::to_string(inner_b) + " differ (" + a.text() + (flip_a ? " transposed" : "") + " x " + b.text() + (flip_b ? " transposed" : "") + ")");
+    c.fail("inner dimensions " + std::to_string(inner_a) + " and " + std::to_string(inner_b) + " differ (" + a.text() + (flip_a ? " transposed" : "") + " x " + b.text() + (flip_b ? " transposed)" : ")"));
   c.set_output(0, partial_shape({a[flip_a ? 1 : 0], b[flip_b ? 0 : 1]}));
 }
 
+// Products of the last two dimensions; the ones before them are the same for both (BatchMatMul), or broadcast.
+inline void batch_matmul_shape(shape_context& c) {
+  const partial_shape &x = c.input(0), &y = c.input(1);
+  for (const partial_shape* s : {&x, &y})
+    if (s->known_rank() && s->rank() < 2) c.fail("both operands must have at least two dimensions, found shapes " + x.text() + " and " + y.text());
+  if (!x.known_rank() || !y.known_rank()) return;
+  const auto batch_of = [](const partial_shape& s) { return partial_shape(std::vector<std::int64_t>(s.sizes().begin(), s.sizes().end() - 2)); };
+  const auto matrix = [](const partial_shape& s, int i) { return s[s.rank() - 2 + i]; };
+  const bool flip_x = c.attr<bool>("adj_x"), flip_y = c.attr<bool>("adj_y"), broadcasts = c.about().op() != "BatchMatMul";
+  const std::int64_t inner_x = matrix(x, flip_x ? 0 : 1), inner_y = matrix(y, flip_y ? 1 : 0);
+  if (inner_x >= 0 && inner_y >= 0 && inner_x != inner_y)
+    c.fail("inner dimensions " + std::to_string(inner_x) + " and " + std::to_string(inner_y) + " differ (" + x.text() + (flip_x ? " transposed" : "") + " x " + y.text() + (flip_y ? " transposed)" : ")"));
+  const auto batch = broadcasts ? broadcast_shapes(batch_of(x), batch_of(y)) : merge_shapes(batch_of(x), batch_of(y));
+  if (!batch) c.fail("batches " + batch_of(x).text() + " and " + batch_of(y).text() + (broadcasts ? " cannot be broadcast" : " differ"));
+  std::vector<std::int64_t> sizes = batch->sizes();
+  sizes.push_back(matrix(x, flip_x ? 1 : 0));
+  sizes.push_back(matrix(y, flip_y ? 0 : 1));
+  c.set_output(0, partial_shape(std::move(sizes)));
+}
+
+#define WEFT_BATCHED "adj_x: bool = false; adj_y: bool = false; grad_x: bool = false; grad_y: bool = false"
 inline constexpr op_row linear_ops[] = {
-    {"MatMul(a: T, b: T) -> product: T", "transpose_a: bool = false; transpose_b: bool = false; T: {floats, int32, int64, uint8, uint16, uint32, uint64, complex}", matmul_shape},
+    {"MatMul(a: T, b: T) -> product: T",
+     "transpose_a: bool = false; transpose_b: bool = false; T: {floats, int32, int64, uint8, uint16, uint32, uint64, complex}; grad_a: bool = false; grad_b: bool = false", matmul_shape},
+    {"BatchMatMul(x: T, y: T) -> output: T", "T: {floats, int32, int64, complex}; " WEFT_BATCHED, batch_matmul_shape},
+    {"BatchMatMulV2(x: T, y: T) -> output: T", "T: {floats, int16, int32, int64, uint8, uint16, uint32, uint64, complex}; " WEFT_BATCHED, batch_matmul_shape},
 };
+#undef WEFT_BATCHED
 #endif
 
 }  // namespace detail

@@ -13,57 +13,85 @@ namespace weft {
 
 namespace detail {
 
-#define WEFT_FLOATS "bfloat16, half, float, double"
-#define WEFT_COMPLEX ", complex64, complex128"
-#define WEFT_NUMBERS WEFT_FLOATS ", uint8, int8, uint16, int16, int32, uint32, uint64, int64"
-
-inline op binary_op(const char* name, const char* types) {
-  return op(name).input("x: T").input("y: T").output("z: T").attr(types).shapes(broadcast_shape);
-}
-inline op comparison_op(const char* name, const char* types) {
-  return op(name).input("x: T").input("y: T").output("z: bool").attr(types).shapes(broadcast_shape);
-}
-inline op unary_op(const char* name, const char* types) {
-  return op(name).input("x: T").output("y: T").attr(types).shapes(unchanged_shape);
+#if WEFT_HAS_BODIES
+// Operands of one shape, which is also the result's.
+inline void same_shape(shape_context& c) {
+  const auto both = merge_shapes(c.input(0), c.input(1));
+  if (!both) c.fail("shapes " + c.input(0).text() + " and " + c.input(1).text() + " differ");
+  c.set_output(0, *both);
 }
 
-inline void define_math_ops(op_registry& ops) {
-  ops.add(binary_op("Add", "T: {" WEFT_FLOATS ", uint8, int8, int16, int32, int64" WEFT_COMPLEX ", string}"));
-  ops.add(binary_op("AddV2", "T: {" WEFT_NUMBERS WEFT_COMPLEX "}").commutative());
-  ops.add(binary_op("Sub", "T: {" WEFT_NUMBERS WEFT_COMPLEX "}"));
-  ops.add(binary_op("Mul", "T: {" WEFT_NUMBERS WEFT_COMPLEX "}").commutative());
-  ops.add(binary_op("Div", "T: {" WEFT_NUMBERS WEFT_COMPLEX "}"));
-  ops.add(binary_op("RealDiv", "T: {" WEFT_NUMBERS WEFT_COMPLEX "}"));
-  ops.add(binary_op("Maximum", "T: {" WEFT_NUMBERS "}"));
-  ops.add(binary_op("Minimum", "T: {" WEFT_NUMBERS "}"));
-  for (const char* name : {"Less", "LessEqual", "Greater", "GreaterEqual"}) ops.add(comparison_op(name, "T: {" WEFT_NUMBERS "}"));
-  for (const char* name : {"Equal", "NotEqual"})
-    ops.add(op(name).input("x: T").input("y: T").output("z: bool").attr("T: type").attr("incompatible_shape_error: bool = true").commutative().shapes([](shape_context& c) {
-      // Without the error, shapes that cannot be broadcast compare as a single false.
-      if (c.attr<bool>("incompatible_shape_error")) return broadcast_shape(c);
-      if (!c.input(0).fully_known() || !c.input(1).fully_known()) return;
-      c.set_output(0, broadcast_shapes(c.input(0), c.input(1)).value_or(partial_shape::of_rank(0)));
-    }));
-  ops.add(op("LogicalNot").input("x: bool").output("y: bool").shapes(unchanged_shape));
-  for (const char* name : {"LogicalAnd", "LogicalOr"}) ops.add(op(name).input("x: bool").input("y: bool").output("z: bool").commutative().shapes(broadcast_shape));
-  ops.add(unary_op("Neg", "T: {" WEFT_FLOATS ", int8, int16, int32, int64" WEFT_COMPLEX "}"));
-  ops.add(unary_op("Square", "T: {" WEFT_FLOATS ", int8, int16, int32, int64, uint8, uint16, uint32, uint64" WEFT_COMPLEX "}"));
-  ops.add(unary_op("Abs", "T: {" WEFT_FLOATS ", int8, int16, int32, int64}"));
-  for (const char* name : {"Sqrt", "Exp", "Log", "Tanh", "Sigmoid"}) ops.add(unary_op(name, "T: {" WEFT_FLOATS WEFT_COMPLEX "}"));
-  ops.add(op("Cast").input("x: SrcT").output("y: DstT").attr("SrcT: type").attr("DstT: type").attr("Truncate: bool = false").shapes(unchanged_shape));
-  ops.add(op("AddN").input("inputs: N * T").output("sum: T").attr("N: int >= 1").attr("T: {" WEFT_NUMBERS WEFT_COMPLEX ", variant}").commutative().shapes([](shape_context& c) {
-    partial_shape sum = c.input(0);
-    for (int i = 1; i < c.input_count(); ++i) {
-      const auto both = merge_shapes(sum, c.input(i));
-      if (!both) c.fail("all inputs must have one shape, found " + sum.text() + " and " + c.input(i).text());
-      sum = *both;
-    }
-    c.set_output(0, sum);
-  }));
+// Without the error, shapes that cannot be broadcast compare as a single false.
+inline void equality_shape(shape_context& c) {
+  if (c.attr<bool>("incompatible_shape_error")) return broadcast_shape(c);
+  if (!c.input(0).fully_known() || !c.input(1).fully_known()) return;
+  c.set_output(0, broadcast_shapes(c.input(0), c.input(1)).value_or(partial_shape::of_rank(0)));
 }
-#undef WEFT_NUMBERS
-#undef WEFT_COMPLEX
-#undef WEFT_FLOATS
+
+// Any number of inputs of one shape; attribute `shape`, where there is one, says it too.
+inline void add_n_shape(shape_context& c) {
+  const partial_shape* said = c.find_attr<partial_shape>("shape");
+  partial_shape sum = said == nullptr ? partial_shape() : *said;
+  for (int i = 0; i < c.input_count(); ++i) {
+    const auto both = merge_shapes(sum, c.input(i));
+    if (!both) c.fail("all inputs must have one shape, found " + sum.text() + " and " + c.input(i).text());
+    sum = *both;
+  }
+  c.set_output(0, sum);
+}
+
+inline constexpr op_row math_ops[] = {
+    // Two operands with broadcasting.
+    {"Add(x: T, y: T) -> z: T", "T: {floats, uint8, int8, int16, int32, int64, complex, string}", broadcast_shape},
+    {"AddV2(x: T, y: T) -> z: T", "T: {floats, uint8, uint16, uint32, uint64, int8, int16, int32, int64, complex}", broadcast_shape, op_flags::commutative},
+    {"Sub(x: T, y: T) -> z: T", "T: {floats, uint8, int8, uint16, int16, int32, int64, complex, uint32, uint64}", broadcast_shape},
+    {"Mul(x: T, y: T) -> z: T", "T: {numbers, complex}", broadcast_shape, op_flags::commutative},
+    {"Div RealDiv FloorDiv TruncateDiv(x: T, y: T) -> z: T", "T: {numbers, complex}", broadcast_shape},
+    {"DivNoNan(x: T, y: T) -> z: T", "T: {half, float, bfloat16, double, complex}", broadcast_shape},
+    {"MulNoNan(x: T, y: T) -> z: T", "T: {floats, complex}", broadcast_shape},
+    {"Xdivy Xlogy(x: T, y: T) -> z: T", "T: {half, bfloat16, float, double, complex}", broadcast_shape},
+    {"Mod(x: T, y: T) -> z: T", "T: {int32, int64, half, half, bfloat16, float, double}", broadcast_shape},
+    {"FloorMod(x: T, y: T) -> z: T", "T: {int8, int16, int32, int64, uint8, uint16, uint32, uint64, floats}", broadcast_shape},
+    {"TruncateMod(x: T, y: T) -> z: T", "T: {int32, int64, floats}", broadcast_shape},
+    {"Pow(x: T, y: T) -> z: T", "T: {bfloat16, float, half, double, int8, int16, int32, int64, complex}", broadcast_shape},
+    {"Maximum Minimum(x: T, y: T) -> z: T", "T: {floats, int8, uint8, int16, uint16, int32, uint32, int64, uint64}", broadcast_shape},
+    {"SquaredDifference(x: T, y: T) -> z: T", "T: {floats, int32, int64, complex}", broadcast_shape, op_flags::commutative},
+    {"Atan2(y: T, x: T) -> z: T", "T: {floats}", broadcast_shape},
+    {"BitwiseAnd BitwiseOr BitwiseXor(x: T, y: T) -> z: T", "T: {int8, int16, int32, int64, uint8, uint16, uint32, uint64}", broadcast_shape, op_flags::commutative},
+    {"LeftShift RightShift(x: T, y: T) -> z: T", "T: {int8, int16, int32, int64, uint8, uint16, uint32, uint64}", broadcast_shape},
+    // Comparisons and logic.
+    {"Less LessEqual Greater GreaterEqual(x: T, y: T) -> z: bool", "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64}", broadcast_shape},
+    {"Equal NotEqual(x: T, y: T) -> z: bool", "T: type; incompatible_shape_error: bool = true", equality_shape, op_flags::commutative},
+    {"ApproximateEqual(x: T, y: T) -> z: bool", "T: {float, double, int32, uint8, int16, int8, complex64, int64, bfloat16, uint16, complex128, half, uint32, uint64}; tolerance: float = 1e-05",
+     same_shape, op_flags::commutative},
+    {"LogicalAnd LogicalOr(x: bool, y: bool) -> z: bool", "", broadcast_shape, op_flags::commutative},
+    {"LogicalNot(x: bool) -> y: bool", "", unchanged_shape},
+    // One operand.
+    {"Neg Reciprocal Inv Sign Round(x: T) -> y: T", "T: {floats, int8, int16, int32, int64, complex}", unchanged_shape},
+    {"Abs(x: T) -> y: T", "T: {floats, int8, int16, int32, int64}", unchanged_shape},
+    {"Square(x: T) -> y: T", "T: {floats, int8, int16, int32, int64, uint8, uint16, uint32, uint64, complex}", unchanged_shape},
+    {"Sqrt Rsqrt Exp Expm1 Log Log1p Sin Cos Tan Asin Acos Atan Sinh Cosh Tanh Asinh Acosh Atanh Sigmoid(x: T) -> y: T", "T: {floats, complex}", unchanged_shape},
+    {"Erf Erfc Lgamma Digamma Floor Ceil Rint(x: T) -> y: T", "T: {floats}", unchanged_shape},
+    {"IsNan IsInf IsFinite(x: T) -> y: bool", "T: {floats}", unchanged_shape},
+    {"Invert(x: T) -> y: T", "T: {int8, int16, int32, int64, uint8, uint16, uint32, uint64}", unchanged_shape},
+    {"Cast(x: SrcT) -> y: DstT", "SrcT: type; DstT: type; Truncate: bool = false", unchanged_shape},
+    // Activations.
+    {"Relu Relu6(features: T) -> activations: T", "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64}", unchanged_shape},
+    {"Elu Selu Softplus Softsign(features: T) -> activations: T", "T: {half, bfloat16, float, double}", unchanged_shape},
+    {"LeakyRelu(features: T) -> activations: T", "alpha: float = 0.2; T: {half, bfloat16, float, double} = float", unchanged_shape},
+    // Gradients of one operand, of which some are written with its result.
+    {"TanhGrad SigmoidGrad SqrtGrad RsqrtGrad ReciprocalGrad InvGrad(y: T, dy: T) -> z: T", "T: {floats, complex}", same_shape},
+    {"ReluGrad Relu6Grad(gradients: T, features: T) -> backprops: T", "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64}", same_shape},
+    {"EluGrad SeluGrad(gradients: T, outputs: T) -> backprops: T", "T: {half, bfloat16, float, double}", same_shape},
+    {"SoftplusGrad SoftsignGrad(gradients: T, features: T) -> backprops: T", "T: {half, bfloat16, float, double}", same_shape},
+    {"LeakyReluGrad(gradients: T, features: T) -> backprops: T", "alpha: float = 0.2; T: {half, bfloat16, float, double} = float", same_shape},
+    // Many operands.
+    {"AddN(inputs: N * T) -> sum: T", "N: int >= 1; T: {float, double, int32, uint8, int16, int8, complex64, int64, bfloat16, uint16, complex128, half, uint32, uint64, variant}", add_n_shape,
+     op_flags::commutative},
+    {"AccumulateNV2(inputs: N * T) -> sum: T",
+     "N: int >= 1; T: {float, double, int32, uint8, int16, int8, complex64, int64, bfloat16, uint16, complex128, half, uint32, uint64}; shape: shape", add_n_shape, op_flags::commutative},
+};
+#endif
 
 }  // namespace detail
 

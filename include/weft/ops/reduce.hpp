@@ -5,9 +5,11 @@
 #include <weft/graph/tensor.hpp>
 #include <weft/ops/shape_rules.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace weft {
@@ -21,17 +23,103 @@ inline constexpr keep_dims_t keep_dims{};
 
 namespace detail {
 
-inline void define_reduce_ops(op_registry& ops) {
-#define WEFT_ORDERED "float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64"
-  const auto define = [&ops](const char* name, const char* types) {
-    ops.add(op(name).input("input: T").input("reduction_indices: Tidx").output("output: T").attr("keep_dims: bool = false").attr(types).attr("Tidx: {int32, int64} = int32").shapes(reduction_shape));
-  };
-  for (const char* name : {"Sum", "Mean", "Prod"}) define(name, "T: {" WEFT_ORDERED ", complex64, complex128}");
-  for (const char* name : {"Max", "Min"}) define(name, "T: {" WEFT_ORDERED "}");
-#undef WEFT_ORDERED
-  for (const char* name : {"All", "Any"})
-    ops.add(op(name).input("input: bool").input("reduction_indices: Tidx").output("output: bool").attr("keep_dims: bool = false").attr("Tidx: {int32, int64} = int32").shapes(reduction_shape));
+#if WEFT_HAS_BODIES
+// The input without the dimension that input 1, a scalar, names.
+inline void arg_shape(shape_context& c) {
+  (void)c.with_rank(1, 0, "dimension");
+  const partial_shape& in = c.input(0);
+  if (!in.known_rank()) return;
+  if (in.rank() == 0) c.fail("a scalar has no dimension to search");
+  const auto named = c.input_integers(1);
+  if (!named) return c.set_output(0, partial_shape::of_rank(in.rank() - 1));
+  const std::int64_t axis = named->front();
+  if (axis < -in.rank() || axis >= in.rank())
+    c.fail("axis " + std::to_string(axis) + " is outside the " + std::to_string(in.rank()) + " dimensions of shape " + in.text());
+  std::vector<std::int64_t> sizes = in.sizes();
+  sizes.erase(sizes.begin() + static_cast<std::ptrdiff_t>(axis < 0 ? axis + in.rank() : axis));
+  c.set_output(0, partial_shape(std::move(sizes)));
 }
+
+inline void scan_shape(shape_context& c) {
+  (void)c.with_rank(1, 0, "axis");
+  const auto axis = c.input_integers(1);
+  const partial_shape& in = c.input(0);
+  if (in.known_rank() && axis && (axis->front() < -in.rank() || axis->front() >= in.rank()))
+    c.fail("axis " + std::to_string(axis->front()) + " is outside the " + std::to_string(in.rank()) + " dimensions of shape " + in.text());
+  c.set_output(0, in);
+}
+
+inline void bincount_shape(shape_context& c) {
+  (void)c.with_rank(1, 0, "size");
+  const auto size = c.input_integers(1);
+  if (size && size->front() < 0) c.fail("size must not be negative, found " + std::to_string(size->front()));
+  c.set_output(0, partial_shape({size ? size->front() : -1}));
+}
+
+// One row for each of an unknown number of segments, of the shape of a row of the data.
+inline void segments_shape(shape_context& c, const partial_shape& ids) {
+  const partial_shape& data = c.input(0);
+  if (!data.known_rank()) return;
+  if (data.rank() == 0) c.fail("the data must have at least one dimension, found shape []");
+  if (c.input_count() == 2 && data[0] >= 0 && ids[0] >= 0 && data[0] != ids[0])
+    c.fail("segment_ids has " + std::to_string(ids[0]) + " elements for the " + std::to_string(data[0]) + " rows of the data " + data.text());
+  std::vector<std::int64_t> sizes = data.sizes();
+  sizes[0] = -1;
+  c.set_output(0, partial_shape(std::move(sizes)));
+}
+inline void segment_shape(shape_context& c) { segments_shape(c, c.with_rank(1, 1, "segment_ids")); }
+inline void sparse_segment_shape(shape_context& c) {
+  const auto ids = merge_shapes(c.with_rank(1, 1, "indices"), c.with_rank(2, 1, "segment_ids"));
+  if (!ids) c.fail("indices " + c.input(1).text() + " and segment_ids " + c.input(2).text() + " differ in size");
+  segments_shape(c, *ids);
+}
+
+// The leading dimensions, those of the ids, become one of `num_segments`.
+inline void unsorted_segment_shape(shape_context& c) {
+  (void)c.with_rank(2, 0, "num_segments");
+  const auto wanted = c.input_integers(2);
+  if (wanted && wanted->front() < 0) c.fail("num_segments must not be negative, found " + std::to_string(wanted->front()));
+  const partial_shape &data = c.input(0), &ids = c.input(1);
+  if (!data.known_rank() || !ids.known_rank()) return;
+  bool fits = ids.rank() <= data.rank();
+  for (int i = 0; fits && i < ids.rank(); ++i) fits = data[i] < 0 || ids[i] < 0 || data[i] == ids[i];
+  if (!fits) c.fail("the data's shape " + data.text() + " does not start with that of segment_ids, " + ids.text());
+  std::vector<std::int64_t> sizes{wanted ? wanted->front() : -1};
+  sizes.insert(sizes.end(), data.sizes().begin() + ids.rank(), data.sizes().end());
+  c.set_output(0, partial_shape(std::move(sizes)));
+}
+
+#define WEFT_ORDERED "float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64"
+#define WEFT_SUMMED "float, double, int32, uint8, int16, int8, complex64, int64, bfloat16, uint16, complex128, half, uint32, uint64"
+#define WEFT_REDUCED "Tidx: {int32, int64} = int32"
+#define WEFT_SEGMENTS "Tindices: {int32, int64}"
+#define WEFT_COUNTED "Tnumsegments: {int32, int64} = int32"
+#define WEFT_SPARSE "Tidx: {int32, int64} = int32; Tsegmentids: {int32, int64} = int32; sparse_gradient: bool = false"
+inline constexpr op_row reduce_ops[] = {
+    {"Sum Mean Prod EuclideanNorm(input: T, reduction_indices: Tidx) -> output: T", "keep_dims: bool = false; T: {" WEFT_SUMMED "}; " WEFT_REDUCED, reduction_shape},
+    {"Max Min(input: T, reduction_indices: Tidx) -> output: T", "keep_dims: bool = false; T: {" WEFT_ORDERED "}; " WEFT_REDUCED, reduction_shape},
+    {"All Any(input: bool, reduction_indices: Tidx) -> output: bool", "keep_dims: bool = false; " WEFT_REDUCED, reduction_shape},
+    {"L2Loss(t: T) -> output: T", "T: {half, bfloat16, float, double}", scalar_shape},
+    {"ArgMax(input: T, dimension: Tidx) -> output: output_type", "T: {" WEFT_ORDERED ", bool}; Tidx: {int16, int32, int64} = int32; output_type: {int16, uint16, int32, int64} = int64", arg_shape},
+    {"ArgMin(input: T, dimension: Tidx) -> output: output_type", "T: {" WEFT_ORDERED ", bool}; Tidx: {int32, int64} = int32; output_type: {int32, int64} = int64", arg_shape},
+    {"Cumsum Cumprod(x: T, axis: Tidx) -> out: T", "exclusive: bool = false; reverse: bool = false; T: {" WEFT_SUMMED "}; " WEFT_REDUCED, scan_shape},
+    {"Bincount(arr: int32, size: int32, weights: T) -> bins: T", "T: {int32, int64, float, double}", bincount_shape},
+    {"SegmentSum SegmentMean SegmentProd(data: T, segment_ids: Tindices) -> output: T", "T: {" WEFT_SUMMED "}; " WEFT_SEGMENTS, segment_shape},
+    {"SegmentMax SegmentMin(data: T, segment_ids: Tindices) -> output: T", "T: {" WEFT_ORDERED "}; " WEFT_SEGMENTS, segment_shape},
+    {"UnsortedSegmentSum(data: T, segment_ids: Tindices, num_segments: Tnumsegments) -> output: T", "T: {" WEFT_SUMMED "}; Tindices: {int16, int32, int64}; " WEFT_COUNTED, unsorted_segment_shape},
+    {"UnsortedSegmentProd(data: T, segment_ids: Tindices, num_segments: Tnumsegments) -> output: T", "T: {" WEFT_SUMMED "}; " WEFT_SEGMENTS "; " WEFT_COUNTED, unsorted_segment_shape},
+    {"UnsortedSegmentMax UnsortedSegmentMin(data: T, segment_ids: Tindices, num_segments: Tnumsegments) -> output: T", "T: {" WEFT_ORDERED "}; " WEFT_SEGMENTS "; " WEFT_COUNTED,
+     unsorted_segment_shape},
+    {"SparseSegmentSum(data: T, indices: Tidx, segment_ids: Tsegmentids) -> output: T", "T: {" WEFT_ORDERED "}; " WEFT_SPARSE, sparse_segment_shape},
+    {"SparseSegmentMean SparseSegmentSqrtN(data: T, indices: Tidx, segment_ids: Tsegmentids) -> output: T", "T: {floats}; " WEFT_SPARSE, sparse_segment_shape},
+};
+#undef WEFT_ORDERED
+#undef WEFT_SUMMED
+#undef WEFT_REDUCED
+#undef WEFT_SEGMENTS
+#undef WEFT_COUNTED
+#undef WEFT_SPARSE
+#endif
 
 template <int... A> constexpr bool axes_in_range(int n) { return n == dynamic_rank || (true && ... && (A >= -n && A < n)); }
 template <int... A> constexpr bool axes_distinct(int n) {

@@ -22,9 +22,9 @@ WEFT_DECL const op_registry& standard_ops() {
     detail::define_array_ops(ops);
     ops.add(detail::control_ops);
     ops.add(detail::linear_ops);
-    detail::define_math_ops(ops);
+    ops.add(detail::math_ops);
     detail::define_random_ops(ops);
-    detail::define_reduce_ops(ops);
+    ops.add(detail::reduce_ops);
     ops.add(detail::sendrecv_ops);
     ops.add(detail::state_ops);
     ops.add(detail::training_ops);

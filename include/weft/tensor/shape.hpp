@@ -223,8 +223,9 @@ WEFT_DECL std::optional<partial_shape> broadcast_shapes(const partial_shape& a, 
     const std::int64_t y = shorter[i];
     if (x == y || y == 1) continue;
     if (x == 1) x = y;
-    else if (x == -1) x = y;           // y > 1 (or 0) decides: x must be 1 or y
-    else if (y != -1) return std::nullopt;
+    else if (x == -1) x = y > 1 ? y : -1;  // a size above 1 decides, as in TensorFlow
+    else if (y == -1) x = x > 1 ? x : -1;
+    else return std::nullopt;
   }
   return partial_shape(std::move(sizes));
 }
