@@ -4422,6 +4422,460 @@ template <class T, int N> tensor<T, N> add_n(std::initializer_list<tensor<T, N>>
 
 #endif
 
+#ifndef WEFT_OPS_NN_HPP
+#define WEFT_OPS_NN_HPP
+// Biases, softmax and cross entropies, normalisation and accuracy of neural networks.
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace weft {
+
+#if WEFT_HAS_BODIES
+namespace detail {
+
+inline void expect_rank_at_least(const shape_context& c, int i, int least, const char* what) {
+  const partial_shape& s = c.input(i);
+  if (s.known_rank() && s.rank() < least) c.fail(std::string(what) + " must have at least rank " + std::to_string(least) + ", found shape " + s.text());
+}
+
+// What two sizes, -1 where not known, say together; fails where they differ.
+inline std::int64_t same_size(const shape_context& c, std::int64_t a, std::int64_t b, const char* what) {
+  if (a >= 0 && b >= 0 && a != b) c.fail(std::string(what) + " must be equal, found " + std::to_string(a) + " and " + std::to_string(b));
+  return a >= 0 ? a : b;
+}
+
+inline partial_shape with_size(const partial_shape& s, int axis, std::int64_t size) {
+  std::vector<std::int64_t> sizes = s.sizes();
+  sizes[static_cast<std::size_t>(axis)] = size;
+  return partial_shape(std::move(sizes));
+}
+
+// The axis of the channels that attribute data_format names, of a tensor of at least the rank that it needs.
+inline int bias_axis(const shape_context& c, const char* what) {
+  const std::string* format = c.find_attr<std::string>("data_format");
+  const bool first = format != nullptr && *format == "NCHW";
+  expect_rank_at_least(c, 0, first ? 3 : 2, what);
+  return first ? 1 : c.input(0).rank() - 1;
+}
+
+inline void bias_add_shape(shape_context& c) {
+  const int axis = bias_axis(c, "value");
+  const partial_shape bias = c.with_rank(1, 1, "bias"), &value = c.input(0);
+  if (!value.known_rank()) return;
+  c.set_output(0, with_size(value, axis, same_size(c, value[axis], bias[0], "the channels of value and bias")));
+}
+
+inline void bias_add_grad_shape(shape_context& c) {
+  const int axis = bias_axis(c, "out_backprop");
+  c.set_output(0, partial_shape({c.input(0).known_rank() ? c.input(0)[axis] : -1}));
+}
+
+inline void softmax_shape(shape_context& c) {
+  expect_rank_at_least(c, 0, 1, "logits");
+  c.set_output(0, c.input(0));
+}
+
+// Logits and labels of `[batch, classes]`, broadcast against each other where their shapes are not one.
+inline void softmax_cross_entropy_shape(shape_context& c) {
+  const partial_shape matrix = partial_shape::of_rank(2);
+  auto both = merge_shapes(c.input(0), matrix);
+  if (both) both = merge_shapes(*both, c.input(1));
+  if (!both) both = broadcast_shapes(c.input(0), c.input(1));
+  if (!both) c.fail("the shapes " + c.input(0).text() + " of logits and " + c.input(1).text() + " of labels cannot be broadcast");
+  if (both->rank() != 2) c.fail("logits and labels must be broadcast to rank 2, found shapes " + c.input(0).text() + " and " + c.input(1).text());
+  c.set_output(0, partial_shape({(*both)[0]}));
+  c.set_output(1, *both);
+}
+
+inline void sparse_softmax_cross_entropy_shape(shape_context& c) {
+  const partial_shape logits = c.with_rank(0, 2, "logits"), labels = c.with_rank(1, 1, "labels");
+  const std::int64_t batch = same_size(c, logits[0], labels[0], "the rows of logits and the labels");
+  c.set_output(0, partial_shape({batch}));
+  c.set_output(1, partial_shape({batch, logits[1]}));
+}
+
+inline void in_top_k_shape(shape_context& c) {
+  const partial_shape predictions = c.with_rank(0, 2, "predictions"), targets = c.with_rank(1, 1, "targets");
+  if (c.input_count() > 2) (void)c.with_rank(2, 0, "k");
+  c.set_output(0, partial_shape({same_size(c, predictions[0], targets[0], "the rows of predictions and the targets")}));
+}
+
+// The axis of the channels of images of rank 4, or 5 where data_format names a depth.
+inline std::pair<partial_shape, int> normalised_images(const shape_context& c, int i, const char* what) {
+  const std::string& format = c.attr<std::string>("data_format");
+  const partial_shape images = c.with_rank(i, static_cast<int>(format.size()), what);
+  return {images, format[1] == 'C' ? 1 : images.rank() - 1};
+}
+
+// Mean and variance have a size of their own (0) where the batch is all that counts.
+inline void batch_norm_shape(shape_context& c) {
+  const auto [images, axis] = normalised_images(c, 0, "x");
+  const bool given = !c.attr<bool>("is_training") || c.attr<float>("exponential_avg_factor") != 1.f;
+  std::int64_t channels = images[axis];
+  static constexpr const char* names[] = {"x", "scale", "offset", "mean", "variance"};
+  for (int i = 1; i < 5; ++i) {
+    const partial_shape s = c.with_rank(i, 1, names[i]);
+    if (i < 3 || given) channels = same_size(c, channels, s[0], (std::string("the channels of x and the size of ") + names[i]).c_str());
+  }
+  c.set_output(0, with_size(images, axis, channels));
+  for (int i = 1; i < 5; ++i) c.set_output(i, partial_shape({channels}));
+}
+
+inline void batch_norm_grad_shape(shape_context& c) {
+  const auto [gradient, axis] = normalised_images(c, 0, "y_backprop");
+  const auto both = merge_shapes(gradient, normalised_images(c, 1, "x").first);
+  if (!both) c.fail("y_backprop and x must have one shape, found " + c.input(0).text() + " and " + c.input(1).text());
+  std::int64_t channels = (*both)[axis];
+  static constexpr const char* names[] = {"scale", "reserve_space_1", "reserve_space_2"};
+  for (int i = 2; i < 5; ++i) channels = same_size(c, channels, c.with_rank(i, 1, names[i - 2])[0], (std::string("the channels of x and the size of ") + names[i - 2]).c_str());
+  c.set_output(0, with_size(*both, axis, channels));
+  for (int i = 1; i < 3; ++i) c.set_output(i, partial_shape({channels}));
+  for (int i = 3; i < 5; ++i) c.set_output(i, partial_shape({0}));
+}
+
+inline void lrn_shape(shape_context& c) { c.set_output(0, c.with_rank(0, 4, "input")); }
+
+inline void lrn_grad_shape(shape_context& c) {
+  partial_shape s = partial_shape::of_rank(4);
+  for (int i = 0; i < 3; ++i) {
+    const auto both = merge_shapes(s, c.input(i));
+    if (!both) c.fail("input_grads, input_image and output_image must have one shape of rank 4, found " + c.input(0).text() + ", " + c.input(1).text() + " and " + c.input(2).text());
+    s = *both;
+  }
+  c.set_output(0, s);
+}
+
+#define WEFT_BIASED "T: {float, double, int32, uint8, int16, int8, complex64, int64, bfloat16, uint16, complex128, half, uint32, uint64}"
+#define WEFT_FORMAT "data_format: {'NHWC', 'NCHW'} = 'NHWC'"
+#define WEFT_FLOATS "T: {half, bfloat16, float, double}"
+#define WEFT_NORM "; epsilon: float = 0.0001; exponential_avg_factor: float = 1.0; "
+#define WEFT_NORM_GRAD "; epsilon: float = 0.0001; "
+#define WEFT_TRAINING "; is_training: bool = true"
+#define WEFT_VOLUMES "data_format: {'NHWC', 'NCHW', 'NDHWC', 'NCDHW'} = 'NHWC'"
+inline constexpr op_row nn_ops[] = {
+    {"BiasAdd(value: T, bias: T) -> output: T", WEFT_BIASED "; " WEFT_FORMAT, bias_add_shape},
+    {"BiasAddV1(value: T, bias: T) -> output: T", WEFT_BIASED, bias_add_shape},
+    {"BiasAddGrad(out_backprop: T) -> output: T", WEFT_BIASED "; " WEFT_FORMAT, bias_add_grad_shape},
+    {"Softmax(logits: T) -> softmax: T", WEFT_FLOATS, softmax_shape},
+    {"LogSoftmax(logits: T) -> logsoftmax: T", WEFT_FLOATS, softmax_shape},
+    {"SoftmaxCrossEntropyWithLogits(features: T, labels: T) -> loss: T, backprop: T", WEFT_FLOATS, softmax_cross_entropy_shape},
+    {"SparseSoftmaxCrossEntropyWithLogits(features: T, labels: Tlabels) -> loss: T, backprop: T", WEFT_FLOATS "; Tlabels: {int32, int64} = int64", sparse_softmax_cross_entropy_shape},
+    {"InTopK(predictions: float, targets: T) -> precision: bool", "k: int; T: {int32, int64} = int32", in_top_k_shape},
+    {"InTopKV2(predictions: float, targets: T, k: T) -> precision: bool", "T: {int32, int64} = int32", in_top_k_shape},
+    {"FusedBatchNorm(x: T, scale: T, offset: T, mean: T, variance: T) -> y: T, batch_mean: T, batch_variance: T, reserve_space_1: T, reserve_space_2: T",
+     "T: {float}" WEFT_NORM WEFT_FORMAT WEFT_TRAINING, batch_norm_shape},
+    {"FusedBatchNormV2(x: T, scale: U, offset: U, mean: U, variance: U) -> y: T, batch_mean: U, batch_variance: U, reserve_space_1: U, reserve_space_2: U",
+     "T: {half, bfloat16, float}; U: {float}" WEFT_NORM WEFT_FORMAT WEFT_TRAINING, batch_norm_shape},
+    {"FusedBatchNormV3(x: T, scale: U, offset: U, mean: U, variance: U) -> y: T, batch_mean: U, batch_variance: U, reserve_space_1: U, reserve_space_2: U, reserve_space_3: U",
+     "T: {half, bfloat16, float}; U: {bfloat16, float}" WEFT_NORM WEFT_VOLUMES WEFT_TRAINING, batch_norm_shape},
+    {"FusedBatchNormGrad(y_backprop: T, x: T, scale: T, reserve_space_1: T, reserve_space_2: T) -> x_backprop: T, scale_backprop: T, offset_backprop: T, reserve_space_3: T, reserve_space_4: T",
+     "T: {float}" WEFT_NORM_GRAD WEFT_FORMAT WEFT_TRAINING, batch_norm_grad_shape},
+    {"FusedBatchNormGradV2(y_backprop: T, x: T, scale: float, reserve_space_1: U, reserve_space_2: U) -> x_backprop: T, scale_backprop: U, offset_backprop: U, reserve_space_3: U, reserve_space_4: U",
+     "T: {half, bfloat16, float}; U: {float}" WEFT_NORM_GRAD WEFT_FORMAT WEFT_TRAINING, batch_norm_grad_shape},
+    {"FusedBatchNormGradV3(y_backprop: T, x: T, scale: float, reserve_space_1: U, reserve_space_2: U, reserve_space_3: U) -> x_backprop: T, scale_backprop: U, offset_backprop: U, reserve_space_4: U, reserve_space_5: U",
+     "T: {half, bfloat16, float}; U: {float}" WEFT_NORM_GRAD WEFT_VOLUMES WEFT_TRAINING, batch_norm_grad_shape},
+    {"LRN(input: T) -> output: T", "depth_radius: int = 5; bias: float = 1.0; alpha: float = 1.0; beta: float = 0.5; T: {half, bfloat16, float} = float", lrn_shape},
+    {"LRNGrad(input_grads: T, input_image: T, output_image: T) -> output: T", "depth_radius: int = 5; bias: float = 1.0; alpha: float = 1.0; beta: float = 0.5; T: {half, bfloat16, float} = float", lrn_grad_shape},
+};
+#undef WEFT_BIASED
+#undef WEFT_FORMAT
+#undef WEFT_FLOATS
+#undef WEFT_NORM
+#undef WEFT_NORM_GRAD
+#undef WEFT_TRAINING
+#undef WEFT_VOLUMES
+
+}  // namespace detail
+#endif
+
+}  // namespace weft
+
+#endif
+
+#ifndef WEFT_OPS_NN_WINDOW_HPP
+#define WEFT_OPS_NN_WINDOW_HPP
+// The geometry of windows that slide over images: what attributes of convolutions and pools say, and how many places a window has along an
+// axis. Shape rules and kernels read it here, so that both report a mistake in the same words.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace weft::detail {
+
+/// How an axis is padded: not at all, so that the output is as long as the input divided by the stride, or by given numbers.
+enum class window_padding : unsigned char { valid, same, given };
+
+/// A window along one axis: its size, the distance of its places and of its elements, and how the axis is padded.
+struct window_axis {
+  std::int64_t size = 1, stride = 1, dilation = 1;
+  window_padding padding = window_padding::valid;
+  std::int64_t before = 0, after = 0;  // of window_padding::given
+};
+
+/// The places of a window along an axis, and the elements that are padded before it.
+struct window_places {
+  std::int64_t count, before;
+};
+
+/// Sizes, strides, dilations and paddings above this are errors, so that sums and products of them fit.
+inline constexpr std::int64_t largest_window = 0x7fffffff;
+
+/// What the attributes of a convolution or a pool say: for rows, columns and depth (of pools), and where the depth is stored.
+struct window_attrs {
+  window_axis rows, columns, depth;
+  bool channels_first = false;  // NCHW
+  std::int64_t batch_size = 1, batch_stride = 1, batch_dilation = 1;
+};
+
+#if WEFT_HAS_BODIES || WEFT_HAS_KERNEL_BODIES
+
+/// Four values of a list attribute; the default where a convolution leaves dilations away.
+inline std::vector<std::int64_t> window_list(const node& n, const char* name) {
+  const auto* list = n.find_attr<std::vector<std::int64_t>>(name);
+  if (list == nullptr && std::string(name) == "dilations") return {1, 1, 1, 1};
+  if (list == nullptr || list->size() != 4)
+    n.fail_about(error_code::invalid_argument, std::string("attribute '") + name + "' must contain 4 values, found " + std::to_string(list == nullptr ? 0 : list->size()));
+  for (const std::int64_t value : *list)
+    if (value < 1 || value > largest_window)
+      n.fail_about(error_code::invalid_argument, std::string("attribute '") + name + "' must contain values between 1 and " + std::to_string(largest_window) + ", found " + std::to_string(value));
+  return *list;
+}
+
+// Padding of all four axes from 'padding' and, where that says EXPLICIT, 'explicit_paddings'; only rows and columns may be padded.
+inline void read_padding(const node& n, window_attrs& out) {
+  const std::string& padding = n.attr<std::string>("padding");
+  const auto* given = n.find_attr<std::vector<std::int64_t>>("explicit_paddings");
+  const std::size_t count = given == nullptr ? 0 : given->size();
+  if (padding != "EXPLICIT") {
+    if (count != 0) n.fail_about(error_code::invalid_argument, "attribute 'explicit_paddings' must be empty where 'padding' is '" + padding + "', found " + std::to_string(count) + " values");
+    if (padding != "SAME" && padding != "VALID") n.fail_about(error_code::invalid_argument, "attribute 'padding' must be 'SAME', 'VALID' or 'EXPLICIT', found '" + padding + "'");
+    for (window_axis* axis : {&out.rows, &out.columns, &out.depth}) axis->padding = padding == "SAME" ? window_padding::same : window_padding::valid;
+    return;
+  }
+  if (count != 8) n.fail_about(error_code::invalid_argument, "attribute 'explicit_paddings' must contain 8 values, found " + std::to_string(count));
+  for (const std::int64_t value : *given)
+    if (value < 0 || value > largest_window)
+      n.fail_about(error_code::invalid_argument, "attribute 'explicit_paddings' must contain values between 0 and " + std::to_string(largest_window) + ", found " + std::to_string(value));
+  const std::size_t rows = out.channels_first ? 4 : 2, depth = out.channels_first ? 2 : 6;
+  if ((*given)[0] != 0 || (*given)[1] != 0 || (*given)[depth] != 0 || (*given)[depth + 1] != 0)
+    n.fail_about(error_code::invalid_argument, "attribute 'explicit_paddings' must be 0 for the batch and the depth");
+  out.rows.padding = out.columns.padding = window_padding::given;
+  out.rows.before = (*given)[rows];
+  out.rows.after = (*given)[rows + 1];
+  out.columns.before = (*given)[rows + 2];
+  out.columns.after = (*given)[rows + 3];
+}
+
+/// Reads the attributes of a pool (with 'ksize') or a convolution (with 'dilations', its window's size being the filter's). Fails about the node where they are wrong.
+inline window_attrs read_window(const node& n, bool pool) {
+  window_attrs out;
+  const std::string* format = n.find_attr<std::string>("data_format");
+  if (format != nullptr && *format != "NHWC" && *format != "NCHW") n.fail_about(error_code::unimplemented, "attribute 'data_format' must be 'NHWC' or 'NCHW', found '" + *format + "'");
+  out.channels_first = format != nullptr && *format == "NCHW";
+  const auto strides = window_list(n, "strides"), others = window_list(n, pool ? "ksize" : "dilations");
+  const std::size_t rows = out.channels_first ? 2 : 1, depth = out.channels_first ? 1 : 3;
+  const std::size_t places[] = {rows, rows + 1, depth};
+  window_axis* const axes[] = {&out.rows, &out.columns, &out.depth};
+  for (int i = 0; i < 3; ++i) {
+    axes[i]->stride = strides[places[i]];
+    (pool ? axes[i]->size : axes[i]->dilation) = others[places[i]];
+  }
+  out.batch_stride = strides[0];
+  (pool ? out.batch_size : out.batch_dilation) = others[0];
+  read_padding(n, out);
+  return out;
+}
+
+/// Where a window finds place along an axis of `size` elements, as TensorFlow counts. Fails about the node where the window is larger than the padded axis.
+inline window_places place_window(const node& n, const window_axis& w, std::int64_t size) {
+  const std::int64_t reach = (w.size - 1) * w.dilation + 1;
+  if (w.padding == window_padding::same) {
+    const std::int64_t count = size / w.stride + (size % w.stride != 0 ? 1 : 0);
+    const std::int64_t padding = count == 0 ? 0 : reach - (size - (count - 1) * w.stride);
+    return {count, padding > 0 ? padding / 2 : 0};
+  }
+  if (size > std::int64_t{1} << 60) n.fail_about(error_code::invalid_argument, "an axis of " + std::to_string(size) + " elements is too long");
+  const std::int64_t padded = size + w.before + w.after;
+  if (padded < reach)
+    n.fail_about(error_code::invalid_argument, "a window that reaches over " + std::to_string(reach) + " elements has no place on an axis of " + std::to_string(size) +
+                                                   (w.padding == window_padding::given ? " elements with " + std::to_string(w.before + w.after) + " more as padding" : " elements"));
+  return {(padded - reach) / w.stride + 1, w.before};
+}
+
+#endif
+
+}  // namespace weft::detail
+
+#endif
+
+#ifndef WEFT_OPS_NN_CONV_HPP
+#define WEFT_OPS_NN_CONV_HPP
+// Convolutions and pools over images, and the ops of their gradients.
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace weft {
+
+#if WEFT_HAS_BODIES
+namespace detail {
+
+// Images as a shape: batch, rows, columns and channels, each -1 where it is not known.
+struct image_sizes {
+  std::int64_t batch, rows, columns, channels;
+
+  static image_sizes of(const partial_shape& s, const window_attrs& w) {
+    if (w.channels_first) return {s[0], s[2], s[3], s[1]};
+    return {s[0], s[1], s[2], s[3]};
+  }
+  partial_shape shape(const window_attrs& w) const {
+    if (w.channels_first) return partial_shape({batch, channels, rows, columns});
+    return partial_shape({batch, rows, columns, channels});
+  }
+};
+
+inline std::int64_t placed(const shape_context& c, const window_axis& w, std::int64_t size, bool window_known = true) {
+  if (size < 0 || (!window_known && w.padding != window_padding::same)) return -1;
+  return place_window(c.about(), w, size).count;
+}
+
+inline std::int64_t product_or_unknown(std::int64_t a, std::int64_t b) { return a < 0 || b < 0 || (b != 0 && a > INT64_MAX / b) ? -1 : a * b; }
+
+// Rows and columns of a convolution's output; a filter size of -1 is unknown.
+inline std::pair<std::int64_t, std::int64_t> convolved(shape_context& c, window_attrs w, const image_sizes& in, std::int64_t filter_rows, std::int64_t filter_columns) {
+  if (filter_rows == 0 || filter_columns == 0) c.fail("the filter must have rows and columns, found shape " + c.input(1).text());
+  w.rows.size = filter_rows < 0 ? 1 : filter_rows;
+  w.columns.size = filter_columns < 0 ? 1 : filter_columns;
+  if (w.rows.size > largest_window || w.columns.size > largest_window) c.fail("the filter of shape " + c.input(1).text() + " is too large");
+  return {placed(c, w.rows, in.rows, filter_rows >= 0), placed(c, w.columns, in.columns, filter_columns >= 0)};
+}
+
+inline void conv2d_shape(shape_context& c) {
+  const window_attrs w = read_window(c.about(), false);
+  const partial_shape filter = c.with_rank(1, 4, "filter");
+  const image_sizes in = image_sizes::of(c.with_rank(0, 4, "input"), w);
+  if (filter[2] == 0) c.fail("the filter must have at least one channel, found shape " + filter.text());
+  if (in.channels >= 0 && filter[2] > 0) {
+    if (in.channels % filter[2] != 0) c.fail("the depth " + std::to_string(in.channels) + " of the input is no multiple of the depth " + std::to_string(filter[2]) + " of the filter");
+    const std::int64_t groups = in.channels / filter[2];
+    if (filter[3] >= 0 && groups > 0 && filter[3] % groups != 0) c.fail("a filter with " + std::to_string(filter[3]) + " outputs cannot be cut into " + std::to_string(groups) + " groups");
+  }
+  const auto [rows, columns] = convolved(c, w, in, filter[0], filter[1]);
+  c.set_output(0, image_sizes{in.batch, rows, columns, filter[3]}.shape(w));
+}
+
+inline void depthwise_conv2d_shape(shape_context& c) {
+  const window_attrs w = read_window(c.about(), false);
+  const image_sizes in = image_sizes::of(c.with_rank(0, 4, "input"), w);
+  const partial_shape filter = c.with_rank(1, 4, "filter");
+  if (in.channels >= 0 && filter[2] >= 0 && in.channels != filter[2])
+    c.fail("input and filter must have the same depth, found " + std::to_string(in.channels) + " and " + std::to_string(filter[2]));
+  const auto [rows, columns] = convolved(c, w, in, filter[0], filter[1]);
+  c.set_output(0, image_sizes{in.batch, rows, columns, product_or_unknown(in.channels < 0 ? filter[2] : in.channels, filter[3])}.shape(w));
+}
+
+// A shape of rank 4 that input i holds.
+inline partial_shape sizes_of_rank_4(const shape_context& c, int i, const char* what) {
+  const partial_shape s = shape_from_input(c, i, what);
+  if (s.known_rank() && s.rank() != 4) c.fail(std::string(what) + " must contain 4 values, found " + std::to_string(s.rank()));
+  return s.known_rank() ? s : partial_shape::of_rank(4);
+}
+
+inline void conv2d_backprop_input_shape(shape_context& c) {
+  const window_attrs w = read_window(c.about(), false);
+  const partial_shape filter = c.with_rank(1, 4, "filter");
+  const image_sizes gradient = image_sizes::of(c.with_rank(2, 4, "out_backprop"), w);
+  if (gradient.channels >= 0 && filter[3] >= 0 && gradient.channels != filter[3])
+    c.fail("the depth " + std::to_string(gradient.channels) + " of out_backprop and the outputs " + std::to_string(filter[3]) + " of the filter differ");
+  partial_shape wanted = shape_from_input(c, 0, "input_sizes");
+  if (!wanted.known_rank()) wanted = partial_shape::of_rank(4);
+  if (wanted.rank() == 2) return c.set_output(0, image_sizes{gradient.batch, wanted[0], wanted[1], filter[2]}.shape(w));
+  if (wanted.rank() != 4) c.fail("input_sizes must contain 4 values or 2, found " + std::to_string(wanted.rank()));
+  image_sizes sizes = image_sizes::of(wanted, w);
+  if (sizes.batch >= 0 && gradient.batch >= 0 && sizes.batch != gradient.batch)
+    c.fail("input_sizes say a batch of " + std::to_string(sizes.batch) + ", out_backprop has " + std::to_string(gradient.batch));
+  if (sizes.batch < 0) sizes.batch = gradient.batch;
+  c.set_output(0, sizes.shape(w));
+}
+
+inline void conv2d_backprop_filter_shape(shape_context& c) {
+  (void)read_window(c.about(), false);
+  (void)c.with_rank(0, 4, "input");
+  (void)c.with_rank(2, 4, "out_backprop");
+  c.set_output(0, sizes_of_rank_4(c, 1, "filter_sizes"));
+}
+
+inline void depthwise_backprop_input_shape(shape_context& c) {
+  (void)read_window(c.about(), false);
+  (void)c.with_rank(1, 4, "filter");
+  (void)c.with_rank(2, 4, "out_backprop");
+  c.set_output(0, sizes_of_rank_4(c, 0, "input_sizes"));
+}
+
+// Output of a pool over images of this shape; an average is not taken over depth.
+inline partial_shape pooled(const shape_context& c, const partial_shape& images) {
+  const window_attrs w = read_window(c.about(), true);
+  const image_sizes in = image_sizes::of(images, w);
+  const std::int64_t channels = c.about().op() == "AvgPool" ? in.channels : placed(c, w.depth, in.channels);
+  return image_sizes{in.batch, placed(c, w.rows, in.rows), placed(c, w.columns, in.columns), channels}.shape(w);
+}
+
+inline void pool_shape(shape_context& c) { c.set_output(0, pooled(c, c.with_rank(0, 4, "input"))); }
+
+inline void max_pool_grad_shape(shape_context& c) {
+  (void)read_window(c.about(), true);
+  c.set_output(0, c.with_rank(0, 4, "orig_input"));
+}
+
+inline void max_pool_grad_grad_shape(shape_context& c) {
+  const auto images = merge_shapes(c.with_rank(0, 4, "orig_input"), c.with_rank(2, 4, "grad"));
+  if (!images) c.fail("orig_input and grad must have one shape, found " + c.input(0).text() + " and " + c.input(2).text());
+  const auto result = merge_shapes(pooled(c, *images), c.with_rank(1, 4, "orig_output"));
+  if (!result) c.fail("orig_output must have shape " + pooled(c, *images).text() + ", found " + c.input(1).text());
+  c.set_output(0, *result);
+}
+
+inline void avg_pool_grad_shape(shape_context& c) {
+  (void)read_window(c.about(), true);
+  (void)c.with_rank(1, 4, "grad");
+  c.set_output(0, sizes_of_rank_4(c, 0, "orig_input_shape"));
+}
+
+#define WEFT_WINDOW "strides: list(int); padding: {'SAME', 'VALID', 'EXPLICIT'}; explicit_paddings: list(int) = []; data_format: {'NHWC', 'NCHW'} = 'NHWC'; dilations: list(int) = [1, 1, 1, 1]"
+#define WEFT_POOL "ksize: list(int) >= 4; strides: list(int) >= 4; padding: "
+#define WEFT_FORMAT "; data_format: {'NHWC', 'NCHW'} = 'NHWC'"
+#define WEFT_ORDERED "float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64"
+inline constexpr op_row nn_conv_ops[] = {
+    {"Conv2D(input: T, filter: T) -> output: T", "T: {half, bfloat16, float, double, int32}; use_cudnn_on_gpu: bool = true; " WEFT_WINDOW, conv2d_shape},
+    {"Conv2DBackpropInput(input_sizes: int32, filter: T, out_backprop: T) -> output: T", "T: {half, bfloat16, float, double, int32}; use_cudnn_on_gpu: bool = true; " WEFT_WINDOW, conv2d_backprop_input_shape},
+    {"Conv2DBackpropFilter(input: T, filter_sizes: int32, out_backprop: T) -> output: T", "T: {half, bfloat16, float, double}; use_cudnn_on_gpu: bool = true; " WEFT_WINDOW, conv2d_backprop_filter_shape},
+    {"DepthwiseConv2dNative(input: T, filter: T) -> output: T", "T: {half, bfloat16, float, double}; " WEFT_WINDOW, depthwise_conv2d_shape},
+    {"DepthwiseConv2dNativeBackpropInput(input_sizes: int32, filter: T, out_backprop: T) -> output: T", "T: {half, bfloat16, float, double}; " WEFT_WINDOW, depthwise_backprop_input_shape},
+    {"DepthwiseConv2dNativeBackpropFilter(input: T, filter_sizes: int32, out_backprop: T) -> output: T", "T: {half, bfloat16, float, double}; " WEFT_WINDOW, conv2d_backprop_filter_shape},
+    {"MaxPool(input: T) -> output: T", "T: {half, bfloat16, float, double, int32, int64, uint8, int16, int8, uint16} = float; " WEFT_POOL "{'SAME', 'VALID', 'EXPLICIT'}; explicit_paddings: list(int) = []; data_format: {'NHWC', 'NCHW', 'NCHW_VECT_C'} = 'NHWC'", pool_shape},
+    {"MaxPoolGrad(orig_input: T, orig_output: T, grad: T) -> output: T", WEFT_POOL "{'SAME', 'VALID', 'EXPLICIT'}; explicit_paddings: list(int) = []" WEFT_FORMAT "; T: {" WEFT_ORDERED "} = float", max_pool_grad_shape},
+    {"MaxPoolGradGrad(orig_input: T, orig_output: T, grad: T) -> output: T", WEFT_POOL "{'SAME', 'VALID'}" WEFT_FORMAT "; T: {" WEFT_ORDERED "}", max_pool_grad_grad_shape},
+    {"AvgPool(value: T) -> output: T", WEFT_POOL "{'SAME', 'VALID'}" WEFT_FORMAT "; T: {half, bfloat16, float, double}", pool_shape},
+    {"AvgPoolGrad(orig_input_shape: int32, grad: T) -> output: T", WEFT_POOL "{'SAME', 'VALID'}" WEFT_FORMAT "; T: {half, bfloat16, float, double}", avg_pool_grad_shape},
+};
+#undef WEFT_WINDOW
+#undef WEFT_POOL
+#undef WEFT_FORMAT
+#undef WEFT_ORDERED
+
+}  // namespace detail
+#endif
+
+}  // namespace weft
+
+#endif
+
 #ifndef WEFT_OPS_RANDOM_HPP
 #define WEFT_OPS_RANDOM_HPP
 // Random tensors, with TensorFlow's generator and its rules for seeds.
@@ -4437,16 +4891,51 @@ namespace weft {
 
 namespace detail {
 
-inline void define_random_ops(op_registry& ops) {
-  const auto from_shape = [](shape_context& c) { c.set_output(0, shape_from_input(c, 0, "shape")); };
-  for (const char* name : {"RandomUniform", "RandomStandardNormal", "TruncatedNormal"})
-    ops.add(op(name).input("shape: T").output("output: dtype").attr("seed: int = 0").attr("seed2: int = 0").attr("dtype: {half, bfloat16, float, double}").attr("T: {int32, int64}").stateful().shapes(from_shape));
-  ops.add(op("RandomUniformInt").input("shape: T").input("minval: Tout").input("maxval: Tout").output("output: Tout").attr("seed: int = 0").attr("seed2: int = 0").attr("Tout: {int32, int64}").attr("T: {int32, int64}").stateful().shapes([](shape_context& c) {
-    (void)c.with_rank(1, 0, "minval");
-    (void)c.with_rank(2, 0, "maxval");
-    c.set_output(0, shape_from_input(c, 0, "shape"));
-  }));
+#if WEFT_HAS_BODIES
+inline void random_shape(shape_context& c) { c.set_output(0, shape_from_input(c, 0, "shape")); }
+
+inline void random_integers_shape(shape_context& c) {
+  (void)c.with_rank(c.input_count() - 2, 0, "minval");
+  (void)c.with_rank(c.input_count() - 1, 0, "maxval");
+  random_shape(c);
 }
+
+inline void expect_seed(const shape_context& c) {
+  const partial_shape seed = c.with_rank(1, 1, "seed");
+  if (seed[0] >= 0 && seed[0] != 2) c.fail("seed must have shape [2], found " + seed.text());
+}
+inline void stateless_shape(shape_context& c) {
+  expect_seed(c);
+  random_shape(c);
+}
+inline void stateless_integers_shape(shape_context& c) {
+  expect_seed(c);
+  random_integers_shape(c);
+}
+
+inline void multinomial_shape(shape_context& c) {
+  const partial_shape logits = c.with_rank(0, 2, "logits");
+  (void)c.with_rank(1, 0, "num_samples");
+  const auto wanted = c.input_integers(1);
+  if (wanted && (*wanted)[0] < 0) c.fail("num_samples must not be negative, found " + std::to_string((*wanted)[0]));
+  c.set_output(0, partial_shape({logits[0], wanted ? (*wanted)[0] : -1}));
+}
+
+#define WEFT_SEEDS "seed: int = 0; seed2: int = 0; "
+#define WEFT_STATELESS "dtype: {half, bfloat16, float, double} = float; T: {int32, int64} = int32; Tseed: {int32, int64} = int64"
+inline constexpr op_row random_ops[] = {
+    {"RandomUniform RandomStandardNormal TruncatedNormal(shape: T) -> output: dtype", WEFT_SEEDS "dtype: {half, bfloat16, float, double}; T: {int32, int64}", random_shape, op_flags::stateful},
+    {"RandomUniformInt(shape: T, minval: Tout, maxval: Tout) -> output: Tout", WEFT_SEEDS "Tout: {int32, int64}; T: {int32, int64}", random_integers_shape, op_flags::stateful},
+    {"RandomShuffle(value: T) -> output: T", WEFT_SEEDS "T: type", unchanged_shape, op_flags::stateful},
+    {"Multinomial(logits: T, num_samples: int32) -> output: output_dtype",
+     WEFT_SEEDS "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64}; output_dtype: {int32, int64} = int64", multinomial_shape, op_flags::stateful},
+    {"StatelessRandomUniform StatelessRandomNormal StatelessTruncatedNormal(shape: T, seed: Tseed) -> output: dtype", WEFT_STATELESS, stateless_shape},
+    {"StatelessRandomUniformInt(shape: T, seed: Tseed, minval: dtype, maxval: dtype) -> output: dtype", "dtype: {int32, int64}; T: {int32, int64}; Tseed: {int32, int64} = int64", stateless_integers_shape},
+    {"StatelessRandomUniformFullInt(shape: T, seed: Tseed) -> output: dtype", "dtype: {int32, int64, uint32, uint64} = uint64; T: {int32, int64} = int32; Tseed: {int32, int64, uint32, uint64} = int64", stateless_shape},
+};
+#undef WEFT_SEEDS
+#undef WEFT_STATELESS
+#endif
 
 // TensorFlow 1's rule: without any seed both are 0 and each run differs; a graph seed is joined by the number of nodes so far; an op's seed
 // without a graph seed is joined by 87654321. Both are taken modulo 2^31 - 1, never negative.
@@ -5052,7 +5541,9 @@ WEFT_DECL const op_registry& standard_ops() {
     ops.add(detail::control_ops);
     ops.add(detail::linear_ops);
     ops.add(detail::math_ops);
-    detail::define_random_ops(ops);
+    ops.add(detail::nn_ops);
+    ops.add(detail::nn_conv_ops);
+    ops.add(detail::random_ops);
     ops.add(detail::reduce_ops);
     ops.add(detail::sendrecv_ops);
     ops.add(detail::state_ops);

@@ -6,6 +6,8 @@
 #include <weft/ops/control.hpp>
 #include <weft/ops/linear.hpp>
 #include <weft/ops/math.hpp>
+#include <weft/ops/nn.hpp>
+#include <weft/ops/nn_conv.hpp>
 #include <weft/ops/random.hpp>
 #include <weft/ops/reduce.hpp>
 #include <weft/ops/sendrecv.hpp>
@@ -23,7 +25,9 @@ WEFT_DECL const op_registry& standard_ops() {
     ops.add(detail::control_ops);
     ops.add(detail::linear_ops);
     ops.add(detail::math_ops);
-    detail::define_random_ops(ops);
+    ops.add(detail::nn_ops);
+    ops.add(detail::nn_conv_ops);
+    ops.add(detail::random_ops);
     ops.add(detail::reduce_ops);
     ops.add(detail::sendrecv_ops);
     ops.add(detail::state_ops);
