@@ -2,6 +2,7 @@
 #define WEFT_WEFT_HPP
 // All of weft.
 
+#include <weft/format/graphdef.hpp>
 #include <weft/session.hpp>
 #include <weft/tensor/xtensor_io.hpp>
 

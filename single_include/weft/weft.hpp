@@ -57,26 +57,6 @@
 
 #endif
 
-#ifndef WEFT_CLUSTER_ASIO_HPP
-#define WEFT_CLUSTER_ASIO_HPP
-// The one door to Asio. Other headers of this layer include this one, never Asio itself.
-
-#include <cstdlib>
-#include <utility>
-
-#if WEFT_HAS_CLUSTER_BODIES
-#if defined(__SANITIZE_THREAD__) && !defined(__clang__)
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wtsan"
-#endif
-#include <asio.hpp>
-#if defined(__SANITIZE_THREAD__) && !defined(__clang__)
-#pragma GCC diagnostic pop
-#endif
-#endif
-
-#endif
-
 #ifndef WEFT_CORE_CALL_SITE_HPP
 #define WEFT_CORE_CALL_SITE_HPP
 // Where in the user's program something was written: the file, without its folders, and the line.
@@ -250,6 +230,344 @@ class error : public std::runtime_error {
 
 #endif
 
+#ifndef WEFT_FORMAT_JSON_VALUE_HPP
+#define WEFT_FORMAT_JSON_VALUE_HPP
+// JSON as protobuf writes it: a parsed text as a tree, at most 64 levels deep, and readers that name the way to what they refuse, as in
+// `node[3].attr.dtype.type`. Nothing that was read is ever copied or printed as a whole.
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace weft::detail {
+
+enum class json_kind : std::uint8_t { null, boolean, integer, natural, real, string, array, object };
+
+// One value of a parsed text. An integer is a `natural` only where it is too large for the other.
+struct json_value {
+  json_kind kind = json_kind::null;
+  union {
+    bool boolean;
+    std::int64_t integer = 0;
+    std::uint64_t natural;
+    double real;
+  };
+  // Of a string; the key of a member of an object.
+  std::string text, key;
+  // Elements or members, in the order of the text.
+  std::vector<json_value> items;
+};
+
+// The deepest nesting that is read.
+inline constexpr std::size_t max_json_depth = 64;
+
+// Parses a text. Throws INVALID_ARGUMENT with line and column: what is not JSON, nested too deeply, or names a member twice.
+json_value parse_json(std::string_view text);
+
+// The bytes of a file. Throws NOT_FOUND, UNAVAILABLE.
+std::string read_whole_file(const std::string& path);
+
+// A value and the way to it from the top.
+struct json_at {
+  const json_value& value;
+  const json_at* up = nullptr;
+  std::string_view name;
+  std::size_t index = 0;
+
+  json_at(const json_value& top) : value(top) {}
+  // A member of an object, by the field's name in the .proto file; an element of an array.
+  json_at(const json_value& v, const json_at& parent, std::string_view member) : value(v), up(&parent), name(member) {}
+  json_at(const json_value& v, const json_at& parent, std::size_t element) : value(v), up(&parent), index(element) {}
+};
+
+std::string path_of(const json_at& at);
+[[noreturn]] void bad_json(const json_at& at, const std::string& fault, error_code code = error_code::invalid_argument);
+// Refuses what is not an object, and members that are none of these fields.
+void expect_fields(const json_at& at, std::initializer_list<std::string_view> fields);
+// The member of this name in either spelling (`tensor_shape`, `tensorShape`), or nullptr; null counts as absent.
+const json_value* find_field(const json_at& at, std::string_view field);
+// The elements of an array.
+const std::vector<json_value>& elements_at(const json_at& at);
+const std::string& string_at(const json_at& at);
+bool bool_at(const json_at& at);
+// An integer in these bounds, as a number or in quotes.
+std::int64_t integer_at(const json_at& at, std::int64_t least = INT64_MIN, std::int64_t most = INT64_MAX);
+std::uint64_t natural_at(const json_at& at);
+// A number, also in quotes; `"NaN"`, `"Infinity"`, `"-Infinity"`.
+double real_at(const json_at& at);
+float float_at(const json_at& at);
+// Bytes in base64, of either alphabet, with or without padding.
+std::string bytes_at(const json_at& at);
+
+}  // namespace weft::detail
+
+#if WEFT_HAS_FORMAT_BODIES
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <limits>
+
+namespace weft::detail {
+
+inline const char* kind_name(json_kind kind) {
+  constexpr const char* names[] = {"null", "a bool", "a number", "a number", "a number", "a string", "an array", "an object"};
+  return names[static_cast<std::size_t>(kind)];
+}
+
+// Builds the tree from the parser's events. The values that are open lie in vectors that do not grow until they are closed.
+class json_builder : public nlohmann::json_sax<nlohmann::json> {
+ public:
+  json_builder(json_value& top, std::string_view text) : top_(top), text_(text) {}
+  const std::string& fault() const noexcept { return fault_; }
+
+  bool null() override { return add(json_kind::null) != nullptr; }
+  bool boolean(bool v) override {
+    add(json_kind::boolean)->boolean = v;
+    return true;
+  }
+  bool number_integer(number_integer_t v) override {
+    add(json_kind::integer)->integer = v;
+    return true;
+  }
+  bool number_unsigned(number_unsigned_t v) override {
+    if (v <= static_cast<std::uint64_t>(INT64_MAX)) return number_integer(static_cast<std::int64_t>(v));
+    add(json_kind::natural)->natural = v;
+    return true;
+  }
+  bool number_float(number_float_t v, const string_t&) override {
+    add(json_kind::real)->real = v;
+    return true;
+  }
+  bool string(string_t& v) override {
+    add(json_kind::string)->text = std::move(v);
+    return true;
+  }
+  bool binary(binary_t&) override { return stop("binary data"); }
+  bool start_object(std::size_t) override { return open(json_kind::object); }
+  bool start_array(std::size_t) override { return open(json_kind::array); }
+  bool key(string_t& v) override {
+    key_ = std::move(v);
+    return true;
+  }
+  bool end_array() override {
+    open_.pop_back();
+    return true;
+  }
+  bool end_object() override {
+    std::vector<const std::string*> keys;
+    for (const json_value& member : open_.back()->items) keys.push_back(&member.key);
+    std::sort(keys.begin(), keys.end(), [](const std::string* a, const std::string* b) { return *a < *b; });
+    for (std::size_t i = 1; i < keys.size(); ++i)
+      if (*keys[i - 1] == *keys[i]) return stop("an object has two members '" + keys[i]->substr(0, 80) + "'");
+    open_.pop_back();
+    return true;
+  }
+  bool parse_error(std::size_t position, const std::string&, const nlohmann::json::exception&) override {
+    const std::string_view before = text_.substr(0, position == 0 ? 0 : position - 1);
+    const auto line = std::count(before.begin(), before.end(), '\n') + 1;
+    const auto column = before.size() - (before.rfind('\n') == std::string_view::npos ? 0 : before.rfind('\n') + 1) + 1;
+    return stop("not JSON at line " + std::to_string(line) + ", column " + std::to_string(column));
+  }
+
+ private:
+  json_value* add(json_kind kind) {
+    json_value* v = &top_;
+    if (!open_.empty()) {
+      v = &open_.back()->items.emplace_back();
+      if (open_.back()->kind == json_kind::object) v->key = std::move(key_);
+    }
+    v->kind = kind;
+    return v;
+  }
+  bool open(json_kind kind) {
+    if (open_.size() == max_json_depth) return stop("nested more than " + std::to_string(max_json_depth) + " levels deep");
+    open_.push_back(add(kind));
+    return true;
+  }
+  bool stop(std::string fault) {
+    fault_ = std::move(fault);
+    return false;
+  }
+
+  json_value& top_;
+  std::string_view text_;
+  std::vector<json_value*> open_;
+  std::string key_, fault_;
+};
+
+WEFT_DECL json_value parse_json(std::string_view text) {
+  json_value out;
+  json_builder builder(out, text);
+  if (!nlohmann::json::sax_parse(text.begin(), text.end(), &builder)) fail(error_code::invalid_argument, builder.fault());
+  return out;
+}
+
+WEFT_DECL std::string read_whole_file(const std::string& path) {
+  std::FILE* file = std::fopen(path.c_str(), "rb");
+  if (file == nullptr) fail(error_code::not_found, "cannot open '" + path + "'");
+  std::string out;
+  char block[1 << 14];
+  while (const std::size_t n = std::fread(block, 1, sizeof block, file)) out.append(block, n);
+  const bool failed = std::ferror(file) != 0;
+  std::fclose(file);
+  if (failed) fail(error_code::unavailable, "cannot read '" + path + "'");
+  return out;
+}
+
+WEFT_DECL std::string path_of(const json_at& at) {
+  std::vector<const json_at*> way;
+  for (const json_at* a = &at; a->up != nullptr; a = a->up) way.push_back(a);
+  std::string out;
+  for (auto a = way.rbegin(); a != way.rend(); ++a)
+    if ((*a)->name.data() == nullptr) out += "[" + std::to_string((*a)->index) + "]";
+    else out += (out.empty() ? "" : ".") + std::string((*a)->name.substr(0, 80));
+  return out;
+}
+
+WEFT_DECL void bad_json(const json_at& at, const std::string& fault, error_code code) {
+  const std::string path = path_of(at);
+  fail(code, path.empty() ? fault : path + ": " + fault);
+}
+
+inline void expect_kind(const json_at& at, json_kind kind) {
+  if (at.value.kind != kind) bad_json(at, std::string("expected ") + kind_name(kind) + ", found " + kind_name(at.value.kind));
+}
+
+// Whether a key is the field in lowerCamelCase.
+inline bool is_camel(std::string_view key, std::string_view field) {
+  std::size_t k = 0;
+  for (std::size_t f = 0; f < field.size(); ++f, ++k) {
+    char c = field[f];
+    if (c == '_' && f + 1 < field.size()) {
+      c = field[++f];
+      if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
+    }
+    if (k >= key.size() || key[k] != c) return false;
+  }
+  return k == key.size();
+}
+
+inline bool names_field(std::string_view key, std::string_view field) { return key == field || is_camel(key, field); }
+
+WEFT_DECL void expect_fields(const json_at& at, std::initializer_list<std::string_view> fields) {
+  expect_kind(at, json_kind::object);
+  for (const json_value& member : at.value.items)
+    if (std::none_of(fields.begin(), fields.end(), [&](std::string_view f) { return names_field(member.key, f); }))
+      bad_json(at, "there is no field '" + member.key.substr(0, 80) + "' here");
+}
+
+WEFT_DECL const json_value* find_field(const json_at& at, std::string_view field) {
+  const json_value* found = nullptr;
+  for (const json_value& member : at.value.items)
+    if (names_field(member.key, field)) {
+      if (found != nullptr) bad_json(at, "the field '" + std::string(field) + "' is given twice, in both spellings");
+      found = &member;
+    }
+  return found == nullptr || found->kind == json_kind::null ? nullptr : found;
+}
+
+WEFT_DECL const std::vector<json_value>& elements_at(const json_at& at) {
+  expect_kind(at, json_kind::array);
+  return at.value.items;
+}
+
+WEFT_DECL const std::string& string_at(const json_at& at) {
+  expect_kind(at, json_kind::string);
+  return at.value.text;
+}
+
+WEFT_DECL bool bool_at(const json_at& at) {
+  expect_kind(at, json_kind::boolean);
+  return at.value.boolean;
+}
+
+// The number in a string; anything else as it is.
+inline json_value unquoted(const json_at& at) {
+  json_value out;
+  if (at.value.kind == json_kind::string && at.value.text.size() <= 64 && !at.value.text.empty()) {
+    json_builder builder(out, at.value.text);
+    if (!nlohmann::json::sax_parse(at.value.text, &builder)) out.kind = json_kind::null;
+  } else {
+    out.kind = at.value.kind;
+    out.natural = at.value.natural;
+  }
+  const bool number = out.kind == json_kind::integer || out.kind == json_kind::natural || out.kind == json_kind::real;
+  if (!number) bad_json(at, "expected a number, found " + (at.value.kind == json_kind::string ? "\"" + at.value.text.substr(0, 80) + "\"" : std::string(kind_name(at.value.kind))));
+  return out;
+}
+
+WEFT_DECL std::int64_t integer_at(const json_at& at, std::int64_t least, std::int64_t most) {
+  const json_value v = unquoted(at);
+  std::int64_t out = v.integer;
+  if (v.kind == json_kind::real) {
+    if (!(std::abs(v.real) <= 0x1p53) || v.real != std::floor(v.real)) bad_json(at, "expected an integer");
+    out = static_cast<std::int64_t>(v.real);
+  }
+  if (v.kind == json_kind::natural || out < least || out > most)
+    bad_json(at, "expected an integer from " + std::to_string(least) + " to " + std::to_string(most) + ", found " +
+                     (v.kind == json_kind::natural ? std::to_string(v.natural) : std::to_string(out)));
+  return out;
+}
+
+WEFT_DECL std::uint64_t natural_at(const json_at& at) {
+  if (const json_value v = unquoted(at); v.kind == json_kind::natural) return v.natural;
+  return static_cast<std::uint64_t>(integer_at(at, 0));
+}
+
+WEFT_DECL double real_at(const json_at& at) {
+  if (at.value.kind == json_kind::string) {
+    if (at.value.text == "NaN") return std::numeric_limits<double>::quiet_NaN();
+    if (at.value.text == "Infinity") return std::numeric_limits<double>::infinity();
+    if (at.value.text == "-Infinity") return -std::numeric_limits<double>::infinity();
+  }
+  const json_value v = unquoted(at);
+  return v.kind == json_kind::real ? v.real : v.kind == json_kind::natural ? static_cast<double>(v.natural) : static_cast<double>(v.integer);
+}
+
+WEFT_DECL float float_at(const json_at& at) {
+  const double v = real_at(at);
+  // Halfway beyond the largest float; what lies below rounds to it.
+  if (std::isfinite(v) && std::abs(v) >= 0x1.ffffffp127) bad_json(at, "the number is too large for a float");
+  return static_cast<float>(v);
+}
+
+WEFT_DECL std::string bytes_at(const json_at& at) {
+  std::string_view text = string_at(at);
+  if (text.size() % 4 == 0)
+    for (int i = 0; i < 2 && !text.empty() && text.back() == '='; ++i) text.remove_suffix(1);
+  std::string out;
+  out.reserve(text.size() / 4 * 3 + 2);
+  std::uint32_t bits = 0;
+  int count = 0;
+  for (const char c : text) {
+    std::uint32_t digit = 64;
+    if (c >= 'A' && c <= 'Z') digit = static_cast<std::uint32_t>(c - 'A');
+    else if (c >= 'a' && c <= 'z') digit = static_cast<std::uint32_t>(c - 'a') + 26;
+    else if (c >= '0' && c <= '9') digit = static_cast<std::uint32_t>(c - '0') + 52;
+    else if (c == '+' || c == '-') digit = 62;
+    else if (c == '/' || c == '_') digit = 63;
+    if (digit == 64) bad_json(at, "not base64");
+    bits = bits << 6 | digit;
+    count += 6;
+    if (count >= 8) {
+      count -= 8;
+      out += static_cast<char>(bits >> count & 0xffU);
+    }
+  }
+  if (count == 6) bad_json(at, "not base64");
+  return out;
+}
+
+}  // namespace weft::detail
+#endif
+
+#endif
+
 #ifndef WEFT_TENSOR_BUFFER_HPP
 #define WEFT_TENSOR_BUFFER_HPP
 // Shared, reference-counted storage of a tensor's elements, and the memory it comes from.
@@ -400,309 +718,6 @@ WEFT_DECL buffer_ptr buffer_ptr::wrap(void* data, std::size_t bytes, std::shared
 
 }  // namespace weft
 #endif
-
-#endif
-
-#ifndef WEFT_CLUSTER_RECEIVE_POOL_HPP
-#define WEFT_CLUSTER_RECEIVE_POOL_HPP
-// Host memory that keeps the storage of large tensors for the next ones: fresh pages from the system cost as much as receiving into them.
-
-#include <cstddef>
-#include <cstdint>
-#include <cstdlib>
-#include <mutex>
-#include <string_view>
-#include <vector>
-
-namespace weft {
-
-/// A source of host memory that keeps up to `limit` bytes of what comes back, and gives them out again for about the same size.
-/// Memory that was never given out is not touched. Thread-safe.
-class receive_pool final : public memory {
- public:
-  /// Blocks smaller than this are not worth keeping; plain memory serves them well.
-  static constexpr std::size_t least_bytes = std::size_t{64} << 10;
-
-  explicit receive_pool(std::size_t limit = std::size_t{256} << 20) noexcept : limit_(limit) {}
-  receive_pool(const receive_pool&) = delete;
-  receive_pool& operator=(const receive_pool&) = delete;
-  ~receive_pool() override { drop_oldest(0); }
-
-  void* allocate(std::size_t bytes) override;
-  void deallocate(void* data, std::size_t bytes) noexcept override;
-  bool host() const noexcept override { return true; }
-  std::string_view name() const noexcept override { return "host"; }
-  /// Bytes that are kept for later.
-  std::size_t kept_bytes() const {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    return kept_bytes_;
-  }
-
- private:
-  // Stands in front of the storage, in its alignment.
-  struct alignas(64) block {
-    std::size_t bytes;
-  };
-  void drop_oldest(std::size_t limit) noexcept;
-
-  const std::size_t limit_;
-  mutable std::mutex mutex_;
-  // Under the mutex: blocks that came back, the oldest first.
-  std::vector<block*> kept_;
-  std::size_t kept_bytes_ = 0;
-};
-
-inline void* receive_pool::allocate(std::size_t bytes) {
-  // 1. The latest block that is large enough and not by far too large.
-  if (bytes >= least_bytes) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    for (std::size_t i = kept_.size(); i-- > 0;) {
-      block* found = kept_[i];
-      if (found->bytes < bytes || found->bytes - bytes > bytes / 4) continue;
-      kept_.erase(kept_.begin() + static_cast<std::ptrdiff_t>(i));
-      kept_bytes_ -= found->bytes;
-      return found + 1;
-    }
-  }
-  // 2. A new one.
-  if (bytes > SIZE_MAX / 2) return nullptr;
-  const std::size_t rounded = (bytes + sizeof(block) - 1) / sizeof(block) * sizeof(block);
-  block* fresh = static_cast<block*>(std::aligned_alloc(alignof(block), sizeof(block) + rounded));
-  if (fresh == nullptr) return nullptr;
-  fresh->bytes = rounded;
-  return fresh + 1;
-}
-
-inline void receive_pool::deallocate(void* data, std::size_t) noexcept {
-  block* back = static_cast<block*>(data) - 1;
-  const std::size_t bytes = back->bytes;
-  if (bytes < least_bytes || bytes > limit_) return std::free(back);
-  const std::lock_guard<std::mutex> lock(mutex_);
-  drop_oldest(limit_ - bytes);
-  try {
-    kept_.push_back(back);
-  } catch (const std::bad_alloc&) {
-    return std::free(back);
-  }
-  kept_bytes_ += bytes;
-}
-
-// Frees blocks until at most `limit` bytes are kept.
-inline void receive_pool::drop_oldest(std::size_t limit) noexcept {
-  std::size_t n = 0;
-  for (; n < kept_.size() && kept_bytes_ > limit; ++n) {
-    kept_bytes_ -= kept_[n]->bytes;
-    std::free(kept_[n]);
-  }
-  kept_.erase(kept_.begin(), kept_.begin() + static_cast<std::ptrdiff_t>(n));
-}
-
-}  // namespace weft
-
-#endif
-
-#ifndef WEFT_CLUSTER_WIRE_HPP
-#define WEFT_CLUSTER_WIRE_HPP
-// The control part of a message: little-endian numbers and counted strings, written without and read with checks.
-
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-#include <string>
-#include <string_view>
-#include <type_traits>
-#include <utility>
-
-namespace weft {
-
-namespace detail {
-
-#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-inline constexpr bool is_little_endian = true;
-#else
-inline constexpr bool is_little_endian = false;
-#endif
-
-// The bytes of a number, least significant first.
-template <class T> void store_little_endian(T value, char* to) noexcept {
-  static_assert(std::is_unsigned_v<T>, "signed numbers are stored as unsigned ones of their width");
-  if constexpr (is_little_endian) std::memcpy(to, &value, sizeof value);
-  else
-    for (std::size_t i = 0; i < sizeof(T); ++i) to[i] = static_cast<char>(static_cast<unsigned char>(value >> (8 * i)));
-}
-
-template <class T> T load_little_endian(const char* from) noexcept {
-  static_assert(std::is_unsigned_v<T>, "signed numbers are stored as unsigned ones of their width");
-  T value = 0;
-  if constexpr (is_little_endian) std::memcpy(&value, from, sizeof value);
-  else
-    for (std::size_t i = 0; i < sizeof(T); ++i)
-      value = static_cast<T>(value | static_cast<T>(static_cast<T>(static_cast<unsigned char>(from[i])) << (8 * i)));
-  return value;
-}
-
-}  // namespace detail
-
-/// Appends little-endian numbers and counted strings to a string of bytes.
-class wire_writer {
- public:
-  wire_writer() = default;
-  /// Continues behind the bytes that `start` already holds.
-  explicit wire_writer(std::string start) : bytes_(std::move(start)) {}
-
-  wire_writer& u8(std::uint8_t value) { return number(value); }
-  wire_writer& u16(std::uint16_t value) { return number(value); }
-  wire_writer& u32(std::uint32_t value) { return number(value); }
-  wire_writer& u64(std::uint64_t value) { return number(value); }
-  wire_writer& i32(std::int32_t value) { return number(static_cast<std::uint32_t>(value)); }
-  wire_writer& i64(std::int64_t value) { return number(static_cast<std::uint64_t>(value)); }
-  /// The bits of a double, NaN and -0 included.
-  wire_writer& f64(double value) {
-    std::uint64_t bits;
-    std::memcpy(&bits, &value, sizeof bits);
-    return number(bits);
-  }
-  wire_writer& boolean(bool value) { return number(static_cast<std::uint8_t>(value ? 1 : 0)); }
-  /// An enumerator, as its number in 8 bits.
-  template <class E, class = std::enable_if_t<std::is_enum_v<E>>> wire_writer& enumerator(E value) {
-    return number(static_cast<std::uint8_t>(value));
-  }
-  /// How many elements follow, in 32 bits. Throws INVALID_ARGUMENT for more than fit.
-  wire_writer& count(std::size_t elements) {
-    if (elements > UINT32_MAX) fail(error_code::invalid_argument, "a message cannot hold a list of " + std::to_string(elements) + " elements");
-    return number(static_cast<std::uint32_t>(elements));
-  }
-  /// The length in 32 bits, and the bytes.
-  wire_writer& string(std::string_view text) {
-    count(text.size());
-    bytes_.append(text);
-    return *this;
-  }
-  /// Bytes without their length.
-  wire_writer& raw(std::string_view bytes) {
-    bytes_.append(bytes);
-    return *this;
-  }
-
-  /// Makes room for so many bytes in all.
-  void reserve(std::size_t bytes) { bytes_.reserve(bytes); }
-  std::size_t size() const noexcept { return bytes_.size(); }
-  const std::string& bytes() const noexcept { return bytes_; }
-  /// The bytes; the writer is empty afterwards.
-  std::string take() { return std::exchange(bytes_, std::string()); }
-
- private:
-  template <class T> wire_writer& number(T value) {
-    char bytes[sizeof(T)];
-    detail::store_little_endian(value, bytes);
-    bytes_.append(bytes, sizeof bytes);
-    return *this;
-  }
-  std::string bytes_;
-};
-
-/// Reads what `wire_writer` wrote. Whatever the bytes are, nothing is read past their end and no more memory is taken than
-/// they themselves have; every fault throws INVALID_ARGUMENT that begins with `what` and names the offset.
-class wire_reader {
- public:
-  /// Reads `bytes`, which must outlive the reader; `what` names them in errors (`run message`) and must be a literal.
-  explicit wire_reader(std::string_view bytes, const char* what = "message") noexcept : bytes_(bytes), what_(what) {}
-
-  std::uint8_t u8() { return number<std::uint8_t>(); }
-  std::uint16_t u16() { return number<std::uint16_t>(); }
-  std::uint32_t u32() { return number<std::uint32_t>(); }
-  std::uint64_t u64() { return number<std::uint64_t>(); }
-  std::int32_t i32() { return static_cast<std::int32_t>(number<std::uint32_t>()); }
-  std::int64_t i64() { return static_cast<std::int64_t>(number<std::uint64_t>()); }
-  double f64() {
-    const std::uint64_t bits = number<std::uint64_t>();
-    double value;
-    std::memcpy(&value, &bits, sizeof value);
-    return value;
-  }
-  /// 0 or 1; anything else is a fault.
-  bool boolean();
-  /// An enumerator that is at most `last`.
-  template <class E, class = std::enable_if_t<std::is_enum_v<E>>> E enumerator(E last) {
-    const std::uint8_t value = u8();
-    if (value > static_cast<std::uint8_t>(last))
-      bad("value " + std::to_string(value) + " is not one of 0 to " + std::to_string(static_cast<unsigned>(last)));
-    return static_cast<E>(value);
-  }
-  /// The number of elements that follow, each of at least `least_bytes` bytes: a number that the rest of the message cannot
-  /// hold is a fault, so memory may be reserved for what this returns.
-  std::size_t count(std::size_t least_bytes = 1);
-  std::string string() { return std::string(view()); }
-  /// A counted string, in place.
-  std::string_view view();
-  /// The next bytes, in place.
-  std::string_view raw(std::size_t length);
-
-  /// Bytes not read yet.
-  std::size_t remaining() const noexcept { return bytes_.size() - at_; }
-  bool done() const noexcept { return remaining() == 0; }
-  /// Throws if anything is left.
-  void finish() const {
-    if (!done()) bad(std::to_string(remaining()) + " bytes are left over");
-  }
-  /// Throws INVALID_ARGUMENT about the bytes before this place.
-  [[noreturn]] void bad(const std::string& fault) const {
-    fail(error_code::invalid_argument, std::string(what_) + ": " + fault + " (before byte " + std::to_string(at_) + " of " + std::to_string(bytes_.size()) + ")");
-  }
-
- private:
-  template <class T> T number() { return detail::load_little_endian<T>(raw(sizeof(T)).data()); }
-  std::string_view bytes_;
-  const char* what_;
-  std::size_t at_ = 0;
-};
-
-inline bool wire_reader::boolean() {
-  const std::uint8_t value = u8();
-  if (value > 1) bad("expected 0 or 1, found " + std::to_string(value));
-  return value == 1;
-}
-
-inline std::size_t wire_reader::count(std::size_t least_bytes) {
-  const std::size_t elements = u32();
-  if (least_bytes != 0 && elements > remaining() / least_bytes)
-    bad("a list of " + std::to_string(elements) + " elements does not fit into the " + std::to_string(remaining()) + " bytes that follow");
-  return elements;
-}
-
-inline std::string_view wire_reader::view() {
-  const std::size_t length = u32();
-  if (length > remaining()) bad("a string of " + std::to_string(length) + " bytes does not fit into the " + std::to_string(remaining()) + " bytes that follow");
-  return raw(length);
-}
-
-inline std::string_view wire_reader::raw(std::size_t length) {
-  if (length > remaining()) bad("expected " + std::to_string(length) + " more bytes, found " + std::to_string(remaining()));
-  const std::string_view out = bytes_.substr(at_, length);
-  at_ += length;
-  return out;
-}
-
-/// Writes a status with all its fields.
-inline void encode_status(wire_writer& to, const status& s) {
-  const unsigned flags = (s.derived ? 1U : 0U) | (s.may_have_run ? 2U : 0U);
-  to.enumerator(s.code).u8(static_cast<std::uint8_t>(flags));
-  to.string(s.message).string(s.node).string(s.op).string(s.device).string(s.task).string(s.site);
-}
-
-/// Reads a status. Throws INVALID_ARGUMENT for a code or flag that does not exist.
-inline status decode_status(wire_reader& from) {
-  status s;
-  s.code = from.enumerator(error_code::unauthenticated);
-  const std::uint8_t flags = from.u8();
-  if (flags > 3) from.bad("a status has the unknown flags " + std::to_string(flags));
-  s.derived = (flags & 1U) != 0;
-  s.may_have_run = (flags & 2U) != 0;
-  for (std::string* field : {&s.message, &s.node, &s.op, &s.device, &s.task, &s.site}) *field = from.string();
-  return s;
-}
-
-}  // namespace weft
 
 #endif
 
@@ -1293,6 +1308,5557 @@ WEFT_DECL bool operator==(const tensor_value& a, const tensor_value& b) {
 
 }  // namespace weft
 #endif
+
+#endif
+
+#ifndef WEFT_FORMAT_TENSOR_PROTO_HPP
+#define WEFT_FORMAT_TENSOR_PROTO_HPP
+// TensorProto, TensorShapeProto and DataType read from protobuf-JSON, with the rules of TensorFlow's runtime: content fits exactly, a
+// list that is too short repeats its last value, one that is too long is cut, lists of other dtypes are ignored.
+
+namespace weft::detail {
+
+// `DT_FLOAT`, `DT_BFLOAT16`.
+std::string proto_name(dtype type);
+// A DataType, by name or number. Throws INVALID_ARGUMENT for none and for references, UNIMPLEMENTED for those that weft has not.
+dtype dtype_at(const json_at& at);
+partial_shape shape_at(const json_at& at);
+// `room` is how many bytes the values may still take that the text does not spell out (a few characters may repeat one value any number of
+// times); what this value takes is subtracted. Throws RESOURCE_EXHAUSTED.
+tensor_value tensor_at(const json_at& at, std::uint64_t& room);
+// Room for one value.
+inline constexpr std::uint64_t usual_room = std::uint64_t(1) << 30;
+
+}  // namespace weft::detail
+
+#if WEFT_HAS_FORMAT_BODIES
+#include <algorithm>
+#include <cstring>
+
+namespace weft::detail {
+
+WEFT_DECL std::string proto_name(dtype type) {
+  std::string out = "DT_";
+  for (const char* c = to_text(type); *c != '\0'; ++c) out += *c >= 'a' && *c <= 'z' ? static_cast<char>(*c - 'a' + 'A') : *c;
+  return out;
+}
+
+WEFT_DECL dtype dtype_at(const json_at& at) {
+  constexpr std::pair<std::string_view, unsigned> others[] = {{"DT_QINT8", 11}, {"DT_QUINT8", 12}, {"DT_QINT32", 13}, {"DT_QINT16", 15}, {"DT_QUINT16", 16}, {"DT_FLOAT8_E5M2", 24}, {"DT_FLOAT8_E4M3FN", 25}, {"DT_INT4", 29}, {"DT_UINT4", 30}};
+  if (at.value.kind != json_kind::string) {
+    const auto number = static_cast<unsigned>(integer_at(at, 0, 255));
+    if (is_known_dtype(number)) return static_cast<dtype>(number);
+    for (const auto& [name, other] : others)
+      if (number == other) bad_json(at, "values of dtype " + std::string(name) + " are not supported", error_code::unimplemented);
+    if (number > 100 && is_known_dtype(number - 100)) bad_json(at, "a reference dtype cannot stand here, found number " + std::to_string(number));
+    bad_json(at, "there is no dtype of number " + std::to_string(number));
+  }
+  const std::string& name = string_at(at);
+  for (unsigned number = 1; number <= 23; ++number)
+    if (is_known_dtype(number) && name == proto_name(static_cast<dtype>(number))) return static_cast<dtype>(number);
+  for (const auto& other : others)
+    if (name == other.first) bad_json(at, "values of dtype " + name + " are not supported", error_code::unimplemented);
+  if (name.size() > 4 && name.size() < 40 && name.compare(name.size() - 4, 4, "_REF") == 0) bad_json(at, "a reference dtype cannot stand here, found '" + name + "'");
+  bad_json(at, "there is no dtype '" + name.substr(0, 80) + "'");
+}
+
+inline std::vector<std::int64_t> sizes_at(const json_at& at, const json_value* dims, std::int64_t least) {
+  std::vector<std::int64_t> out;
+  if (dims == nullptr) return out;
+  const json_at list(*dims, at, "dim");
+  for (const json_value& dim : elements_at(list)) {
+    const json_at one(dim, list, out.size());
+    expect_fields(one, {"size", "name"});
+    const json_value* size = find_field(one, "size");
+    out.push_back(size == nullptr ? 0 : integer_at(json_at(*size, one, "size"), least));
+    if (out.size() > static_cast<std::size_t>(max_rank)) bad_json(list, "a shape has at most " + std::to_string(max_rank) + " dimensions, found " + std::to_string(dims->items.size()));
+  }
+  return out;
+}
+
+WEFT_DECL partial_shape shape_at(const json_at& at) {
+  expect_fields(at, {"dim", "unknown_rank"});
+  const json_value* dims = find_field(at, "dim");
+  if (const json_value* unknown = find_field(at, "unknown_rank"); unknown != nullptr && bool_at(json_at(*unknown, at, "unknown_rank"))) {
+    if (dims != nullptr && !dims->items.empty()) bad_json(at, "the rank cannot be unknown where there are dimensions");
+    return partial_shape();
+  }
+  return partial_shape(sizes_at(at, dims, -1));
+}
+
+// Fills the elements from a list, whose last value is repeated; `put` writes one element at its place.
+template <class Put> void fill_elements(const json_at& at, const json_value* list, std::string_view field, std::byte* to, std::size_t size, std::size_t count, std::size_t numbers, Put put) {
+  std::memset(to, 0, size * count);
+  if (list == nullptr) return;
+  const json_at where(*list, at, field);
+  const auto& items = elements_at(where);
+  const std::size_t given = std::min(count, items.size() / numbers);
+  for (std::size_t i = 0; i < given * numbers; ++i) put(json_at(items[i], where, i), to + i * (size / numbers));
+  for (std::size_t i = given; i < count && given > 0; ++i) std::memcpy(to + i * size, to + (given - 1) * size, size);
+}
+
+template <class T> void put_bits(std::byte* to, T v) { std::memcpy(to, &v, sizeof v); }
+
+inline void fill_integers(const json_at& at, dtype type, std::byte* to, std::size_t count) {
+  const std::size_t size = size_of(type);
+  const bool bits = type == dtype::half || type == dtype::bfloat16;
+  const char* field = bits ? "half_val" : type == dtype::int64 ? "int64_val" : type == dtype::uint64 ? "uint64_val" : type == dtype::uint32 ? "uint32_val" : "int_val";
+  fill_elements(at, find_field(at, field), field, to, size, count, 1, [type, size](const json_at& item, std::byte* place) {
+    // What is too wide is cut, as TensorFlow does: the bytes are little-endian.
+    std::uint64_t v;
+    if (type == dtype::uint64) v = natural_at(item);
+    else if (type == dtype::int64) v = static_cast<std::uint64_t>(integer_at(item));
+    else if (type == dtype::uint32) v = static_cast<std::uint64_t>(integer_at(item, 0, UINT32_MAX));
+    else v = static_cast<std::uint64_t>(integer_at(item, INT32_MIN, INT32_MAX));
+    for (std::size_t i = 0; i < size; ++i) place[i] = static_cast<std::byte>(v >> (8 * i) & 0xffU);
+  });
+}
+
+inline void fill_plain(const json_at& at, tensor_value& v) {
+  std::byte* to = v.mutable_raw_data();
+  const auto count = static_cast<std::size_t>(v.elements());
+  const std::size_t size = size_of(v.dtype());
+  switch (v.dtype()) {
+    case dtype::float32: case dtype::complex64: {
+      const bool complex = v.dtype() == dtype::complex64;
+      const char* field = complex ? "scomplex_val" : "float_val";
+      return fill_elements(at, find_field(at, field), field, to, size, count, complex ? 2 : 1, [](const json_at& item, std::byte* place) { put_bits(place, float_at(item)); });
+    }
+    case dtype::float64: case dtype::complex128: {
+      const bool complex = v.dtype() == dtype::complex128;
+      const char* field = complex ? "dcomplex_val" : "double_val";
+      return fill_elements(at, find_field(at, field), field, to, size, count, complex ? 2 : 1, [](const json_at& item, std::byte* place) { put_bits(place, real_at(item)); });
+    }
+    case dtype::boolean:
+      return fill_elements(at, find_field(at, "bool_val"), "bool_val", to, size, count, 1, [](const json_at& item, std::byte* place) { put_bits(place, bool_at(item)); });
+    default: return fill_integers(at, v.dtype(), to, count);
+  }
+}
+
+inline resource_handle handle_at(const json_at& at) {
+  expect_fields(at, {"device", "container", "name", "hash_code", "maybe_type_name", "dtypes_and_shapes"});
+  const auto text = [&at](const char* field) {
+    const json_value* v = find_field(at, field);
+    return v == nullptr ? std::string() : string_at(json_at(*v, at, field));
+  };
+  return {text("device"), text("container"), text("name"), text("maybe_type_name")};
+}
+
+template <class T, class Read> void fill_objects(const json_at& at, tensor_value& v, const char* field, Read read) {
+  const json_value* list = find_field(at, field);
+  const auto count = static_cast<std::size_t>(v.elements());
+  if (list == nullptr || count == 0) return;
+  const json_at where(*list, at, field);
+  const auto& items = elements_at(where);
+  T* to = v.mutable_data<T>();
+  for (std::size_t i = 0; i < count && !items.empty(); ++i) to[i] = i < items.size() ? read(json_at(items[i], where, i)) : to[items.size() - 1];
+}
+
+// String content: the lengths as varints, then the bytes.
+inline void fill_string_content(const json_at& at, const std::string& content, tensor_value& v) {
+  const auto count = static_cast<std::size_t>(v.elements());
+  const auto fits = [&](bool ok) {
+    if (!ok) bad_json(at, "the content does not hold " + std::to_string(count) + " strings");
+  };
+  std::size_t position = 0;
+  std::vector<std::size_t> sizes(count);
+  for (std::size_t& size : sizes) {
+    for (unsigned shift = 0;; shift += 7) {
+      fits(position < content.size() && shift < 35);
+      const auto byte = static_cast<unsigned char>(content[position++]);
+      size |= static_cast<std::size_t>(byte & 0x7fU) << shift;
+      if (byte < 0x80) break;
+    }
+  }
+  std::string* to = v.mutable_data<std::string>();
+  for (std::size_t i = 0; i < count; ++i) {
+    fits(sizes[i] <= content.size() - position);
+    to[i] = content.substr(position, sizes[i]);
+    position += sizes[i];
+  }
+  fits(position == content.size());
+}
+
+// The memory is taken only when the claim has been checked.
+inline void take_room(const json_at& at, const shape& s, std::uint64_t bytes, std::uint64_t& room) {
+  if (bytes > room)
+    bad_json(at, "shape " + s.text() + " would take " + std::to_string(bytes) + " bytes, more than import_options::max_repeated_bytes leaves (" + std::to_string(room) + ")", error_code::resource_exhausted);
+  room -= bytes;
+}
+
+WEFT_DECL tensor_value tensor_at(const json_at& at, std::uint64_t& room) {
+  expect_fields(at, {"dtype", "tensor_shape", "version_number", "tensor_content", "float_val", "double_val", "int_val", "string_val", "scomplex_val", "int64_val", "bool_val",
+                     "dcomplex_val", "half_val", "resource_handle_val", "variant_val", "uint32_val", "uint64_val", "float8_val"});
+  const json_value* type_field = find_field(at, "dtype");
+  if (type_field == nullptr) bad_json(at, "a tensor needs a dtype");
+  const dtype type = dtype_at(json_at(*type_field, at, "dtype"));
+  shape s;
+  if (const json_value* shape_field = find_field(at, "tensor_shape")) {
+    const json_at where(*shape_field, at, "tensor_shape");
+    expect_fields(where, {"dim", "unknown_rank"});
+    s = shape(sizes_at(where, find_field(where, "dim"), 0));
+  }
+  const auto count = checked_elements(s.data(), static_cast<std::size_t>(s.rank()));
+  const std::uint64_t size = is_plain(type) ? size_of(type) : sizeof(std::string);
+  if (!count || static_cast<std::uint64_t>(*count) > static_cast<std::uint64_t>(INT64_MAX) / size)
+    bad_json(at, "shape " + s.text() + " has more elements than memory can address");
+  if (type == dtype::variant || type == dtype::invalid) bad_json(at, std::string("values of dtype ") + to_text(type) + " are not supported", error_code::unimplemented);
+  std::string content;
+  if (const json_value* bytes = find_field(at, "tensor_content")) content = bytes_at(json_at(*bytes, at, "tensor_content"));
+  if (!content.empty() && type == dtype::string && static_cast<std::uint64_t>(*count) > content.size()) bad_json(at, "the content does not hold " + std::to_string(*count) + " strings");
+  if (!content.empty() && *count > 0 && is_plain(type) && content.size() != static_cast<std::uint64_t>(*count) * size)
+    bad_json(at, "shape " + s.text() + " of " + to_text(type) + " needs " + std::to_string(static_cast<std::uint64_t>(*count) * size) + " bytes of content, found " + std::to_string(content.size()));
+  if (content.empty()) take_room(at, s, static_cast<std::uint64_t>(*count) * size, room);
+  tensor_value out(type, std::move(s));
+  if (*count == 0) return out;
+  if (type == dtype::resource) fill_objects<resource_handle>(at, out, "resource_handle_val", handle_at);
+  else if (type == dtype::string && !content.empty()) fill_string_content(at, content, out);
+  else if (type == dtype::string) fill_objects<std::string>(at, out, "string_val", bytes_at);
+  else if (content.empty()) fill_plain(at, out);
+  else if (type == dtype::boolean) std::transform(content.begin(), content.end(), out.mutable_data<bool>(), [](char c) { return c != 0; });
+  else std::memcpy(out.mutable_raw_data(), content.data(), content.size());
+  return out;
+}
+
+}  // namespace weft::detail
+#endif
+
+#endif
+
+#ifndef WEFT_GRAPH_ATTR_HPP
+#define WEFT_GRAPH_ATTR_HPP
+// Attributes of a node: TensorFlow's AttrValue as a C++ value.
+
+#include <atomic>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace weft {
+
+class attr_value;
+/// Attributes by name, in the order of their names.
+using attr_map = std::map<std::string, attr_value, std::less<>>;
+
+/// A function's name with values for its attributes.
+struct func_attr {
+  std::string name;
+  attr_map attrs;
+  friend bool operator==(const func_attr& a, const func_attr& b);
+};
+
+/// Stands for an attribute of the enclosing function.
+struct placeholder_attr {
+  std::string name;
+  friend bool operator==(const placeholder_attr& a, const placeholder_attr& b) { return a.name == b.name; }
+};
+
+namespace detail {
+// Kinds in the order of `attr_value::kind()`.
+enum class attr_kind : std::uint8_t {
+  none, string, integer, real, boolean, type, shape, tensor, func, placeholder, strings, integers, reals, booleans, types, shapes, tensors, funcs
+};
+template <class T> struct attr_kind_of;
+template <> struct attr_kind_of<std::string> { static constexpr attr_kind value = attr_kind::string; };
+template <> struct attr_kind_of<std::int64_t> { static constexpr attr_kind value = attr_kind::integer; };
+template <> struct attr_kind_of<float> { static constexpr attr_kind value = attr_kind::real; };
+template <> struct attr_kind_of<bool> { static constexpr attr_kind value = attr_kind::boolean; };
+template <> struct attr_kind_of<dtype> { static constexpr attr_kind value = attr_kind::type; };
+template <> struct attr_kind_of<partial_shape> { static constexpr attr_kind value = attr_kind::shape; };
+template <> struct attr_kind_of<tensor_value> { static constexpr attr_kind value = attr_kind::tensor; };
+template <> struct attr_kind_of<func_attr> { static constexpr attr_kind value = attr_kind::func; };
+template <> struct attr_kind_of<placeholder_attr> { static constexpr attr_kind value = attr_kind::placeholder; };
+template <> struct attr_kind_of<std::vector<std::string>> { static constexpr attr_kind value = attr_kind::strings; };
+template <> struct attr_kind_of<std::vector<std::int64_t>> { static constexpr attr_kind value = attr_kind::integers; };
+template <> struct attr_kind_of<std::vector<float>> { static constexpr attr_kind value = attr_kind::reals; };
+template <> struct attr_kind_of<std::vector<bool>> { static constexpr attr_kind value = attr_kind::booleans; };
+template <> struct attr_kind_of<std::vector<dtype>> { static constexpr attr_kind value = attr_kind::types; };
+template <> struct attr_kind_of<std::vector<partial_shape>> { static constexpr attr_kind value = attr_kind::shapes; };
+template <> struct attr_kind_of<std::vector<tensor_value>> { static constexpr attr_kind value = attr_kind::tensors; };
+template <> struct attr_kind_of<std::vector<func_attr>> { static constexpr attr_kind value = attr_kind::funcs; };
+
+// A shared value, whose type the attribute's kind says. (std::make_shared would cost every program thirty functions for each type.)
+struct attr_box {
+  void (*destroy)(attr_box*);
+  std::atomic<std::uint32_t> holders{1};
+};
+template <class T> struct attr_box_of : attr_box {
+  T value;
+  explicit attr_box_of(T v) : attr_box{[](attr_box* box) { delete static_cast<attr_box_of*>(box); }}, value(std::move(v)) {}
+};
+class attr_ptr {
+ public:
+  attr_ptr() noexcept = default;
+  explicit attr_ptr(attr_box* box) noexcept : box_(box) {}
+  attr_ptr(const attr_ptr& other) noexcept : box_(other.box_) {
+    if (box_ != nullptr) box_->holders.fetch_add(1, std::memory_order_relaxed);
+  }
+  attr_ptr(attr_ptr&& other) noexcept : box_(std::exchange(other.box_, nullptr)) {}
+  attr_ptr& operator=(attr_ptr other) noexcept {
+    std::swap(box_, other.box_);
+    return *this;
+  }
+  ~attr_ptr() {
+    if (box_ != nullptr && box_->holders.fetch_sub(1, std::memory_order_acq_rel) == 1) box_->destroy(box_);
+  }
+  const attr_box* get() const noexcept { return box_; }
+
+ private:
+  attr_box* box_ = nullptr;
+};
+}  // namespace detail
+
+/// One attribute's value: a scalar, a list, a function or a placeholder. Immutable; copies share what is large. (A variant of so many
+/// types would cost each program a second of compile time.)
+class attr_value {
+ public:
+  attr_value() = default;
+  attr_value(std::string v) : attr_value(share(std::move(v))) {}
+  attr_value(const char* v) : attr_value(std::string(v)) {}
+  attr_value(bool v) : kind_(detail::attr_kind::boolean) { small_.boolean = v; }
+  attr_value(int v) : attr_value(static_cast<std::int64_t>(v)) {}
+  attr_value(std::int64_t v) : kind_(detail::attr_kind::integer) { small_.integer = v; }
+  attr_value(float v) : kind_(detail::attr_kind::real) { small_.real = v; }
+  attr_value(dtype v) : kind_(detail::attr_kind::type) { small_.type = v; }
+  attr_value(partial_shape v) : attr_value(share(std::move(v))) {}
+  attr_value(tensor_value v) : attr_value(share(std::move(v))) {}
+  attr_value(func_attr v) : attr_value(share(std::move(v))) {}
+  attr_value(placeholder_attr v) : attr_value(share(std::move(v))) {}
+  template <class T> attr_value(std::vector<T> v) : attr_value(share(std::move(v))) {}
+
+  /// The value as T, or nullptr when it is of another kind.
+  template <class T> const T* get() const noexcept {
+    if (kind_ != detail::attr_kind_of<T>::value) return nullptr;
+    if constexpr (std::is_same_v<T, bool>) return &small_.boolean;
+    else if constexpr (std::is_same_v<T, std::int64_t>) return &small_.integer;
+    else if constexpr (std::is_same_v<T, float>) return &small_.real;
+    else if constexpr (std::is_same_v<T, dtype>) return &small_.type;
+    else return &static_cast<const detail::attr_box_of<T>*>(large_.get())->value;
+  }
+  bool empty() const noexcept { return kind_ == detail::attr_kind::none; }
+
+  /// The kind as TensorFlow's op definitions write it: `string`, `int`, `float`, `bool`, `type`, `shape`, `tensor`, `func`, `list(int)`; the
+  /// empty list has the kind of its element type.
+  const char* kind() const noexcept {
+    constexpr const char* kinds[] = {"none", "string", "int", "float", "bool", "type", "shape", "tensor", "func", "placeholder",
+                                     "list(string)", "list(int)", "list(float)", "list(bool)", "list(type)", "list(shape)", "list(tensor)", "list(func)"};
+    return kinds[static_cast<std::size_t>(kind_)];
+  }
+  /// The kind as a number, from 0 for an empty attribute.
+  detail::attr_kind number() const noexcept { return kind_; }
+  /// Calls `f` with the value in its own type; not for an empty attribute. All results must have one type.
+  template <class F> auto visit(F&& f) const {
+    using detail::attr_kind;
+    switch (kind_) {
+      case attr_kind::integer: return f(*get<std::int64_t>());
+      case attr_kind::real: return f(*get<float>());
+      case attr_kind::boolean: return f(*get<bool>());
+      case attr_kind::type: return f(*get<dtype>());
+      case attr_kind::shape: return f(*get<partial_shape>());
+      case attr_kind::tensor: return f(*get<tensor_value>());
+      case attr_kind::func: return f(*get<func_attr>());
+      case attr_kind::placeholder: return f(*get<placeholder_attr>());
+      case attr_kind::strings: return f(*get<std::vector<std::string>>());
+      case attr_kind::integers: return f(*get<std::vector<std::int64_t>>());
+      case attr_kind::reals: return f(*get<std::vector<float>>());
+      case attr_kind::booleans: return f(*get<std::vector<bool>>());
+      case attr_kind::types: return f(*get<std::vector<dtype>>());
+      case attr_kind::shapes: return f(*get<std::vector<partial_shape>>());
+      case attr_kind::tensors: return f(*get<std::vector<tensor_value>>());
+      case attr_kind::funcs: return f(*get<std::vector<func_attr>>());
+      default: return f(*get<std::string>());
+    }
+  }
+
+  friend bool operator==(const attr_value& a, const attr_value& b) {
+    if (a.kind_ != b.kind_) return false;
+    if (a.empty()) return true;
+    return a.visit([&b](const auto& v) { return v == *b.get<std::decay_t<decltype(v)>>(); });
+  }
+  friend bool operator!=(const attr_value& a, const attr_value& b) { return !(a == b); }
+
+ private:
+  struct shared {
+    detail::attr_kind kind;
+    detail::attr_box* box;
+  };
+  template <class T> static shared share(T v) { return {detail::attr_kind_of<T>::value, new detail::attr_box_of<T>(std::move(v))}; }
+  attr_value(shared s) : kind_(s.kind), large_(s.box) {}
+
+  detail::attr_kind kind_ = detail::attr_kind::none;
+  union {
+    std::int64_t integer;
+    float real;
+    bool boolean;
+    dtype type;
+  } small_ = {0};
+  detail::attr_ptr large_;
+};
+
+inline bool operator==(const func_attr& a, const func_attr& b) { return a.name == b.name && a.attrs == b.attrs; }
+
+namespace detail {
+std::string attr_quoted(std::string_view text);
+std::string number_text(float v);
+inline std::string text_of(const std::string& v) { return attr_quoted(v); }
+inline std::string text_of(std::int64_t v) { return std::to_string(v); }
+inline std::string text_of(float v) { return number_text(v); }
+inline std::string text_of(bool v) { return v ? "true" : "false"; }
+inline std::string text_of(dtype v) { return to_text(v); }
+inline std::string text_of(const partial_shape& v) { return v.text(); }
+inline std::string text_of(const tensor_value& v) { return std::string(to_text(v.dtype())) + v.shape().text(); }
+inline std::string text_of(const func_attr& v) { return v.name; }
+inline std::string text_of(const placeholder_attr& v) { return "$" + v.name; }
+template <class T> std::string text_of(const std::vector<T>& list) {
+  std::string out = "[";
+  for (std::size_t i = 0; i < list.size(); ++i) out += (i ? ", " : "") + text_of(static_cast<T>(list[i]));
+  return out + "]";
+}
+}  // namespace detail
+
+/// One line for people: `true`, `float`, `[2,?]`, `"text"`, `float[2,3]` for a tensor.
+std::string to_text(const attr_value& v);
+
+}  // namespace weft
+
+#if WEFT_HAS_BODIES
+namespace weft::detail {
+
+WEFT_DECL std::string attr_quoted(std::string_view text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    if (static_cast<unsigned char>(c) >= 0x20) out += c;
+    else { out += "\\x"; out += "0123456789abcdef"[(c >> 4) & 15]; out += "0123456789abcdef"[c & 15]; }
+  }
+  return out + "\"";
+}
+
+WEFT_DECL std::string number_text(float v) {
+  char text[32];
+  for (int digits = 6; digits <= 9; ++digits) {
+    std::snprintf(text, sizeof text, "%.*g", digits, static_cast<double>(v));
+    if (std::strtof(text, nullptr) == v) break;
+  }
+  return text;
+}
+
+}  // namespace weft::detail
+
+namespace weft {
+
+WEFT_DECL std::string to_text(const attr_value& v) {
+  if (v.empty()) return "none";
+  return v.visit([](const auto& x) { return detail::text_of(x); });
+}
+
+}  // namespace weft
+#endif
+
+#endif
+
+#ifndef WEFT_GRAPH_OP_DEF_HPP
+#define WEFT_GRAPH_OP_DEF_HPP
+// The definition of an op: its inputs, outputs, attributes and shape rule, written the way TensorFlow registers them.
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <iterator>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace weft {
+
+class shape_context;
+/// Finds the shapes of a node's outputs; throws through `shape_context::fail` when the inputs do not fit.
+using shape_function = void (*)(shape_context&);
+
+/// One input or output: a single tensor, `number_attr` tensors of one dtype, or a list with the dtypes of `type_list_attr`.
+struct arg_def {
+  std::string name;
+  /// The dtype when it is fixed; `invalid` when an attribute says it.
+  dtype type = dtype::invalid;
+  std::string type_attr, number_attr, type_list_attr;
+  /// A reference (TensorFlow's old variables); such graphs are loaded and printed, not run.
+  bool is_ref = false;
+};
+
+/// One attribute: kind (`type`, `int`, `list(shape)`, …), default, and what it may be.
+struct attr_def {
+  std::string name, kind;
+  std::optional<attr_value> default_value;
+  std::vector<dtype> allowed_types;
+  std::vector<std::string> allowed_strings;
+  std::optional<std::int64_t> minimum;
+};
+
+/// An op: what a node of it takes, gives and may say.
+struct op_def {
+  std::string name;
+  std::vector<arg_def> inputs, outputs;
+  std::vector<attr_def> attrs;
+  /// Has state or side effects: never merged, folded or moved.
+  bool stateful = false;
+  bool commutative = false;
+  shape_function shapes = nullptr;
+
+  const attr_def* find_attr(std::string_view attr) const noexcept {
+    for (const auto& a : attrs)
+      if (a.name == attr) return &a;
+    return nullptr;
+  }
+};
+
+/// What an op_row says besides its text.
+enum class op_flags : unsigned char { none = 0, stateful = 1, commutative = 2 };
+
+/// One or several ops in a table: `{"Less LessEqual(x: T, y: T) -> z: bool", "T: {numbers}; …", rule}`. Inputs and outputs are separated by commas, attributes by semicolons, each as `op`
+/// reads them; names before the parenthesis share everything else. Tables cost a program no compile time.
+struct op_row {
+  const char* signature;
+  const char* attrs = "";
+  shape_function shapes = nullptr;
+  op_flags flags = op_flags::none;
+};
+
+/// Builds an op_def from TensorFlow's notation: `op("MatMul").input("a: T").attr("T: {float, double}").attr("transpose_a: bool = false")`.
+class op {
+ public:
+  explicit op(std::string_view name) { def_.name = std::string(name); }
+  /// `x: T`, `x: float`, `values: N * T`, `data: types` for a list of the dtypes in attribute `types`, `ref: Ref(T)`.
+  op& input(std::string_view spec);
+  op& output(std::string_view spec);
+  /// `N: int >= 1`, `T: type`, `T: {numbers}` (sets of dtypes: floats, integers, numbers, complex), `T: {float, int32} = float`, `shape: shape`, `data_format: {"NHWC", "NCHW"} = "NHWC"`,
+  /// `types: list(type) >= 1`.
+  op& attr(std::string_view spec);
+  op& stateful() { def_.stateful = true; return *this; }
+  op& commutative() { def_.commutative = true; return *this; }
+  op& shapes(shape_function f) { def_.shapes = f; return *this; }
+  operator op_def() const { return def_; }
+
+ private:
+  op_def def_;
+};
+
+#if WEFT_HAS_BODIES
+namespace detail {
+
+/// Reads the notation of op definitions.
+class op_reader {
+ public:
+  explicit op_reader(const std::string& op) : op_(op) {}
+  arg_def arg(std::string_view spec) const;
+  attr_def attr(std::string_view spec) const;
+  static std::string_view trim(std::string_view s) noexcept {
+    while (!s.empty() && s.front() == ' ') s.remove_prefix(1);
+    while (!s.empty() && s.back() == ' ') s.remove_suffix(1);
+    return s;
+  }
+  static std::vector<std::string_view> split(std::string_view list, char separator = ',');
+
+ private:
+  void allow(attr_def& out, std::string_view item, std::string_view spec) const;
+  attr_value default_of(const std::string& kind, std::string_view text, std::string_view spec) const;
+  attr_value default_list(const std::string& kind, std::string_view text, std::string_view spec) const;
+  std::int64_t integer(std::string_view item, std::string_view spec) const;
+  float real(std::string_view item, std::string_view spec) const;
+  dtype type(std::string_view item, std::string_view spec) const;
+  std::string quoted(std::string_view item, std::string_view spec) const;
+  [[noreturn]] void bad(std::string_view spec) const { fail(error_code::invalid_argument, "op '" + op_ + "': cannot read '" + std::string(spec) + "'"); }
+  const std::string& op_;
+};
+
+WEFT_DECL std::vector<std::string_view> op_reader::split(std::string_view list, char separator) {
+  std::vector<std::string_view> out;
+  while (!trim(list).empty()) {
+    const auto end = list.find(separator);
+    out.push_back(trim(list.substr(0, end)));
+    list = end == std::string_view::npos ? std::string_view() : list.substr(end + 1);
+  }
+  return out;
+}
+
+WEFT_DECL arg_def op_reader::arg(std::string_view spec) const {
+  const auto colon = spec.find(':');
+  if (colon == std::string_view::npos) bad(spec);
+  arg_def out;
+  out.name = std::string(trim(spec.substr(0, colon)));
+  std::string_view type = trim(spec.substr(colon + 1));
+  if (type.substr(0, 4) == "Ref(" && type.back() == ')') {
+    out.is_ref = true;
+    type = type.substr(4, type.size() - 5);
+  }
+  if (const auto star = type.find('*'); star != std::string_view::npos) {
+    out.number_attr = std::string(trim(type.substr(0, star)));
+    type = trim(type.substr(star + 1));
+  }
+  out.type = parse_dtype(type);
+  if (out.type == dtype::invalid) out.type_attr = std::string(type);
+  return out;
+}
+
+WEFT_DECL std::int64_t op_reader::integer(std::string_view item, std::string_view spec) const {
+  const std::string word(item);
+  char* end = nullptr;
+  const std::int64_t value = std::strtoll(word.c_str(), &end, 10);
+  if (word.empty() || *end != '\0') bad(spec);
+  return value;
+}
+WEFT_DECL float op_reader::real(std::string_view item, std::string_view spec) const {
+  const std::string word(item);
+  char* end = nullptr;
+  const float value = std::strtof(word.c_str(), &end);
+  if (word.empty() || *end != '\0') bad(spec);
+  return value;
+}
+WEFT_DECL dtype op_reader::type(std::string_view item, std::string_view spec) const {
+  const dtype value = parse_dtype(item);
+  if (value == dtype::invalid) bad(spec);
+  return value;
+}
+WEFT_DECL std::string op_reader::quoted(std::string_view item, std::string_view spec) const {
+  if (item.size() < 2 || item.front() != item.back() || (item.front() != '\'' && item.front() != '"')) bad(spec);
+  return std::string(item.substr(1, item.size() - 2));
+}
+
+WEFT_DECL attr_value op_reader::default_list(const std::string& kind, std::string_view text, std::string_view spec) const {
+  const auto items = split(text.substr(1, text.size() - 2));
+  std::vector<std::int64_t> integers;
+  std::vector<float> reals;
+  std::vector<dtype> types;
+  std::vector<std::string> strings;
+  for (const auto item : items) {
+    if (kind == "list(int)") integers.push_back(integer(item, spec));
+    else if (kind == "list(float)") reals.push_back(real(item, spec));
+    else if (kind == "list(type)") types.push_back(type(item, spec));
+    else if (kind == "list(string)") strings.push_back(quoted(item, spec));
+    else bad(spec);
+  }
+  if (kind == "list(int)") return integers;
+  if (kind == "list(float)") return reals;
+  if (kind == "list(type)") return types;
+  if (kind == "list(string)") return strings;
+  if (kind == "list(shape)") return std::vector<partial_shape>();
+  bad(spec);
+}
+
+WEFT_DECL attr_value op_reader::default_of(const std::string& kind, std::string_view text, std::string_view spec) const {
+  if (text.size() >= 2 && text.front() == '[' && text.back() == ']') return default_list(kind, text, spec);
+  if (kind == "bool" && (text == "true" || text == "false")) return text == "true";
+  if (kind == "int") return integer(text, spec);
+  if (kind == "float") return real(text, spec);
+  if (kind == "type") return type(text, spec);
+  if (kind == "shape" && text == "{}") return partial_shape();
+  if (kind == "string") return quoted(text, spec);
+  bad(spec);
+}
+
+// A quoted string, a dtype, or a set of dtypes.
+WEFT_DECL void op_reader::allow(attr_def& out, std::string_view item, std::string_view spec) const {
+  static constexpr dtype numbers[] = {dtype::bfloat16, dtype::half, dtype::float32, dtype::float64, dtype::uint8, dtype::int8, dtype::uint16, dtype::int16, dtype::int32, dtype::uint32, dtype::uint64, dtype::int64};
+  static constexpr dtype complex[] = {dtype::complex64, dtype::complex128};
+  auto& types = out.allowed_types;
+  if (item.front() == '"' || item.front() == '\'') out.allowed_strings.push_back(quoted(item, spec));
+  else if (item == "floats") types.insert(types.end(), numbers, numbers + 4);
+  else if (item == "integers") types.insert(types.end(), numbers + 4, std::end(numbers));
+  else if (item == "numbers") types.insert(types.end(), numbers, std::end(numbers));
+  else if (item == "complex") types.insert(types.end(), complex, std::end(complex));
+  else types.push_back(type(item, spec));
+}
+
+WEFT_DECL attr_def op_reader::attr(std::string_view spec) const {
+  attr_def out;
+  const auto colon = spec.find(':');
+  if (colon == std::string_view::npos) bad(spec);
+  out.name = std::string(trim(spec.substr(0, colon)));
+  std::string_view rest = trim(spec.substr(colon + 1)), default_text;
+  const bool is_list = rest.substr(0, 5) == "list(";
+  const bool is_set = rest.find('{') < rest.find('=');
+  const auto equals = rest.find('=', is_set ? rest.find('}') : 0);
+  if (const auto least = rest.find(">="); least != std::string_view::npos) {
+    out.minimum = std::strtoll(std::string(rest.substr(least + 2)).c_str(), nullptr, 10);
+    const auto second = rest.find('=', least + 2);
+    if (second != std::string_view::npos) default_text = trim(rest.substr(second + 1));
+    rest = trim(rest.substr(0, least));
+  } else if (equals != std::string_view::npos) {
+    default_text = trim(rest.substr(equals + 1));
+    rest = trim(rest.substr(0, equals));
+  }
+  std::string_view kind = is_list ? rest.substr(5, rest.size() - 6) : rest;
+  if (!kind.empty() && kind.front() == '{') {
+    for (const auto item : split(kind.substr(1, kind.size() - 2))) allow(out, item, spec);
+    kind = out.allowed_strings.empty() ? "type" : "string";
+  }
+  static constexpr std::string_view kinds[] = {"string", "int", "float", "bool", "type", "shape", "tensor", "func"};
+  if (std::find(std::begin(kinds), std::end(kinds), kind) == std::end(kinds)) bad(spec);
+  out.kind = is_list ? "list(" + std::string(kind) + ")" : std::string(kind);
+  if (!default_text.empty()) out.default_value = default_of(out.kind, default_text, spec);
+  return out;
+}
+
+}  // namespace detail
+
+WEFT_DECL op& op::input(std::string_view spec) {
+  def_.inputs.push_back(detail::op_reader(def_.name).arg(spec));
+  return *this;
+}
+WEFT_DECL op& op::output(std::string_view spec) {
+  def_.outputs.push_back(detail::op_reader(def_.name).arg(spec));
+  return *this;
+}
+WEFT_DECL op& op::attr(std::string_view spec) {
+  attr_def out = detail::op_reader(def_.name).attr(spec);
+  // An argument named after a list(type) attribute is a list of tensors.
+  if (out.kind == "list(type)")
+    for (auto* args : {&def_.inputs, &def_.outputs})
+      for (auto& arg : *args)
+        if (arg.type_attr == out.name) {
+          arg.type_list_attr = out.name;
+          arg.type_attr.clear();
+        }
+  def_.attrs.push_back(std::move(out));
+  return *this;
+}
+#endif
+
+}  // namespace weft
+
+#endif
+
+#ifndef WEFT_FORMAT_ATTR_JSON_HPP
+#define WEFT_FORMAT_ATTR_JSON_HPP
+// AttrValue, OpDef and NodeDef read from protobuf-JSON.
+
+namespace weft::detail {
+
+// An attribute's value. An empty list does not say of what: `kind` (`list(int)`) does where it is known; otherwise it counts as one of strings.
+attr_value attr_at(const json_at& at, std::string_view kind, std::uint64_t& room);
+// The attributes in the member `attr` of a node or function; the definition, where there is one, says what empty lists are.
+attr_map attrs_at(const json_at& at, const op_def* def, std::uint64_t& room);
+// A definition; dtypes that weft has not are left out of what it allows.
+op_def op_def_at(const json_at& at);
+
+}  // namespace weft::detail
+
+#if WEFT_HAS_FORMAT_BODIES
+namespace weft::detail {
+
+inline const json_value* first_field(const json_at& at, std::string_view& name, std::initializer_list<std::string_view> fields) {
+  expect_fields(at, fields);
+  const json_value* found = nullptr;
+  for (const std::string_view field : fields)
+    if (const json_value* v = find_field(at, field)) {
+      if (found != nullptr) bad_json(at, "an attribute has one value, found '" + std::string(name) + "' and '" + std::string(field) + "'");
+      found = v;
+      name = field;
+    }
+  return found;
+}
+
+inline func_attr func_at(const json_at& at, std::uint64_t& room) {
+  expect_fields(at, {"name", "attr"});
+  func_attr out;
+  if (const json_value* name = find_field(at, "name")) out.name = string_at(json_at(*name, at, "name"));
+  out.attrs = attrs_at(at, nullptr, room);
+  return out;
+}
+
+template <class T, class Read> attr_value list_of(const json_at& list, Read read) {
+  std::vector<T> out;
+  const auto& items = elements_at(list);
+  out.reserve(items.size());
+  for (std::size_t i = 0; i < items.size(); ++i) out.push_back(read(json_at(items[i], list, i)));
+  return out;
+}
+
+inline attr_value empty_list(std::string_view kind) {
+  if (kind == "list(int)") return std::vector<std::int64_t>();
+  if (kind == "list(float)") return std::vector<float>();
+  if (kind == "list(bool)") return std::vector<bool>();
+  if (kind == "list(type)") return std::vector<dtype>();
+  if (kind == "list(shape)") return std::vector<partial_shape>();
+  if (kind == "list(tensor)") return std::vector<tensor_value>();
+  if (kind == "list(func)") return std::vector<func_attr>();
+  return std::vector<std::string>();
+}
+
+inline attr_value list_at(const json_at& at, std::string_view kind, std::uint64_t& room) {
+  std::string_view field;
+  const json_value* found = first_field(at, field, {"s", "i", "f", "b", "type", "shape", "tensor", "func"});
+  if (found == nullptr || (found->kind == json_kind::array && found->items.empty())) return empty_list(kind);
+  const json_at list(*found, at, field);
+  if (field == "s") return list_of<std::string>(list, bytes_at);
+  if (field == "i") return list_of<std::int64_t>(list, [](const json_at& v) { return integer_at(v); });
+  if (field == "f") return list_of<float>(list, float_at);
+  if (field == "b") return list_of<bool>(list, bool_at);
+  if (field == "type") return list_of<dtype>(list, dtype_at);
+  if (field == "shape") return list_of<partial_shape>(list, shape_at);
+  if (field == "tensor") return list_of<tensor_value>(list, [&room](const json_at& v) { return tensor_at(v, room); });
+  return list_of<func_attr>(list, [&room](const json_at& v) { return func_at(v, room); });
+}
+
+WEFT_DECL attr_value attr_at(const json_at& at, std::string_view kind, std::uint64_t& room) {
+  std::string_view field;
+  const json_value* found = first_field(at, field, {"list", "s", "i", "f", "b", "type", "shape", "tensor", "placeholder", "func"});
+  if (found == nullptr) return {};
+  const json_at v(*found, at, field);
+  if (field == "list") return list_at(v, kind, room);
+  if (field == "s") return bytes_at(v);
+  if (field == "i") return integer_at(v);
+  if (field == "f") return float_at(v);
+  if (field == "b") return bool_at(v);
+  if (field == "type") return dtype_at(v);
+  if (field == "shape") return shape_at(v);
+  if (field == "tensor") return tensor_at(v, room);
+  if (field == "func") return func_at(v, room);
+  return placeholder_attr{string_at(v)};
+}
+
+WEFT_DECL attr_map attrs_at(const json_at& at, const op_def* def, std::uint64_t& room) {
+  attr_map out;
+  const json_value* attrs = find_field(at, "attr");
+  if (attrs == nullptr) return out;
+  const json_at map(*attrs, at, "attr");
+  if (attrs->kind != json_kind::object) bad_json(map, "expected an object");
+  for (const json_value& member : attrs->items) {
+    const attr_def* declared = def == nullptr ? nullptr : def->find_attr(member.key);
+    out.emplace(member.key, attr_at(json_at(member, map, member.key), declared == nullptr ? std::string_view() : std::string_view(declared->kind), room));
+  }
+  return out;
+}
+
+inline std::string text_field(const json_at& at, std::string_view field) {
+  const json_value* v = find_field(at, field);
+  return v == nullptr ? std::string() : string_at(json_at(*v, at, field));
+}
+inline bool bool_field(const json_at& at, std::string_view field) {
+  const json_value* v = find_field(at, field);
+  return v != nullptr && bool_at(json_at(*v, at, field));
+}
+
+inline arg_def arg_at(const json_at& at) {
+  expect_fields(at, {"name", "description", "type", "type_attr", "number_attr", "type_list_attr", "handle_data", "is_ref", "experimental_full_type"});
+  arg_def out;
+  out.name = text_field(at, "name");
+  if (const json_value* type = find_field(at, "type")) out.type = dtype_at(json_at(*type, at, "type"));
+  out.type_attr = text_field(at, "type_attr");
+  out.number_attr = text_field(at, "number_attr");
+  out.type_list_attr = text_field(at, "type_list_attr");
+  out.is_ref = bool_field(at, "is_ref");
+  return out;
+}
+
+// The values an attribute may have: dtypes or strings.
+inline void read_allowed(const json_at& at, attr_def& into, std::uint64_t& room) {
+  const json_value* list = find_field(at, "list");
+  if (list == nullptr) return;
+  const json_at where(*list, at, "list");
+  if (const json_value* types = find_field(where, "type")) {
+    const json_at all(*types, where, "type");
+    for (const json_value& type : elements_at(all)) {
+      const json_at one(type, all, static_cast<std::size_t>(&type - types->items.data()));
+      try {
+        into.allowed_types.push_back(dtype_at(one));
+      } catch (const error& e) {
+        if (e.code() != error_code::unimplemented) throw;
+      }
+    }
+    return;
+  }
+  const attr_value strings = list_at(where, "list(string)", room);
+  if (const auto* texts = strings.get<std::vector<std::string>>()) into.allowed_strings = *texts;
+}
+
+inline attr_def attr_def_at(const json_at& at, std::uint64_t& room) {
+  expect_fields(at, {"name", "type", "default_value", "description", "has_minimum", "minimum", "allowed_values"});
+  attr_def out;
+  out.name = text_field(at, "name");
+  out.kind = text_field(at, "type");
+  if (const json_value* v = find_field(at, "default_value")) out.default_value = attr_at(json_at(*v, at, "default_value"), out.kind, room);
+  if (const json_value* v = find_field(at, "minimum")) out.minimum = integer_at(json_at(*v, at, "minimum"));
+  else if (bool_field(at, "has_minimum")) out.minimum = 0;
+  if (const json_value* v = find_field(at, "allowed_values")) read_allowed(json_at(*v, at, "allowed_values"), out, room);
+  return out;
+}
+
+WEFT_DECL op_def op_def_at(const json_at& at) {
+  expect_fields(at, {"name", "input_arg", "output_arg", "control_output", "attr", "deprecation", "summary", "description", "is_commutative", "is_aggregate", "is_stateful",
+                     "allows_uninitialized_input", "is_distributed_communication"});
+  op_def out;
+  out.name = text_field(at, "name");
+  std::uint64_t room = usual_room;
+  const auto each = [&at](const char* field, auto read) {
+    const json_value* list = find_field(at, field);
+    if (list == nullptr) return;
+    const json_at where(*list, at, field);
+    const auto& items = elements_at(where);
+    for (std::size_t i = 0; i < items.size(); ++i) read(json_at(items[i], where, i));
+  };
+  each("input_arg", [&out](const json_at& v) { out.inputs.push_back(arg_at(v)); });
+  each("output_arg", [&out](const json_at& v) { out.outputs.push_back(arg_at(v)); });
+  each("attr", [&](const json_at& v) { out.attrs.push_back(attr_def_at(v, room)); });
+  out.stateful = bool_field(at, "is_stateful");
+  out.commutative = bool_field(at, "is_commutative");
+  return out;
+}
+
+}  // namespace weft::detail
+#endif
+
+#endif
+
+#ifndef WEFT_FWD_HPP
+#define WEFT_FWD_HPP
+// Forward declarations; any header may include this.
+
+namespace weft {
+
+class graph;
+class node;
+class op_registry;
+class operation;
+class kernel_registry;
+class kernel_catalogue;
+template <class T, int N> class operand;
+template <class T, int N> class tensor;
+template <class T, int N> class variable;
+
+namespace detail {
+class graph_state;
+}
+
+}  // namespace weft
+
+#endif
+
+#ifndef WEFT_GRAPH_NODE_HPP
+#define WEFT_GRAPH_NODE_HPP
+// A node: one use of an op in a graph. Nodes never change once they are in a graph, and live as long as its state.
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace weft {
+
+/// One output of a node: a data edge starts here.
+struct output {
+  const node* from = nullptr;
+  int index = 0;
+  friend bool operator==(const output& a, const output& b) noexcept { return a.from == b.from && a.index == b.index; }
+  friend bool operator!=(const output& a, const output& b) noexcept { return !(a == b); }
+};
+
+/// What is known of one output before running: dtype and shape.
+struct output_type {
+  weft::dtype dtype = weft::dtype::invalid;
+  partial_shape shape;
+  bool is_ref = false;
+};
+
+/// A use of an op: its name, op, inputs, control inputs, attributes, requested device, and the user's line that made it.
+class node {
+ public:
+  node(const node&) = delete;
+  node& operator=(const node&) = delete;
+
+  /// Position in its graph, from 0 in the order of creation.
+  int id() const noexcept { return id_; }
+  const std::string& name() const noexcept { return name_; }
+  const std::string& op() const noexcept { return op_; }
+  /// The op's definition; nullptr for an op that the graph's registry does not know (imported graphs).
+  const op_def* def() const noexcept { return def_.get(); }
+  const std::vector<output>& inputs() const noexcept { return inputs_; }
+  const std::vector<const node*>& control_inputs() const noexcept { return control_inputs_; }
+  const attr_map& attrs() const noexcept { return attrs_; }
+  /// The device asked for, short form, possibly partial or empty.
+  const std::string& device() const noexcept { return device_; }
+  call_site site() const noexcept { return site_; }
+
+  int output_count() const noexcept { return static_cast<int>(outputs_.size()); }
+  const std::vector<output_type>& outputs() const noexcept { return outputs_; }
+  weft::dtype output_dtype(int index) const noexcept { return outputs_[static_cast<std::size_t>(index)].dtype; }
+  const partial_shape& output_shape(int index) const noexcept { return outputs_[static_cast<std::size_t>(index)].shape; }
+
+  /// The attribute, or nullptr when it is absent or of another kind.
+  template <class T> const T* find_attr(std::string_view name) const noexcept {
+    const auto it = attrs_.find(name);
+    return it == attrs_.end() ? nullptr : it->second.template get<T>();
+  }
+  /// The attribute. Throws INVALID_ARGUMENT when it is absent or of another kind.
+  template <class T> const T& attr(std::string_view name) const {
+    if (const T* found = find_attr<T>(name)) return *found;
+    fail_about(error_code::invalid_argument, "attribute '" + std::string(name) + "' is missing or of another kind");
+  }
+  /// Whether it has state or side effects (true for unknown ops).
+  bool stateful() const noexcept { return def_ == nullptr || def_->stateful; }
+  /// The state of the graph it belongs to.
+  detail::graph_state& owner() const noexcept { return *owner_; }
+
+  /// A status about this node, with its name, op and call site.
+  weft::status status_about(error_code code, std::string message) const {
+    weft::status s(code, std::move(message));
+    s.node = name_;
+    s.op = op_;
+    s.site = site_.text();
+    return s;
+  }
+  [[noreturn]] void fail_about(error_code code, std::string message) const { throw error(status_about(code, std::move(message))); }
+
+ private:
+  friend class detail::graph_state;
+  node() = default;
+  int id_ = -1;
+  std::string name_, op_, device_;
+  std::shared_ptr<const op_def> def_;
+  std::vector<output> inputs_;
+  std::vector<const node*> control_inputs_;
+  attr_map attrs_;
+  std::vector<output_type> outputs_;
+  call_site site_;
+  detail::graph_state* owner_ = nullptr;
+};
+
+/// `x` for the first output of x, `x:1` for the second.
+std::string to_text(const output& o);
+
+/// A request for a node; what `graph::add` takes.
+struct node_spec {
+  std::string op;
+  /// The wanted name; empty means the op's.
+  std::string name;
+  /// Take the name as it is, without scopes; throw ALREADY_EXISTS when it is taken.
+  bool exact_name = false;
+  std::vector<output> inputs;
+  std::vector<const node*> control_inputs;
+  attr_map attrs;
+  call_site site;
+  /// Apply the thread's scopes (device, name, control dependencies, colocation).
+  bool scoped = true;
+  /// Requested device when not scoped.
+  std::string device;
+  /// The outputs, for a node whose op need not be defined or whose types are known already; empty means infer them.
+  std::optional<std::vector<output_type>> outputs;
+};
+
+}  // namespace weft
+
+#if WEFT_HAS_BODIES
+namespace weft {
+
+WEFT_DECL std::string to_text(const output& o) {
+  return o.from == nullptr ? std::string("(none)") : o.index == 0 ? o.from->name() : o.from->name() + ":" + std::to_string(o.index);
+}
+
+}  // namespace weft
+#endif
+
+#endif
+
+#ifndef WEFT_GRAPH_BIND_HPP
+#define WEFT_GRAPH_BIND_HPP
+// Fits a node's inputs and attributes to its op's definition: infers type and number attributes, fills defaults, checks what
+// the definition allows, and lists the outputs' dtypes.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#if WEFT_HAS_BODIES
+namespace weft::detail {
+
+// Works on a node in the making; every method throws INVALID_ARGUMENT about it.
+class binder {
+ public:
+  binder(const op_def& def, const std::vector<output>& inputs, attr_map& attrs, const node& about)
+      : def_(def), inputs_(inputs), attrs_(attrs), about_(about) {}
+
+  // 1. inputs: counts and dtypes; 2. defaults; 3. what the definition allows.
+  void run() {
+    bind_inputs();
+    for (const auto& a : def_.attrs)
+      if (attrs_.find(a.name) == attrs_.end()) {
+        if (!a.default_value) bad("attribute '" + a.name + "' of kind " + a.kind + " is missing");
+        put(a.name, *a.default_value);
+      }
+    for (const auto& a : def_.attrs) check(a);
+  }
+
+  std::vector<output_type> outputs() const {
+    std::vector<output_type> out;
+    for (const auto& arg : def_.outputs)
+      for (const dtype type : types_of(arg)) out.push_back({type, partial_shape(), arg.is_ref});
+    return out;
+  }
+
+ private:
+  [[noreturn]] void bad(std::string message) const { about_.fail_about(error_code::invalid_argument, std::move(message)); }
+
+  std::size_t fixed_inputs() const {
+    std::size_t n = 0;
+    for (const auto& arg : def_.inputs) n += arg.number_attr.empty() && arg.type_list_attr.empty() ? 1 : 0;
+    return n;
+  }
+
+  // How many tensors an argument takes: said by an attribute, or what the other arguments leave.
+  std::size_t count_of(const arg_def& arg) const {
+    if (arg.number_attr.empty() && arg.type_list_attr.empty()) return 1;
+    if (!arg.number_attr.empty()) {
+      if (const auto* n = find<std::int64_t>(arg.number_attr); n != nullptr && *n >= 0) return static_cast<std::size_t>(*n);
+    } else if (const auto* list = find<std::vector<dtype>>(arg.type_list_attr)) {
+      return list->size();
+    }
+    std::size_t lists = 0;
+    for (const auto& other : def_.inputs)
+      lists += (!arg.number_attr.empty() ? other.number_attr == arg.number_attr : other.type_list_attr == arg.type_list_attr) ? 1 : 0;
+    const std::size_t fixed = fixed_inputs();
+    if (lists == 0 || inputs_.size() < fixed) return 0;
+    return (inputs_.size() - fixed) / lists;
+  }
+
+  void bind_inputs() {
+    std::size_t expected = 0;
+    for (const auto& arg : def_.inputs) expected += count_of(arg);
+    if (expected != inputs_.size()) bad("takes " + std::to_string(expected) + " inputs, found " + std::to_string(inputs_.size()));
+    std::size_t at = 0;
+    for (const auto& arg : def_.inputs) {
+      const std::size_t n = count_of(arg);
+      std::vector<dtype> list;
+      for (std::size_t i = 0; i < n; ++i, ++at) {
+        const output& in = inputs_[at];
+        const dtype found = in.from->output_dtype(in.index);
+        if (arg.is_ref && !in.from->outputs()[static_cast<std::size_t>(in.index)].is_ref)
+          bad("input '" + arg.name + "' must be a reference, found the value '" + to_text(in) + "'");
+        if (!arg.type_list_attr.empty()) list.push_back(found);
+        else expect(arg, found, in);
+      }
+      if (!arg.number_attr.empty()) put(arg.number_attr, static_cast<std::int64_t>(n));
+      if (!arg.type_list_attr.empty()) {
+        const auto [it, fresh] = put(arg.type_list_attr, list);
+        if (!fresh && it->second != attr_value(list)) bad("the inputs of '" + arg.name + "' have dtypes " + to_text(attr_value(list)) + ", expected " + to_text(it->second));
+      }
+    }
+  }
+
+  void expect(const arg_def& arg, dtype found, const output& in) {
+    dtype expected = arg.type;
+    std::string why;
+    if (!arg.type_attr.empty()) {
+      const auto [it, fresh] = put(arg.type_attr, found);
+      if (fresh) return;
+      if (it->second.get<placeholder_attr>() != nullptr) return;
+      const dtype* type = it->second.get<dtype>();
+      if (type == nullptr) bad("attribute '" + arg.type_attr + "' must be of kind type, found " + it->second.kind());
+      expected = *type;
+      why = " (attribute '" + arg.type_attr + "')";
+    }
+    if (found != expected)
+      bad("input '" + arg.name + "' must be " + to_text(expected) + why + ", found " + to_text(found) + " from '" + to_text(in) + "'; convert it with weft::cast");
+  }
+
+  void check(const attr_def& a) const {
+    const attr_value& v = attrs_.find(a.name)->second;
+    if (v.get<placeholder_attr>() != nullptr) return;
+    if (a.kind != v.kind()) bad("attribute '" + a.name + "' must be of kind " + a.kind + ", found " + v.kind());
+    if (const auto* type = v.get<dtype>()) check_type(a, *type);
+    if (const auto* list = v.get<std::vector<dtype>>())
+      for (const dtype type : *list) check_type(a, type);
+    if (const auto* text = v.get<std::string>(); text != nullptr && !a.allowed_strings.empty() &&
+        std::find(a.allowed_strings.begin(), a.allowed_strings.end(), *text) == a.allowed_strings.end())
+      bad("attribute '" + a.name + "' must be one of " + to_text(attr_value(a.allowed_strings)) + ", found \"" + *text + "\"");
+    if (!a.minimum) return;
+    if (const auto* n = v.get<std::int64_t>(); n != nullptr && *n < *a.minimum)
+      bad("attribute '" + a.name + "' must be at least " + std::to_string(*a.minimum) + ", found " + std::to_string(*n));
+    if (const auto* list = v.get<std::vector<dtype>>(); list != nullptr && static_cast<std::int64_t>(list->size()) < *a.minimum)
+      bad("attribute '" + a.name + "' must list at least " + std::to_string(*a.minimum) + ", found " + std::to_string(list->size()));
+  }
+
+  void check_type(const attr_def& a, dtype type) const {
+    if (a.allowed_types.empty() || std::find(a.allowed_types.begin(), a.allowed_types.end(), type) != a.allowed_types.end()) return;
+    bad("attribute '" + a.name + "' must be one of " + to_text(attr_value(a.allowed_types)) + ", found " + to_text(type));
+  }
+
+  std::pair<attr_map::iterator, bool> put(const std::string& name, attr_value v) const { return attrs_.emplace(name, std::move(v)); }
+  template <class T> const T* find(const std::string& name) const {
+    const auto it = attrs_.find(name);
+    return it == attrs_.end() ? nullptr : it->second.template get<T>();
+  }
+
+  std::vector<dtype> types_of(const arg_def& arg) const {
+    if (!arg.type_list_attr.empty()) {
+      const auto* list = find<std::vector<dtype>>(arg.type_list_attr);
+      return list == nullptr ? std::vector<dtype>() : *list;
+    }
+    const dtype* named = arg.type_attr.empty() ? nullptr : find<dtype>(arg.type_attr);
+    const std::int64_t* count = arg.number_attr.empty() ? nullptr : find<std::int64_t>(arg.number_attr);
+    const std::int64_t n = count == nullptr ? 1 : *count;
+    if (n < 0 || n > most_outputs) bad("attribute '" + arg.number_attr + "' must be from 0 to " + std::to_string(most_outputs) + ", found " + std::to_string(n));
+    return std::vector<dtype>(static_cast<std::size_t>(n), named == nullptr ? arg.type : *named);
+  }
+
+  // Bounds what a graph from a file or the wire can ask for.
+  static constexpr std::int64_t most_outputs = 65536;
+  const op_def& def_;
+  const std::vector<output>& inputs_;
+  attr_map& attrs_;
+  const node& about_;
+};
+
+}  // namespace weft::detail
+#endif
+
+#endif
+
+#ifndef WEFT_GRAPH_OP_REGISTRY_HPP
+#define WEFT_GRAPH_OP_REGISTRY_HPP
+// Op definitions by name: a value that a user copies and extends with own ops.
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace weft {
+
+/// A set of op definitions. Copies share the definitions; a definition never changes.
+class op_registry {
+ public:
+  /// Adds a definition. Throws ALREADY_EXISTS when the name is taken.
+  op_registry& add(op_def def);
+  /// Adds the ops of a row, or of a table of rows. Throws as above, and INVALID_ARGUMENT when a row cannot be read.
+  op_registry& add(const op_row& row);
+  template <std::size_t N> op_registry& add(const op_row (&rows)[N]) {
+    for (const op_row& row : rows) add(row);
+    return *this;
+  }
+  /// The definition, or nullptr. It lives as long as any copy of this registry.
+  std::shared_ptr<const op_def> find(std::string_view name) const;
+  /// Every definition, in the order of the names.
+  std::vector<std::shared_ptr<const op_def>> all() const;
+  std::size_t size() const noexcept { return ops_.size(); }
+
+ private:
+  std::map<std::string, std::shared_ptr<const op_def>, std::less<>> ops_;
+};
+
+/// TensorFlow's ops that weft knows. Defined in <weft/ops/standard.hpp>.
+const op_registry& standard_ops();
+
+#if WEFT_HAS_BODIES
+WEFT_DECL op_registry& op_registry::add(op_def def) {
+  std::shared_ptr<const op_def> shared(new op_def(std::move(def)));
+  const std::string& name = shared->name;
+  if (!ops_.emplace(name, shared).second) fail(error_code::already_exists, "op '" + name + "' is already defined");
+  return *this;
+}
+
+WEFT_DECL op_registry& op_registry::add(const op_row& row) {
+  using reader = detail::op_reader;
+  const std::string_view text = row.signature;
+  const auto open = text.find('('), arrow = text.find("->"), close = text.rfind(')', arrow);
+  if (open == std::string_view::npos || close == std::string_view::npos || close < open) fail(error_code::invalid_argument, "cannot read the op definition '" + std::string(text) + "'");
+  for (const std::string_view name : reader::split(text.substr(0, open), ' ')) {
+    op made(name);
+    for (const auto arg : reader::split(text.substr(open + 1, close - open - 1))) made.input(arg);
+    if (arrow != std::string_view::npos)
+      for (const auto arg : reader::split(text.substr(arrow + 2))) made.output(arg);
+    for (const auto attr : reader::split(row.attrs, ';')) made.attr(attr);
+    if (row.flags == op_flags::stateful) made.stateful();
+    if (row.flags == op_flags::commutative) made.commutative();
+    add(made.shapes(row.shapes));
+  }
+  return *this;
+}
+
+WEFT_DECL std::shared_ptr<const op_def> op_registry::find(std::string_view name) const {
+  const auto it = ops_.find(name);
+  return it == ops_.end() ? nullptr : it->second;
+}
+
+WEFT_DECL std::vector<std::shared_ptr<const op_def>> op_registry::all() const {
+  std::vector<std::shared_ptr<const op_def>> out;
+  for (const auto& entry : ops_) out.push_back(entry.second);
+  return out;
+}
+#endif
+
+}  // namespace weft
+
+#endif
+
+#ifndef WEFT_CORE_DEVICE_NAME_HPP
+#define WEFT_CORE_DEVICE_NAME_HPP
+// Names of devices, whole or partial: `/job:ps/replica:0/task:0/device:CPU:0`, in any order, with `*` for "any".
+// One strict grammar for scopes, nodes and imported graphs. weft has no replicas: a name that has a job and a task and
+// says no replica means replica 0, and `/replica:1` can be written but names no device of any cluster.
+
+#include <cstddef>
+#include <limits>
+#include <optional>
+#include <ostream>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace weft {
+
+/// A device, or a constraint on devices: a part that is unset stands for any.
+struct device_name {
+  /// The job, for example `ps`.
+  std::optional<std::string> job;
+  /// The replica (always 0 in weft) and the task's index in its job.
+  std::optional<int> replica, task;
+  /// The device type; `CPU` and `GPU` in capitals, other types as written.
+  std::optional<std::string> type;
+  /// The number of the device among those of its type on its task.
+  std::optional<int> id;
+
+  /// Whether nothing is set, so that every device matches.
+  bool empty() const noexcept { return !job && !replica && !task && !type && !id; }
+  /// Whether a task is named: job and task are set.
+  bool has_task() const noexcept { return job && task; }
+  /// Whether one device is named: job, task, type and id are set. The replica may be left out.
+  bool is_complete() const noexcept { return has_task() && type && id; }
+
+  /// The replica, which is 0 for a name that has a task and says none.
+  std::optional<int> effective_replica() const noexcept { return !replica && has_task() ? std::optional<int>(0) : replica; }
+
+  friend bool operator==(const device_name& a, const device_name& b) {
+    return a.job == b.job && a.effective_replica() == b.effective_replica() && a.task == b.task && a.type == b.type && a.id == b.id;
+  }
+  friend bool operator!=(const device_name& a, const device_name& b) { return !(a == b); }
+};
+
+/// Whether a job may have this name: `[A-Za-z][A-Za-z0-9_]*`. Device types follow the same rule.
+bool is_job_name(std::string_view text) noexcept;
+
+namespace detail {
+
+std::string quoted(std::string_view text);
+
+std::string upper(std::string_view text);
+
+// Reads a device string one component after the other; `problem` says what is wrong with the first bad one.
+struct device_reader {
+  device_name name;
+  std::string problem;
+  bool seen_job = false, seen_replica = false, seen_task = false, seen_device = false;
+
+  bool read(std::string_view text);
+
+ private:
+  bool bad(std::string what) {
+    problem = std::move(what);
+    return false;
+  }
+  bool component(std::string_view part);
+  bool number(std::string_view what, std::string_view text, std::optional<int>& out);
+  bool job(std::string_view value);
+  bool device(std::string_view value);
+};
+
+}  // namespace detail
+
+/// Reads a device string; nothing, with the reason in `why`, if it is malformed.
+std::optional<device_name> try_parse_device_name(std::string_view text, std::string* why = nullptr);
+
+/// Reads a device string: components `/job:NAME /replica:N /task:N /device:TYPE:N` in any order, each at most once, `*` for
+/// any; `/cpu:N` and `/gpu:N` stand for `/device:CPU:N` and `/device:GPU:N`; "" and "/" are the empty name.
+/// Throws INVALID_ARGUMENT that says which part is wrong, with the user's line `where`. Follows TensorFlow's
+/// DeviceNameUtils::ParseFullName, but refuses repeated components and numbers that do not fit.
+device_name parse_device_name(std::string_view text, call_site where = {});
+
+namespace detail {
+
+std::string device_text(const device_name& name, std::optional<int> replica);
+
+}  // namespace detail
+
+/// The short form that messages and weft's own texts use: `/job:ps/task:0/device:CPU:0`. Replica 0 is not printed.
+std::string to_text(const device_name& name);
+
+/// TensorFlow's form: `/job:ps/replica:0/task:0/device:CPU:0`. The replica is printed where it is set or a task is named.
+inline std::string to_full_text(const device_name& name) { return detail::device_text(name, name.effective_replica()); }
+
+/// The task of a device: `/job:ps/task:0`.
+std::string task_text(const device_name& name);
+
+/// TensorFlow's order of devices: by the text of the full name, so `task:10` comes before `task:2`.
+inline bool operator<(const device_name& a, const device_name& b) { return to_full_text(a) < to_full_text(b); }
+
+inline std::ostream& operator<<(std::ostream& out, const device_name& name) { return out << to_text(name); }
+
+/// The rule of nested device scopes: each part that `inner` sets wins, the others come from `outer`. Type and id are
+/// separate parts, so `/device:GPU:1` around `/cpu:*` is `/device:CPU:1`, as in tf.device.
+device_name merge_override(const device_name& outer, const device_name& inner);
+
+/// The devices that meet both constraints. Throws INVALID_ARGUMENT where they contradict each other (MergeDevNames).
+device_name merge_names(const device_name& a, const device_name& b);
+
+/// As merge_names, but a conflict of types drops type and id, and one of ids drops the id. Conflicts of job, replica or
+/// task throw (MergeDevNames with soft placement).
+device_name merge_names_soft(const device_name& a, const device_name& b);
+
+/// As merge_names, but type and id of `b` replace those of `a` (MergeOverrideDevNames).
+device_name merge_override_names(const device_name& a, const device_name& b);
+
+namespace detail {
+
+bool covers(const device_name& pattern, const device_name& name, std::optional<int> replica);
+
+}  // namespace detail
+
+/// Whether each part that `less_specific` sets is set to the same in `more_specific`. Compares two constraints as they are
+/// written: an unset replica is not covered by replica 0 (IsSpecification).
+bool is_specification(const device_name& less_specific, const device_name& more_specific);
+
+/// Whether a device or task satisfies a constraint. A name with a task and no replica counts as replica 0.
+bool matches(const device_name& pattern, const device_name& name);
+
+/// Whether `complete` names one device and satisfies `pattern`; false for a partial name (IsCompleteSpecification).
+bool is_complete_specification(const device_name& pattern, const device_name& complete);
+
+/// Whether both names have a task and it is the same one (IsSameAddressSpace).
+bool same_task(const device_name& a, const device_name& b);
+
+/// The complete name that takes the missing parts from `base`. Throws INVALID_ARGUMENT if `base` is not complete
+/// (CanonicalizeDeviceName).
+device_name canonical(const device_name& name, const device_name& base);
+
+}  // namespace weft
+
+#if WEFT_HAS_BODIES
+namespace weft {
+
+WEFT_DECL bool is_job_name(std::string_view text) noexcept {
+  const auto letter = [](char c) { return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z'); };
+  if (text.empty() || !letter(text[0])) return false;
+  for (char c : text)
+    if (!letter(c) && !(c >= '0' && c <= '9') && c != '_') return false;
+  return true;
+}
+
+}  // namespace weft
+
+namespace weft::detail {
+
+// Text from outside in a message: in quotes, not longer than a line or two, without control characters.
+WEFT_DECL std::string quoted(std::string_view text) {
+  constexpr std::size_t limit = 200;
+  std::string out = "'";
+  for (char c : text.substr(0, limit)) out += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? '?' : c;
+  return out + (text.size() > limit ? "...'" : "'");
+}
+
+WEFT_DECL std::string upper(std::string_view text) {
+  std::string out(text);
+  for (char& c : out)
+    if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
+  return out;
+}
+
+WEFT_DECL bool device_reader::read(std::string_view text) {
+  if (text.empty() || text == "/") return true;
+  if (text[0] != '/') return bad("it must begin with '/'");
+  while (!text.empty()) {
+    text.remove_prefix(1);
+    const std::string_view part = text.substr(0, text.find('/'));
+    text.remove_prefix(part.size());
+    if (part.empty()) return bad(text.empty() ? "it ends in '/'" : "a component is empty ('//')");
+    if (!component(part)) return false;
+  }
+  return true;
+}
+
+WEFT_DECL bool device_reader::component(std::string_view part) {
+  const std::size_t colon = part.find(':');
+  const std::string_view key = part.substr(0, colon);
+  const std::string legacy = upper(key);
+  const bool is_legacy = legacy == "CPU" || legacy == "GPU";
+  bool* seen = key == "job" ? &seen_job : key == "replica" ? &seen_replica : key == "task" ? &seen_task
+               : key == "device" || is_legacy ? &seen_device : nullptr;
+  if (seen == nullptr) return bad(quoted(part) + " is none of job, replica, task, device, cpu, gpu");
+  if (colon == std::string_view::npos) return bad(quoted(part) + " has no ':' and value");
+  if (*seen) return bad(std::string(seen == &seen_device ? "a device" : std::string("a ") + std::string(key)) + " is given twice");
+  *seen = true;
+  const std::string_view value = part.substr(colon + 1);
+  if (seen == &seen_job) return job(value);
+  if (seen == &seen_replica) return number("replica", value, name.replica);
+  if (seen == &seen_task) return number("task", value, name.task);
+  if (!is_legacy) return device(value);
+  name.type = legacy;
+  return number("device number", value, name.id);
+}
+
+WEFT_DECL bool device_reader::number(std::string_view what, std::string_view text, std::optional<int>& out) {
+  if (text == "*") return true;
+  int n = 0;
+  for (char c : text) {
+    if (c < '0' || c > '9') return bad("the " + std::string(what) + " " + quoted(text) + " is not a decimal number or '*'");
+    const int digit = c - '0';
+    if (n > (std::numeric_limits<int>::max() - digit) / 10)
+      return bad("the " + std::string(what) + " " + quoted(text) + " is larger than 2147483647");
+    n = n * 10 + digit;
+  }
+  if (text.empty()) return bad("the " + std::string(what) + " is empty");
+  out = n;
+  return true;
+}
+
+WEFT_DECL bool device_reader::job(std::string_view value) {
+  if (value == "*") return true;
+  if (value.empty()) return bad("the job name is empty");
+  if (!is_job_name(value)) return bad("the job name " + quoted(value) + " does not match [A-Za-z][A-Za-z0-9_]*");
+  name.job = std::string(value);
+  return true;
+}
+
+WEFT_DECL bool device_reader::device(std::string_view value) {
+  const std::size_t colon = value.find(':');
+  const std::string_view type = value.substr(0, colon);
+  if (type.empty()) return bad("the device type is empty");
+  if (type != "*") {
+    if (!is_job_name(type)) return bad("the device type " + quoted(type) + " does not match [A-Za-z][A-Za-z0-9_]*");
+    const std::string capitals = upper(type);
+    name.type = capitals == "CPU" || capitals == "GPU" ? capitals : std::string(type);
+  }
+  return colon == std::string_view::npos || number("device number", value.substr(colon + 1), name.id);
+}
+
+}  // namespace weft::detail
+
+namespace weft {
+
+WEFT_DECL std::optional<device_name> try_parse_device_name(std::string_view text, std::string* why) {
+  detail::device_reader reader;
+  if (reader.read(text)) return std::move(reader.name);
+  if (why != nullptr)
+    *why = "device string " + detail::quoted(text) + " is malformed: " + reader.problem +
+           "; expected something like '/job:ps/task:0/device:CPU:0'";
+  return std::nullopt;
+}
+
+WEFT_DECL device_name parse_device_name(std::string_view text, call_site where) {
+  std::string why;
+  if (auto name = try_parse_device_name(text, &why)) return *std::move(name);
+  throw error(error_code::invalid_argument, std::move(why), where);
+}
+
+}  // namespace weft
+
+namespace weft::detail {
+
+WEFT_DECL std::string device_text(const device_name& name, std::optional<int> replica) {
+  std::string out;
+  if (name.job) out += "/job:" + *name.job;
+  if (replica) out += "/replica:" + std::to_string(*replica);
+  if (name.task) out += "/task:" + std::to_string(*name.task);
+  if (name.type || name.id) out += "/device:" + name.type.value_or("*") + ":" + (name.id ? std::to_string(*name.id) : "*");
+  return out;
+}
+
+}  // namespace weft::detail
+
+namespace weft {
+
+WEFT_DECL std::string to_text(const device_name& name) {
+  return detail::device_text(name, name.replica == 0 ? std::nullopt : name.replica);
+}
+
+WEFT_DECL std::string task_text(const device_name& name) {
+  device_name task = name;
+  task.type.reset();
+  task.id.reset();
+  return to_text(task);
+}
+
+WEFT_DECL device_name merge_override(const device_name& outer, const device_name& inner) {
+  device_name out = outer;
+  if (inner.job) out.job = inner.job;
+  if (inner.replica) out.replica = inner.replica;
+  if (inner.task) out.task = inner.task;
+  if (inner.type) out.type = inner.type;
+  if (inner.id) out.id = inner.id;
+  return out;
+}
+
+}  // namespace weft
+
+namespace weft::detail {
+
+// The part in which two names contradict each other, in the plural; nullptr if there is none.
+WEFT_DECL const char* task_conflict(const device_name& a, const device_name& b) {
+  const auto differ = [](const auto& x, const auto& y) { return x && y && *x != *y; };
+  return differ(a.job, b.job) ? "jobs" : differ(a.replica, b.replica) ? "replicas" : differ(a.task, b.task) ? "tasks" : nullptr;
+}
+
+WEFT_DECL const char* device_conflict(const device_name& a, const device_name& b) {
+  const auto differ = [](const auto& x, const auto& y) { return x && y && *x != *y; };
+  return differ(a.type, b.type) ? "types" : differ(a.id, b.id) ? "ids" : nullptr;
+}
+
+// Throws if there is a conflict. The names are printed with the replica as it is set, for that may be the conflict.
+WEFT_DECL void refuse_merge(const char* part, const device_name& a, const device_name& b) {
+  if (part != nullptr)
+    fail(error_code::invalid_argument, std::string("Cannot merge devices with incompatible ") + part + ": '" +
+                                           device_text(a, a.replica) + "' and '" + device_text(b, b.replica) + "'");
+}
+
+}  // namespace weft::detail
+
+namespace weft {
+
+WEFT_DECL device_name merge_names(const device_name& a, const device_name& b) {
+  detail::refuse_merge(detail::task_conflict(a, b), a, b);
+  detail::refuse_merge(detail::device_conflict(a, b), a, b);
+  return merge_override(a, b);
+}
+
+WEFT_DECL device_name merge_names_soft(const device_name& a, const device_name& b) {
+  detail::refuse_merge(detail::task_conflict(a, b), a, b);
+  device_name out = merge_override(a, b);
+  if (a.type && b.type && *a.type != *b.type) {
+    out.type.reset();
+    out.id.reset();
+  } else if (a.id && b.id && *a.id != *b.id) {
+    out.id.reset();
+  }
+  return out;
+}
+
+WEFT_DECL device_name merge_override_names(const device_name& a, const device_name& b) {
+  detail::refuse_merge(detail::task_conflict(a, b), a, b);
+  return merge_override(a, b);
+}
+
+}  // namespace weft
+
+namespace weft::detail {
+
+WEFT_DECL bool covers(const device_name& pattern, const device_name& name, std::optional<int> replica) {
+  const auto covered = [](const auto& wanted, const auto& found) { return !wanted || wanted == found; };
+  return covered(pattern.job, name.job) && covered(pattern.replica, replica) && covered(pattern.task, name.task) &&
+         covered(pattern.type, name.type) && covered(pattern.id, name.id);
+}
+
+}  // namespace weft::detail
+
+namespace weft {
+
+WEFT_DECL bool is_specification(const device_name& less_specific, const device_name& more_specific) {
+  return detail::covers(less_specific, more_specific, more_specific.replica);
+}
+
+WEFT_DECL bool matches(const device_name& pattern, const device_name& name) {
+  return detail::covers(pattern, name, name.effective_replica());
+}
+
+WEFT_DECL bool is_complete_specification(const device_name& pattern, const device_name& complete) {
+  return complete.is_complete() && matches(pattern, complete);
+}
+
+WEFT_DECL bool same_task(const device_name& a, const device_name& b) {
+  return a.has_task() && b.has_task() && a.job == b.job && a.task == b.task && a.effective_replica() == b.effective_replica();
+}
+
+WEFT_DECL device_name canonical(const device_name& name, const device_name& base) {
+  if (!base.is_complete())
+    fail(error_code::invalid_argument, "the base '" + to_text(base) + "' of device '" + to_text(name) +
+                                           "' is not complete; expected something like '/job:ps/task:0/device:CPU:0'");
+  return merge_override(base, name);
+}
+
+}  // namespace weft
+#endif
+
+#endif
+
+#ifndef WEFT_GRAPH_SCOPE_STACK_HPP
+#define WEFT_GRAPH_SCOPE_STACK_HPP
+// The thread's stack of scopes, the only ambient state: default graph, devices, name scope, control dependencies, colocation.
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace weft {
+
+/// Chooses the device of a node in the making from what is known of it (`node.device()` holds what inner scopes said);
+/// its answer replaces that device.
+using device_function = std::function<std::string(const node&)>;
+
+namespace detail {
+
+// One with_device scope: a name, a function, or what forgets every scope outside it.
+struct device_entry {
+  enum class kind { name, function, reset } what = kind::reset;
+  device_name name;
+  device_function choose;
+
+  device_entry() = default;
+  device_entry(device_name n) : what(kind::name), name(std::move(n)) {}
+  device_entry(device_function f) : what(kind::function), choose(std::move(f)) {}
+};
+
+// One control_dependencies scope: what to wait for, and which nodes were made inside, in the order of their making.
+struct control_frame {
+  std::vector<const node*> inputs, made_inside;
+
+  bool made(const node* n) const {
+    const auto at = std::lower_bound(made_inside.begin(), made_inside.end(), n, [](const node* a, const node* b) { return a->id() < b->id(); });
+    return at != made_inside.end() && *at == n;
+  }
+};
+
+struct scope_context {
+  std::shared_ptr<graph_state> graph;
+  std::vector<device_entry> devices;
+  std::string name_scope;
+  std::vector<std::shared_ptr<control_frame>> control;
+  std::vector<const node*> colocation;
+};
+
+struct scope_stack {
+  std::vector<scope_context> contexts{1};
+  scope_context& top() noexcept { return contexts.back(); }
+};
+
+scope_stack& thread_scopes();
+
+}  // namespace detail
+}  // namespace weft
+
+#if WEFT_HAS_BODIES
+namespace weft::detail {
+
+WEFT_DECL scope_stack& thread_scopes() {
+  thread_local scope_stack stack;
+  return stack;
+}
+
+}  // namespace weft::detail
+#endif
+
+#endif
+
+#ifndef WEFT_GRAPH_SHAPE_CONTEXT_HPP
+#define WEFT_GRAPH_SHAPE_CONTEXT_HPP
+// What an op's shape rule sees of a node in the making.
+
+#include <string>
+#include <vector>
+
+namespace weft {
+
+/// Inputs' dtypes, shapes and constant values in; outputs' shapes out. A rule that does nothing leaves them unknown.
+/// A kernel can ask the same rule again when the node runs: then every input has its value, and the errors have the same text.
+class shape_context {
+ public:
+  shape_context(const node& n, std::vector<output_type>& outputs) : node_(n), outputs_(outputs) {}
+  /// The node runs on these values.
+  shape_context(const node& n, const tensor_value* values, std::size_t count, std::vector<output_type>& outputs) : node_(n), outputs_(outputs), values_(values) {
+    value_shapes_.reserve(count);
+    for (std::size_t i = 0; i < count; ++i) value_shapes_.emplace_back(values[i].shape());
+  }
+
+  /// Whether the node runs, so that nothing is left unknown.
+  bool running() const noexcept { return values_ != nullptr; }
+  int input_count() const noexcept { return static_cast<int>(running() ? value_shapes_.size() : node_.inputs().size()); }
+  int output_count() const noexcept { return static_cast<int>(outputs_.size()); }
+  const partial_shape& input(int i) const noexcept {
+    if (running()) return value_shapes_[static_cast<std::size_t>(i)];
+    const output& in = node_.inputs()[static_cast<std::size_t>(i)];
+    return in.from->output_shape(in.index);
+  }
+  dtype input_dtype(int i) const noexcept {
+    if (running()) return values_[i].dtype();
+    const output& in = node_.inputs()[static_cast<std::size_t>(i)];
+    return in.from->output_dtype(in.index);
+  }
+  /// The value of input i when it is known already (a constant), else nullptr.
+  const tensor_value* input_value(int i) const noexcept {
+    if (running()) return &values_[i];
+    const node* from = node_.inputs()[static_cast<std::size_t>(i)].from;
+    return from->op() == "Const" ? from->find_attr<tensor_value>("value") : nullptr;
+  }
+  template <class T> const T& attr(std::string_view name) const { return node_.attr<T>(name); }
+  template <class T> const T* find_attr(std::string_view name) const noexcept { return node_.find_attr<T>(name); }
+  const node& about() const noexcept { return node_; }
+
+  void set_output(int i, partial_shape s) { outputs_[static_cast<std::size_t>(i)].shape = std::move(s); }
+  /// Integers of a constant input in C order, or nullopt when its value is not known.
+  std::optional<std::vector<std::int64_t>> input_integers(int i) const;
+  /// Input i's shape when it has this rank or its rank is unknown; fails otherwise, naming the input as `what`.
+  partial_shape with_rank(int i, int rank, const char* what) const {
+    const partial_shape& s = input(i);
+    if (s.known_rank() && s.rank() != rank)
+      fail(std::string(what) + " must have rank " + std::to_string(rank) + ", found shape " + s.text());
+    return s.known_rank() ? s : partial_shape::of_rank(rank);
+  }
+  [[noreturn]] void fail(std::string message) const { node_.fail_about(error_code::invalid_argument, std::move(message)); }
+
+ private:
+  const node& node_;
+  std::vector<output_type>& outputs_;
+  const tensor_value* values_ = nullptr;
+  std::vector<partial_shape> value_shapes_;
+};
+
+}  // namespace weft
+
+#if WEFT_HAS_BODIES
+namespace weft {
+
+WEFT_DECL std::optional<std::vector<std::int64_t>> shape_context::input_integers(int i) const {
+  const tensor_value* v = input_value(i);
+  if (v == nullptr) return std::nullopt;
+  const auto n = static_cast<std::size_t>(v->elements());
+  switch (v->dtype()) {
+    case dtype::int32: return std::vector<std::int64_t>(v->data<std::int32_t>(), v->data<std::int32_t>() + n);
+    case dtype::int64: return std::vector<std::int64_t>(v->data<std::int64_t>(), v->data<std::int64_t>() + n);
+    case dtype::int8: return std::vector<std::int64_t>(v->data<std::int8_t>(), v->data<std::int8_t>() + n);
+    case dtype::int16: return std::vector<std::int64_t>(v->data<std::int16_t>(), v->data<std::int16_t>() + n);
+    case dtype::uint16: return std::vector<std::int64_t>(v->data<std::uint16_t>(), v->data<std::uint16_t>() + n);
+    default: return std::nullopt;
+  }
+}
+
+}  // namespace weft
+#endif
+
+#endif
+
+#ifndef WEFT_GRAPH_GRAPH_STATE_HPP
+#define WEFT_GRAPH_GRAPH_STATE_HPP
+// What graph handles, tensors and sessions share: the nodes of one graph, its names and its collections. Adding takes the
+// lock; nodes never change afterwards, so they are read without it.
+
+#include <cctype>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace weft::detail {
+
+class graph_state : public std::enable_shared_from_this<graph_state> {
+ public:
+  explicit graph_state(op_registry ops) : ops_(std::move(ops)) {}
+  graph_state(const graph_state&) = delete;
+  graph_state& operator=(const graph_state&) = delete;
+  ~graph_state() {
+    for (const node* n : nodes_) delete n;
+  }
+
+  const node& add(node_spec spec);
+  // The name of a scope that nothing else has: `s`, `s_1`.
+  std::string unique_scope(const std::string& wanted, call_site site);
+  static void check_scope(std::string_view wanted, call_site site);
+
+  std::vector<const node*> nodes() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return nodes_;
+  }
+  std::size_t size() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return nodes_.size();
+  }
+  const node* find(std::string_view name) const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto it = by_name_.find(std::string(name));
+    return it == by_name_.end() ? nullptr : it->second.owner;
+  }
+  const op_registry& ops() const noexcept { return ops_; }
+
+  void add_to_collection(const std::string& name, const node* n) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    collections_[name].push_back(n);
+  }
+  std::vector<const node*> collection(const std::string& name) const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto it = collections_.find(name);
+    return it == collections_.end() ? std::vector<const node*>() : it->second;
+  }
+  std::map<std::string, std::vector<const node*>> collections() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return collections_;
+  }
+  void set_seed(std::optional<std::int64_t> seed) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    seed_ = seed;
+  }
+  std::optional<std::int64_t> seed() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return seed_;
+  }
+
+ private:
+  struct name_entry {
+    const node* owner = nullptr;
+    int used = 0;
+  };
+  static std::string lower(std::string text) {
+    for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    return text;
+  }
+  static bool valid_name(std::string_view name, bool generated) noexcept;
+  void check_owner(const node& made) const;
+  void apply_devices(node& made, const scope_context& scope) const;
+  void apply_colocation(node& made, const scope_context& scope) const;
+  void apply_control(node& made, const scope_context& scope) const;
+  std::string take_name(const std::string& wanted);
+  std::string take_exact(const std::string& name, const node& about);
+  void insert(std::unique_ptr<node> made, const std::string& wanted, bool exact);
+
+  mutable std::mutex mutex_;
+  op_registry ops_;
+  // Owned here; one vector type less than of unique_ptr, and handed out as it is.
+  std::vector<const node*> nodes_;
+  // Nodes by their name, and how often each name was asked for, in small letters.
+  std::unordered_map<std::string, name_entry> by_name_, names_in_use_;
+  std::map<std::string, std::vector<const node*>> collections_;
+  std::optional<std::int64_t> seed_;
+};
+
+}  // namespace weft::detail
+
+#if WEFT_HAS_BODIES
+namespace weft::detail {
+
+// The first character is a letter, digit or '.', that of a generated node also '_'; then also '_', '/', '\', '-', '>'.
+WEFT_DECL bool graph_state::valid_name(std::string_view name, bool generated) noexcept {
+  if (name.empty() || name.size() > 1024 || (name[0] == '_' && !generated)) return false;
+  for (std::size_t i = 0; i < name.size(); ++i) {
+    const auto c = static_cast<unsigned char>(name[i]);
+    if (c < 0x80 && (std::isalnum(c) != 0 || c == '.' || c == '_')) continue;
+    if (i == 0 || (c != '/' && c != '\\' && c != '-' && c != '>')) return false;
+  }
+  return true;
+}
+
+WEFT_DECL void graph_state::check_owner(const node& made) const {
+  for (const output& in : made.inputs_) {
+    if (in.from == nullptr) made.fail_about(error_code::invalid_argument, "an input is an empty tensor, not made by any op");
+    if (in.from->owner_ != this)
+      made.fail_about(error_code::invalid_argument, "input '" + in.from->name() + "' belongs to another graph; all inputs of an op must be in one graph");
+    if (in.index < 0 || in.index >= in.from->output_count())
+      made.fail_about(error_code::invalid_argument, "'" + in.from->name() + "' has " + std::to_string(in.from->output_count()) + " outputs, asked for number " + std::to_string(in.index));
+  }
+  for (const node* n : made.control_inputs_)
+    if (n == nullptr || n->owner_ != this)
+      made.fail_about(error_code::invalid_argument, "a control dependency " + (n ? "'" + n->name() + "' belongs to another graph" : std::string("is an empty operation")));
+}
+
+WEFT_DECL const node& graph_state::add(node_spec spec) {
+  // 1. The node as asked for; what is found wrong from here on is reported about it.
+  std::unique_ptr<node> made(new node());
+  made->op_ = std::move(spec.op);
+  made->owner_ = this;
+  made->site_ = spec.site;
+  made->inputs_ = std::move(spec.inputs);
+  made->control_inputs_ = std::move(spec.control_inputs);
+  made->attrs_ = std::move(spec.attrs);
+  made->device_ = std::move(spec.device);
+  const bool generated = !spec.scoped || spec.name.empty();
+  std::string wanted = spec.name.empty() ? made->op_ : std::move(spec.name);
+  bool exact = spec.exact_name;
+  if (wanted.size() > 1 && wanted.back() == '/') {
+    wanted.pop_back();
+    exact = true;
+  }
+  scope_context& scope = thread_scopes().top();
+  if (!exact && spec.scoped && !scope.name_scope.empty()) wanted = scope.name_scope + "/" + wanted;
+  made->name_ = wanted;
+  if (!valid_name(wanted, generated)) made->fail_about(error_code::invalid_argument, "the name must match [A-Za-z0-9.][A-Za-z0-9._/\\->]* and have at most 1024 characters");
+  check_owner(*made);
+
+  // 2. Its definition: attributes, dtypes, shapes.
+  made->def_ = ops_.find(made->op_);
+  if (spec.outputs) {
+    made->outputs_ = std::move(*spec.outputs);
+  } else {
+    if (made->def_ == nullptr) made->fail_about(error_code::not_found, "no op '" + made->op_ + "' is defined; add its definition to the graph's op_registry");
+    binder bound(*made->def_, made->inputs_, made->attrs_, *made);
+    bound.run();
+    made->outputs_ = bound.outputs();
+  }
+
+  // 3. The thread's scopes: devices, then colocation (whose device wins), then control dependencies.
+  if (spec.scoped) {
+    apply_devices(*made, scope);
+    apply_colocation(*made, scope);
+    apply_control(*made, scope);
+  }
+  if (!spec.outputs && made->def_->shapes != nullptr) {
+    shape_context context(*made, made->outputs_);
+    made->def_->shapes(context);
+  }
+
+  // 4. Into the graph.
+  const node& out = *made;
+  insert(std::move(made), wanted, exact);
+  if (spec.scoped)
+    for (auto& frame : scope.control) frame->made_inside.push_back(&out);
+  return out;
+}
+
+WEFT_DECL void graph_state::apply_devices(node& made, const scope_context& scope) const {
+  // Innermost first, as TensorFlow: a name fills in what is open, a function's answer replaces what is there.
+  device_name current;
+  for (auto it = scope.devices.rbegin(); it != scope.devices.rend(); ++it) {
+    if (it->what == device_entry::kind::reset) break;
+    if (it->what == device_entry::kind::name) {
+      current = merge_override(it->name, current);
+    } else {
+      made.device_ = to_text(current);
+      current = parse_device_name(it->choose(made), made.site_);
+    }
+  }
+  made.device_ = to_text(current);
+}
+
+WEFT_DECL void graph_state::apply_colocation(node& made, const scope_context& scope) const {
+  if (scope.colocation.empty()) return;
+  std::vector<std::string> groups;
+  bool device_taken = false;
+  for (auto it = scope.colocation.rbegin(); it != scope.colocation.rend(); ++it) {
+    const node& with = **it;
+    if (with.owner_ != this) made.fail_about(error_code::invalid_argument, "is to be colocated with '" + with.name() + "', which belongs to another graph");
+    const auto* own = with.find_attr<std::vector<std::string>>("_class");
+    bool found = false;
+    if (own != nullptr)
+      for (const auto& group : *own)
+        if (group.compare(0, 5, "loc:@") == 0) {
+          groups.push_back(group);
+          found = true;
+        }
+    if (!found) groups.push_back("loc:@" + with.name());
+    if (!with.device().empty() && !device_taken) {
+      made.device_ = with.device();
+      device_taken = true;
+    }
+  }
+  std::sort(groups.begin(), groups.end());
+  groups.erase(std::unique(groups.begin(), groups.end()), groups.end());
+  made.attrs_["_class"] = std::move(groups);
+}
+
+WEFT_DECL void graph_state::apply_control(node& made, const scope_context& scope) const {
+  for (const auto& frame : scope.control) {
+    // An input made inside the same scope waits already.
+    const bool dominated = std::any_of(made.inputs_.begin(), made.inputs_.end(), [&](const output& in) { return frame->made(in.from); });
+    if (dominated) continue;
+    for (const node* n : frame->inputs) {
+      const bool is_input = std::any_of(made.inputs_.begin(), made.inputs_.end(), [&](const output& in) { return in.from == n; });
+      if (n->owner_ != this) made.fail_about(error_code::invalid_argument, "the control dependency '" + n->name() + "' belongs to another graph");
+      if (!is_input && std::find(made.control_inputs_.begin(), made.control_inputs_.end(), n) == made.control_inputs_.end()) made.control_inputs_.push_back(n);
+    }
+  }
+  std::sort(made.control_inputs_.begin(), made.control_inputs_.end(), [](const node* a, const node* b) { return a->name() < b->name(); });
+}
+
+// Names are unique without regard to case, as in TensorFlow: x, x_1, x_2. The lock is held.
+WEFT_DECL std::string graph_state::take_name(const std::string& wanted) {
+  const std::string key = lower(wanted);
+  int& used = names_in_use_[key].used;
+  int i = used++;
+  if (i == 0) return wanted;
+  std::string unique_key, name;
+  do {
+    name = wanted + "_" + std::to_string(i);
+    unique_key = key + "_" + std::to_string(i++);
+  } while (names_in_use_.count(unique_key) != 0);
+  names_in_use_[key].used = i;
+  names_in_use_[unique_key].used = 1;
+  return name;
+}
+
+WEFT_DECL std::string graph_state::take_exact(const std::string& name, const node& about) {
+  if (by_name_.count(name) != 0) about.fail_about(error_code::already_exists, "the graph already has a node of this name");
+  if (int& used = names_in_use_[lower(name)].used; used == 0) used = 1;
+  return name;
+}
+
+WEFT_DECL void graph_state::check_scope(std::string_view wanted, call_site site) {
+  if (!valid_name(wanted, false))
+    throw error(error_code::invalid_argument, "name scope '" + std::string(wanted) + "' must match [A-Za-z0-9.][A-Za-z0-9._/\\->]* and have at most 1024 characters", site);
+}
+
+WEFT_DECL std::string graph_state::unique_scope(const std::string& wanted, call_site site) {
+  check_scope(wanted, site);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return take_name(wanted);
+}
+
+WEFT_DECL void graph_state::insert(std::unique_ptr<node> made, const std::string& wanted, bool exact) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  made->name_ = exact ? take_exact(wanted, *made) : take_name(wanted);
+  made->id_ = static_cast<int>(nodes_.size());
+  nodes_.push_back(made.get());
+  const node* owned = made.release();
+  by_name_[owned->name()].owner = owned;
+}
+
+}  // namespace weft::detail
+#endif
+
+#endif
+
+#ifndef WEFT_GRAPH_GRAPH_HPP
+#define WEFT_GRAPH_GRAPH_HPP
+// A dataflow graph: a handle to shared state that tensors and sessions keep alive. Moving keeps handles valid, a copy is independent.
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace weft {
+
+namespace detail {
+// Makes `state` the thread's default graph, with fresh scopes, until the end of the block.
+class graph_scope {
+ public:
+  explicit graph_scope(std::shared_ptr<graph_state> state) {
+    scope_context fresh;
+    fresh.graph = std::move(state);
+    thread_scopes().contexts.push_back(std::move(fresh));
+  }
+  graph_scope(const graph_scope&) = delete;
+  graph_scope& operator=(const graph_scope&) = delete;
+  ~graph_scope() { thread_scopes().contexts.pop_back(); }
+};
+}  // namespace detail
+
+/// A graph of nodes. Adding nodes and reading or running the graph at the same time from several threads is safe.
+class graph {
+ public:
+  /// An empty graph of TensorFlow's ops.
+  graph() : graph(standard_ops()) {}
+  /// An empty graph of these ops.
+  explicit graph(op_registry ops) : state_(std::make_shared<detail::graph_state>(std::move(ops))) {}
+  explicit graph(std::shared_ptr<detail::graph_state> state) : state_(std::move(state)) {}
+  graph(graph&&) noexcept = default;
+  graph& operator=(graph&&) noexcept = default;
+  /// An independent graph with equal nodes; `copy.find(handle)` leads from a node of the original to its twin.
+  graph(const graph& other);
+  graph& operator=(const graph& other) {
+    if (this != &other) *this = graph(other);
+    return *this;
+  }
+
+  /// Makes this the thread's default graph until the returned object ends.
+  [[nodiscard]] detail::graph_scope as_default() const { return detail::graph_scope(state_); }
+
+  /// Adds a node: binds its inputs to the op's definition, applies the thread's scopes, infers shapes. Throws about the node.
+  const node& add(node_spec spec) const { return state_->add(std::move(spec)); }
+  /// Adds a copy of a node (of any graph) with other inputs, keeping name, attributes, output types and call site.
+  const node& add_copy(const node& original, std::vector<output> inputs, std::vector<const node*> control_inputs, std::string device) const;
+
+  /// The nodes so far, in the order of creation. Later additions do not appear in the result.
+  std::vector<const node*> nodes() const { return state_->nodes(); }
+  std::size_t size() const { return state_->size(); }
+  /// The node of this name, or nullptr.
+  const node* find(std::string_view name) const { return state_->find(name); }
+  /// The node here that has the name of `other`, a node of a graph that this one was copied from; nullptr when there is none.
+  const node* find(const node& other) const { return state_->find(other.name()); }
+  /// The output named `x`, `x:0` or `x:1`. Throws NOT_FOUND, INVALID_ARGUMENT.
+  output find_output(std::string_view name, call_site where = call_site::here()) const;
+
+  /// The tensor of this name (`x:0`), checked against dtype T and rank N. Throws NOT_FOUND, INVALID_ARGUMENT.
+  template <class T, int N = dynamic_rank> weft::tensor<T, N> tensor(std::string_view name, call_site where = call_site::here()) const;
+  /// The operation of this name. Throws NOT_FOUND.
+  weft::operation operation(std::string_view name, call_site where = call_site::here()) const;
+
+  /// Sets the graph-level seed from which ops without a seed of their own derive theirs.
+  void set_random_seed(std::int64_t seed) const { state_->set_seed(seed); }
+
+  const op_registry& ops() const noexcept { return state_->ops(); }
+  /// Whether both are handles to the same graph.
+  bool same(const graph& other) const noexcept { return state_ == other.state_; }
+  const std::shared_ptr<detail::graph_state>& state() const noexcept { return state_; }
+
+ private:
+  std::shared_ptr<detail::graph_state> state_;
+};
+
+namespace detail {
+const std::shared_ptr<graph_state>& current_graph();
+std::string claim_name(graph_state& to, const op_name& name, const char* otherwise);
+const node& add_node(const char* op, std::vector<output> inputs, const op_name& name, attr_map attrs = {});
+output add_node_at(const char* op, std::vector<output> inputs, const std::string& full_name, call_site site, attr_map attrs = {});
+}  // namespace detail
+
+/// The graph that new nodes join: that of the innermost `as_default()`, else the thread's own.
+inline graph default_graph() { return graph(detail::current_graph()); }
+/// Gives the thread a new, empty default graph. Handles to the old one stay valid.
+inline void reset_default_graph() { detail::thread_scopes().top().graph = std::make_shared<detail::graph_state>(standard_ops()); }
+
+}  // namespace weft
+
+#if WEFT_HAS_BODIES
+namespace weft::detail {
+
+WEFT_DECL const std::shared_ptr<graph_state>& current_graph() {
+  scope_context& top = thread_scopes().top();
+  if (top.graph == nullptr) top.graph = std::make_shared<graph_state>(standard_ops());
+  return top.graph;
+}
+
+// The graph of the first input, else the thread's default.
+WEFT_DECL graph_state& graph_for(const std::vector<output>& inputs) {
+  for (const output& in : inputs)
+    if (in.from != nullptr) return in.from->owner();
+  return *current_graph();
+}
+
+// The full name of an op that makes nodes for its own inputs, which are named below it: unique, unless the asked name ends in '/'.
+WEFT_DECL std::string claim_name(graph_state& to, const op_name& name, const char* otherwise) {
+  std::string wanted = name.text.empty() ? otherwise : std::string(name.text);
+  if (wanted.size() > 1 && wanted.back() == '/') {
+    wanted.pop_back();
+    return wanted;
+  }
+  const std::string& outer = thread_scopes().top().name_scope;
+  return to.unique_scope(outer.empty() ? wanted : outer + "/" + wanted, name.site);
+}
+
+// Adds a node the way every op does.
+WEFT_DECL const node& add_node(const char* op, std::vector<output> inputs, const op_name& name, attr_map attrs) {
+  node_spec spec;
+  spec.op = op;
+  spec.name = std::string(name.text);
+  spec.inputs = std::move(inputs);
+  spec.attrs = std::move(attrs);
+  spec.site = name.site;
+  graph_state& to = graph_for(spec.inputs);
+  return to.add(std::move(spec));
+}
+
+// The same with exactly this name (from claim_name); the first output of the node.
+WEFT_DECL output add_node_at(const char* op, std::vector<output> inputs, const std::string& full_name, call_site site, attr_map attrs) {
+  const std::string exact = full_name + "/";
+  return {&add_node(op, std::move(inputs), op_name(std::string_view(exact), site), std::move(attrs)), 0};
+}
+
+}  // namespace weft::detail
+
+namespace weft {
+
+WEFT_DECL const node& graph::add_copy(const node& original, std::vector<output> inputs, std::vector<const node*> control_inputs, std::string device) const {
+  node_spec spec;
+  spec.op = original.op();
+  spec.name = original.name();
+  spec.exact_name = true;
+  spec.inputs = std::move(inputs);
+  spec.control_inputs = std::move(control_inputs);
+  spec.attrs = original.attrs();
+  spec.site = original.site();
+  spec.scoped = false;
+  spec.device = std::move(device);
+  spec.outputs = original.outputs();
+  return state_->add(std::move(spec));
+}
+
+WEFT_DECL graph::graph(const graph& other) : graph(other.ops()) {
+  std::vector<const node*> twins;
+  const auto nodes = other.nodes();
+  twins.reserve(nodes.size());
+  for (const node* n : nodes) {
+    std::vector<output> inputs;
+    for (const output& in : n->inputs()) inputs.push_back({twins[static_cast<std::size_t>(in.from->id())], in.index});
+    std::vector<const node*> control;
+    for (const node* c : n->control_inputs()) control.push_back(twins[static_cast<std::size_t>(c->id())]);
+    twins.push_back(&add_copy(*n, std::move(inputs), std::move(control), n->device()));
+  }
+  for (const auto& [name, members] : other.state_->collections())
+    for (const node* n : members) state_->add_to_collection(name, twins[static_cast<std::size_t>(n->id())]);
+  state_->set_seed(other.state_->seed());
+}
+
+WEFT_DECL output graph::find_output(std::string_view name, call_site where) const {
+  int index = 0;
+  std::string_view base = name;
+  if (const auto colon = name.rfind(':'); colon != std::string_view::npos) {
+    const std::string_view digits = name.substr(colon + 1);
+    base = name.substr(0, colon);
+    if (digits.empty() || digits.size() > 6 || digits.find_first_not_of("0123456789") != std::string_view::npos)
+      throw error(error_code::invalid_argument, "'" + std::string(name) + "' is not the name of a tensor; write 'node' or 'node:0'", where);
+    index = std::stoi(std::string(digits));
+  }
+  const node* n = find(base);
+  if (n == nullptr) throw error(error_code::not_found, "the graph has no node '" + std::string(base) + "'", where);
+  if (index >= n->output_count())
+    throw error(error_code::invalid_argument, "'" + n->name() + "' has " + std::to_string(n->output_count()) + " outputs, asked for number " + std::to_string(index), where);
+  return {n, index};
+}
+
+}  // namespace weft
+#endif
+
+#endif
+
+#ifndef WEFT_TENSOR_VALUE_TRAITS_HPP
+#define WEFT_TENSOR_VALUE_TRAITS_HPP
+// How C++ values become tensors: the customisation point `value_traits`, for numbers, strings, std containers and nested braces.
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <limits>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+namespace weft {
+
+/// How a C++ type V becomes a tensor: `dtype` (an element type, void when there is none), `rank` (or `dynamic_rank`) and
+/// `static tensor_value make(const V&)`, which evaluates and copies. Specialise it for own containers.
+template <class V, class = void> struct value_traits {
+  using dtype = void;
+  static constexpr int rank = dynamic_rank;
+};
+
+namespace detail {
+
+template <class V> struct is_list : std::false_type {};
+template <class V> struct is_list<std::vector<V>> : std::true_type {};
+template <class V, std::size_t Size> struct is_list<std::array<V, Size>> : std::true_type {};
+template <class V> struct is_list<std::initializer_list<V>> : std::true_type {};
+
+// Elements of nested lists, in C order, with the sizes met on the way; rows must have one length.
+template <class T> struct flattened {
+  std::vector<std::int64_t> sizes;
+  std::vector<T> elements;
+
+  template <class V> void add(const V& v, std::size_t depth) {
+    if constexpr (is_list<V>::value) {
+      add_size(static_cast<std::int64_t>(v.size()), depth);
+      for (const auto& item : v) add(item, depth + 1);
+    } else if constexpr (!std::is_void_v<dtype_t<V>>) {
+      elements.push_back(static_cast<T>(v));
+    } else {
+      const tensor_value part = value_traits<V>::make(v);
+      for (const std::int64_t size : part.shape()) add_size(size, depth++);
+      elements.insert(elements.end(), part.template data<T>(), part.template data<T>() + part.elements());
+    }
+  }
+  void add_size(std::int64_t n, std::size_t depth) {
+    if (depth == sizes.size()) sizes.push_back(n);
+    else if (sizes[depth] != n)
+      fail(error_code::invalid_argument, "rows of different lengths: " + std::to_string(sizes[depth]) + " and " + std::to_string(n));
+  }
+  // Below an empty list the sizes are 0.
+  tensor_value take(int rank) && {
+    if (rank != dynamic_rank) sizes.resize(static_cast<std::size_t>(rank), 0);
+    tensor_value out(dtype_of<T>, shape(sizes));
+    std::move(elements.begin(), elements.end(), out.template mutable_data<T>());
+    return out;
+  }
+};
+
+// The elements of a list of lists, of a list of whatever value_traits knows, or of nested braces.
+template <class T, class V> tensor_value flatten(const V& v, int rank) {
+  flattened<T> flat;
+  flat.add(v, 0);
+  return std::move(flat).take(rank);
+}
+
+}  // namespace detail
+
+/// Numbers, bool, std::string, std::string_view, C strings: rank 0.
+template <class V> struct value_traits<V, std::enable_if_t<!std::is_void_v<dtype_t<V>> && !std::is_array_v<V>>> {
+  using dtype = dtype_t<V>;
+  static constexpr int rank = 0;
+  static tensor_value make(const V& v) { return tensor_value::scalar(dtype(v)); }
+};
+/// String literals: rank 0.
+template <std::size_t Size> struct value_traits<char[Size], void> {
+  using dtype = std::string;
+  static constexpr int rank = 0;
+  static tensor_value make(const char (&v)[Size]) { return tensor_value::scalar(std::string(v)); }
+};
+/// std::vector, nested or of anything that value_traits knows: one rank more than its elements.
+template <class V> struct value_traits<std::vector<V>> {
+  using dtype = typename value_traits<V>::dtype;
+  static constexpr int rank = value_traits<V>::rank == dynamic_rank ? dynamic_rank : value_traits<V>::rank + 1;
+  static tensor_value make(const std::vector<V>& v) { return detail::flatten<dtype>(v, rank); }
+};
+/// std::array, likewise.
+template <class V, std::size_t Size> struct value_traits<std::array<V, Size>> {
+  using dtype = typename value_traits<V>::dtype;
+  static constexpr int rank = value_traits<V>::rank == dynamic_rank ? dynamic_rank : value_traits<V>::rank + 1;
+  static tensor_value make(const std::array<V, Size>& v) { return detail::flatten<dtype>(v, rank); }
+};
+
+namespace detail {
+
+// Whether an integer can be held by T without loss.
+template <class T, class U> constexpr bool exactly(U v) {
+  if constexpr (std::is_same_v<T, U>) return true;
+  else if constexpr (std::is_floating_point_v<T>) return static_cast<long double>(static_cast<T>(v)) == static_cast<long double>(v);
+  else if constexpr (std::is_signed_v<U> && std::is_unsigned_v<T>)
+    return v >= 0 && static_cast<std::make_unsigned_t<U>>(v) <= std::numeric_limits<T>::max();
+  else if constexpr (std::is_unsigned_v<U> && std::is_signed_v<T>)
+    return v <= static_cast<std::make_unsigned_t<T>>(std::numeric_limits<T>::max());
+  else return v >= std::numeric_limits<T>::min() && v <= std::numeric_limits<T>::max();
+}
+
+template <class T> inline constexpr bool is_number_v = std::is_arithmetic_v<T> && !std::is_same_v<T, bool>;
+template <class T> inline constexpr bool is_small_float_v = std::is_same_v<T, half> || std::is_same_v<T, bfloat16>;
+
+// An integer as a T, or an error at `where` when it would change.
+template <class T, class U> T exact_integer(U v, call_site where) {
+  bool fits = false;
+  T out{};
+  if constexpr (is_small_float_v<T>) {
+    out = T(static_cast<float>(v));
+    fits = static_cast<long double>(static_cast<float>(out)) == static_cast<long double>(v);
+  } else {
+    fits = exactly<T>(v);
+    if (fits) out = static_cast<T>(v);
+  }
+  if (!fits) throw error(error_code::invalid_argument, "the number " + std::to_string(v) + " does not fit into " + to_text(dtype_of<T>), where);
+  return out;
+}
+
+// A C++ value that stands for a rank 0 tensor<T>, with the line where it stood.
+template <class T> struct scalar {
+  T value{};
+  call_site where;
+  template <class U, std::enable_if_t<std::is_arithmetic_v<U> || std::is_convertible_v<U, std::string> || is_small_float_v<U>, int> = 0>
+  scalar(const U& v, call_site site = call_site::here()) : where(site) {
+    using V = dtype_t<U>;
+    constexpr bool same = std::is_same_v<V, T>;
+    constexpr bool integer = is_integer_v<std::decay_t<U>> && (is_number_v<T> || is_small_float_v<T>);
+    static_assert(same || integer,
+                  "weft: this number has another dtype than the tensor beside it; write the literal in the tensor's dtype (0.1f for float), or convert with weft::cast<T>(...)");
+    if constexpr (same) value = static_cast<T>(v);
+    else if constexpr (integer) value = exact_integer<T>(v, site);
+  }
+};
+
+}  // namespace detail
+}  // namespace weft
+
+#endif
+
+#ifndef WEFT_GRAPH_OPERAND_HPP
+#define WEFT_GRAPH_OPERAND_HPP
+// The typed edge: what ops accept. `operand<T, N>` carries dtype and rank at compile time and is the common base of tensor and
+// variable; its operators are hidden friends, one side of which records the caller's line.
+
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+namespace weft {
+
+namespace detail {
+
+constexpr int wider_rank(int a, int b) { return a == dynamic_rank || b == dynamic_rank ? dynamic_rank : a > b ? a : b; }
+
+template <class T, int N> struct located;
+
+// One side of a binary op while it is built: an output, a variable to read, or a number to make a constant of.
+struct side {
+  output out;
+  bool reads_variable = false;
+  tensor_value number;
+};
+
+// `x * 0.5f` gives nodes `mul/y` and `mul`, as TensorFlow names them.
+output add_binary(const char* op, const char* scope, const side& a, const side& b, const op_name& name);
+output add_unary(const char* op, const side& a, const op_name& name, attr_map attrs = {});
+// A node that reads the variable behind `handle`.
+output add_read(const output& handle, const op_name& name);
+const node& add_const(tensor_value v, const op_name& name, graph_state* to = nullptr);
+
+template <class T> side side_of(const scalar<T>& s) { return {output(), false, tensor_value::scalar(s.value)}; }
+template <class T, int N> side side_of(const operand<T, N>& x);
+
+}  // namespace detail
+
+/// What an op accepts: a tensor or a variable of dtype T and rank N. Holds its graph alive.
+template <class T, int N> class operand {
+  static_assert(is_dtype_v<T>, "weft: this type is not a dtype; use float, double, bool, std::string, weft::half, weft::bfloat16 or a <cstdint> integer such as std::int64_t");
+  static_assert(N >= dynamic_rank, "weft: a rank is 0 or more, or weft::dynamic_rank");
+
+ public:
+  using dtype = T;
+  static constexpr int rank = N;
+
+  /// The output that an op reads; for a variable this adds a node that reads it now.
+  output as_input(call_site where) const { return reads_.from == nullptr ? out_ : detail::add_read(out_, op_name(where)); }
+  /// The output it stands for; for a variable the handle of its resource.
+  output raw() const noexcept { return out_; }
+  /// The output that a session fetches; for a variable a read that was made with it.
+  output fetched() const noexcept { return reads_.from == nullptr ? out_ : reads_; }
+  /// Name of the node, `x` or `x:1`.
+  std::string name() const { return to_text(out_); }
+  /// What is known of its shape.
+  partial_shape shape() const {
+    const output o = fetched();
+    return o.from == nullptr ? partial_shape::of_rank(N) : o.from->output_shape(o.index);
+  }
+  /// Where the user's program made it.
+  call_site site() const { return out_.from == nullptr ? call_site() : out_.from->site(); }
+  /// The graph it belongs to.
+  weft::graph graph() const { return weft::graph(owner_); }
+  /// Whether it stands for anything; a default-constructed tensor does not.
+  bool empty() const noexcept { return out_.from == nullptr; }
+
+  template <class B, std::enable_if_t<std::is_same_v<B, bool>, int> = 0> explicit operator B() const {
+    static_assert(detail::always_false<B>::value, "weft: a tensor of the graph has no value while the graph is built; run it with session.run(...) first, or use weft::equal and weft::less");
+  }
+
+#define WEFT_BINARY(OP, OPNAME, SCOPE, RESULT)                                                                                                    \
+  template <class U, int M> friend tensor<RESULT, detail::wider_rank(N, M)> operator OP(detail::located<T, N> a, const operand<U, M>& b) {        \
+    static_assert(std::is_same_v<T, U>, "weft: the two sides of an operator have different dtypes; convert one with weft::cast<T>(...)");          \
+    return tensor<RESULT, detail::wider_rank(N, M)>(detail::add_binary(OPNAME, SCOPE, detail::side_of(a.value), detail::side_of(b), op_name(a.where))); \
+  }                                                                                                                                               \
+  friend tensor<RESULT, N> operator OP(const operand& a, detail::scalar<T> b) {                                                                   \
+    return tensor<RESULT, N>(detail::add_binary(OPNAME, SCOPE, detail::side_of(a), detail::side_of(b), op_name(b.where)));                        \
+  }                                                                                                                                               \
+  friend tensor<RESULT, N> operator OP(detail::scalar<T> a, const operand& b) {                                                                   \
+    return tensor<RESULT, N>(detail::add_binary(OPNAME, SCOPE, detail::side_of(a), detail::side_of(b), op_name(a.where)));                        \
+  }
+  WEFT_BINARY(+, (std::is_same_v<T, std::string> ? "Add" : "AddV2"), "add", T)
+  WEFT_BINARY(-, "Sub", "sub", T)
+  WEFT_BINARY(*, "Mul", "mul", T)
+  WEFT_BINARY(/, (detail::is_integer_v<T> ? "Div" : "RealDiv"), (detail::is_integer_v<T> ? "div" : "truediv"), T)
+  WEFT_BINARY(<, "Less", "Less", bool)
+  WEFT_BINARY(>, "Greater", "Greater", bool)
+  WEFT_BINARY(<=, "LessEqual", "LessEqual", bool)
+  WEFT_BINARY(>=, "GreaterEqual", "GreaterEqual", bool)
+#undef WEFT_BINARY
+  friend tensor<T, N> operator-(detail::located<T, N> a) { return tensor<T, N>(detail::add_unary("Neg", detail::side_of(a.value), op_name(a.where))); }
+
+ protected:
+  operand() = default;
+  explicit operand(output o) : out_(o) {
+    if (o.from != nullptr) owner_ = o.from->owner().shared_from_this();
+  }
+  operand(output handle, output reads) : operand(handle) { reads_ = reads; }
+  output out_, reads_;
+  std::shared_ptr<detail::graph_state> owner_;
+};
+
+namespace detail {
+
+template <class T, int N> struct located {
+  const operand<T, N>& value;
+  call_site where;
+  located(const operand<T, N>& v, call_site w = call_site::here()) : value(v), where(w) {}
+};
+
+template <class T, int N> side side_of(const operand<T, N>& x) { return {x.raw(), x.fetched() != x.raw(), tensor_value()}; }
+
+template <class T, int N> operand<T, N> operand_of(const operand<T, N>&);
+template <class A, class = void> struct is_operand : std::false_type {};
+template <class A> struct is_operand<A, std::void_t<decltype(operand_of(std::declval<const A&>()))>> : std::true_type {};
+
+const node& add_const(tensor_value v, const op_name& name, graph_state* to);
+
+output add_read(const output& handle, const op_name& name);
+
+output add_const_at(tensor_value v, const std::string& full_name, call_site site, graph_state& to);
+
+output input_of(const char* op, const side& a, const op_name& name);
+
+output add_binary(const char* op, const char* scope, const side& a, const side& b, const op_name& name);
+
+output add_unary(const char* op, const side& a, const op_name& name, attr_map attrs);
+
+}  // namespace detail
+}  // namespace weft
+
+#if WEFT_HAS_BODIES
+namespace weft::detail {
+
+WEFT_DECL const node& add_const(tensor_value v, const op_name& name, graph_state* to) {
+  node_spec spec;
+  spec.op = "Const";
+  spec.name = std::string(name.text);
+  spec.site = name.site;
+  spec.attrs = {{"dtype", v.dtype()}, {"value", v}};
+  return (to != nullptr ? *to : *current_graph()).add(std::move(spec));
+}
+
+WEFT_DECL output add_read(const output& handle, const op_name& name) {
+  if (handle.from == nullptr) throw error(error_code::invalid_argument, "the variable is empty; give it an initial value", name.site);
+  return {&add_node("ReadVariableOp", {handle}, name, {{"dtype", handle.from->attr<dtype>("dtype")}}), 0};
+}
+
+// A constant with exactly this name, for an op that names its own inputs.
+WEFT_DECL output add_const_at(tensor_value v, const std::string& full_name, call_site site, graph_state& to) {
+  const std::string exact = full_name + "/";
+  return {&add_const(std::move(v), op_name(std::string_view(exact), site), &to), 0};
+}
+
+// The output that an op reads: a variable is read now.
+WEFT_DECL output input_of(const char* op, const side& a, const op_name& name) {
+  const output in = a.reads_variable ? add_read(a.out, op_name(name.site)) : a.out;
+  if (in.from == nullptr) throw error(error_code::invalid_argument, std::string(op) + ": the operand is an empty tensor, not made by any op", name.site);
+  return in;
+}
+
+// Constants and reads that a binary op makes for its own inputs are named below it.
+WEFT_DECL output realise(const side& s, const std::string& below, const char* suffix, const op_name& name, graph_state& to) {
+  if (!s.number.empty()) return add_const_at(s.number, below + "/" + suffix, name.site, to);
+  if (!s.reads_variable) return s.out;
+  const std::string full = below + "/ReadVariableOp" + (suffix[0] == 'y' ? "_1" : "") + "/";
+  return add_read(s.out, op_name(std::string_view(full), name.site));
+}
+
+WEFT_DECL graph_state& graph_of(const side& a, const side& b, const op_name& name) {
+  const node* from = a.out.from != nullptr ? a.out.from : b.out.from;
+  if (from == nullptr) throw error(error_code::invalid_argument, "an operand is an empty tensor, not made by any op", name.site);
+  return from->owner();
+}
+
+WEFT_DECL output add_binary(const char* op, const char* scope, const side& a, const side& b, const op_name& name) {
+  graph_state& to = graph_of(a, b, name);
+  const bool plain = a.number.empty() && b.number.empty() && !a.reads_variable && !b.reads_variable;
+  if (plain) return {&add_node(op, {a.out, b.out}, name.text.empty() ? op_name(scope, name.site) : name), 0};
+  const std::string unique = claim_name(to, name, scope);
+  const output x = realise(a, unique, "x", name, to), y = realise(b, unique, "y", name, to);
+  return add_node_at(op, {x, y}, unique, name.site);
+}
+
+WEFT_DECL output add_unary(const char* op, const side& a, const op_name& name, attr_map attrs) {
+  return {&add_node(op, {input_of(op, a, name)}, name, std::move(attrs)), 0};
+}
+
+}  // namespace weft::detail
+#endif
+
+#endif
+
+#ifndef WEFT_GRAPH_TENSOR_HPP
+#define WEFT_GRAPH_TENSOR_HPP
+// Handles to nodes: `tensor<T, N>` for a value that will be computed, `operation` for a node as such.
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+namespace weft {
+
+/// A tensor of the graph: dtype T, rank N (or `dynamic_rank`). A handle; copies stand for the same output.
+template <class T, int N = dynamic_rank> class tensor : public operand<T, N> {
+ public:
+  /// Stands for nothing yet.
+  tensor() = default;
+  explicit tensor(output o) : operand<T, N>(o) {}
+  /// Reads a variable.
+  tensor(const variable<T, N>& v, call_site where = call_site::here());
+  /// A known rank may be forgotten.
+  template <int M, std::enable_if_t<N == dynamic_rank && M != dynamic_rank, int> = 0> tensor(const tensor<T, M>& other) : operand<T, N>(other.raw()) {}
+  /// A rank may be claimed; throws INVALID_ARGUMENT when the graph knows better.
+  template <int M, std::enable_if_t<N != dynamic_rank && M == dynamic_rank, int> = 0>
+  explicit tensor(const tensor<T, M>& other, call_site where = call_site::here()) : operand<T, N>(other.raw()) {
+    const partial_shape found = other.shape();
+    if (found.known_rank() && found.rank() != N)
+      throw error(error_code::invalid_argument, "'" + other.name() + "' has shape " + found.text() + ", not rank " + std::to_string(N), where);
+  }
+};
+
+/// A node of the graph, to run it for its effect or to wait for it. A handle.
+class operation {
+ public:
+  /// Stands for nothing; waiting for it is no wait.
+  operation() = default;
+  explicit operation(const node& n) : node_(&n), owner_(n.owner().shared_from_this()) {}
+  /// The operation that computes a tensor, or that holds a variable.
+  template <class T, int N> operation(const tensor<T, N>& t) : operation(t.raw()) {}
+  template <class T, int N> operation(const variable<T, N>& v);
+
+  /// The node, or nullptr.
+  const node* get() const noexcept { return node_; }
+  std::string name() const { return node_ == nullptr ? std::string() : node_->name(); }
+  bool empty() const noexcept { return node_ == nullptr; }
+
+ private:
+  explicit operation(output o) {
+    if (o.from != nullptr) *this = operation(*o.from);
+  }
+  const node* node_ = nullptr;
+  std::shared_ptr<detail::graph_state> owner_;
+};
+
+template <class T, int N> tensor<T, N> graph::tensor(std::string_view name, call_site where) const {
+  const output o = find_output(name, where);
+  if (o.from->output_dtype(o.index) != dtype_of<T>)
+    throw error(error_code::invalid_argument, "'" + std::string(name) + "' has dtype " + to_text(o.from->output_dtype(o.index)) + ", not " + to_text(dtype_of<T>), where);
+  if constexpr (N == dynamic_rank) return weft::tensor<T>(o);
+  else return weft::tensor<T, N>(weft::tensor<T>(o), where);
+}
+
+}  // namespace weft
+
+#if WEFT_HAS_BODIES
+namespace weft {
+
+WEFT_DECL operation graph::operation(std::string_view name, call_site where) const {
+  const node* n = find(name);
+  if (n == nullptr) throw error(error_code::not_found, "the graph has no node '" + std::string(name) + "'", where);
+  return weft::operation(*n);
+}
+
+}  // namespace weft
+#endif
+
+#endif
+
+#ifndef WEFT_OPS_SHAPE_RULES_HPP
+#define WEFT_OPS_SHAPE_RULES_HPP
+// Shape rules that several ops share.
+
+#include <string>
+
+namespace weft::detail {
+
+inline void scalar_shape(shape_context& c) { c.set_output(0, partial_shape({})); }
+inline void unchanged_shape(shape_context& c) { c.set_output(0, c.input(0)); }
+
+inline void broadcast_shape(shape_context& c) {
+  const auto result = broadcast_shapes(c.input(0), c.input(1));
+  if (!result) c.fail("shapes " + c.input(0).text() + " and " + c.input(1).text() + " cannot be broadcast");
+  c.set_output(0, *result);
+}
+
+// The shape that input i, a vector named `what`, holds; of known rank when only its length is known. `least` is -1 where a size may be open.
+inline partial_shape shape_from_input(const shape_context& c, int i, const char* what, std::int64_t least = 0) {
+  const partial_shape s = c.with_rank(i, 1, what);
+  if (const auto sizes = c.input_integers(i)) {
+    for (const std::int64_t size : *sizes)
+      if (size < least) c.fail(std::string(what) + " cannot have a dimension of " + std::to_string(size));
+    return partial_shape(*sizes);
+  }
+  return s[0] >= 0 && s[0] <= max_rank ? partial_shape::of_rank(static_cast<int>(s[0])) : partial_shape();
+}
+
+// The output of a reduction over the axes that input 1 names; attribute keep_dims.
+inline void reduction_shape(shape_context& c) {
+  const partial_shape& in = c.input(0);
+  const bool* keep = c.find_attr<bool>("keep_dims");
+  const partial_shape& named = c.input(1);
+  if (named.known_rank() && named.rank() > 1) c.fail("the axes must be a number or a vector, found shape " + named.text());
+  const auto axes = c.input_integers(1);
+  if (!in.known_rank()) return;
+  if (!axes) {
+    if (keep != nullptr && *keep) c.set_output(0, partial_shape::of_rank(in.rank()));
+    return;
+  }
+  std::vector<bool> reduced(static_cast<std::size_t>(in.rank()), false);
+  for (const std::int64_t axis : *axes) {
+    if (axis < -in.rank() || axis >= in.rank())
+      c.fail("axis " + std::to_string(axis) + " is outside the " + std::to_string(in.rank()) + " dimensions of shape " + in.text());
+    reduced[static_cast<std::size_t>(axis < 0 ? axis + in.rank() : axis)] = true;
+  }
+  std::vector<std::int64_t> sizes;
+  for (int i = 0; i < in.rank(); ++i) {
+    if (!reduced[static_cast<std::size_t>(i)]) sizes.push_back(in[i]);
+    else if (keep != nullptr && *keep) sizes.push_back(1);
+  }
+  c.set_output(0, partial_shape(std::move(sizes)));
+}
+
+}  // namespace weft::detail
+
+#endif
+
+#ifndef WEFT_OPS_ARRAY_HPP
+#define WEFT_OPS_ARRAY_HPP
+// Constants, placeholders, identities, and ops that make or change shapes.
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+namespace weft {
+
+namespace detail {
+
+inline void reshape_shape(shape_context& c) {
+  const auto wanted = c.input_integers(1);
+  const partial_shape& in = c.input(0);
+  if (!wanted) return c.set_output(0, shape_from_input(c, 1, "shape"));
+  (void)c.with_rank(1, 1, "shape");
+  // 1. What is wanted: at most one open dimension, and a product that can be counted.
+  std::vector<std::int64_t> sizes = *wanted, closed;
+  int open = -1;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    if (sizes[i] < -1) c.fail("a dimension cannot be " + std::to_string(sizes[i]));
+    if (sizes[i] == -1 && open >= 0) c.fail("only one dimension may be -1, found shape " + partial_shape(sizes).text());
+    if (sizes[i] == -1) open = static_cast<int>(i);
+    else closed.push_back(sizes[i]);
+  }
+  const auto known = checked_elements(closed.data(), closed.size());
+  if (!known) c.fail("shape " + partial_shape(sizes).text() + " has more elements than memory can address");
+  // 2. Whether the elements fit, and the size of the open dimension.
+  const auto elements = in.elements();
+  const bool fits = !elements || (open < 0 ? *elements == *known : *known == 0 ? *elements == 0 : *elements % *known == 0);
+  if (!fits) c.fail("a tensor of shape " + in.text() + " has " + std::to_string(*elements) + " elements and cannot be given shape " + partial_shape(sizes).text());
+  if (elements && open >= 0) sizes[static_cast<std::size_t>(open)] = *known == 0 ? 0 : *elements / *known;
+  c.set_output(0, partial_shape(std::move(sizes)));
+}
+
+// Steps of delta from start that stay before limit; -1 when the three are not constants of type T.
+template <class T> std::int64_t range_length(const shape_context& c) {
+  T bounds[3] = {};
+  for (int i = 0; i < 3; ++i) {
+    const tensor_value* v = c.input_value(i);
+    if (v == nullptr || v->dtype() != dtype_of<T>) return -1;
+    bounds[i] = v->item<T>();
+  }
+  const T start = bounds[0], limit = bounds[1], delta = bounds[2];
+  if (delta == 0) c.fail("delta must not be 0");
+  if ((delta > 0) != (start < limit) && start != limit)
+    c.fail("from " + std::to_string(start) + " there is no way to " + std::to_string(limit) + " in steps of " + std::to_string(delta));
+  if constexpr (std::is_floating_point_v<T>) {
+    const double steps = std::ceil((static_cast<double>(limit) - static_cast<double>(start)) / static_cast<double>(delta));
+    return steps < 9e18 ? static_cast<std::int64_t>(steps) : -1;  // what cannot be held fails when it runs
+  } else {
+    const auto wide = [](T v) { return static_cast<std::uint64_t>(v); };
+    const std::uint64_t span = delta > 0 ? wide(limit) - wide(start) : wide(start) - wide(limit), step = delta > 0 ? wide(delta) : 0 - wide(delta);
+    return static_cast<std::int64_t>(span / step + (span % step != 0 ? 1 : 0));
+  }
+}
+
+inline void range_shape(shape_context& c) {
+  for (int i = 0; i < 3; ++i) (void)c.with_rank(i, 0, i == 0 ? "start" : i == 1 ? "limit" : "delta");
+  std::int64_t length = -1;
+  switch (c.input_dtype(0)) {
+    case dtype::int32: length = range_length<std::int32_t>(c); break;
+    case dtype::int64: length = range_length<std::int64_t>(c); break;
+    case dtype::float32: length = range_length<float>(c); break;
+    case dtype::float64: length = range_length<double>(c); break;
+    default: break;
+  }
+  c.set_output(0, partial_shape({length}));
+}
+
+inline void define_array_ops(op_registry& ops) {
+  ops.add(op("Const").output("output: dtype").attr("value: tensor").attr("dtype: type").shapes([](shape_context& c) {
+    const tensor_value& v = c.attr<tensor_value>("value");
+    if (v.dtype() != c.attr<dtype>("dtype")) c.fail(std::string("the value is ") + to_text(v.dtype()) + ", attribute 'dtype' says " + to_text(c.attr<dtype>("dtype")));
+    c.set_output(0, v.shape());
+  }));
+  ops.add(op("Placeholder").output("output: dtype").attr("dtype: type").attr("shape: shape = {}").shapes([](shape_context& c) { c.set_output(0, c.attr<partial_shape>("shape")); }));
+  ops.add(op("Identity").input("input: T").output("output: T").attr("T: type").shapes(unchanged_shape));
+  ops.add(op("IdentityN").input("input: T").output("output: T").attr("T: list(type) >= 1").shapes([](shape_context& c) {
+    for (int i = 0; i < c.input_count(); ++i) c.set_output(i, c.input(i));
+  }));
+  ops.add(op("StopGradient").input("input: T").output("output: T").attr("T: type").shapes(unchanged_shape));
+  ops.add(op("ZerosLike").input("x: T").output("y: T").attr("T: type").shapes(unchanged_shape));
+  ops.add(op("OnesLike").input("x: T").output("y: T").attr("T: {bfloat16, half, float, double, int8, uint8, int16, uint16, int32, uint32, int64, uint64, complex64, complex128, bool}").shapes(unchanged_shape));
+  ops.add(op("Reshape").input("tensor: T").input("shape: Tshape").output("output: T").attr("T: type").attr("Tshape: {int32, int64} = int32").shapes(reshape_shape));
+  ops.add(op("Shape").input("input: T").output("output: out_type").attr("T: type").attr("out_type: {int32, int64} = int32").shapes([](shape_context& c) {
+    c.set_output(0, partial_shape({c.input(0).known_rank() ? static_cast<std::int64_t>(c.input(0).rank()) : -1}));
+  }));
+  ops.add(op("Size").input("input: T").output("output: out_type").attr("T: type").attr("out_type: {int32, int64} = int32").shapes(scalar_shape));
+  ops.add(op("Rank").input("input: T").output("output: int32").attr("T: type").shapes(scalar_shape));
+  ops.add(op("Range").input("start: Tidx").input("limit: Tidx").input("delta: Tidx").output("output: Tidx").attr("Tidx: {bfloat16, half, float, double, int8, int16, int32, int64, uint16, uint32, uint64} = int32").shapes(range_shape));
+  ops.add(op("Fill").input("dims: index_type").input("value: T").output("output: T").attr("T: type").attr("index_type: {int32, int64} = int32").shapes([](shape_context& c) {
+    c.with_rank(1, 0, "value");
+    c.set_output(0, shape_from_input(c, 0, "dims"));
+  }));
+}
+
+// A vector of sizes as an int64 constant with exactly this name.
+inline output add_sizes(const std::int64_t* sizes, std::size_t count, const std::string& full_name, call_site site, graph_state& to) {
+  tensor_value v = tensor_value::from<std::int64_t>({static_cast<std::int64_t>(count)}, std::vector<std::int64_t>(sizes, sizes + count));
+  return add_const_at(std::move(v), full_name, site, to);
+}
+
+inline output add_fill(const std::int64_t* sizes, std::size_t count, tensor_value value, const op_name& name) {
+  graph_state& to = *current_graph();
+  const std::string full = claim_name(to, name, "Fill");
+  const output dims = add_sizes(sizes, count, full + "/dims", name.site, to);
+  const output element = add_const_at(std::move(value), full + "/value", name.site, to);
+  return add_node_at("Fill", {dims, element}, full, name.site);
+}
+
+inline output add_reshape(const side& x, const std::int64_t* sizes, std::size_t count, const op_name& name) {
+  const output in = input_of("Reshape", x, name);
+  graph_state& to = in.from->owner();
+  const std::string full = claim_name(to, name, "Reshape");
+  const output wanted = add_sizes(sizes, count, full + "/shape", name.site, to);
+  return add_node_at("Reshape", {in, wanted}, full, name.site);
+}
+
+template <class T, int N> tensor<T, N> constant_of(tensor_value v, const op_name& name) { return tensor<T, N>(output{&add_const(std::move(v), name), 0}); }
+
+template <class T, class List> tensor_value from_braces(const List& list, int rank, call_site where) {
+  try {
+    return flatten<T>(list, rank);
+  } catch (const error& e) {
+    throw error(e.code(), e.message(), where);
+  }
+}
+
+}  // namespace detail
+
+/// A constant from a number, a string, a std container or an xtensor value or expression, evaluated once, now (Const). Rank and dtype are the value's.
+template <class V> auto constant(const V& value, op_name name = {}) {
+  using traits = value_traits<V>;
+  static_assert(!std::is_void_v<typename traits::dtype>,
+                "weft: constant(...) takes a number, a string, nested braces, std::vector, std::array, an xtensor container or expression (include <weft/tensor/xtensor.hpp>)");
+  if constexpr (!std::is_void_v<typename traits::dtype>) {
+    try {
+      return detail::constant_of<typename traits::dtype, traits::rank>(traits::make(value), name);
+    } catch (const error& e) {
+      if (!e.site().empty()) throw;
+      throw error(e.code(), e.message(), name.site);
+    }
+  }
+}
+/// A constant from braces; the depth of nesting is the rank, all rows must have one length.
+template <class U, class T = dtype_t<U>> tensor<T, 1> constant(std::initializer_list<U> list, op_name name = {}) {
+  return detail::constant_of<T, 1>(detail::from_braces<T>(list, 1, name.site), name);
+}
+template <class U, class T = dtype_t<U>> tensor<T, 2> constant(std::initializer_list<std::initializer_list<U>> list, op_name name = {}) {
+  return detail::constant_of<T, 2>(detail::from_braces<T>(list, 2, name.site), name);
+}
+template <class U, class T = dtype_t<U>> tensor<T, 3> constant(std::initializer_list<std::initializer_list<std::initializer_list<U>>> list, op_name name = {}) {
+  return detail::constant_of<T, 3>(detail::from_braces<T>(list, 3, name.site), name);
+}
+template <class U, class T = dtype_t<U>>
+tensor<T, 4> constant(std::initializer_list<std::initializer_list<std::initializer_list<std::initializer_list<U>>>> list, op_name name = {}) {
+  return detail::constant_of<T, 4>(detail::from_braces<T>(list, 4, name.site), name);
+}
+
+/// A dimension of a placeholder: a size, or `unknown`.
+struct dim {
+  std::int64_t size;
+  constexpr dim(std::int64_t s) : size(s) {}
+};
+/// A dimension whose size is known only when a value is fed.
+inline constexpr dim unknown{-1};
+
+/// A tensor whose value is fed to each step (Placeholder); shape unknown but for its rank.
+template <class T, int N = dynamic_rank> tensor<T, N> placeholder(op_name name = {}) {
+  return tensor<T, N>(output{&detail::add_node("Placeholder", {}, name, {{"dtype", dtype_of<T>}, {"shape", partial_shape::of_rank(N)}}), 0});
+}
+/// A placeholder of this shape; `unknown` dimensions accept any size.
+template <class T, int N = dynamic_rank, std::size_t M>
+tensor<T, N == dynamic_rank ? static_cast<int>(M) : N> placeholder(const dim (&dims)[M], op_name name = {}) {
+  static_assert(N == dynamic_rank || N == static_cast<int>(M), "weft: the shape has another number of dimensions than the rank of placeholder<T, rank>");
+  std::vector<std::int64_t> sizes;
+  for (const dim& d : dims) sizes.push_back(d.size);
+  return tensor<T, N == dynamic_rank ? static_cast<int>(M) : N>(
+      output{&detail::add_node("Placeholder", {}, name, {{"dtype", dtype_of<T>}, {"shape", partial_shape(std::move(sizes))}}), 0});
+}
+
+/// The same value (Identity); useful to name it, or to give it a device or control dependencies of its own.
+template <class T, int N> tensor<T, N> identity(const operand<T, N>& x, op_name name = {}) { return tensor<T, N>(detail::add_unary("Identity", detail::side_of(x), name)); }
+/// The same value, through which no gradient flows (StopGradient).
+template <class T, int N> tensor<T, N> stop_gradient(const operand<T, N>& x, op_name name = {}) { return tensor<T, N>(detail::add_unary("StopGradient", detail::side_of(x), name)); }
+/// Zeros in the shape and dtype of x (ZerosLike).
+template <class T, int N> tensor<T, N> zeros_like(const operand<T, N>& x, op_name name = {}) { return tensor<T, N>(detail::add_unary("ZerosLike", detail::side_of(x), name)); }
+/// Ones in the shape and dtype of x (OnesLike).
+template <class T, int N> tensor<T, N> ones_like(const operand<T, N>& x, op_name name = {}) { return tensor<T, N>(detail::add_unary("OnesLike", detail::side_of(x), name)); }
+/// The sizes of x's dimensions: int32 of shape `[rank]` (Shape).
+template <class T, int N> tensor<std::int32_t, 1> shape_of(const operand<T, N>& x, op_name name = {}) { return tensor<std::int32_t, 1>(detail::add_unary("Shape", detail::side_of(x), name)); }
+
+/// A tensor of this shape whose elements all are `value` (Fill).
+template <class V, std::size_t M, class T = dtype_t<V>> tensor<T, static_cast<int>(M)> fill(const std::int64_t (&dims)[M], const V& value, op_name name = {}) {
+  return tensor<T, static_cast<int>(M)>(detail::add_fill(dims, M, tensor_value::scalar<T>(T(value)), name));
+}
+/// Zeros of dtype T.
+template <class T, std::size_t M> tensor<T, static_cast<int>(M)> zeros(const std::int64_t (&dims)[M], op_name name = {}) { return fill(dims, T{}, name); }
+/// Ones of dtype T.
+template <class T, std::size_t M> tensor<T, static_cast<int>(M)> ones(const std::int64_t (&dims)[M], op_name name = {}) { return fill(dims, static_cast<T>(1), name); }
+
+/// The elements of x in another shape; one dimension may be -1 and is computed (Reshape). Throws INVALID_ARGUMENT when the elements do not fit.
+template <class T, int N, std::size_t M> tensor<T, static_cast<int>(M)> reshape(const operand<T, N>& x, const std::int64_t (&dims)[M], op_name name = {}) {
+  return tensor<T, static_cast<int>(M)>(detail::add_reshape(detail::side_of(x), dims, M, name));
+}
+
+}  // namespace weft
+
+#endif
+
+#ifndef WEFT_GRAPH_SCOPE_HPP
+#define WEFT_GRAPH_SCOPE_HPP
+// Scopes of the thread: where nodes go, what they are called, what they wait for, with what they share a device.
+// Each comes as an object that acts until the end of its block, and as a function around a callable, whose result it returns.
+
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace weft {
+
+namespace detail {
+// Puts one member of the thread's scopes back when the block ends.
+template <class Member> class scope_object {
+ public:
+  scope_object(Member scope_context::*member, Member changed) : member_(member), saved_(std::exchange(thread_scopes().top().*member, std::move(changed))) {}
+  scope_object(const scope_object&) = delete;
+  scope_object& operator=(const scope_object&) = delete;
+  ~scope_object() { thread_scopes().top().*member_ = std::move(saved_); }
+
+ private:
+  Member scope_context::*member_;
+  Member saved_;
+};
+using device_scope = scope_object<std::vector<device_entry>>;
+using name_scope_object = scope_object<std::string>;
+using control_scope = scope_object<std::vector<std::shared_ptr<control_frame>>>;
+
+class colocation_scope {
+ public:
+  explicit colocation_scope(std::vector<const node*> with)
+      : colocation_(&scope_context::colocation, std::move(with)), devices_(&scope_context::devices, std::vector<device_entry>()) {}
+
+ private:
+  scope_object<std::vector<const node*>> colocation_;
+  device_scope devices_;
+};
+
+std::vector<device_entry> devices_and(device_entry inner);
+}  // namespace detail
+
+/// Nodes made in the block go to this device, where an inner scope does not say otherwise; parts left open are taken from outer
+/// scopes. Throws INVALID_ARGUMENT at this line when the device string is malformed.
+[[nodiscard]] inline detail::device_scope with_device(std::string_view device, call_site where = call_site::here()) {
+  return {&detail::scope_context::devices, detail::devices_and(parse_device_name(device, where))};
+}
+/// A function chooses the device of each node; its answer replaces what inner scopes said.
+[[nodiscard]] inline detail::device_scope with_device(device_function choose) {
+  return {&detail::scope_context::devices, detail::devices_and(std::move(choose))};
+}
+/// `with_device(nullptr)`: nodes made in the block ignore the outer device scopes.
+[[nodiscard]] inline detail::device_scope with_device(std::nullptr_t) {
+  return {&detail::scope_context::devices, detail::devices_and(detail::device_entry())};
+}
+/// Calls `body` inside a device scope and returns what it returns.
+template <class Body> decltype(auto) with_device(std::string_view device, Body&& body, call_site where = call_site::here()) {
+  const auto scope = with_device(device, where);
+  return std::forward<Body>(body)();
+}
+
+/// Names of nodes made in the block begin with `name/`; the name is made unique. A name that ends in '/' re-enters a scope as it is;
+/// an empty name leaves all scopes.
+[[nodiscard]] inline detail::name_scope_object name_scope(std::string_view name, call_site where = call_site::here()) {
+  std::string full;
+  if (!name.empty() && name.back() == '/') {
+    full = std::string(name.substr(0, name.size() - 1));
+    detail::graph_state::check_scope(full, where);
+  } else if (!name.empty()) {
+    const std::string& outer = detail::thread_scopes().top().name_scope;
+    full = detail::current_graph()->unique_scope(outer.empty() ? std::string(name) : outer + "/" + std::string(name), where);
+  }
+  return {&detail::scope_context::name_scope, std::move(full)};
+}
+/// Calls `body` inside a name scope and returns what it returns.
+template <class Body> decltype(auto) name_scope(std::string_view name, Body&& body, call_site where = call_site::here()) {
+  const auto scope = name_scope(name, where);
+  return std::forward<Body>(body)();
+}
+
+/// Nodes made in the block run after these operations. Empty operations are no wait.
+[[nodiscard]] inline detail::control_scope control_dependencies(const std::vector<operation>& after) {
+  auto frame = std::make_shared<detail::control_frame>();
+  for (const operation& op : after)
+    if (op.get() != nullptr && std::find(frame->inputs.begin(), frame->inputs.end(), op.get()) == frame->inputs.end()) frame->inputs.push_back(op.get());
+  auto frames = detail::thread_scopes().top().control;
+  frames.push_back(std::move(frame));
+  return {&detail::scope_context::control, std::move(frames)};
+}
+[[nodiscard]] inline detail::control_scope control_dependencies(std::initializer_list<operation> after) { return control_dependencies(std::vector<operation>(after)); }
+/// `control_dependencies(nullptr)`: nodes made in the block ignore the outer control dependencies.
+[[nodiscard]] inline detail::control_scope control_dependencies(std::nullptr_t) { return {&detail::scope_context::control, {}}; }
+/// Calls `body` inside the scope and returns what it returns.
+template <class Body> decltype(auto) control_dependencies(std::initializer_list<operation> after, Body&& body) {
+  const auto scope = control_dependencies(after);
+  return std::forward<Body>(body)();
+}
+
+/// Nodes made in the block share the device of this operation, whatever outer device scopes say.
+[[nodiscard]] inline detail::colocation_scope colocate_with(const operation& with, call_site where = call_site::here()) {
+  if (with.get() == nullptr) throw error(error_code::invalid_argument, "colocate_with: the operation is empty", where);
+  auto stack = detail::thread_scopes().top().colocation;
+  stack.push_back(with.get());
+  return detail::colocation_scope(std::move(stack));
+}
+/// `colocate_with(nullptr)`: nodes made in the block are free of outer colocation.
+[[nodiscard]] inline detail::colocation_scope colocate_with(std::nullptr_t) { return detail::colocation_scope({}); }
+/// Calls `body` inside the scope and returns what it returns.
+template <class Body> decltype(auto) colocate_with(const operation& with, Body&& body, call_site where = call_site::here()) {
+  const auto scope = colocate_with(with, where);
+  return std::forward<Body>(body)();
+}
+
+}  // namespace weft
+
+#if WEFT_HAS_BODIES
+namespace weft::detail {
+
+WEFT_DECL std::vector<device_entry> devices_and(device_entry inner) {
+  std::vector<device_entry> out = thread_scopes().top().devices;
+  out.push_back(std::move(inner));
+  return out;
+}
+
+}  // namespace weft::detail
+#endif
+
+#endif
+
+#ifndef WEFT_OPS_CONTROL_HPP
+#define WEFT_OPS_CONTROL_HPP
+// Operations that only order others.
+
+#include <initializer_list>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace weft {
+
+namespace detail {
+#if WEFT_HAS_BODIES
+inline void assert_shape(shape_context& c) { (void)c.with_rank(0, 0, "the condition"); }
+inline void print_shape(shape_context& c) { (void)c.with_rank(0, 0, "the text"); }
+
+inline constexpr op_row control_ops[] = {
+    {"NoOp()"},
+    {"ControlTrigger()"},
+    {"Assert(condition: bool, data: T)", "T: list(type) >= 1; summarize: int = 3", assert_shape, op_flags::stateful},
+    {"Print(input: T, data: U) -> output: T", "T: type; U: list(type); message: string = ''; first_n: int = -1; summarize: int = 3", unchanged_shape, op_flags::stateful},
+    {"PrintV2(input: string)", "output_stream: string = 'stderr'; end: string = '\n'", print_shape, op_flags::stateful},
+};
+#endif
+}  // namespace detail
+
+/// Does nothing; useful to wait for its control dependencies (NoOp).
+inline operation no_op(op_name name = {}) { return operation(detail::add_node("NoOp", {}, name)); }
+
+/// Finishes when all of these have (NoOp with control inputs). Where they are pinned to several devices, each device has a part of
+/// its own, so that one signal per device crosses, as in TensorFlow.
+inline operation group(const std::vector<operation>& all, op_name name = {}) {
+  // 1. By device, in the order of the device names.
+  std::map<std::string, std::vector<const node*>> by_device;
+  const node* any = nullptr;
+  for (const operation& one : all)
+    if (one.get() != nullptr) {
+      by_device[one.get()->device()].push_back(one.get());
+      any = one.get();
+    }
+  detail::graph_state& to = any != nullptr ? any->owner() : *detail::current_graph();
+  const std::string wanted = name.text.empty() ? "group_deps" : std::string(name.text);
+  const auto waits_for = [&](std::string text, std::vector<const node*> control, const std::string* device) {
+    node_spec spec;
+    spec.op = "NoOp";
+    spec.name = std::move(text);
+    spec.site = name.site;
+    spec.control_inputs = std::move(control);
+    if (device == nullptr) return operation(to.add(std::move(spec)));
+    const detail::device_scope there(&detail::scope_context::devices, {parse_device_name(*device)});
+    return operation(to.add(std::move(spec)));
+  };
+  // 2. One device: one node there. Several: one node on each, and one that waits for those.
+  if (by_device.empty()) return waits_for(wanted, {}, nullptr);
+  if (by_device.size() == 1) return waits_for(wanted, by_device.begin()->second, &by_device.begin()->first);
+  const std::string unique = detail::claim_name(to, name, "group_deps");
+  std::vector<const node*> parts;
+  for (const auto& [device, members] : by_device) parts.push_back(waits_for(unique + "/NoOp" + (parts.empty() ? "" : "_" + std::to_string(parts.size())) + "/", members, &device).get());
+  return waits_for(unique + "/", std::move(parts), nullptr);
+}
+inline operation group(std::initializer_list<operation> all, op_name name = {}) { return group(std::vector<operation>(all), name); }
+
+}  // namespace weft
+
+#endif
+
+#ifndef WEFT_OPS_LINEAR_HPP
+#define WEFT_OPS_LINEAR_HPP
+// Matrix products.
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace weft {
+
+/// How matmul reads its inputs; combine with `|`.
+enum class matmul_flags { none = 0, transpose_a = 1, transpose_b = 2 };
+inline constexpr matmul_flags transpose_a = matmul_flags::transpose_a, transpose_b = matmul_flags::transpose_b;
+constexpr matmul_flags operator|(matmul_flags a, matmul_flags b) { return static_cast<matmul_flags>(static_cast<int>(a) | static_cast<int>(b)); }
+constexpr bool operator&(matmul_flags a, matmul_flags b) { return (static_cast<int>(a) & static_cast<int>(b)) != 0; }
+
+namespace detail {
+
+#if WEFT_HAS_BODIES
+inline void matmul_shape(shape_context& c) {
+  const partial_shape a = c.with_rank(0, 2, "a"), b = c.with_rank(1, 2, "b");
+  const bool flip_a = c.attr<bool>("transpose_a"), flip_b = c.attr<bool>("transpose_b");
+  const std::int64_t inner_a = a[flip_a ? 0 : 1], inner_b = b[flip_b ? 1 : 0];
+  if (inner_a >= 0 && inner_b >= 0 && inner_a != inner_b)
+    c.fail("inner dimensions " + std::to_string(inner_a) + " and " + std::to_string(inner_b) + " differ (" + a.text() + (flip_a ? " transposed" : "") + " x " + b.text() + (flip_b ? " transposed)" : ")"));
+  c.set_output(0, partial_shape({a[flip_a ? 1 : 0], b[flip_b ? 0 : 1]}));
+}
+
+// Products of the last two dimensions; the ones before them are the same for both (BatchMatMul), or broadcast.
+inline void batch_matmul_shape(shape_context& c) {
+  const partial_shape &x = c.input(0), &y = c.input(1);
+  for (const partial_shape* s : {&x, &y})
+    if (s->known_rank() && s->rank() < 2) c.fail("both operands must have at least two dimensions, found shapes " + x.text() + " and " + y.text());
+  if (!x.known_rank() || !y.known_rank()) return;
+  const auto batch_of = [](const partial_shape& s) { return partial_shape(std::vector<std::int64_t>(s.sizes().begin(), s.sizes().end() - 2)); };
+  const auto matrix = [](const partial_shape& s, int i) { return s[s.rank() - 2 + i]; };
+  const bool flip_x = c.attr<bool>("adj_x"), flip_y = c.attr<bool>("adj_y"), broadcasts = c.about().op() != "BatchMatMul";
+  const std::int64_t inner_x = matrix(x, flip_x ? 0 : 1), inner_y = matrix(y, flip_y ? 1 : 0);
+  if (inner_x >= 0 && inner_y >= 0 && inner_x != inner_y)
+    c.fail("inner dimensions " + std::to_string(inner_x) + " and " + std::to_string(inner_y) + " differ (" + x.text() + (flip_x ? " transposed" : "") + " x " + y.text() + (flip_y ? " transposed)" : ")"));
+  const auto batch = broadcasts ? broadcast_shapes(batch_of(x), batch_of(y)) : merge_shapes(batch_of(x), batch_of(y));
+  if (!batch) c.fail("batches " + batch_of(x).text() + " and " + batch_of(y).text() + (broadcasts ? " cannot be broadcast" : " differ"));
+  std::vector<std::int64_t> sizes = batch->sizes();
+  sizes.push_back(matrix(x, flip_x ? 1 : 0));
+  sizes.push_back(matrix(y, flip_y ? 0 : 1));
+  c.set_output(0, partial_shape(std::move(sizes)));
+}
+
+#define WEFT_BATCHED "adj_x: bool = false; adj_y: bool = false; grad_x: bool = false; grad_y: bool = false"
+inline constexpr op_row linear_ops[] = {
+    {"MatMul(a: T, b: T) -> product: T",
+     "transpose_a: bool = false; transpose_b: bool = false; T: {floats, int32, int64, uint8, uint16, uint32, uint64, complex}; grad_a: bool = false; grad_b: bool = false", matmul_shape},
+    {"BatchMatMul(x: T, y: T) -> output: T", "T: {floats, int32, int64, complex}; " WEFT_BATCHED, batch_matmul_shape},
+    {"BatchMatMulV2(x: T, y: T) -> output: T", "T: {floats, int16, int32, int64, uint8, uint16, uint32, uint64, complex}; " WEFT_BATCHED, batch_matmul_shape},
+};
+#undef WEFT_BATCHED
+#endif
+
+}  // namespace detail
+
+/// The matrix product of `[m,k]` and `[k,n]`, giving `[m,n]` (MatMul). Throws INVALID_ARGUMENT when the inner dimensions are known to differ.
+template <class T, int N, class U, int M> tensor<T, 2> matmul(const operand<T, N>& a, const operand<U, M>& b, matmul_flags flags, op_name name = {}) {
+  static_assert(std::is_same_v<T, U>, "weft: matmul needs two tensors of one dtype; convert one with weft::cast<T>(...)");
+  static_assert((N == 2 || N == dynamic_rank) && (M == 2 || M == dynamic_rank),
+                "weft: matmul needs two tensors of rank 2; use batch_matmul for more dimensions and expand a vector with x(newaxis, all)");
+  return tensor<T, 2>(output{&detail::add_node("MatMul", {a.as_input(name.site), b.as_input(name.site)}, name,
+                                               {{"transpose_a", flags & transpose_a}, {"transpose_b", flags & transpose_b}}), 0});
+}
+template <class T, int N, class U, int M> tensor<T, 2> matmul(const operand<T, N>& a, const operand<U, M>& b, op_name name = {}) { return matmul(a, b, matmul_flags::none, name); }
+
+}  // namespace weft
+
+#endif
+
+#ifndef WEFT_OPS_MATH_HPP
+#define WEFT_OPS_MATH_HPP
+// Elementwise arithmetic, comparison, logic and casts.
+
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+namespace weft {
+
+namespace detail {
+
+#if WEFT_HAS_BODIES
+// Operands of one shape, which is also the result's.
+inline void same_shape(shape_context& c) {
+  const auto both = merge_shapes(c.input(0), c.input(1));
+  if (!both) c.fail("shapes " + c.input(0).text() + " and " + c.input(1).text() + " differ");
+  c.set_output(0, *both);
+}
+
+// Without the error, shapes that cannot be broadcast compare as a single false.
+inline void equality_shape(shape_context& c) {
+  if (c.attr<bool>("incompatible_shape_error")) return broadcast_shape(c);
+  if (!c.input(0).fully_known() || !c.input(1).fully_known()) return;
+  c.set_output(0, broadcast_shapes(c.input(0), c.input(1)).value_or(partial_shape::of_rank(0)));
+}
+
+// Any number of inputs of one shape; attribute `shape`, where there is one, says it too.
+inline void add_n_shape(shape_context& c) {
+  const partial_shape* said = c.find_attr<partial_shape>("shape");
+  partial_shape sum = said == nullptr ? partial_shape() : *said;
+  for (int i = 0; i < c.input_count(); ++i) {
+    const auto both = merge_shapes(sum, c.input(i));
+    if (!both) c.fail("all inputs must have one shape, found " + sum.text() + " and " + c.input(i).text());
+    sum = *both;
+  }
+  c.set_output(0, sum);
+}
+
+inline constexpr op_row math_ops[] = {
+    // Two operands with broadcasting.
+    {"Add(x: T, y: T) -> z: T", "T: {floats, uint8, int8, int16, int32, int64, complex, string}", broadcast_shape},
+    {"AddV2(x: T, y: T) -> z: T", "T: {floats, uint8, uint16, uint32, uint64, int8, int16, int32, int64, complex}", broadcast_shape, op_flags::commutative},
+    {"Sub(x: T, y: T) -> z: T", "T: {floats, uint8, int8, uint16, int16, int32, int64, complex, uint32, uint64}", broadcast_shape},
+    {"Mul(x: T, y: T) -> z: T", "T: {numbers, complex}", broadcast_shape, op_flags::commutative},
+    {"Div RealDiv FloorDiv TruncateDiv(x: T, y: T) -> z: T", "T: {numbers, complex}", broadcast_shape},
+    {"DivNoNan(x: T, y: T) -> z: T", "T: {half, float, bfloat16, double, complex}", broadcast_shape},
+    {"MulNoNan(x: T, y: T) -> z: T", "T: {floats, complex}", broadcast_shape},
+    {"Xdivy Xlogy(x: T, y: T) -> z: T", "T: {half, bfloat16, float, double, complex}", broadcast_shape},
+    {"Mod(x: T, y: T) -> z: T", "T: {int32, int64, half, half, bfloat16, float, double}", broadcast_shape},
+    {"FloorMod(x: T, y: T) -> z: T", "T: {int8, int16, int32, int64, uint8, uint16, uint32, uint64, floats}", broadcast_shape},
+    {"TruncateMod(x: T, y: T) -> z: T", "T: {int32, int64, floats}", broadcast_shape},
+    {"Pow(x: T, y: T) -> z: T", "T: {bfloat16, float, half, double, int8, int16, int32, int64, complex}", broadcast_shape},
+    {"Maximum Minimum(x: T, y: T) -> z: T", "T: {floats, int8, uint8, int16, uint16, int32, uint32, int64, uint64}", broadcast_shape},
+    {"SquaredDifference(x: T, y: T) -> z: T", "T: {floats, int32, int64, complex}", broadcast_shape, op_flags::commutative},
+    {"Atan2(y: T, x: T) -> z: T", "T: {floats}", broadcast_shape},
+    {"BitwiseAnd BitwiseOr BitwiseXor(x: T, y: T) -> z: T", "T: {int8, int16, int32, int64, uint8, uint16, uint32, uint64}", broadcast_shape, op_flags::commutative},
+    {"LeftShift RightShift(x: T, y: T) -> z: T", "T: {int8, int16, int32, int64, uint8, uint16, uint32, uint64}", broadcast_shape},
+    // Comparisons and logic.
+    {"Less LessEqual Greater GreaterEqual(x: T, y: T) -> z: bool", "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64}", broadcast_shape},
+    {"Equal NotEqual(x: T, y: T) -> z: bool", "T: type; incompatible_shape_error: bool = true", equality_shape, op_flags::commutative},
+    {"ApproximateEqual(x: T, y: T) -> z: bool", "T: {float, double, int32, uint8, int16, int8, complex64, int64, bfloat16, uint16, complex128, half, uint32, uint64}; tolerance: float = 1e-05",
+     same_shape, op_flags::commutative},
+    {"LogicalAnd LogicalOr(x: bool, y: bool) -> z: bool", "", broadcast_shape, op_flags::commutative},
+    {"LogicalNot(x: bool) -> y: bool", "", unchanged_shape},
+    // One operand.
+    {"Neg Reciprocal Inv Sign Round(x: T) -> y: T", "T: {floats, int8, int16, int32, int64, complex}", unchanged_shape},
+    {"Abs(x: T) -> y: T", "T: {floats, int8, int16, int32, int64}", unchanged_shape},
+    {"Square(x: T) -> y: T", "T: {floats, int8, int16, int32, int64, uint8, uint16, uint32, uint64, complex}", unchanged_shape},
+    {"Sqrt Rsqrt Exp Expm1 Log Log1p Sin Cos Tan Asin Acos Atan Sinh Cosh Tanh Asinh Acosh Atanh Sigmoid(x: T) -> y: T", "T: {floats, complex}", unchanged_shape},
+    {"Erf Erfc Lgamma Digamma Floor Ceil Rint(x: T) -> y: T", "T: {floats}", unchanged_shape},
+    {"IsNan IsInf IsFinite(x: T) -> y: bool", "T: {floats}", unchanged_shape},
+    {"Invert(x: T) -> y: T", "T: {int8, int16, int32, int64, uint8, uint16, uint32, uint64}", unchanged_shape},
+    {"Cast(x: SrcT) -> y: DstT", "SrcT: type; DstT: type; Truncate: bool = false", unchanged_shape},
+    // Activations.
+    {"Relu Relu6(features: T) -> activations: T", "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64}", unchanged_shape},
+    {"Elu Selu Softplus Softsign(features: T) -> activations: T", "T: {half, bfloat16, float, double}", unchanged_shape},
+    {"LeakyRelu(features: T) -> activations: T", "alpha: float = 0.2; T: {half, bfloat16, float, double} = float", unchanged_shape},
+    // Gradients of one operand, of which some are written with its result.
+    {"TanhGrad SigmoidGrad SqrtGrad RsqrtGrad ReciprocalGrad InvGrad(y: T, dy: T) -> z: T", "T: {floats, complex}", same_shape},
+    {"ReluGrad Relu6Grad(gradients: T, features: T) -> backprops: T", "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64}", same_shape},
+    {"EluGrad SeluGrad(gradients: T, outputs: T) -> backprops: T", "T: {half, bfloat16, float, double}", same_shape},
+    {"SoftplusGrad SoftsignGrad(gradients: T, features: T) -> backprops: T", "T: {half, bfloat16, float, double}", same_shape},
+    {"LeakyReluGrad(gradients: T, features: T) -> backprops: T", "alpha: float = 0.2; T: {half, bfloat16, float, double} = float", same_shape},
+    // Many operands.
+    {"AddN(inputs: N * T) -> sum: T", "N: int >= 1; T: {float, double, int32, uint8, int16, int8, complex64, int64, bfloat16, uint16, complex128, half, uint32, uint64, variant}", add_n_shape,
+     op_flags::commutative},
+    {"AccumulateNV2(inputs: N * T) -> sum: T",
+     "N: int >= 1; T: {float, double, int32, uint8, int16, int8, complex64, int64, bfloat16, uint16, complex128, half, uint32, uint64}; shape: shape", add_n_shape, op_flags::commutative},
+};
+#endif
+
+}  // namespace detail
+
+// A named binary op: two operands of one dtype, or an operand and a number.
+#define WEFT_BINARY_FUNCTION(NAME, OPNAME, RESULT)                                                                                                       \
+  template <class T, int N, class U, int M> tensor<RESULT, detail::wider_rank(N, M)> NAME(const operand<T, N>& x, const operand<U, M>& y, op_name name = {}) { \
+    static_assert(std::is_same_v<T, U>, "weft: " #NAME " needs two tensors of one dtype; convert one with weft::cast<T>(...)");                           \
+    return tensor<RESULT, detail::wider_rank(N, M)>(detail::add_binary(OPNAME, OPNAME, detail::side_of(x), detail::side_of(y), name));                   \
+  }                                                                                                                                                      \
+  template <class T, int N> tensor<RESULT, N> NAME(const operand<T, N>& x, std::common_type_t<detail::scalar<T>> y, op_name name = {}) {                  \
+    return tensor<RESULT, N>(detail::add_binary(OPNAME, OPNAME, detail::side_of(x), detail::side_of(y), name));                                          \
+  }                                                                                                                                                      \
+  template <class T, int N> tensor<RESULT, N> NAME(std::common_type_t<detail::scalar<T>> x, const operand<T, N>& y, op_name name = {}) {                  \
+    return tensor<RESULT, N>(detail::add_binary(OPNAME, OPNAME, detail::side_of(x), detail::side_of(y), name));                                          \
+  }
+/// x + y with broadcasting (AddV2); strings are joined (Add).
+WEFT_BINARY_FUNCTION(add, (std::is_same_v<T, std::string> ? "Add" : "AddV2"), T)
+/// x - y with broadcasting (Sub).
+WEFT_BINARY_FUNCTION(subtract, "Sub", T)
+/// x * y with broadcasting (Mul).
+WEFT_BINARY_FUNCTION(multiply, "Mul", T)
+/// x / y with broadcasting; integers are divided towards zero (RealDiv, Div). A zero integer divisor fails the step with INVALID_ARGUMENT.
+WEFT_BINARY_FUNCTION(divide, (detail::is_integer_v<T> ? "Div" : "RealDiv"), T)
+/// The larger of x and y, with broadcasting (Maximum).
+WEFT_BINARY_FUNCTION(maximum, "Maximum", T)
+/// The smaller of x and y, with broadcasting (Minimum).
+WEFT_BINARY_FUNCTION(minimum, "Minimum", T)
+/// x == y elementwise, with broadcasting (Equal).
+WEFT_BINARY_FUNCTION(equal, "Equal", bool)
+/// x != y elementwise, with broadcasting (NotEqual).
+WEFT_BINARY_FUNCTION(not_equal, "NotEqual", bool)
+/// x < y elementwise, with broadcasting (Less).
+WEFT_BINARY_FUNCTION(less, "Less", bool)
+/// x <= y elementwise, with broadcasting (LessEqual).
+WEFT_BINARY_FUNCTION(less_equal, "LessEqual", bool)
+/// x > y elementwise, with broadcasting (Greater).
+WEFT_BINARY_FUNCTION(greater, "Greater", bool)
+/// x >= y elementwise, with broadcasting (GreaterEqual).
+WEFT_BINARY_FUNCTION(greater_equal, "GreaterEqual", bool)
+#undef WEFT_BINARY_FUNCTION
+
+#define WEFT_UNARY_FUNCTION(NAME, OPNAME)                                                    \
+  template <class T, int N> tensor<T, N> NAME(const operand<T, N>& x, op_name name = {}) {   \
+    return tensor<T, N>(detail::add_unary(OPNAME, detail::side_of(x), name));                \
+  }
+/// -x (Neg).
+WEFT_UNARY_FUNCTION(negative, "Neg")
+/// x * x (Square).
+WEFT_UNARY_FUNCTION(square, "Square")
+/// |x| (Abs).
+WEFT_UNARY_FUNCTION(abs, "Abs")
+/// Square root (Sqrt).
+WEFT_UNARY_FUNCTION(sqrt, "Sqrt")
+/// e to the x (Exp).
+WEFT_UNARY_FUNCTION(exp, "Exp")
+/// Natural logarithm (Log).
+WEFT_UNARY_FUNCTION(log, "Log")
+/// Hyperbolic tangent (Tanh).
+WEFT_UNARY_FUNCTION(tanh, "Tanh")
+/// 1 / (1 + e to the -x) (Sigmoid).
+WEFT_UNARY_FUNCTION(sigmoid, "Sigmoid")
+#undef WEFT_UNARY_FUNCTION
+
+/// The elements of x as dtype To (Cast): floats to integers are cut towards zero, numbers to bool are `!= 0`.
+template <class To, class T, int N> tensor<To, N> cast(const operand<T, N>& x, op_name name = {}) {
+  static_assert(is_dtype_v<To>, "weft: cast<T> needs a dtype: float, double, bool, weft::half, weft::bfloat16 or a <cstdint> integer such as std::int64_t");
+  return tensor<To, N>(detail::add_unary("Cast", detail::side_of(x), name, {{"DstT", dtype_of<To>}}));
+}
+
+/// The sum of tensors of one shape (AddN). Throws INVALID_ARGUMENT when `parts` is empty.
+template <class T, int N> tensor<T, N> add_n(const std::vector<tensor<T, N>>& parts, op_name name = {}) {
+  if (parts.empty()) throw error(error_code::invalid_argument, "add_n: there is nothing to add", name.site);
+  std::vector<output> inputs;
+  for (const auto& part : parts) inputs.push_back(part.as_input(name.site));
+  return tensor<T, N>(output{&detail::add_node("AddN", std::move(inputs), name), 0});
+}
+template <class T, int N> tensor<T, N> add_n(std::initializer_list<tensor<T, N>> parts, op_name name = {}) { return add_n(std::vector<tensor<T, N>>(parts), name); }
+
+}  // namespace weft
+
+#endif
+
+#ifndef WEFT_OPS_NN_HPP
+#define WEFT_OPS_NN_HPP
+// Biases, softmax and cross entropies, normalisation and accuracy of neural networks.
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace weft {
+
+#if WEFT_HAS_BODIES
+namespace detail {
+
+inline void expect_rank_at_least(const shape_context& c, int i, int least, const char* what) {
+  const partial_shape& s = c.input(i);
+  if (s.known_rank() && s.rank() < least) c.fail(std::string(what) + " must have at least rank " + std::to_string(least) + ", found shape " + s.text());
+}
+
+// What two sizes, -1 where not known, say together; fails where they differ.
+inline std::int64_t same_size(const shape_context& c, std::int64_t a, std::int64_t b, const char* what) {
+  if (a >= 0 && b >= 0 && a != b) c.fail(std::string(what) + " must be equal, found " + std::to_string(a) + " and " + std::to_string(b));
+  return a >= 0 ? a : b;
+}
+
+inline partial_shape with_size(const partial_shape& s, int axis, std::int64_t size) {
+  std::vector<std::int64_t> sizes = s.sizes();
+  sizes[static_cast<std::size_t>(axis)] = size;
+  return partial_shape(std::move(sizes));
+}
+
+// The axis of the channels that attribute data_format names, of a tensor of at least the rank that it needs.
+inline int bias_axis(const shape_context& c, const char* what) {
+  const std::string* format = c.find_attr<std::string>("data_format");
+  const bool first = format != nullptr && *format == "NCHW";
+  expect_rank_at_least(c, 0, first ? 3 : 2, what);
+  return first ? 1 : c.input(0).rank() - 1;
+}
+
+inline void bias_add_shape(shape_context& c) {
+  const int axis = bias_axis(c, "value");
+  const partial_shape bias = c.with_rank(1, 1, "bias"), &value = c.input(0);
+  if (!value.known_rank()) return;
+  c.set_output(0, with_size(value, axis, same_size(c, value[axis], bias[0], "the channels of value and bias")));
+}
+
+inline void bias_add_grad_shape(shape_context& c) {
+  const int axis = bias_axis(c, "out_backprop");
+  c.set_output(0, partial_shape({c.input(0).known_rank() ? c.input(0)[axis] : -1}));
+}
+
+inline void softmax_shape(shape_context& c) {
+  expect_rank_at_least(c, 0, 1, "logits");
+  c.set_output(0, c.input(0));
+}
+
+// Logits and labels of `[batch, classes]`, broadcast against each other where their shapes are not one.
+inline void softmax_cross_entropy_shape(shape_context& c) {
+  const partial_shape matrix = partial_shape::of_rank(2);
+  auto both = merge_shapes(c.input(0), matrix);
+  if (both) both = merge_shapes(*both, c.input(1));
+  if (!both) both = broadcast_shapes(c.input(0), c.input(1));
+  if (!both) c.fail("the shapes " + c.input(0).text() + " of logits and " + c.input(1).text() + " of labels cannot be broadcast");
+  if (both->rank() != 2) c.fail("logits and labels must be broadcast to rank 2, found shapes " + c.input(0).text() + " and " + c.input(1).text());
+  c.set_output(0, partial_shape({(*both)[0]}));
+  c.set_output(1, *both);
+}
+
+inline void sparse_softmax_cross_entropy_shape(shape_context& c) {
+  const partial_shape logits = c.with_rank(0, 2, "logits"), labels = c.with_rank(1, 1, "labels");
+  const std::int64_t batch = same_size(c, logits[0], labels[0], "the rows of logits and the labels");
+  c.set_output(0, partial_shape({batch}));
+  c.set_output(1, partial_shape({batch, logits[1]}));
+}
+
+inline void in_top_k_shape(shape_context& c) {
+  const partial_shape predictions = c.with_rank(0, 2, "predictions"), targets = c.with_rank(1, 1, "targets");
+  if (c.input_count() > 2) (void)c.with_rank(2, 0, "k");
+  c.set_output(0, partial_shape({same_size(c, predictions[0], targets[0], "the rows of predictions and the targets")}));
+}
+
+// The axis of the channels of images of rank 4, or 5 where data_format names a depth.
+inline std::pair<partial_shape, int> normalised_images(const shape_context& c, int i, const char* what) {
+  const std::string& format = c.attr<std::string>("data_format");
+  const partial_shape images = c.with_rank(i, static_cast<int>(format.size()), what);
+  return {images, format[1] == 'C' ? 1 : images.rank() - 1};
+}
+
+// Mean and variance have a size of their own (0) where the batch is all that counts.
+inline void batch_norm_shape(shape_context& c) {
+  const auto [images, axis] = normalised_images(c, 0, "x");
+  const bool given = !c.attr<bool>("is_training") || c.attr<float>("exponential_avg_factor") != 1.f;
+  std::int64_t channels = images[axis];
+  static constexpr const char* names[] = {"x", "scale", "offset", "mean", "variance"};
+  for (int i = 1; i < 5; ++i) {
+    const partial_shape s = c.with_rank(i, 1, names[i]);
+    if (i < 3 || given) channels = same_size(c, channels, s[0], (std::string("the channels of x and the size of ") + names[i]).c_str());
+  }
+  c.set_output(0, with_size(images, axis, channels));
+  for (int i = 1; i < 5; ++i) c.set_output(i, partial_shape({channels}));
+}
+
+inline void batch_norm_grad_shape(shape_context& c) {
+  const auto [gradient, axis] = normalised_images(c, 0, "y_backprop");
+  const auto both = merge_shapes(gradient, normalised_images(c, 1, "x").first);
+  if (!both) c.fail("y_backprop and x must have one shape, found " + c.input(0).text() + " and " + c.input(1).text());
+  std::int64_t channels = (*both)[axis];
+  static constexpr const char* names[] = {"scale", "reserve_space_1", "reserve_space_2"};
+  for (int i = 2; i < 5; ++i) channels = same_size(c, channels, c.with_rank(i, 1, names[i - 2])[0], (std::string("the channels of x and the size of ") + names[i - 2]).c_str());
+  c.set_output(0, with_size(*both, axis, channels));
+  for (int i = 1; i < 3; ++i) c.set_output(i, partial_shape({channels}));
+  for (int i = 3; i < 5; ++i) c.set_output(i, partial_shape({0}));
+}
+
+inline void lrn_shape(shape_context& c) { c.set_output(0, c.with_rank(0, 4, "input")); }
+
+inline void lrn_grad_shape(shape_context& c) {
+  partial_shape s = partial_shape::of_rank(4);
+  for (int i = 0; i < 3; ++i) {
+    const auto both = merge_shapes(s, c.input(i));
+    if (!both) c.fail("input_grads, input_image and output_image must have one shape of rank 4, found " + c.input(0).text() + ", " + c.input(1).text() + " and " + c.input(2).text());
+    s = *both;
+  }
+  c.set_output(0, s);
+}
+
+#define WEFT_BIASED "T: {float, double, int32, uint8, int16, int8, complex64, int64, bfloat16, uint16, complex128, half, uint32, uint64}"
+#define WEFT_FORMAT "data_format: {'NHWC', 'NCHW'} = 'NHWC'"
+#define WEFT_FLOATS "T: {half, bfloat16, float, double}"
+#define WEFT_NORM "; epsilon: float = 0.0001; exponential_avg_factor: float = 1.0; "
+#define WEFT_NORM_GRAD "; epsilon: float = 0.0001; "
+#define WEFT_TRAINING "; is_training: bool = true"
+#define WEFT_VOLUMES "data_format: {'NHWC', 'NCHW', 'NDHWC', 'NCDHW'} = 'NHWC'"
+inline constexpr op_row nn_ops[] = {
+    {"BiasAdd(value: T, bias: T) -> output: T", WEFT_BIASED "; " WEFT_FORMAT, bias_add_shape},
+    {"BiasAddV1(value: T, bias: T) -> output: T", WEFT_BIASED, bias_add_shape},
+    {"BiasAddGrad(out_backprop: T) -> output: T", WEFT_BIASED "; " WEFT_FORMAT, bias_add_grad_shape},
+    {"Softmax(logits: T) -> softmax: T", WEFT_FLOATS, softmax_shape},
+    {"LogSoftmax(logits: T) -> logsoftmax: T", WEFT_FLOATS, softmax_shape},
+    {"SoftmaxCrossEntropyWithLogits(features: T, labels: T) -> loss: T, backprop: T", WEFT_FLOATS, softmax_cross_entropy_shape},
+    {"SparseSoftmaxCrossEntropyWithLogits(features: T, labels: Tlabels) -> loss: T, backprop: T", WEFT_FLOATS "; Tlabels: {int32, int64} = int64", sparse_softmax_cross_entropy_shape},
+    {"InTopK(predictions: float, targets: T) -> precision: bool", "k: int; T: {int32, int64} = int32", in_top_k_shape},
+    {"InTopKV2(predictions: float, targets: T, k: T) -> precision: bool", "T: {int32, int64} = int32", in_top_k_shape},
+    {"FusedBatchNorm(x: T, scale: T, offset: T, mean: T, variance: T) -> y: T, batch_mean: T, batch_variance: T, reserve_space_1: T, reserve_space_2: T",
+     "T: {float}" WEFT_NORM WEFT_FORMAT WEFT_TRAINING, batch_norm_shape},
+    {"FusedBatchNormV2(x: T, scale: U, offset: U, mean: U, variance: U) -> y: T, batch_mean: U, batch_variance: U, reserve_space_1: U, reserve_space_2: U",
+     "T: {half, bfloat16, float}; U: {float}" WEFT_NORM WEFT_FORMAT WEFT_TRAINING, batch_norm_shape},
+    {"FusedBatchNormV3(x: T, scale: U, offset: U, mean: U, variance: U) -> y: T, batch_mean: U, batch_variance: U, reserve_space_1: U, reserve_space_2: U, reserve_space_3: U",
+     "T: {half, bfloat16, float}; U: {bfloat16, float}" WEFT_NORM WEFT_VOLUMES WEFT_TRAINING, batch_norm_shape},
+    {"FusedBatchNormGrad(y_backprop: T, x: T, scale: T, reserve_space_1: T, reserve_space_2: T) -> x_backprop: T, scale_backprop: T, offset_backprop: T, reserve_space_3: T, reserve_space_4: T",
+     "T: {float}" WEFT_NORM_GRAD WEFT_FORMAT WEFT_TRAINING, batch_norm_grad_shape},
+    {"FusedBatchNormGradV2(y_backprop: T, x: T, scale: float, reserve_space_1: U, reserve_space_2: U) -> x_backprop: T, scale_backprop: U, offset_backprop: U, reserve_space_3: U, reserve_space_4: U",
+     "T: {half, bfloat16, float}; U: {float}" WEFT_NORM_GRAD WEFT_FORMAT WEFT_TRAINING, batch_norm_grad_shape},
+    {"FusedBatchNormGradV3(y_backprop: T, x: T, scale: float, reserve_space_1: U, reserve_space_2: U, reserve_space_3: U) -> x_backprop: T, scale_backprop: U, offset_backprop: U, reserve_space_4: U, reserve_space_5: U",
+     "T: {half, bfloat16, float}; U: {float}" WEFT_NORM_GRAD WEFT_VOLUMES WEFT_TRAINING, batch_norm_grad_shape},
+    {"LRN(input: T) -> output: T", "depth_radius: int = 5; bias: float = 1.0; alpha: float = 1.0; beta: float = 0.5; T: {half, bfloat16, float} = float", lrn_shape},
+    {"LRNGrad(input_grads: T, input_image: T, output_image: T) -> output: T", "depth_radius: int = 5; bias: float = 1.0; alpha: float = 1.0; beta: float = 0.5; T: {half, bfloat16, float} = float", lrn_grad_shape},
+};
+#undef WEFT_BIASED
+#undef WEFT_FORMAT
+#undef WEFT_FLOATS
+#undef WEFT_NORM
+#undef WEFT_NORM_GRAD
+#undef WEFT_TRAINING
+#undef WEFT_VOLUMES
+
+}  // namespace detail
+#endif
+
+}  // namespace weft
+
+#endif
+
+#ifndef WEFT_OPS_NN_WINDOW_HPP
+#define WEFT_OPS_NN_WINDOW_HPP
+// The geometry of windows that slide over images: what attributes of convolutions and pools say, and how many places a window has along an
+// axis. Shape rules and kernels read it here, so that both report a mistake in the same words.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace weft::detail {
+
+/// How an axis is padded: not at all, so that the output is as long as the input divided by the stride, or by given numbers.
+enum class window_padding : unsigned char { valid, same, given };
+
+/// A window along one axis: its size, the distance of its places and of its elements, and how the axis is padded.
+struct window_axis {
+  std::int64_t size = 1, stride = 1, dilation = 1;
+  window_padding padding = window_padding::valid;
+  std::int64_t before = 0, after = 0;  // of window_padding::given
+};
+
+/// The places of a window along an axis, and the elements that are padded before it.
+struct window_places {
+  std::int64_t count, before;
+};
+
+/// Sizes, strides, dilations and paddings above this are errors, so that sums and products of them fit.
+inline constexpr std::int64_t largest_window = 0x7fffffff;
+
+/// What the attributes of a convolution or a pool say: for rows, columns and depth (of pools), and where the depth is stored.
+struct window_attrs {
+  window_axis rows, columns, depth;
+  bool channels_first = false;  // NCHW
+  std::int64_t batch_size = 1, batch_stride = 1, batch_dilation = 1;
+};
+
+#if WEFT_HAS_BODIES || WEFT_HAS_KERNEL_BODIES
+
+/// Four values of a list attribute; the default where a convolution leaves dilations away.
+inline std::vector<std::int64_t> window_list(const node& n, const char* name) {
+  const auto* list = n.find_attr<std::vector<std::int64_t>>(name);
+  if (list == nullptr && std::string(name) == "dilations") return {1, 1, 1, 1};
+  if (list == nullptr || list->size() != 4)
+    n.fail_about(error_code::invalid_argument, std::string("attribute '") + name + "' must contain 4 values, found " + std::to_string(list == nullptr ? 0 : list->size()));
+  for (const std::int64_t value : *list)
+    if (value < 1 || value > largest_window)
+      n.fail_about(error_code::invalid_argument, std::string("attribute '") + name + "' must contain values between 1 and " + std::to_string(largest_window) + ", found " + std::to_string(value));
+  return *list;
+}
+
+// Padding of all four axes from 'padding' and, where that says EXPLICIT, 'explicit_paddings'; only rows and columns may be padded.
+inline void read_padding(const node& n, window_attrs& out) {
+  const std::string& padding = n.attr<std::string>("padding");
+  const auto* given = n.find_attr<std::vector<std::int64_t>>("explicit_paddings");
+  const std::size_t count = given == nullptr ? 0 : given->size();
+  if (padding != "EXPLICIT") {
+    if (count != 0) n.fail_about(error_code::invalid_argument, "attribute 'explicit_paddings' must be empty where 'padding' is '" + padding + "', found " + std::to_string(count) + " values");
+    if (padding != "SAME" && padding != "VALID") n.fail_about(error_code::invalid_argument, "attribute 'padding' must be 'SAME', 'VALID' or 'EXPLICIT', found '" + padding + "'");
+    for (window_axis* axis : {&out.rows, &out.columns, &out.depth}) axis->padding = padding == "SAME" ? window_padding::same : window_padding::valid;
+    return;
+  }
+  if (count != 8) n.fail_about(error_code::invalid_argument, "attribute 'explicit_paddings' must contain 8 values, found " + std::to_string(count));
+  for (const std::int64_t value : *given)
+    if (value < 0 || value > largest_window)
+      n.fail_about(error_code::invalid_argument, "attribute 'explicit_paddings' must contain values between 0 and " + std::to_string(largest_window) + ", found " + std::to_string(value));
+  const std::size_t rows = out.channels_first ? 4 : 2, depth = out.channels_first ? 2 : 6;
+  if ((*given)[0] != 0 || (*given)[1] != 0 || (*given)[depth] != 0 || (*given)[depth + 1] != 0)
+    n.fail_about(error_code::invalid_argument, "attribute 'explicit_paddings' must be 0 for the batch and the depth");
+  out.rows.padding = out.columns.padding = window_padding::given;
+  out.rows.before = (*given)[rows];
+  out.rows.after = (*given)[rows + 1];
+  out.columns.before = (*given)[rows + 2];
+  out.columns.after = (*given)[rows + 3];
+}
+
+/// Reads the attributes of a pool (with 'ksize') or a convolution (with 'dilations', its window's size being the filter's). Fails about the node where they are wrong.
+inline window_attrs read_window(const node& n, bool pool) {
+  window_attrs out;
+  const std::string* format = n.find_attr<std::string>("data_format");
+  if (format != nullptr && *format != "NHWC" && *format != "NCHW") n.fail_about(error_code::unimplemented, "attribute 'data_format' must be 'NHWC' or 'NCHW', found '" + *format + "'");
+  out.channels_first = format != nullptr && *format == "NCHW";
+  const auto strides = window_list(n, "strides"), others = window_list(n, pool ? "ksize" : "dilations");
+  const std::size_t rows = out.channels_first ? 2 : 1, depth = out.channels_first ? 1 : 3;
+  const std::size_t places[] = {rows, rows + 1, depth};
+  window_axis* const axes[] = {&out.rows, &out.columns, &out.depth};
+  for (int i = 0; i < 3; ++i) {
+    axes[i]->stride = strides[places[i]];
+    (pool ? axes[i]->size : axes[i]->dilation) = others[places[i]];
+  }
+  out.batch_stride = strides[0];
+  (pool ? out.batch_size : out.batch_dilation) = others[0];
+  read_padding(n, out);
+  return out;
+}
+
+/// Where a window finds place along an axis of `size` elements, as TensorFlow counts. Fails about the node where the window is larger than the padded axis.
+inline window_places place_window(const node& n, const window_axis& w, std::int64_t size) {
+  const std::int64_t reach = (w.size - 1) * w.dilation + 1;
+  if (w.padding == window_padding::same) {
+    const std::int64_t count = size / w.stride + (size % w.stride != 0 ? 1 : 0);
+    const std::int64_t padding = count == 0 ? 0 : reach - (size - (count - 1) * w.stride);
+    return {count, padding > 0 ? padding / 2 : 0};
+  }
+  if (size > std::int64_t{1} << 60) n.fail_about(error_code::invalid_argument, "an axis of " + std::to_string(size) + " elements is too long");
+  const std::int64_t padded = size + w.before + w.after;
+  if (padded < reach)
+    n.fail_about(error_code::invalid_argument, "a window that reaches over " + std::to_string(reach) + " elements has no place on an axis of " + std::to_string(size) +
+                                                   (w.padding == window_padding::given ? " elements with " + std::to_string(w.before + w.after) + " more as padding" : " elements"));
+  return {(padded - reach) / w.stride + 1, w.before};
+}
+
+#endif
+
+}  // namespace weft::detail
+
+#endif
+
+#ifndef WEFT_OPS_NN_CONV_HPP
+#define WEFT_OPS_NN_CONV_HPP
+// Convolutions and pools over images, and the ops of their gradients.
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace weft {
+
+#if WEFT_HAS_BODIES
+namespace detail {
+
+// Images as a shape: batch, rows, columns and channels, each -1 where it is not known.
+struct image_sizes {
+  std::int64_t batch, rows, columns, channels;
+
+  static image_sizes of(const partial_shape& s, const window_attrs& w) {
+    if (w.channels_first) return {s[0], s[2], s[3], s[1]};
+    return {s[0], s[1], s[2], s[3]};
+  }
+  partial_shape shape(const window_attrs& w) const {
+    if (w.channels_first) return partial_shape({batch, channels, rows, columns});
+    return partial_shape({batch, rows, columns, channels});
+  }
+};
+
+inline std::int64_t placed(const shape_context& c, const window_axis& w, std::int64_t size, bool window_known = true) {
+  if (size < 0 || (!window_known && w.padding != window_padding::same)) return -1;
+  return place_window(c.about(), w, size).count;
+}
+
+inline std::int64_t product_or_unknown(std::int64_t a, std::int64_t b) { return a < 0 || b < 0 || (b != 0 && a > INT64_MAX / b) ? -1 : a * b; }
+
+// Rows and columns of a convolution's output; a filter size of -1 is unknown.
+inline std::pair<std::int64_t, std::int64_t> convolved(shape_context& c, window_attrs w, const image_sizes& in, std::int64_t filter_rows, std::int64_t filter_columns) {
+  if (filter_rows == 0 || filter_columns == 0) c.fail("the filter must have rows and columns, found shape " + c.input(1).text());
+  w.rows.size = filter_rows < 0 ? 1 : filter_rows;
+  w.columns.size = filter_columns < 0 ? 1 : filter_columns;
+  if (w.rows.size > largest_window || w.columns.size > largest_window) c.fail("the filter of shape " + c.input(1).text() + " is too large");
+  return {placed(c, w.rows, in.rows, filter_rows >= 0), placed(c, w.columns, in.columns, filter_columns >= 0)};
+}
+
+inline void conv2d_shape(shape_context& c) {
+  const window_attrs w = read_window(c.about(), false);
+  const partial_shape filter = c.with_rank(1, 4, "filter");
+  const image_sizes in = image_sizes::of(c.with_rank(0, 4, "input"), w);
+  if (filter[2] == 0) c.fail("the filter must have at least one channel, found shape " + filter.text());
+  if (in.channels >= 0 && filter[2] > 0) {
+    if (in.channels % filter[2] != 0) c.fail("the depth " + std::to_string(in.channels) + " of the input is no multiple of the depth " + std::to_string(filter[2]) + " of the filter");
+    const std::int64_t groups = in.channels / filter[2];
+    if (filter[3] >= 0 && groups > 0 && filter[3] % groups != 0) c.fail("a filter with " + std::to_string(filter[3]) + " outputs cannot be cut into " + std::to_string(groups) + " groups");
+  }
+  const auto [rows, columns] = convolved(c, w, in, filter[0], filter[1]);
+  c.set_output(0, image_sizes{in.batch, rows, columns, filter[3]}.shape(w));
+}
+
+inline void depthwise_conv2d_shape(shape_context& c) {
+  const window_attrs w = read_window(c.about(), false);
+  const image_sizes in = image_sizes::of(c.with_rank(0, 4, "input"), w);
+  const partial_shape filter = c.with_rank(1, 4, "filter");
+  if (in.channels >= 0 && filter[2] >= 0 && in.channels != filter[2])
+    c.fail("input and filter must have the same depth, found " + std::to_string(in.channels) + " and " + std::to_string(filter[2]));
+  const auto [rows, columns] = convolved(c, w, in, filter[0], filter[1]);
+  c.set_output(0, image_sizes{in.batch, rows, columns, product_or_unknown(in.channels < 0 ? filter[2] : in.channels, filter[3])}.shape(w));
+}
+
+// A shape of rank 4 that input i holds.
+inline partial_shape sizes_of_rank_4(const shape_context& c, int i, const char* what) {
+  const partial_shape s = shape_from_input(c, i, what);
+  if (s.known_rank() && s.rank() != 4) c.fail(std::string(what) + " must contain 4 values, found " + std::to_string(s.rank()));
+  return s.known_rank() ? s : partial_shape::of_rank(4);
+}
+
+inline void conv2d_backprop_input_shape(shape_context& c) {
+  const window_attrs w = read_window(c.about(), false);
+  const partial_shape filter = c.with_rank(1, 4, "filter");
+  const image_sizes gradient = image_sizes::of(c.with_rank(2, 4, "out_backprop"), w);
+  if (gradient.channels >= 0 && filter[3] >= 0 && gradient.channels != filter[3])
+    c.fail("the depth " + std::to_string(gradient.channels) + " of out_backprop and the outputs " + std::to_string(filter[3]) + " of the filter differ");
+  partial_shape wanted = shape_from_input(c, 0, "input_sizes");
+  if (!wanted.known_rank()) wanted = partial_shape::of_rank(4);
+  if (wanted.rank() == 2) return c.set_output(0, image_sizes{gradient.batch, wanted[0], wanted[1], filter[2]}.shape(w));
+  if (wanted.rank() != 4) c.fail("input_sizes must contain 4 values or 2, found " + std::to_string(wanted.rank()));
+  image_sizes sizes = image_sizes::of(wanted, w);
+  if (sizes.batch >= 0 && gradient.batch >= 0 && sizes.batch != gradient.batch)
+    c.fail("input_sizes say a batch of " + std::to_string(sizes.batch) + ", out_backprop has " + std::to_string(gradient.batch));
+  if (sizes.batch < 0) sizes.batch = gradient.batch;
+  c.set_output(0, sizes.shape(w));
+}
+
+inline void conv2d_backprop_filter_shape(shape_context& c) {
+  (void)read_window(c.about(), false);
+  (void)c.with_rank(0, 4, "input");
+  (void)c.with_rank(2, 4, "out_backprop");
+  c.set_output(0, sizes_of_rank_4(c, 1, "filter_sizes"));
+}
+
+inline void depthwise_backprop_input_shape(shape_context& c) {
+  (void)read_window(c.about(), false);
+  (void)c.with_rank(1, 4, "filter");
+  (void)c.with_rank(2, 4, "out_backprop");
+  c.set_output(0, sizes_of_rank_4(c, 0, "input_sizes"));
+}
+
+// Output of a pool over images of this shape; an average is not taken over depth.
+inline partial_shape pooled(const shape_context& c, const partial_shape& images) {
+  const window_attrs w = read_window(c.about(), true);
+  const image_sizes in = image_sizes::of(images, w);
+  const std::int64_t channels = c.about().op() == "AvgPool" ? in.channels : placed(c, w.depth, in.channels);
+  return image_sizes{in.batch, placed(c, w.rows, in.rows), placed(c, w.columns, in.columns), channels}.shape(w);
+}
+
+inline void pool_shape(shape_context& c) { c.set_output(0, pooled(c, c.with_rank(0, 4, "input"))); }
+
+inline void max_pool_grad_shape(shape_context& c) {
+  (void)read_window(c.about(), true);
+  c.set_output(0, c.with_rank(0, 4, "orig_input"));
+}
+
+inline void max_pool_grad_grad_shape(shape_context& c) {
+  const auto images = merge_shapes(c.with_rank(0, 4, "orig_input"), c.with_rank(2, 4, "grad"));
+  if (!images) c.fail("orig_input and grad must have one shape, found " + c.input(0).text() + " and " + c.input(2).text());
+  const auto result = merge_shapes(pooled(c, *images), c.with_rank(1, 4, "orig_output"));
+  if (!result) c.fail("orig_output must have shape " + pooled(c, *images).text() + ", found " + c.input(1).text());
+  c.set_output(0, *result);
+}
+
+inline void avg_pool_grad_shape(shape_context& c) {
+  (void)read_window(c.about(), true);
+  (void)c.with_rank(1, 4, "grad");
+  c.set_output(0, sizes_of_rank_4(c, 0, "orig_input_shape"));
+}
+
+#define WEFT_WINDOW "strides: list(int); padding: {'SAME', 'VALID', 'EXPLICIT'}; explicit_paddings: list(int) = []; data_format: {'NHWC', 'NCHW'} = 'NHWC'; dilations: list(int) = [1, 1, 1, 1]"
+#define WEFT_POOL "ksize: list(int) >= 4; strides: list(int) >= 4; padding: "
+#define WEFT_FORMAT "; data_format: {'NHWC', 'NCHW'} = 'NHWC'"
+#define WEFT_ORDERED "float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64"
+inline constexpr op_row nn_conv_ops[] = {
+    {"Conv2D(input: T, filter: T) -> output: T", "T: {half, bfloat16, float, double, int32}; use_cudnn_on_gpu: bool = true; " WEFT_WINDOW, conv2d_shape},
+    {"Conv2DBackpropInput(input_sizes: int32, filter: T, out_backprop: T) -> output: T", "T: {half, bfloat16, float, double, int32}; use_cudnn_on_gpu: bool = true; " WEFT_WINDOW, conv2d_backprop_input_shape},
+    {"Conv2DBackpropFilter(input: T, filter_sizes: int32, out_backprop: T) -> output: T", "T: {half, bfloat16, float, double}; use_cudnn_on_gpu: bool = true; " WEFT_WINDOW, conv2d_backprop_filter_shape},
+    {"DepthwiseConv2dNative(input: T, filter: T) -> output: T", "T: {half, bfloat16, float, double}; " WEFT_WINDOW, depthwise_conv2d_shape},
+    {"DepthwiseConv2dNativeBackpropInput(input_sizes: int32, filter: T, out_backprop: T) -> output: T", "T: {half, bfloat16, float, double}; " WEFT_WINDOW, depthwise_backprop_input_shape},
+    {"DepthwiseConv2dNativeBackpropFilter(input: T, filter_sizes: int32, out_backprop: T) -> output: T", "T: {half, bfloat16, float, double}; " WEFT_WINDOW, conv2d_backprop_filter_shape},
+    {"MaxPool(input: T) -> output: T", "T: {half, bfloat16, float, double, int32, int64, uint8, int16, int8, uint16} = float; " WEFT_POOL "{'SAME', 'VALID', 'EXPLICIT'}; explicit_paddings: list(int) = []; data_format: {'NHWC', 'NCHW', 'NCHW_VECT_C'} = 'NHWC'", pool_shape},
+    {"MaxPoolGrad(orig_input: T, orig_output: T, grad: T) -> output: T", WEFT_POOL "{'SAME', 'VALID', 'EXPLICIT'}; explicit_paddings: list(int) = []" WEFT_FORMAT "; T: {" WEFT_ORDERED "} = float", max_pool_grad_shape},
+    {"MaxPoolGradGrad(orig_input: T, orig_output: T, grad: T) -> output: T", WEFT_POOL "{'SAME', 'VALID'}" WEFT_FORMAT "; T: {" WEFT_ORDERED "}", max_pool_grad_grad_shape},
+    {"AvgPool(value: T) -> output: T", WEFT_POOL "{'SAME', 'VALID'}" WEFT_FORMAT "; T: {half, bfloat16, float, double}", pool_shape},
+    {"AvgPoolGrad(orig_input_shape: int32, grad: T) -> output: T", WEFT_POOL "{'SAME', 'VALID'}" WEFT_FORMAT "; T: {half, bfloat16, float, double}", avg_pool_grad_shape},
+};
+#undef WEFT_WINDOW
+#undef WEFT_POOL
+#undef WEFT_FORMAT
+#undef WEFT_ORDERED
+
+}  // namespace detail
+#endif
+
+}  // namespace weft
+
+#endif
+
+#ifndef WEFT_OPS_RANDOM_HPP
+#define WEFT_OPS_RANDOM_HPP
+// Random tensors, with TensorFlow's generator and its rules for seeds.
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace weft {
+
+namespace detail {
+
+#if WEFT_HAS_BODIES
+inline void random_shape(shape_context& c) { c.set_output(0, shape_from_input(c, 0, "shape")); }
+
+inline void random_integers_shape(shape_context& c) {
+  (void)c.with_rank(c.input_count() - 2, 0, "minval");
+  (void)c.with_rank(c.input_count() - 1, 0, "maxval");
+  random_shape(c);
+}
+
+inline void expect_seed(const shape_context& c) {
+  const partial_shape seed = c.with_rank(1, 1, "seed");
+  if (seed[0] >= 0 && seed[0] != 2) c.fail("seed must have shape [2], found " + seed.text());
+}
+inline void stateless_shape(shape_context& c) {
+  expect_seed(c);
+  random_shape(c);
+}
+inline void stateless_integers_shape(shape_context& c) {
+  expect_seed(c);
+  random_integers_shape(c);
+}
+
+inline void multinomial_shape(shape_context& c) {
+  const partial_shape logits = c.with_rank(0, 2, "logits");
+  (void)c.with_rank(1, 0, "num_samples");
+  const auto wanted = c.input_integers(1);
+  if (wanted && (*wanted)[0] < 0) c.fail("num_samples must not be negative, found " + std::to_string((*wanted)[0]));
+  c.set_output(0, partial_shape({logits[0], wanted ? (*wanted)[0] : -1}));
+}
+
+#define WEFT_SEEDS "seed: int = 0; seed2: int = 0; "
+#define WEFT_STATELESS "dtype: {half, bfloat16, float, double} = float; T: {int32, int64} = int32; Tseed: {int32, int64} = int64"
+inline constexpr op_row random_ops[] = {
+    {"RandomUniform RandomStandardNormal TruncatedNormal(shape: T) -> output: dtype", WEFT_SEEDS "dtype: {half, bfloat16, float, double}; T: {int32, int64}", random_shape, op_flags::stateful},
+    {"RandomUniformInt(shape: T, minval: Tout, maxval: Tout) -> output: Tout", WEFT_SEEDS "Tout: {int32, int64}; T: {int32, int64}", random_integers_shape, op_flags::stateful},
+    {"RandomShuffle(value: T) -> output: T", WEFT_SEEDS "T: type", unchanged_shape, op_flags::stateful},
+    {"Multinomial(logits: T, num_samples: int32) -> output: output_dtype",
+     WEFT_SEEDS "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64}; output_dtype: {int32, int64} = int64", multinomial_shape, op_flags::stateful},
+    {"StatelessRandomUniform StatelessRandomNormal StatelessTruncatedNormal(shape: T, seed: Tseed) -> output: dtype", WEFT_STATELESS, stateless_shape},
+    {"StatelessRandomUniformInt(shape: T, seed: Tseed, minval: dtype, maxval: dtype) -> output: dtype", "dtype: {int32, int64}; T: {int32, int64}; Tseed: {int32, int64} = int64", stateless_integers_shape},
+    {"StatelessRandomUniformFullInt(shape: T, seed: Tseed) -> output: dtype", "dtype: {int32, int64, uint32, uint64} = uint64; T: {int32, int64} = int32; Tseed: {int32, int64, uint32, uint64} = int64", stateless_shape},
+};
+#undef WEFT_SEEDS
+#undef WEFT_STATELESS
+#endif
+
+// TensorFlow 1's rule: without any seed both are 0 and each run differs; a graph seed is joined by the number of nodes so far; an op's seed
+// without a graph seed is joined by 87654321. Both are taken modulo 2^31 - 1, never negative.
+inline std::pair<std::int64_t, std::int64_t> op_seeds(graph_state& g, std::optional<std::int64_t> seed) {
+  const auto graph_seed = g.seed();
+  if (!graph_seed && !seed) return {0, 0};
+  constexpr std::int64_t modulus = 0x7fffffff;
+  const auto reduced = [](std::int64_t n) { return n % modulus + (n % modulus < 0 ? modulus : 0); };
+  const std::int64_t first = reduced(graph_seed.value_or(87654321)), second = reduced(seed.value_or(static_cast<std::int64_t>(g.size())));
+  return {first, first == 0 && second == 0 ? modulus : second};
+}
+
+// Numbers in [0, 1), drawn by the node `full`.
+inline output add_draw(const std::int64_t* sizes, std::size_t count, dtype type, std::optional<std::int64_t> seed, const std::string& full, const std::string& shape_name,
+                       call_site site, graph_state& to) {
+  const auto seeds = op_seeds(to, seed);
+  const output dims = add_sizes(sizes, count, shape_name, site, to);
+  return add_node_at("RandomUniform", {dims}, full, site, {{"dtype", type}, {"seed", seeds.first}, {"seed2", seeds.second}});
+}
+inline output add_random_uniform(const std::int64_t* sizes, std::size_t count, dtype type, std::optional<std::int64_t> seed, const op_name& name) {
+  graph_state& to = *current_graph();
+  const std::string full = claim_name(to, name, "random_uniform");
+  return add_draw(sizes, count, type, seed, full, full + "/shape", name.site, to);
+}
+// The same, scaled to [low, low + range).
+inline output add_random_uniform(const std::int64_t* sizes, std::size_t count, tensor_value range, tensor_value low, std::optional<std::int64_t> seed, const op_name& name) {
+  graph_state& to = *current_graph();
+  const std::string full = claim_name(to, name, "random_uniform");
+  const output drawn = add_draw(sizes, count, range.dtype(), seed, full + "/RandomUniform", full + "/shape", name.site, to);
+  const output width = add_const_at(std::move(range), full + "/mul/y", name.site, to), least = add_const_at(std::move(low), full + "/min", name.site, to);
+  const output scaled = add_node_at("Mul", {drawn, width}, full + "/mul", name.site);
+  return add_node_at("AddV2", {scaled, least}, full, name.site);
+}
+
+}  // namespace detail
+
+/// Numbers in [low, high) drawn anew in each step (RandomUniform). The same seeds give TensorFlow's numbers; without seeds each run differs.
+template <class T = float, std::size_t M>
+tensor<T, static_cast<int>(M)> random_uniform(const std::int64_t (&dims)[M], T low = T(0), T high = T(1), std::optional<std::int64_t> seed = std::nullopt, op_name name = {}) {
+  static_assert(std::is_same_v<T, float> || std::is_same_v<T, double>, "weft: random_uniform<T> draws float or double");
+  const output drawn = low == T(0) && high == T(1)
+                           ? detail::add_random_uniform(dims, M, dtype_of<T>, seed, name)
+                           : detail::add_random_uniform(dims, M, tensor_value::scalar<T>(high - low), tensor_value::scalar<T>(low), seed, name);
+  return tensor<T, static_cast<int>(M)>(drawn);
+}
+
+/// Sets the seed of the thread's default graph, from which random ops without a seed of their own derive theirs.
+inline void set_random_seed(std::int64_t seed) { default_graph().set_random_seed(seed); }
+
+}  // namespace weft
+
+#endif
+
+#ifndef WEFT_OPS_REDUCE_HPP
+#define WEFT_OPS_REDUCE_HPP
+// Reductions over all or some axes.
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace weft {
+
+/// Axes known at compile time: `reduce_sum(x, axis<1>)`. Negative ones count from the last.
+template <int... A> struct axis_t {};
+template <int... A> inline constexpr axis_t<A...> axis{};
+/// Keeps reduced axes with size 1: `reduce_sum(x, axis<1>, keep_dims)`.
+struct keep_dims_t {};
+inline constexpr keep_dims_t keep_dims{};
+
+namespace detail {
+
+#if WEFT_HAS_BODIES
+// The input without the dimension that input 1, a scalar, names.
+inline void arg_shape(shape_context& c) {
+  (void)c.with_rank(1, 0, "dimension");
+  const partial_shape& in = c.input(0);
+  if (!in.known_rank()) return;
+  if (in.rank() == 0) c.fail("a scalar has no dimension to search");
+  const auto named = c.input_integers(1);
+  if (!named) return c.set_output(0, partial_shape::of_rank(in.rank() - 1));
+  const std::int64_t axis = named->front();
+  if (axis < -in.rank() || axis >= in.rank())
+    c.fail("axis " + std::to_string(axis) + " is outside the " + std::to_string(in.rank()) + " dimensions of shape " + in.text());
+  std::vector<std::int64_t> sizes = in.sizes();
+  sizes.erase(sizes.begin() + static_cast<std::ptrdiff_t>(axis < 0 ? axis + in.rank() : axis));
+  c.set_output(0, partial_shape(std::move(sizes)));
+}
+
+inline void scan_shape(shape_context& c) {
+  (void)c.with_rank(1, 0, "axis");
+  const auto axis = c.input_integers(1);
+  const partial_shape& in = c.input(0);
+  if (in.known_rank() && axis && (axis->front() < -in.rank() || axis->front() >= in.rank()))
+    c.fail("axis " + std::to_string(axis->front()) + " is outside the " + std::to_string(in.rank()) + " dimensions of shape " + in.text());
+  c.set_output(0, in);
+}
+
+inline void bincount_shape(shape_context& c) {
+  (void)c.with_rank(1, 0, "size");
+  const auto size = c.input_integers(1);
+  if (size && size->front() < 0) c.fail("size must not be negative, found " + std::to_string(size->front()));
+  c.set_output(0, partial_shape({size ? size->front() : -1}));
+}
+
+// One row for each of an unknown number of segments, of the shape of a row of the data.
+inline void segments_shape(shape_context& c, const partial_shape& ids) {
+  const partial_shape& data = c.input(0);
+  if (!data.known_rank()) return;
+  if (data.rank() == 0) c.fail("the data must have at least one dimension, found shape []");
+  if (c.input_count() == 2 && data[0] >= 0 && ids[0] >= 0 && data[0] != ids[0])
+    c.fail("segment_ids has " + std::to_string(ids[0]) + " elements for the " + std::to_string(data[0]) + " rows of the data " + data.text());
+  std::vector<std::int64_t> sizes = data.sizes();
+  sizes[0] = -1;
+  c.set_output(0, partial_shape(std::move(sizes)));
+}
+inline void segment_shape(shape_context& c) { segments_shape(c, c.with_rank(1, 1, "segment_ids")); }
+inline void sparse_segment_shape(shape_context& c) {
+  const auto ids = merge_shapes(c.with_rank(1, 1, "indices"), c.with_rank(2, 1, "segment_ids"));
+  if (!ids) c.fail("indices " + c.input(1).text() + " and segment_ids " + c.input(2).text() + " differ in size");
+  segments_shape(c, *ids);
+}
+
+// The leading dimensions, those of the ids, become one of `num_segments`.
+inline void unsorted_segment_shape(shape_context& c) {
+  (void)c.with_rank(2, 0, "num_segments");
+  const auto wanted = c.input_integers(2);
+  if (wanted && wanted->front() < 0) c.fail("num_segments must not be negative, found " + std::to_string(wanted->front()));
+  const partial_shape &data = c.input(0), &ids = c.input(1);
+  if (!data.known_rank() || !ids.known_rank()) return;
+  bool fits = ids.rank() <= data.rank();
+  for (int i = 0; fits && i < ids.rank(); ++i) fits = data[i] < 0 || ids[i] < 0 || data[i] == ids[i];
+  if (!fits) c.fail("the data's shape " + data.text() + " does not start with that of segment_ids, " + ids.text());
+  std::vector<std::int64_t> sizes{wanted ? wanted->front() : -1};
+  sizes.insert(sizes.end(), data.sizes().begin() + ids.rank(), data.sizes().end());
+  c.set_output(0, partial_shape(std::move(sizes)));
+}
+
+#define WEFT_ORDERED "float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64"
+#define WEFT_SUMMED "float, double, int32, uint8, int16, int8, complex64, int64, bfloat16, uint16, complex128, half, uint32, uint64"
+#define WEFT_REDUCED "Tidx: {int32, int64} = int32"
+#define WEFT_SEGMENTS "Tindices: {int32, int64}"
+#define WEFT_COUNTED "Tnumsegments: {int32, int64} = int32"
+#define WEFT_SPARSE "Tidx: {int32, int64} = int32; Tsegmentids: {int32, int64} = int32; sparse_gradient: bool = false"
+inline constexpr op_row reduce_ops[] = {
+    {"Sum Mean Prod EuclideanNorm(input: T, reduction_indices: Tidx) -> output: T", "keep_dims: bool = false; T: {" WEFT_SUMMED "}; " WEFT_REDUCED, reduction_shape},
+    {"Max Min(input: T, reduction_indices: Tidx) -> output: T", "keep_dims: bool = false; T: {" WEFT_ORDERED "}; " WEFT_REDUCED, reduction_shape},
+    {"All Any(input: bool, reduction_indices: Tidx) -> output: bool", "keep_dims: bool = false; " WEFT_REDUCED, reduction_shape},
+    {"L2Loss(t: T) -> output: T", "T: {half, bfloat16, float, double}", scalar_shape},
+    {"ArgMax(input: T, dimension: Tidx) -> output: output_type", "T: {" WEFT_ORDERED ", bool}; Tidx: {int16, int32, int64} = int32; output_type: {int16, uint16, int32, int64} = int64", arg_shape},
+    {"ArgMin(input: T, dimension: Tidx) -> output: output_type", "T: {" WEFT_ORDERED ", bool}; Tidx: {int32, int64} = int32; output_type: {int32, int64} = int64", arg_shape},
+    {"Cumsum Cumprod(x: T, axis: Tidx) -> out: T", "exclusive: bool = false; reverse: bool = false; T: {" WEFT_SUMMED "}; " WEFT_REDUCED, scan_shape},
+    {"Bincount(arr: int32, size: int32, weights: T) -> bins: T", "T: {int32, int64, float, double}", bincount_shape},
+    {"SegmentSum SegmentMean SegmentProd(data: T, segment_ids: Tindices) -> output: T", "T: {" WEFT_SUMMED "}; " WEFT_SEGMENTS, segment_shape},
+    {"SegmentMax SegmentMin(data: T, segment_ids: Tindices) -> output: T", "T: {" WEFT_ORDERED "}; " WEFT_SEGMENTS, segment_shape},
+    {"UnsortedSegmentSum(data: T, segment_ids: Tindices, num_segments: Tnumsegments) -> output: T", "T: {" WEFT_SUMMED "}; Tindices: {int16, int32, int64}; " WEFT_COUNTED, unsorted_segment_shape},
+    {"UnsortedSegmentProd(data: T, segment_ids: Tindices, num_segments: Tnumsegments) -> output: T", "T: {" WEFT_SUMMED "}; " WEFT_SEGMENTS "; " WEFT_COUNTED, unsorted_segment_shape},
+    {"UnsortedSegmentMax UnsortedSegmentMin(data: T, segment_ids: Tindices, num_segments: Tnumsegments) -> output: T", "T: {" WEFT_ORDERED "}; " WEFT_SEGMENTS "; " WEFT_COUNTED,
+     unsorted_segment_shape},
+    {"SparseSegmentSum(data: T, indices: Tidx, segment_ids: Tsegmentids) -> output: T", "T: {" WEFT_ORDERED "}; " WEFT_SPARSE, sparse_segment_shape},
+    {"SparseSegmentMean SparseSegmentSqrtN(data: T, indices: Tidx, segment_ids: Tsegmentids) -> output: T", "T: {floats}; " WEFT_SPARSE, sparse_segment_shape},
+};
+#undef WEFT_ORDERED
+#undef WEFT_SUMMED
+#undef WEFT_REDUCED
+#undef WEFT_SEGMENTS
+#undef WEFT_COUNTED
+#undef WEFT_SPARSE
+#endif
+
+template <int... A> constexpr bool axes_in_range(int n) { return n == dynamic_rank || (true && ... && (A >= -n && A < n)); }
+template <int... A> constexpr bool axes_distinct(int n) {
+  constexpr int a[] = {A..., 0};
+  for (std::size_t i = 0; i < sizeof...(A); ++i)
+    for (std::size_t j = 0; j < i; ++j)
+      if ((a[i] + (a[i] < 0 ? n : 0)) == (a[j] + (a[j] < 0 ? n : 0))) return false;
+  return true;
+}
+constexpr int less_rank(int n, int k) { return n == dynamic_rank || n < k ? dynamic_rank : n - k; }
+
+// A reduction over all axes when `all`, else over the given ones.
+inline output add_reduction(const char* op, const side& x, bool all, std::vector<std::int32_t> axes, bool keep, const op_name& name) {
+  const output in = input_of(op, x, name);
+  graph_state& to = in.from->owner();
+  const std::string full = claim_name(to, name, op);
+  const partial_shape& shape_in = in.from->output_shape(in.index);
+  const auto number = [&](std::int32_t v, const char* below) { return add_const_at(tensor_value::scalar<std::int32_t>(v), full + below, name.site, to); };
+  output indices;
+  if (all && !shape_in.known_rank()) {
+    // The rank is known only when running: range(rank).
+    const output rank = add_node_at("Rank", {in}, full + "/Rank", name.site);
+    const output start = number(0, "/range/start"), delta = number(1, "/range/delta");
+    indices = add_node_at("Range", {start, rank, delta}, full + "/range", name.site);
+  } else {
+    if (all)
+      for (int i = 0; i < shape_in.rank(); ++i) axes.push_back(i);
+    tensor_value v = tensor_value::from<std::int32_t>({static_cast<std::int64_t>(axes.size())}, axes);
+    indices = add_const_at(std::move(v), full + "/reduction_indices", name.site, to);
+  }
+  return add_node_at(op, {in, indices}, full, name.site, {{"keep_dims", keep}});
+}
+
+}  // namespace detail
+
+#define WEFT_REDUCTION(NAME, OPNAME)                                                                                                                \
+  template <class T, int N> tensor<T, 0> NAME(const operand<T, N>& x, op_name name = {}) {                                                          \
+    return tensor<T, 0>(detail::add_reduction(OPNAME, detail::side_of(x), true, {}, false, name));                                                   \
+  }                                                                                                                                                 \
+  template <class T, int N> tensor<T, N> NAME(const operand<T, N>& x, keep_dims_t, op_name name = {}) {                                              \
+    return tensor<T, N>(detail::add_reduction(OPNAME, detail::side_of(x), true, {}, true, name));                                                    \
+  }                                                                                                                                                 \
+  template <class T, int N, int... A> tensor<T, detail::less_rank(N, sizeof...(A))> NAME(const operand<T, N>& x, axis_t<A...>, op_name name = {}) {  \
+    static_assert(detail::axes_in_range<A...>(N), "weft: an axis is outside the tensor's dimensions (-rank <= axis < rank)");                        \
+    static_assert(detail::axes_distinct<A...>(N), "weft: an axis is named twice");                                                                   \
+    return tensor<T, detail::less_rank(N, sizeof...(A))>(detail::add_reduction(OPNAME, detail::side_of(x), false, {A...}, false, name));             \
+  }                                                                                                                                                 \
+  template <class T, int N, int... A> tensor<T, N> NAME(const operand<T, N>& x, axis_t<A...>, keep_dims_t, op_name name = {}) {                      \
+    static_assert(detail::axes_in_range<A...>(N), "weft: an axis is outside the tensor's dimensions (-rank <= axis < rank)");                        \
+    static_assert(detail::axes_distinct<A...>(N), "weft: an axis is named twice");                                                                   \
+    return tensor<T, N>(detail::add_reduction(OPNAME, detail::side_of(x), false, {A...}, true, name));                                               \
+  }                                                                                                                                                 \
+  template <class T, int N> tensor<T> NAME(const operand<T, N>& x, std::initializer_list<int> axes, op_name name = {}) {                             \
+    return tensor<T>(detail::add_reduction(OPNAME, detail::side_of(x), false, {axes.begin(), axes.end()}, false, name));                             \
+  }                                                                                                                                                 \
+  template <class T, int N> tensor<T, N> NAME(const operand<T, N>& x, std::initializer_list<int> axes, keep_dims_t, op_name name = {}) {             \
+    return tensor<T, N>(detail::add_reduction(OPNAME, detail::side_of(x), false, {axes.begin(), axes.end()}, true, name));                           \
+  }                                                                                                                                                 \
+  template <class T, int N> tensor<T, detail::less_rank(N, 1)> NAME(const operand<T, N>& x, int axis_number, op_name name = {}) {                    \
+    static_assert(N != 0, "weft: a tensor of rank 0 has no axis");                                                                                   \
+    return tensor<T, detail::less_rank(N, 1)>(detail::add_reduction(OPNAME, detail::side_of(x), false, {axis_number}, false, name));                 \
+  }
+/// The sum over all axes, or over the named ones (Sum).
+WEFT_REDUCTION(reduce_sum, "Sum")
+/// The mean over all axes, or over the named ones (Mean).
+WEFT_REDUCTION(reduce_mean, "Mean")
+/// The product over all axes, or over the named ones (Prod).
+WEFT_REDUCTION(reduce_prod, "Prod")
+/// The largest element over all axes, or over the named ones (Max).
+WEFT_REDUCTION(reduce_max, "Max")
+/// The smallest element over all axes, or over the named ones (Min).
+WEFT_REDUCTION(reduce_min, "Min")
+#undef WEFT_REDUCTION
+
+}  // namespace weft
+
+#endif
+
+#ifndef WEFT_OPS_SENDRECV_HPP
+#define WEFT_OPS_SENDRECV_HPP
+// The nodes that partitioning adds: what crosses between devices, and where feeds enter and fetches leave a part.
+
+#if WEFT_HAS_BODIES
+namespace weft::detail {
+
+#define WEFT_CROSSING "tensor_name: string; send_device: string; send_device_incarnation: int; recv_device: string; client_terminated: bool = false; _edge: int = -1"
+inline constexpr op_row sendrecv_ops[] = {
+    {"_Send _HostSend(tensor: T)", "T: type; " WEFT_CROSSING, nullptr, op_flags::stateful},
+    {"_Recv _HostRecv() -> tensor: tensor_type", "tensor_type: type; " WEFT_CROSSING, nullptr, op_flags::stateful},
+    {"_Arg() -> output: T", "T: type; index: int >= 0", nullptr, op_flags::stateful},
+    {"_Retval(input: T)", "T: type; index: int >= 0", nullptr, op_flags::stateful},
+};
+#undef WEFT_CROSSING
+
+}  // namespace weft::detail
+#endif
+
+#endif
+
+#ifndef WEFT_OPS_STATE_HPP
+#define WEFT_OPS_STATE_HPP
+// Variables: state of a task that outlives steps and sessions.
+
+#include <string>
+#include <type_traits>
+#include <vector>
+
+namespace weft {
+
+namespace detail {
+
+#if WEFT_HAS_BODIES
+// The VarHandleOp behind input i, when it can be followed to one; else nullptr.
+inline const node* variable_node(const shape_context& c, int i) {
+  const node* from = c.about().inputs()[static_cast<std::size_t>(i)].from;
+  while (from->op() == "Identity" && !from->inputs().empty()) from = from->inputs()[0].from;
+  return from->op() == "VarHandleOp" ? from : nullptr;
+}
+
+// The shape of the variable behind input i. Fails when the handle is no scalar, or was made for another dtype than attribute `attr` says.
+inline partial_shape variable_shape(const shape_context& c, int i, const char* attr) {
+  (void)c.with_rank(i, 0, "the handle");
+  const node* made = variable_node(c, i);
+  if (made == nullptr) return partial_shape();
+  const dtype *held = made->find_attr<dtype>("dtype"), *expected = c.find_attr<dtype>(attr);
+  if (held != nullptr && expected != nullptr && *held != *expected)
+    c.fail("the variable '" + made->name() + "' is " + to_text(*held) + ", this op expects " + to_text(*expected));
+  const partial_shape* s = made->find_attr<partial_shape>("shape");
+  return s == nullptr ? partial_shape() : *s;
+}
+
+inline void read_variable_shape(shape_context& c) { c.set_output(0, variable_shape(c, 0, "dtype")); }
+
+inline void expect_variable_value(shape_context& c) {
+  const partial_shape held = variable_shape(c, 0, "dtype");
+  if (!merge_shapes(held, c.input(1)))
+    c.fail("the variable '" + c.about().inputs()[0].from->name() + "' has shape " + held.text() + ", found a value of shape " + c.input(1).text());
+}
+
+inline void variable_shape_shape(shape_context& c) {
+  const partial_shape held = variable_shape(c, 0, "");
+  c.set_output(0, partial_shape({held.known_rank() ? static_cast<std::int64_t>(held.rank()) : -1}));
+}
+
+// `first` followed by the dimensions of `s` from `from` on; unknown when either rank is.
+inline partial_shape joined_shape(const partial_shape& first, const partial_shape& s, int from) {
+  if (!first.known_rank() || !s.known_rank()) return partial_shape();
+  std::vector<std::int64_t> sizes = first.sizes();
+  for (int i = from; i < s.rank(); ++i) sizes.push_back(s[i]);
+  return partial_shape(std::move(sizes));
+}
+
+inline void expect_rows(const shape_context& c, const partial_shape& held) {
+  if (held.known_rank() && held.rank() == 0) c.fail("the variable must have rows, found a scalar");
+}
+
+inline void resource_gather_shape(shape_context& c) {
+  const partial_shape held = variable_shape(c, 0, "dtype");
+  expect_rows(c, held);
+  const std::int64_t batch = c.attr<std::int64_t>("batch_dims");
+  if (batch < 0) c.fail("batch_dims must not be negative, found " + std::to_string(batch));
+  if (batch > 0 && ((held.known_rank() && batch >= held.rank()) || (c.input(1).known_rank() && batch > c.input(1).rank())))
+    c.fail("batch_dims " + std::to_string(batch) + " is too large for a variable of shape " + held.text() + " and indices of shape " + c.input(1).text());
+  c.set_output(0, joined_shape(c.input(1), held, static_cast<int>(batch) + 1));
+}
+
+// How many leading dimensions a row of the indices picks, -1 when that is not known; fails when there are not so many.
+inline std::int64_t index_depth(const shape_context& c, const partial_shape& held) {
+  const partial_shape& indices = c.input(1);
+  if (!indices.known_rank()) return -1;
+  if (indices.rank() == 0) c.fail("the indices must be at least a vector, found a scalar");
+  const std::int64_t depth = indices[indices.rank() - 1];
+  if (held.known_rank() && depth > held.rank())
+    c.fail("an index of " + std::to_string(depth) + " numbers cannot pick from a variable of shape " + held.text());
+  return depth;
+}
+
+// The shape of what indices into a variable pick, unknown when that cannot be said.
+inline partial_shape picked_shape(const shape_context& c, const partial_shape& held) {
+  const std::int64_t depth = index_depth(c, held);
+  if (depth < 0 || !held.known_rank()) return partial_shape();
+  const std::vector<std::int64_t>& sizes = c.input(1).sizes();
+  return joined_shape(partial_shape(std::vector<std::int64_t>(sizes.begin(), sizes.end() - 1)), held, static_cast<int>(depth));
+}
+
+inline void resource_gather_nd_shape(shape_context& c) { c.set_output(0, picked_shape(c, variable_shape(c, 0, "dtype"))); }
+
+inline void expect_updates(const shape_context& c, const partial_shape& expected) {
+  if (!merge_shapes(c.input(2), expected))
+    c.fail("updates must have shape " + expected.text() + " to fit indices of shape " + c.input(1).text() + ", found " + c.input(2).text());
+}
+
+inline void resource_scatter_shape(shape_context& c) {
+  const partial_shape held = variable_shape(c, 0, "dtype");
+  expect_rows(c, held);
+  if (!c.input(2).known_rank() || c.input(2).rank() > 0) expect_updates(c, joined_shape(c.input(1), held, 1));
+}
+
+inline void resource_scatter_nd_shape(shape_context& c) { expect_updates(c, picked_shape(c, variable_shape(c, 0, "T"))); }
+
+inline constexpr op_row state_ops[] = {
+    {"VarHandleOp() -> resource: resource",
+     "container: string = ''; shared_name: string = ''; debug_name: string = ''; dtype: type; shape: shape; allowed_devices: list(string) = []", scalar_shape, op_flags::stateful},
+    {"ReadVariableOp(resource: resource) -> value: dtype", "dtype: type", read_variable_shape, op_flags::stateful},
+    {"AssignVariableOp(resource: resource, value: dtype)", "dtype: type; validate_shape: bool = false", expect_variable_value, op_flags::stateful},
+    {"AssignAddVariableOp AssignSubVariableOp(resource: resource, value: dtype)", "dtype: type", expect_variable_value, op_flags::stateful},
+    {"VarIsInitializedOp(resource: resource) -> is_initialized: bool", "", scalar_shape, op_flags::stateful},
+    {"VariableShape(input: resource) -> output: out_type", "out_type: {int32, int64} = int32", variable_shape_shape, op_flags::stateful},
+    {"DestroyResourceOp(resource: resource)", "ignore_lookup_error: bool = true", nullptr, op_flags::stateful},
+    {"ResourceGather(resource: resource, indices: Tindices) -> output: dtype", "batch_dims: int = 0; validate_indices: bool = true; dtype: type; Tindices: {int32, int64}",
+     resource_gather_shape, op_flags::stateful},
+    {"ResourceGatherNd(resource: resource, indices: Tindices) -> output: dtype", "dtype: type; Tindices: {int32, int64}", resource_gather_nd_shape, op_flags::stateful},
+    {"ResourceScatterUpdate(resource: resource, indices: Tindices, updates: dtype)", "dtype: type; Tindices: {int32, int64}", resource_scatter_shape, op_flags::stateful},
+    {"ResourceScatterAdd ResourceScatterSub ResourceScatterMul ResourceScatterDiv ResourceScatterMin ResourceScatterMax(resource: resource, indices: Tindices, updates: dtype)",
+     "dtype: {numbers, complex}; Tindices: {int32, int64}", resource_scatter_shape, op_flags::stateful},
+    {"ResourceScatterNdUpdate ResourceScatterNdAdd ResourceScatterNdSub ResourceScatterNdMin ResourceScatterNdMax(ref: resource, indices: Tindices, updates: T)",
+     "T: type; Tindices: {int32, int64}; use_locking: bool = true; bad_indices_policy: string = ''", resource_scatter_nd_shape, op_flags::stateful},
+    {"ResourceCountUpTo(resource: resource) -> output: T", "limit: int; T: {int32, int64}", scalar_shape, op_flags::stateful},
+};
+#endif
+
+// The nodes of one variable.
+struct variable_nodes {
+  output handle, read;
+  const node* initializer;
+};
+
+inline variable_nodes add_variable(dtype type, const output& initial, const std::string& full, call_site site) {
+  graph_state& to = initial.from->owner();
+  attr_map attrs{{"dtype", type}, {"shape", initial.from->output_shape(initial.index)}, {"shared_name", full}};
+  node_spec spec;
+  spec.op = "VarHandleOp";
+  spec.name = full;
+  spec.exact_name = true;
+  spec.site = site;
+  spec.attrs = std::move(attrs);
+  const output handle{&to.add(std::move(spec)), 0};
+  const output assign = add_node_at("AssignVariableOp", {handle, initial}, full + "/Assign", site, {{"dtype", type}});
+  const output read = add_node_at("ReadVariableOp", {handle}, full + "/Read/ReadVariableOp", site, {{"dtype", type}});
+  to.add_to_collection("variables", handle.from);
+  to.add_to_collection("initializers", assign.from);
+  return {handle, read, assign.from};
+}
+inline variable_nodes add_variable(dtype type, const output& initial, const op_name& name) {
+  if (initial.from == nullptr) throw error(error_code::invalid_argument, "the initial value is an empty tensor, not made by any op", name.site);
+  return add_variable(type, initial, claim_name(initial.from->owner(), name, "Variable"), name.site);
+}
+inline variable_nodes add_variable(dtype type, tensor_value initial, const op_name& name) {
+  graph_state& to = *current_graph();
+  const std::string full = claim_name(to, name, "Variable");
+  return add_variable(type, add_const_at(std::move(initial), full + "/initial_value", name.site, to), full, name.site);
+}
+
+}  // namespace detail
+
+/// State on a task: lives there under its name until the server stops or its container is reset, shared by all sessions. Its
+/// initializer must run once (`global_variables_initializer`). Each op that uses the variable reads it when it runs; control
+/// dependencies order reads and writes.
+template <class T, int N = dynamic_rank> class variable : public operand<T, N> {
+ public:
+  variable() = default;
+  /// A variable with the shape of `initial`, which its initializer assigns (VarHandleOp, AssignVariableOp). `name` is also the name under which it is shared.
+  explicit variable(const tensor<T, N>& initial, op_name name = {}) : variable(detail::add_variable(dtype_of<T>, initial.raw(), name)) {}
+  /// As above, from a C++ value.
+  template <class V, class = std::enable_if_t<std::is_same_v<typename value_traits<V>::dtype, T> && value_traits<V>::rank == N>>
+  explicit variable(const V& initial, op_name name = {}) : variable(detail::add_variable(dtype_of<T>, value_traits<V>::make(initial), name)) {}
+
+  /// Runs the initial value into the variable.
+  operation initializer() const { return initializer_ == nullptr ? operation() : operation(*initializer_); }
+  /// The value at the time the returned tensor is computed.
+  tensor<T, N> read(op_name name = {}) const { return tensor<T, N>(detail::add_read(this->out_, name)); }
+  /// Whether it holds a value (VarIsInitializedOp).
+  tensor<bool, 0> is_initialized(op_name name = {}) const { return tensor<bool, 0>(output{&detail::add_node("VarIsInitializedOp", {this->out_}, name), 0}); }
+
+  /// Replaces the value (AssignVariableOp).
+  template <class U, int M> operation assign(const operand<U, M>& value, op_name name = {}) const { return change("AssignVariableOp", value, name); }
+  operation assign(detail::scalar<T> value) const { return change("AssignVariableOp", value); }
+  /// Adds to the value, atomically (AssignAddVariableOp).
+  template <class U, int M> operation assign_add(const operand<U, M>& value, op_name name = {}) const { return change("AssignAddVariableOp", value, name); }
+  operation assign_add(detail::scalar<T> value) const { return change("AssignAddVariableOp", value); }
+  /// Subtracts from the value, atomically (AssignSubVariableOp).
+  template <class U, int M> operation assign_sub(const operand<U, M>& value, op_name name = {}) const { return change("AssignSubVariableOp", value, name); }
+  operation assign_sub(detail::scalar<T> value) const { return change("AssignSubVariableOp", value); }
+
+ private:
+  explicit variable(const detail::variable_nodes& made) : operand<T, N>(made.handle, made.read), initializer_(made.initializer) {}
+
+  template <class U, int M> operation change(const char* op, const operand<U, M>& value, const op_name& name) const {
+    static_assert(std::is_same_v<T, U>, "weft: the value has another dtype than the variable; convert it with weft::cast<T>(...)");
+    static_assert(N == dynamic_rank || M == dynamic_rank || N == M, "weft: the value has another rank than the variable");
+    return operation(detail::add_node(op, {this->out_, value.as_input(name.site)}, name, {{"dtype", dtype_of<T>}}));
+  }
+  operation change(const char* op, const detail::scalar<T>& value) const {
+    static_assert(N == dynamic_rank || N == 0, "weft: the value has another rank than the variable");
+    const op_name at(value.where);
+    if (this->out_.from == nullptr) throw error(error_code::invalid_argument, "the variable is empty; give it an initial value", value.where);
+    const output v{&detail::add_const(tensor_value::scalar(value.value), op_name("value", value.where), &this->out_.from->owner()), 0};
+    return operation(detail::add_node(op, {this->out_, v}, at, {{"dtype", dtype_of<T>}}));
+  }
+  const node* initializer_ = nullptr;
+};
+
+template <class T, int N> variable(const tensor<T, N>&) -> variable<T, N>;
+template <class T, int N> variable(const tensor<T, N>&, op_name) -> variable<T, N>;
+template <class V, class = std::enable_if_t<!std::is_void_v<typename value_traits<V>::dtype>>> variable(const V&) -> variable<typename value_traits<V>::dtype, value_traits<V>::rank>;
+template <class V, class = std::enable_if_t<!std::is_void_v<typename value_traits<V>::dtype>>>
+variable(const V&, op_name) -> variable<typename value_traits<V>::dtype, value_traits<V>::rank>;
+
+template <class T, int N> tensor<T, N>::tensor(const variable<T, N>& v, call_site where) : operand<T, N>(v.as_input(where)) {}
+template <class T, int N> operation::operation(const variable<T, N>& v) : operation(v.raw()) {}
+
+/// Runs the initializers of all variables of the thread's default graph, in any order (NoOp with control inputs).
+inline operation global_variables_initializer(op_name name = {}) {
+  std::vector<operation> all;
+  for (const node* n : detail::current_graph()->collection("initializers")) all.emplace_back(*n);
+  return group(all, name.text.empty() ? op_name("init", name.site) : name);
+}
+
+}  // namespace weft
+
+#endif
+
+#ifndef WEFT_OPS_TRAINING_HPP
+#define WEFT_OPS_TRAINING_HPP
+// The updates of optimizers: each changes a variable and its slots in one step that is atomic to other reads and updates. Optimizers of train/ are made of these.
+
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace weft {
+
+namespace detail {
+
+#if WEFT_HAS_BODIES
+// Variables of one shape, scalars, and a gradient: of the same shape, or with `indices` a row for each index.
+inline void training_shape(shape_context& c) {
+  const std::vector<arg_def>& args = c.about().def()->inputs;
+  int grad = -1, indices = -1;
+  partial_shape held = variable_shape(c, 0, "T");
+  for (int i = 0; i < c.input_count(); ++i) {
+    const arg_def& arg = args[static_cast<std::size_t>(i)];
+    if (arg.type == dtype::resource) {
+      const auto both = merge_shapes(held, variable_shape(c, i, "T"));
+      if (!both) c.fail("'" + args[0].name + "' has shape " + held.text() + ", '" + arg.name + "' has shape " + variable_shape(c, i, "T").text() + "; they must be equal");
+      held = *both;
+    } else if (arg.name == "grad" || arg.name == "delta") {
+      grad = i;
+    } else if (arg.name == "indices") {
+      indices = i;
+    } else {
+      (void)c.with_rank(i, 0, arg.name.c_str());
+    }
+  }
+  const std::string name = args[static_cast<std::size_t>(grad)].name;
+  if (indices < 0) {
+    if (!merge_shapes(held, c.input(grad))) c.fail("'" + args[0].name + "' has shape " + held.text() + ", '" + name + "' has shape " + c.input(grad).text() + "; they must be equal");
+    return;
+  }
+  expect_rows(c, held);
+  const partial_shape expected = joined_shape(c.with_rank(indices, 1, "indices"), held, 1);
+  if (!merge_shapes(expected, c.input(grad)))
+    c.fail("'" + name + "' must have a row for each index, shape " + expected.text() + ", found " + c.input(grad).text());
+}
+
+#define WEFT_NUMBERS "T: {numbers, complex}; use_locking: bool = false"
+#define WEFT_ROWS "T: {numbers, complex}; Tindices: {int32, int64}; use_locking: bool = false"
+inline constexpr op_row training_ops[] = {
+    {"ResourceApplyGradientDescent(var: resource, alpha: T, delta: T)", WEFT_NUMBERS, training_shape, op_flags::stateful},
+    {"ResourceApplyProximalGradientDescent(var: resource, alpha: T, l1: T, l2: T, delta: T)", WEFT_NUMBERS, training_shape, op_flags::stateful},
+    {"ResourceApplyMomentum ResourceApplyKerasMomentum(var: resource, accum: resource, lr: T, grad: T, momentum: T)", WEFT_NUMBERS "; use_nesterov: bool = false", training_shape, op_flags::stateful},
+    {"ResourceApplyAdagrad(var: resource, accum: resource, lr: T, grad: T)", WEFT_NUMBERS "; update_slots: bool = true", training_shape, op_flags::stateful},
+    {"ResourceApplyAdagradV2(var: resource, accum: resource, lr: T, epsilon: T, grad: T)", WEFT_NUMBERS "; update_slots: bool = true", training_shape, op_flags::stateful},
+    {"ResourceApplyAdagradDA(var: resource, gradient_accumulator: resource, gradient_squared_accumulator: resource, grad: T, lr: T, l1: T, l2: T, global_step: int64)", WEFT_NUMBERS, training_shape,
+     op_flags::stateful},
+    {"ResourceApplyProximalAdagrad(var: resource, accum: resource, lr: T, l1: T, l2: T, grad: T)", WEFT_NUMBERS, training_shape, op_flags::stateful},
+    {"ResourceApplyAdadelta(var: resource, accum: resource, accum_update: resource, lr: T, rho: T, epsilon: T, grad: T)", WEFT_NUMBERS, training_shape, op_flags::stateful},
+    {"ResourceApplyRMSProp(var: resource, ms: resource, mom: resource, lr: T, rho: T, momentum: T, epsilon: T, grad: T)", WEFT_NUMBERS, training_shape, op_flags::stateful},
+    {"ResourceApplyCenteredRMSProp(var: resource, mg: resource, ms: resource, mom: resource, lr: T, rho: T, momentum: T, epsilon: T, grad: T)", WEFT_NUMBERS, training_shape, op_flags::stateful},
+    {"ResourceApplyAdam(var: resource, m: resource, v: resource, beta1_power: T, beta2_power: T, lr: T, beta1: T, beta2: T, epsilon: T, grad: T)", WEFT_NUMBERS "; use_nesterov: bool = false",
+     training_shape, op_flags::stateful},
+    {"ResourceApplyAdamWithAmsgrad(var: resource, m: resource, v: resource, vhat: resource, beta1_power: T, beta2_power: T, lr: T, beta1: T, beta2: T, epsilon: T, grad: T)", WEFT_NUMBERS,
+     training_shape, op_flags::stateful},
+    {"ResourceApplyAdaMax(var: resource, m: resource, v: resource, beta1_power: T, lr: T, beta1: T, beta2: T, epsilon: T, grad: T)", WEFT_NUMBERS, training_shape, op_flags::stateful},
+    {"ResourceApplyAddSign(var: resource, m: resource, lr: T, alpha: T, sign_decay: T, beta: T, grad: T)", WEFT_NUMBERS, training_shape, op_flags::stateful},
+    {"ResourceApplyPowerSign(var: resource, m: resource, lr: T, logbase: T, sign_decay: T, beta: T, grad: T)", WEFT_NUMBERS, training_shape, op_flags::stateful},
+    {"ResourceApplyFtrl(var: resource, accum: resource, linear: resource, grad: T, lr: T, l1: T, l2: T, lr_power: T)", WEFT_NUMBERS "; multiply_linear_by_lr: bool = false", training_shape,
+     op_flags::stateful},
+    {"ResourceApplyFtrlV2(var: resource, accum: resource, linear: resource, grad: T, lr: T, l1: T, l2: T, l2_shrinkage: T, lr_power: T)", WEFT_NUMBERS "; multiply_linear_by_lr: bool = false",
+     training_shape, op_flags::stateful},
+    {"ResourceSparseApplyProximalGradientDescent(var: resource, alpha: T, l1: T, l2: T, grad: T, indices: Tindices)", WEFT_ROWS, training_shape, op_flags::stateful},
+    {"ResourceSparseApplyMomentum ResourceSparseApplyKerasMomentum(var: resource, accum: resource, lr: T, grad: T, indices: Tindices, momentum: T)", WEFT_ROWS "; use_nesterov: bool = false",
+     training_shape, op_flags::stateful},
+    {"ResourceSparseApplyAdagrad(var: resource, accum: resource, lr: T, grad: T, indices: Tindices)", WEFT_ROWS "; update_slots: bool = true", training_shape, op_flags::stateful},
+    {"ResourceSparseApplyAdagradV2(var: resource, accum: resource, lr: T, epsilon: T, grad: T, indices: Tindices)", WEFT_ROWS "; update_slots: bool = true", training_shape, op_flags::stateful},
+    {"ResourceSparseApplyAdagradDA(var: resource, gradient_accumulator: resource, gradient_squared_accumulator: resource, grad: T, indices: Tindices, lr: T, l1: T, l2: T, global_step: int64)",
+     WEFT_ROWS, training_shape, op_flags::stateful},
+    {"ResourceSparseApplyProximalAdagrad(var: resource, accum: resource, lr: T, l1: T, l2: T, grad: T, indices: Tindices)", WEFT_ROWS, training_shape, op_flags::stateful},
+    {"ResourceSparseApplyAdadelta(var: resource, accum: resource, accum_update: resource, lr: T, rho: T, epsilon: T, grad: T, indices: Tindices)", WEFT_ROWS, training_shape, op_flags::stateful},
+    {"ResourceSparseApplyRMSProp(var: resource, ms: resource, mom: resource, lr: T, rho: T, momentum: T, epsilon: T, grad: T, indices: Tindices)", WEFT_ROWS, training_shape, op_flags::stateful},
+    {"ResourceSparseApplyCenteredRMSProp(var: resource, mg: resource, ms: resource, mom: resource, lr: T, rho: T, momentum: T, epsilon: T, grad: T, indices: Tindices)", WEFT_ROWS, training_shape,
+     op_flags::stateful},
+    {"ResourceSparseApplyFtrl(var: resource, accum: resource, linear: resource, grad: T, indices: Tindices, lr: T, l1: T, l2: T, lr_power: T)", WEFT_ROWS "; multiply_linear_by_lr: bool = false",
+     training_shape, op_flags::stateful},
+    {"ResourceSparseApplyFtrlV2(var: resource, accum: resource, linear: resource, grad: T, indices: Tindices, lr: T, l1: T, l2: T, l2_shrinkage: T, lr_power: T)",
+     WEFT_ROWS "; multiply_linear_by_lr: bool = false", training_shape, op_flags::stateful},
+};
+#undef WEFT_NUMBERS
+#undef WEFT_ROWS
+#endif
+
+}  // namespace detail
+
+}  // namespace weft
+
+#endif
+
+#ifndef WEFT_OPS_STANDARD_HPP
+#define WEFT_OPS_STANDARD_HPP
+// The registry of TensorFlow's ops that weft knows.
+
+namespace weft {
+
+#if WEFT_HAS_BODIES
+/// TensorFlow's ops that weft knows; copy it to add own ops. Thread-safe.
+WEFT_DECL const op_registry& standard_ops() {
+  static const op_registry all = [] {
+    op_registry ops;
+    detail::define_array_ops(ops);
+    ops.add(detail::control_ops);
+    ops.add(detail::linear_ops);
+    ops.add(detail::math_ops);
+    ops.add(detail::nn_ops);
+    ops.add(detail::nn_conv_ops);
+    ops.add(detail::random_ops);
+    ops.add(detail::reduce_ops);
+    ops.add(detail::sendrecv_ops);
+    ops.add(detail::state_ops);
+    ops.add(detail::training_ops);
+    return ops;
+  }();
+  return all;
+}
+#endif
+
+}  // namespace weft
+
+#endif
+
+#ifndef WEFT_FORMAT_GRAPHDEF_READER_HPP
+#define WEFT_FORMAT_GRAPHDEF_READER_HPP
+// A graph from protobuf-JSON of GraphDef.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace weft {
+
+/// How a graph is read from a file.
+struct import_options {
+  /// The definitions of the ops it may use.
+  op_registry ops = standard_ops();
+  /// Put before every name with a '/' between, as TensorFlow's `import_graph_def(name=...)` does; nothing when empty.
+  std::string prefix;
+  /// How many nodes are accepted.
+  std::size_t max_nodes = 1'000'000;
+  /// How many bytes values may take that the text does not spell out: a few characters may repeat one value any number of times.
+  std::uint64_t max_repeated_bytes = std::uint64_t(1) << 30;
+};
+
+/// The graph of this text, field names in either spelling, nodes in any order; attributes that are left out get their defaults. Throws
+/// INVALID_ARGUMENT with the way to the faulty field (`node[3].attr.dtype.type: ...`), NOT_FOUND naming the ops that are not defined,
+/// RESOURCE_EXHAUSTED.
+graph from_graphdef_json(std::string_view text, const import_options& options = {});
+/// The graph in this file. Throws as `from_graphdef_json`, the file's name before the fault; NOT_FOUND when it cannot be read.
+graph read_graphdef_json(const std::string& path, const import_options& options = {});
+
+namespace detail {
+// The graph in a parsed text, or in a part of one.
+graph graph_at(const json_at& at, const import_options& options);
+}  // namespace detail
+
+}  // namespace weft
+
+#if WEFT_HAS_FORMAT_BODIES
+#include <algorithm>
+#include <unordered_map>
+
+namespace weft::detail {
+
+/// Reads the nodes of a GraphDef into a new graph.
+class graph_reader {
+ public:
+  graph_reader(const json_at& at, const import_options& options) : at_(at), options_(options), out_(options.ops), room_(options.max_repeated_bytes) {}
+
+  // 1. every node's name and op; 2. inputs by number; 3. nodes after their inputs, in the order of the file where that allows it.
+  graph run();
+
+ private:
+  struct entry {
+    const json_value* json;
+    std::string name;
+    // Numbers of the nodes it needs, and the output of each; -1 for a control input.
+    std::vector<std::pair<std::size_t, int>> inputs;
+    const node* made = nullptr;
+    bool open = false;
+  };
+  void read_names();
+  void read_inputs(std::size_t number);
+  void add_after_inputs(std::size_t number);
+  void add(std::size_t number);
+  json_at place(std::size_t number) const { return json_at(*entries_[number].json, *nodes_at_, number); }
+  [[noreturn]] void bad_cycle(const std::vector<std::size_t>& way, std::size_t closes) const;
+
+  const json_at& at_;
+  const import_options& options_;
+  graph out_;
+  std::uint64_t room_;
+  const json_at* nodes_at_ = nullptr;
+  std::vector<entry> entries_;
+  std::unordered_map<std::string_view, std::size_t> by_name_;
+};
+
+inline graph graph_reader::run() {
+  expect_fields(at_, {"node", "library", "version", "versions", "debug_info"});
+  const json_value* nodes = find_field(at_, "node");
+  if (nodes == nullptr) return std::move(out_);
+  const json_at list(*nodes, at_, "node");
+  nodes_at_ = &list;
+  if (elements_at(list).size() > options_.max_nodes)
+    bad_json(list, "the graph has " + std::to_string(nodes->items.size()) + " nodes, at most " + std::to_string(options_.max_nodes) + " are accepted (import_options::max_nodes)", error_code::resource_exhausted);
+  read_names();
+  for (std::size_t i = 0; i < entries_.size(); ++i) read_inputs(i);
+  for (std::size_t i = 0; i < entries_.size(); ++i) add_after_inputs(i);
+  return std::move(out_);
+}
+
+inline void graph_reader::read_names() {
+  const auto& items = nodes_at_->value.items;
+  entries_.resize(items.size());
+  std::string unknown;
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    const json_at one(items[i], *nodes_at_, i);
+    expect_fields(one, {"name", "op", "input", "device", "attr", "experimental_debug_info", "experimental_type"});
+    entries_[i].json = &items[i];
+    entries_[i].name = text_field(one, "name");
+    if (entries_[i].name.empty()) bad_json(one, "the node has no name");
+    const std::string op = text_field(one, "op");
+    if (op.empty()) bad_json(one, "node '" + entries_[i].name + "' does not say its op");
+    if (out_.ops().find(op) == nullptr && unknown.size() < 1000) unknown += (unknown.empty() ? "'" : ", '") + op + "' (node '" + entries_[i].name + "')";
+  }
+  if (!unknown.empty()) fail(error_code::not_found, "the graph uses ops that are not defined: " + unknown + "; add their definitions to import_options::ops");
+  by_name_.reserve(items.size());
+  for (std::size_t i = 0; i < items.size(); ++i)
+    if (!by_name_.emplace(entries_[i].name, i).second) bad_json(json_at(items[i], *nodes_at_, i), "there is more than one node '" + entries_[i].name + "'", error_code::already_exists);
+}
+
+// `x`, `x:1`, `^x`.
+inline void graph_reader::read_inputs(std::size_t number) {
+  const json_at where = place(number);
+  const json_value* inputs = find_field(where, "input");
+  if (inputs == nullptr) return;
+  const json_at list(*inputs, where, "input");
+  bool control_seen = false;
+  for (std::size_t i = 0; i < elements_at(list).size(); ++i) {
+    const json_at one(inputs->items[i], list, i);
+    std::string_view text = string_at(one);
+    int index = 0;
+    const bool control = !text.empty() && text[0] == '^';
+    if (control) {
+      text.remove_prefix(1);
+      index = -1;
+    } else if (const auto colon = text.rfind(':'); colon != std::string_view::npos) {
+      const std::string_view digits = text.substr(colon + 1);
+      if (digits.empty() || digits.size() > 6 || digits.find_first_not_of("0123456789") != std::string_view::npos) bad_json(one, "'" + std::string(text.substr(0, 200)) + "' is not an input; expected 'node', 'node:1' or '^node'");
+      index = std::stoi(std::string(digits));
+      text = text.substr(0, colon);
+    }
+    if (control_seen && !control) bad_json(one, "control inputs come after all others");
+    control_seen = control;
+    const auto found = by_name_.find(text);
+    if (found == by_name_.end()) bad_json(one, "node '" + entries_[number].name + "' has the input '" + std::string(text.substr(0, 200)) + "', but there is no such node");
+    entries_[number].inputs.emplace_back(found->second, index);
+  }
+}
+
+// Without recursion: a chain may have a million nodes.
+inline void graph_reader::add_after_inputs(std::size_t number) {
+  if (entries_[number].made != nullptr) return;
+  std::vector<std::size_t> way{number}, next{0};
+  entries_[number].open = true;
+  while (!way.empty()) {
+    entry& top = entries_[way.back()];
+    if (next.back() == top.inputs.size()) {
+      add(way.back());
+      top.open = false;
+      way.pop_back();
+      next.pop_back();
+      continue;
+    }
+    const std::size_t input = top.inputs[next.back()++].first;
+    if (entries_[input].made != nullptr) continue;
+    if (entries_[input].open) bad_cycle(way, input);
+    entries_[input].open = true;
+    way.push_back(input);
+    next.push_back(0);
+  }
+}
+
+inline void graph_reader::bad_cycle(const std::vector<std::size_t>& way, std::size_t closes) const {
+  std::string names;
+  bool loop = false;
+  const auto first = std::find(way.begin(), way.end(), closes);
+  for (auto at = first; at != way.end(); ++at) {
+    loop = loop || text_field(place(*at), "op") == "NextIteration";
+    if (at - first < 10) names += "'" + entries_[*at].name + "' <- ";
+  }
+  names += way.end() - first > 10 ? "... <- '" + entries_[closes].name + "'" : "'" + entries_[closes].name + "'";
+  if (loop) fail(error_code::unimplemented, "graphs with loops are not supported: " + names);
+  fail(error_code::invalid_argument, "nodes in a cycle: " + names);
+}
+
+inline void graph_reader::add(std::size_t number) {
+  entry& e = entries_[number];
+  const json_at where = place(number);
+  node_spec spec;
+  spec.op = text_field(where, "op");
+  spec.name = options_.prefix.empty() ? e.name : options_.prefix + "/" + e.name;
+  spec.exact_name = true;
+  spec.scoped = false;
+  for (const auto& [from, index] : e.inputs)
+    if (index < 0) spec.control_inputs.push_back(entries_[from].made);
+    else spec.inputs.push_back({entries_[from].made, index});
+  spec.attrs = attrs_at(where, out_.ops().find(spec.op).get(), room_);
+  try {
+    if (const std::string device = text_field(where, "device"); !device.empty()) spec.device = to_text(parse_device_name(device));
+    e.made = &out_.add(std::move(spec));
+  } catch (const error& fault) {
+    status s = fault.status();
+    s.message = path_of(where) + ": " + s.message;
+    if (s.node.empty()) {
+      s.node = e.name;
+      s.op = text_field(where, "op");
+    }
+    throw error(std::move(s));
+  }
+}
+
+WEFT_DECL graph graph_at(const json_at& at, const import_options& options) { return graph_reader(at, options).run(); }
+
+}  // namespace weft::detail
+
+namespace weft {
+
+WEFT_DECL graph from_graphdef_json(std::string_view text, const import_options& options) {
+  const detail::json_value parsed = detail::parse_json(text);
+  return detail::graph_at(parsed, options);
+}
+
+WEFT_DECL graph read_graphdef_json(const std::string& path, const import_options& options) {
+  const std::string text = detail::read_whole_file(path);
+  try {
+    return from_graphdef_json(text, options);
+  } catch (const error& fault) {
+    status s = fault.status();
+    s.message = path + ": " + s.message;
+    throw error(std::move(s));
+  }
+}
+
+}  // namespace weft
+#endif
+
+#endif
+
+#ifndef WEFT_FORMAT_JSON_WRITER_HPP
+#define WEFT_FORMAT_JSON_WRITER_HPP
+// Writes JSON the way protobuf does: 64-bit integers in quotes, bytes in base64, the shortest numbers that read back. Equal calls give
+// equal bytes.
+
+#if WEFT_HAS_FORMAT_BODIES
+#include <charconv>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace weft::detail {
+
+/// Text of nested objects and arrays. Members are named by the field's name in the .proto file, in either spelling.
+class json_writer {
+ public:
+  json_writer(int indent, bool proto_names) : indent_(indent), proto_names_(proto_names) {}
+
+  json_writer& begin(char bracket) {
+    separate();
+    out_ += bracket;
+    ++depth_;
+    first_ = true;
+    return *this;
+  }
+  json_writer& end(char bracket) {
+    --depth_;
+    if (!first_) line();
+    out_ += bracket;
+    first_ = false;
+    return *this;
+  }
+  /// A member of a message.
+  json_writer& field(std::string_view name) {
+    std::string text;
+    for (std::size_t i = 0; i < name.size(); ++i) {
+      const bool upper = !proto_names_ && name[i] == '_' && i + 1 < name.size();
+      text += upper ? static_cast<char>(name[++i] - 'a' + 'A') : name[i];
+    }
+    return key(text);
+  }
+  /// A member of a map, whose keys stay as they are.
+  json_writer& key(std::string_view name) {
+    separate();
+    quote(name);
+    out_ += indent_ > 0 ? ": " : ":";
+    after_key_ = true;
+    return *this;
+  }
+  json_writer& string(std::string_view text) {
+    separate();
+    quote(text);
+    return *this;
+  }
+  json_writer& boolean(bool v) { return word(v ? "true" : "false"); }
+  /// A number of at most 32 bits.
+  json_writer& small(std::int64_t v) { return word(std::to_string(v)); }
+  json_writer& integer(std::int64_t v) { return word("\"" + std::to_string(v) + "\""); }
+  json_writer& natural(std::uint64_t v) { return word("\"" + std::to_string(v) + "\""); }
+  json_writer& real(double v) {
+    if (!std::isfinite(v)) return special(v);
+    char text[32];
+    return word(std::string_view(text, static_cast<std::size_t>(std::to_chars(text, text + sizeof text, v).ptr - text)));
+  }
+  json_writer& real(float v) {
+    if (!std::isfinite(v)) return special(static_cast<double>(v));
+    char text[32];
+    const char* end = std::to_chars(text, text + sizeof text, v).ptr;
+    // Readers take the nearest double and then the nearest float, which is not always the float that these digits are meant for.
+    double wide = 0;
+    std::from_chars(text, end, wide);
+    if (static_cast<float>(wide) != v) return real(static_cast<double>(v));
+    return word(std::string_view(text, static_cast<std::size_t>(end - text)));
+  }
+  json_writer& bytes(std::string_view data);
+  std::string take() {
+    if (indent_ > 0) out_ += '\n';
+    return std::move(out_);
+  }
+
+ private:
+  json_writer& word(std::string_view text) {
+    separate();
+    out_ += text;
+    return *this;
+  }
+  json_writer& special(double v) { return word(std::isnan(v) ? "\"NaN\"" : v > 0 ? "\"Infinity\"" : "\"-Infinity\""); }
+  void line() {
+    if (indent_ <= 0) return;
+    out_ += '\n';
+    out_.append(static_cast<std::size_t>(indent_ * depth_), ' ');
+  }
+  void separate() {
+    if (after_key_) {
+      after_key_ = false;
+      return;
+    }
+    if (!first_) out_ += ',';
+    if (depth_ > 0) line();
+    first_ = false;
+  }
+  void quote(std::string_view text);
+
+  std::string out_;
+  int indent_, depth_ = 0;
+  bool proto_names_, first_ = true, after_key_ = false;
+};
+
+inline json_writer& json_writer::bytes(std::string_view data) {
+  constexpr char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  separate();
+  out_ += '"';
+  for (std::size_t i = 0; i < data.size(); i += 3) {
+    std::uint32_t bits = 0;
+    for (std::size_t j = 0; j < 3; ++j) bits = bits << 8 | (i + j < data.size() ? static_cast<unsigned char>(data[i + j]) : 0U);
+    for (std::size_t j = 0; j < 4; ++j) out_ += i + j > data.size() ? '=' : digits[bits >> (18 - 6 * j) & 63U];
+  }
+  out_ += '"';
+  return *this;
+}
+
+// How many bytes the UTF-8 character here has; 0 where there is none.
+inline std::size_t utf8_length(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned>(static_cast<unsigned char>(text[i])); };
+  const unsigned lead = byte(0);
+  const std::size_t n = lead < 0x80 ? 1 : lead < 0xc2 ? 0 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : lead < 0xf5 ? 4 : 0;
+  if (n > text.size()) return 0;
+  for (std::size_t i = 1; i < n; ++i)
+    if ((byte(i) & 0xc0U) != 0x80U) return 0;
+  if (n == 3 && ((lead == 0xe0 && byte(1) < 0xa0) || (lead == 0xed && byte(1) > 0x9f))) return 0;
+  if (n == 4 && ((lead == 0xf0 && byte(1) < 0x90) || (lead == 0xf4 && byte(1) > 0x8f))) return 0;
+  return n;
+}
+
+// What is not UTF-8 becomes the replacement character.
+inline void json_writer::quote(std::string_view text) {
+  constexpr char digits[] = "0123456789abcdef";
+  out_ += '"';
+  while (!text.empty()) {
+    const auto c = static_cast<unsigned char>(text[0]);
+    std::size_t n = utf8_length(text);
+    if (c == '"' || c == '\\') {
+      out_ += '\\';
+      out_ += text[0];
+    } else if (c < 0x20) {
+      out_ += "\\u00";
+      out_ += digits[c >> 4];
+      out_ += digits[c & 15U];
+    } else if (n == 0) {
+      out_ += "\\ufffd";
+      n = 1;
+    } else {
+      out_ += text.substr(0, n);
+    }
+    text.remove_prefix(n);
+  }
+  out_ += '"';
+}
+
+}  // namespace weft::detail
+#endif
+
+#endif
+
+#ifndef WEFT_FORMAT_GRAPHDEF_WRITER_HPP
+#define WEFT_FORMAT_GRAPHDEF_WRITER_HPP
+// A graph as protobuf-JSON of GraphDef.
+
+#include <string>
+
+namespace weft {
+
+/// How a graph is written.
+struct export_options {
+  /// `tensor_shape` as in the .proto files instead of `tensorShape`; readers take both.
+  bool proto_field_names = false;
+  /// Leave out attributes that have their default.
+  bool strip_defaults = false;
+  /// Spaces per level; 0 puts everything on one line.
+  int indent = 2;
+};
+
+/// GraphDef in JSON: nodes in the order of creation, attributes by name. Equal graphs give equal bytes, and reading the text gives an equal graph.
+std::string to_graphdef_json(const graph& g, const export_options& options = {});
+/// The same into a file, which is replaced as a whole. Throws UNAVAILABLE when it cannot be written.
+void write_graphdef_json(const graph& g, const std::string& path, const export_options& options = {});
+/// One attribute's value on one line, as AttrValue.
+std::string to_attr_json(const attr_value& value);
+
+}  // namespace weft
+
+#if WEFT_HAS_FORMAT_BODIES
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+namespace weft::detail {
+
+/// Writes attributes and what is in them.
+class attr_writer {
+ public:
+  explicit attr_writer(json_writer& out) : out_(out) {}
+
+  // {"i":"3"}
+  void attr(const attr_value& v) {
+    out_.begin('{');
+    if (!v.empty()) v.visit([this](const auto& x) { member(x); });
+    out_.end('}');
+  }
+  void attrs(const attr_map& all, const op_def* def, bool strip) {
+    bool any = false;
+    for (const auto& [name, value] : all) {
+      const attr_def* declared = def == nullptr || !strip ? nullptr : def->find_attr(name);
+      if (declared != nullptr && declared->default_value && *declared->default_value == value) continue;
+      if (!any) out_.field("attr").begin('{');
+      any = true;
+      out_.key(name);
+      attr(value);
+    }
+    if (any) out_.end('}');
+  }
+
+ private:
+  static const char* name_of(const std::string&) { return "s"; }
+  static const char* name_of(std::int64_t) { return "i"; }
+  static const char* name_of(float) { return "f"; }
+  static const char* name_of(bool) { return "b"; }
+  static const char* name_of(dtype) { return "type"; }
+  static const char* name_of(const partial_shape&) { return "shape"; }
+  static const char* name_of(const tensor_value&) { return "tensor"; }
+  static const char* name_of(const func_attr&) { return "func"; }
+  static const char* name_of(const placeholder_attr&) { return "placeholder"; }
+  template <class T> void member(const T& v) {
+    out_.field(name_of(v));
+    value(v);
+  }
+  template <class T> void member(const std::vector<T>& list) {
+    out_.field("list").begin('{');
+    if (!list.empty()) {
+      out_.field(name_of(T())).begin('[');
+      for (std::size_t i = 0; i < list.size(); ++i) value(static_cast<const T&>(list[i]));
+      out_.end(']');
+    }
+    out_.end('}');
+  }
+
+  void value(const std::string& v) { out_.bytes(v); }
+  void value(std::int64_t v) { out_.integer(v); }
+  void value(float v) { out_.real(v); }
+  void value(bool v) { out_.boolean(v); }
+  void value(dtype v) { out_.string(proto_name(v)); }
+  void value(const placeholder_attr& v) { out_.string(v.name); }
+  void value(const partial_shape& v);
+  void value(const tensor_value& v);
+  void value(const func_attr& v) {
+    out_.begin('{').field("name").string(v.name);
+    attrs(v.attrs, nullptr, false);
+    out_.end('}');
+  }
+  void sizes(const std::int64_t* begin, std::size_t rank);
+  void repeated(const tensor_value& v);
+  void handles(const tensor_value& v);
+  void text_member(const char* name, const std::string& text) {
+    if (!text.empty()) out_.field(name).string(text);
+  }
+
+  json_writer& out_;
+};
+
+inline void attr_writer::sizes(const std::int64_t* begin, std::size_t rank) {
+  if (rank == 0) return;
+  out_.field("dim").begin('[');
+  for (std::size_t i = 0; i < rank; ++i) {
+    out_.begin('{');
+    if (begin[i] != 0) out_.field("size").integer(begin[i]);
+    out_.end('}');
+  }
+  out_.end(']');
+}
+
+inline void attr_writer::value(const partial_shape& v) {
+  out_.begin('{');
+  if (v.known_rank()) sizes(v.sizes().data(), v.sizes().size());
+  else out_.field("unknown_rank").boolean(true);
+  out_.end('}');
+}
+
+template <class T> T first_of(const tensor_value& v) {
+  T out;
+  std::memcpy(&out, v.raw_data(), sizeof out);
+  return out;
+}
+
+// Whether every element has the bits of the first, which are not those of a NaN (its text would not keep them).
+inline bool repeats_first(const tensor_value& v) {
+  const std::size_t size = size_of(v.dtype());
+  if (v.dtype() == dtype::complex64 || v.dtype() == dtype::complex128) return false;
+  if (v.dtype() == dtype::float32 && std::isnan(first_of<float>(v))) return false;
+  if (v.dtype() == dtype::float64 && std::isnan(first_of<double>(v))) return false;
+  return v.bytes() == size || std::memcmp(v.raw_data(), v.raw_data() + size, v.bytes() - size) == 0;
+}
+
+// One value, which readers repeat.
+inline void attr_writer::repeated(const tensor_value& v) {
+  switch (v.dtype()) {
+    case dtype::float32: return void(out_.field("float_val").begin('[').real(first_of<float>(v)).end(']'));
+    case dtype::float64: return void(out_.field("double_val").begin('[').real(first_of<double>(v)).end(']'));
+    case dtype::boolean: return void(out_.field("bool_val").begin('[').boolean(*v.data<bool>()).end(']'));
+    case dtype::int64: return void(out_.field("int64_val").begin('[').integer(*v.data<std::int64_t>()).end(']'));
+    case dtype::uint64: return void(out_.field("uint64_val").begin('[').natural(*v.data<std::uint64_t>()).end(']'));
+    case dtype::uint32: return void(out_.field("uint32_val").begin('[').small(*v.data<std::uint32_t>()).end(']'));
+    case dtype::int32: return void(out_.field("int_val").begin('[').small(*v.data<std::int32_t>()).end(']'));
+    case dtype::int16: return void(out_.field("int_val").begin('[').small(*v.data<std::int16_t>()).end(']'));
+    case dtype::int8: return void(out_.field("int_val").begin('[').small(*v.data<std::int8_t>()).end(']'));
+    case dtype::uint16: return void(out_.field("int_val").begin('[').small(*v.data<std::uint16_t>()).end(']'));
+    case dtype::uint8: return void(out_.field("int_val").begin('[').small(*v.data<std::uint8_t>()).end(']'));
+    default: return void(out_.field("half_val").begin('[').small(first_of<std::uint16_t>(v)).end(']'));
+  }
+}
+
+inline void attr_writer::handles(const tensor_value& v) {
+  out_.field("resource_handle_val").begin('[');
+  for (std::size_t i = 0; i < static_cast<std::size_t>(v.elements()); ++i) {
+    const resource_handle& handle = v.data<resource_handle>()[i];
+    out_.begin('{');
+    text_member("device", handle.device);
+    text_member("container", handle.container);
+    text_member("name", handle.name);
+    text_member("maybe_type_name", handle.kind);
+    out_.end('}');
+  }
+  out_.end(']');
+}
+
+inline void attr_writer::value(const tensor_value& v) {
+  out_.begin('{');
+  if (!v.empty()) {
+    out_.field("dtype").string(proto_name(v.dtype())).field("tensor_shape").begin('{');
+    sizes(v.shape().data(), static_cast<std::size_t>(v.shape().rank()));
+    out_.end('}');
+  }
+  if (v.empty() || v.elements() == 0) {
+  } else if (v.dtype() == dtype::string) {
+    out_.field("string_val").begin('[');
+    for (std::size_t i = 0; i < static_cast<std::size_t>(v.elements()); ++i) out_.bytes(v.data<std::string>()[i]);
+    out_.end(']');
+  } else if (v.dtype() == dtype::resource) {
+    handles(v);
+  } else if (repeats_first(v)) {
+    repeated(v);
+  } else {
+    out_.field("tensor_content").bytes({reinterpret_cast<const char*>(v.raw_data()), v.bytes()});
+  }
+  out_.end('}');
+}
+
+inline void write_node(json_writer& out, const node& n, const export_options& options) {
+  out.begin('{').field("name").string(n.name()).field("op").string(n.op());
+  if (!n.inputs().empty() || !n.control_inputs().empty()) {
+    out.field("input").begin('[');
+    for (const output& in : n.inputs()) out.string(to_text(in));
+    for (const node* before : n.control_inputs()) out.string("^" + before->name());
+    out.end(']');
+  }
+  if (!n.device().empty()) out.field("device").string(n.device());
+  attr_writer(out).attrs(n.attrs(), n.def(), options.strip_defaults);
+  out.end('}');
+}
+
+}  // namespace weft::detail
+
+namespace weft {
+
+WEFT_DECL std::string to_graphdef_json(const graph& g, const export_options& options) {
+  detail::json_writer out(options.indent, options.proto_field_names);
+  out.begin('{');
+  const auto nodes = g.nodes();
+  if (!nodes.empty()) {
+    out.field("node").begin('[');
+    for (const node* n : nodes) detail::write_node(out, *n, options);
+    out.end(']');
+  }
+  out.field("versions").begin('{').field("producer").small(27).end('}').end('}');
+  return out.take();
+}
+
+WEFT_DECL std::string to_attr_json(const attr_value& value) {
+  detail::json_writer out(0, false);
+  detail::attr_writer(out).attr(value);
+  return out.take();
+}
+
+WEFT_DECL void write_graphdef_json(const graph& g, const std::string& path, const export_options& options) {
+  const std::string text = to_graphdef_json(g, options);
+  // A reader never sees half a file: it is written beside its place and moved there.
+  const std::string beside = path + ".part";
+  std::FILE* file = std::fopen(beside.c_str(), "wb");
+  bool ok = file != nullptr && std::fwrite(text.data(), 1, text.size(), file) == text.size();
+  if (file != nullptr) ok = std::fclose(file) == 0 && ok;
+  ok = ok && std::rename(beside.c_str(), path.c_str()) == 0;
+  if (ok) return;
+  const std::string why = std::strerror(errno);
+  if (file != nullptr) std::remove(beside.c_str());
+  fail(error_code::unavailable, "cannot write '" + path + "': " + why);
+}
+
+}  // namespace weft
+#endif
+
+#endif
+
+#ifndef WEFT_FORMAT_GRAPHDEF_HPP
+#define WEFT_FORMAT_GRAPHDEF_HPP
+// TensorFlow's GraphDef as protobuf-JSON: what `google.protobuf.json_format` writes and reads.
+
+#endif
+
+#ifndef WEFT_CLUSTER_ASIO_HPP
+#define WEFT_CLUSTER_ASIO_HPP
+// The one door to Asio. Other headers of this layer include this one, never Asio itself.
+
+#include <cstdlib>
+#include <utility>
+
+#if WEFT_HAS_CLUSTER_BODIES
+#if defined(__SANITIZE_THREAD__) && !defined(__clang__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wtsan"
+#endif
+#include <asio.hpp>
+#if defined(__SANITIZE_THREAD__) && !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
+#endif
+
+#endif
+
+#ifndef WEFT_CLUSTER_RECEIVE_POOL_HPP
+#define WEFT_CLUSTER_RECEIVE_POOL_HPP
+// Host memory that keeps the storage of large tensors for the next ones: fresh pages from the system cost as much as receiving into them.
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <mutex>
+#include <string_view>
+#include <vector>
+
+namespace weft {
+
+/// A source of host memory that keeps up to `limit` bytes of what comes back, and gives them out again for about the same size.
+/// Memory that was never given out is not touched. Thread-safe.
+class receive_pool final : public memory {
+ public:
+  /// Blocks smaller than this are not worth keeping; plain memory serves them well.
+  static constexpr std::size_t least_bytes = std::size_t{64} << 10;
+
+  explicit receive_pool(std::size_t limit = std::size_t{256} << 20) noexcept : limit_(limit) {}
+  receive_pool(const receive_pool&) = delete;
+  receive_pool& operator=(const receive_pool&) = delete;
+  ~receive_pool() override { drop_oldest(0); }
+
+  void* allocate(std::size_t bytes) override;
+  void deallocate(void* data, std::size_t bytes) noexcept override;
+  bool host() const noexcept override { return true; }
+  std::string_view name() const noexcept override { return "host"; }
+  /// Bytes that are kept for later.
+  std::size_t kept_bytes() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return kept_bytes_;
+  }
+
+ private:
+  // Stands in front of the storage, in its alignment.
+  struct alignas(64) block {
+    std::size_t bytes;
+  };
+  void drop_oldest(std::size_t limit) noexcept;
+
+  const std::size_t limit_;
+  mutable std::mutex mutex_;
+  // Under the mutex: blocks that came back, the oldest first.
+  std::vector<block*> kept_;
+  std::size_t kept_bytes_ = 0;
+};
+
+inline void* receive_pool::allocate(std::size_t bytes) {
+  // 1. The latest block that is large enough and not by far too large.
+  if (bytes >= least_bytes) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    for (std::size_t i = kept_.size(); i-- > 0;) {
+      block* found = kept_[i];
+      if (found->bytes < bytes || found->bytes - bytes > bytes / 4) continue;
+      kept_.erase(kept_.begin() + static_cast<std::ptrdiff_t>(i));
+      kept_bytes_ -= found->bytes;
+      return found + 1;
+    }
+  }
+  // 2. A new one.
+  if (bytes > SIZE_MAX / 2) return nullptr;
+  const std::size_t rounded = (bytes + sizeof(block) - 1) / sizeof(block) * sizeof(block);
+  block* fresh = static_cast<block*>(std::aligned_alloc(alignof(block), sizeof(block) + rounded));
+  if (fresh == nullptr) return nullptr;
+  fresh->bytes = rounded;
+  return fresh + 1;
+}
+
+inline void receive_pool::deallocate(void* data, std::size_t) noexcept {
+  block* back = static_cast<block*>(data) - 1;
+  const std::size_t bytes = back->bytes;
+  if (bytes < least_bytes || bytes > limit_) return std::free(back);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  drop_oldest(limit_ - bytes);
+  try {
+    kept_.push_back(back);
+  } catch (const std::bad_alloc&) {
+    return std::free(back);
+  }
+  kept_bytes_ += bytes;
+}
+
+// Frees blocks until at most `limit` bytes are kept.
+inline void receive_pool::drop_oldest(std::size_t limit) noexcept {
+  std::size_t n = 0;
+  for (; n < kept_.size() && kept_bytes_ > limit; ++n) {
+    kept_bytes_ -= kept_[n]->bytes;
+    std::free(kept_[n]);
+  }
+  kept_.erase(kept_.begin(), kept_.begin() + static_cast<std::ptrdiff_t>(n));
+}
+
+}  // namespace weft
+
+#endif
+
+#ifndef WEFT_CLUSTER_WIRE_HPP
+#define WEFT_CLUSTER_WIRE_HPP
+// The control part of a message: little-endian numbers and counted strings, written without and read with checks.
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+namespace weft {
+
+namespace detail {
+
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+inline constexpr bool is_little_endian = true;
+#else
+inline constexpr bool is_little_endian = false;
+#endif
+
+// The bytes of a number, least significant first.
+template <class T> void store_little_endian(T value, char* to) noexcept {
+  static_assert(std::is_unsigned_v<T>, "signed numbers are stored as unsigned ones of their width");
+  if constexpr (is_little_endian) std::memcpy(to, &value, sizeof value);
+  else
+    for (std::size_t i = 0; i < sizeof(T); ++i) to[i] = static_cast<char>(static_cast<unsigned char>(value >> (8 * i)));
+}
+
+template <class T> T load_little_endian(const char* from) noexcept {
+  static_assert(std::is_unsigned_v<T>, "signed numbers are stored as unsigned ones of their width");
+  T value = 0;
+  if constexpr (is_little_endian) std::memcpy(&value, from, sizeof value);
+  else
+    for (std::size_t i = 0; i < sizeof(T); ++i)
+      value = static_cast<T>(value | static_cast<T>(static_cast<T>(static_cast<unsigned char>(from[i])) << (8 * i)));
+  return value;
+}
+
+}  // namespace detail
+
+/// Appends little-endian numbers and counted strings to a string of bytes.
+class wire_writer {
+ public:
+  wire_writer() = default;
+  /// Continues behind the bytes that `start` already holds.
+  explicit wire_writer(std::string start) : bytes_(std::move(start)) {}
+
+  wire_writer& u8(std::uint8_t value) { return number(value); }
+  wire_writer& u16(std::uint16_t value) { return number(value); }
+  wire_writer& u32(std::uint32_t value) { return number(value); }
+  wire_writer& u64(std::uint64_t value) { return number(value); }
+  wire_writer& i32(std::int32_t value) { return number(static_cast<std::uint32_t>(value)); }
+  wire_writer& i64(std::int64_t value) { return number(static_cast<std::uint64_t>(value)); }
+  /// The bits of a double, NaN and -0 included.
+  wire_writer& f64(double value) {
+    std::uint64_t bits;
+    std::memcpy(&bits, &value, sizeof bits);
+    return number(bits);
+  }
+  wire_writer& boolean(bool value) { return number(static_cast<std::uint8_t>(value ? 1 : 0)); }
+  /// An enumerator, as its number in 8 bits.
+  template <class E, class = std::enable_if_t<std::is_enum_v<E>>> wire_writer& enumerator(E value) {
+    return number(static_cast<std::uint8_t>(value));
+  }
+  /// How many elements follow, in 32 bits. Throws INVALID_ARGUMENT for more than fit.
+  wire_writer& count(std::size_t elements) {
+    if (elements > UINT32_MAX) fail(error_code::invalid_argument, "a message cannot hold a list of " + std::to_string(elements) + " elements");
+    return number(static_cast<std::uint32_t>(elements));
+  }
+  /// The length in 32 bits, and the bytes.
+  wire_writer& string(std::string_view text) {
+    count(text.size());
+    bytes_.append(text);
+    return *this;
+  }
+  /// Bytes without their length.
+  wire_writer& raw(std::string_view bytes) {
+    bytes_.append(bytes);
+    return *this;
+  }
+
+  /// Makes room for so many bytes in all.
+  void reserve(std::size_t bytes) { bytes_.reserve(bytes); }
+  std::size_t size() const noexcept { return bytes_.size(); }
+  const std::string& bytes() const noexcept { return bytes_; }
+  /// The bytes; the writer is empty afterwards.
+  std::string take() { return std::exchange(bytes_, std::string()); }
+
+ private:
+  template <class T> wire_writer& number(T value) {
+    char bytes[sizeof(T)];
+    detail::store_little_endian(value, bytes);
+    bytes_.append(bytes, sizeof bytes);
+    return *this;
+  }
+  std::string bytes_;
+};
+
+/// Reads what `wire_writer` wrote. Whatever the bytes are, nothing is read past their end and no more memory is taken than
+/// they themselves have; every fault throws INVALID_ARGUMENT that begins with `what` and names the offset.
+class wire_reader {
+ public:
+  /// Reads `bytes`, which must outlive the reader; `what` names them in errors (`run message`) and must be a literal.
+  explicit wire_reader(std::string_view bytes, const char* what = "message") noexcept : bytes_(bytes), what_(what) {}
+
+  std::uint8_t u8() { return number<std::uint8_t>(); }
+  std::uint16_t u16() { return number<std::uint16_t>(); }
+  std::uint32_t u32() { return number<std::uint32_t>(); }
+  std::uint64_t u64() { return number<std::uint64_t>(); }
+  std::int32_t i32() { return static_cast<std::int32_t>(number<std::uint32_t>()); }
+  std::int64_t i64() { return static_cast<std::int64_t>(number<std::uint64_t>()); }
+  double f64() {
+    const std::uint64_t bits = number<std::uint64_t>();
+    double value;
+    std::memcpy(&value, &bits, sizeof value);
+    return value;
+  }
+  /// 0 or 1; anything else is a fault.
+  bool boolean();
+  /// An enumerator that is at most `last`.
+  template <class E, class = std::enable_if_t<std::is_enum_v<E>>> E enumerator(E last) {
+    const std::uint8_t value = u8();
+    if (value > static_cast<std::uint8_t>(last))
+      bad("value " + std::to_string(value) + " is not one of 0 to " + std::to_string(static_cast<unsigned>(last)));
+    return static_cast<E>(value);
+  }
+  /// The number of elements that follow, each of at least `least_bytes` bytes: a number that the rest of the message cannot
+  /// hold is a fault, so memory may be reserved for what this returns.
+  std::size_t count(std::size_t least_bytes = 1);
+  std::string string() { return std::string(view()); }
+  /// A counted string, in place.
+  std::string_view view();
+  /// The next bytes, in place.
+  std::string_view raw(std::size_t length);
+
+  /// Bytes not read yet.
+  std::size_t remaining() const noexcept { return bytes_.size() - at_; }
+  bool done() const noexcept { return remaining() == 0; }
+  /// Throws if anything is left.
+  void finish() const {
+    if (!done()) bad(std::to_string(remaining()) + " bytes are left over");
+  }
+  /// Throws INVALID_ARGUMENT about the bytes before this place.
+  [[noreturn]] void bad(const std::string& fault) const {
+    fail(error_code::invalid_argument, std::string(what_) + ": " + fault + " (before byte " + std::to_string(at_) + " of " + std::to_string(bytes_.size()) + ")");
+  }
+
+ private:
+  template <class T> T number() { return detail::load_little_endian<T>(raw(sizeof(T)).data()); }
+  std::string_view bytes_;
+  const char* what_;
+  std::size_t at_ = 0;
+};
+
+inline bool wire_reader::boolean() {
+  const std::uint8_t value = u8();
+  if (value > 1) bad("expected 0 or 1, found " + std::to_string(value));
+  return value == 1;
+}
+
+inline std::size_t wire_reader::count(std::size_t least_bytes) {
+  const std::size_t elements = u32();
+  if (least_bytes != 0 && elements > remaining() / least_bytes)
+    bad("a list of " + std::to_string(elements) + " elements does not fit into the " + std::to_string(remaining()) + " bytes that follow");
+  return elements;
+}
+
+inline std::string_view wire_reader::view() {
+  const std::size_t length = u32();
+  if (length > remaining()) bad("a string of " + std::to_string(length) + " bytes does not fit into the " + std::to_string(remaining()) + " bytes that follow");
+  return raw(length);
+}
+
+inline std::string_view wire_reader::raw(std::size_t length) {
+  if (length > remaining()) bad("expected " + std::to_string(length) + " more bytes, found " + std::to_string(remaining()));
+  const std::string_view out = bytes_.substr(at_, length);
+  at_ += length;
+  return out;
+}
+
+/// Writes a status with all its fields.
+inline void encode_status(wire_writer& to, const status& s) {
+  const unsigned flags = (s.derived ? 1U : 0U) | (s.may_have_run ? 2U : 0U);
+  to.enumerator(s.code).u8(static_cast<std::uint8_t>(flags));
+  to.string(s.message).string(s.node).string(s.op).string(s.device).string(s.task).string(s.site);
+}
+
+/// Reads a status. Throws INVALID_ARGUMENT for a code or flag that does not exist.
+inline status decode_status(wire_reader& from) {
+  status s;
+  s.code = from.enumerator(error_code::unauthenticated);
+  const std::uint8_t flags = from.u8();
+  if (flags > 3) from.bad("a status has the unknown flags " + std::to_string(flags));
+  s.derived = (flags & 1U) != 0;
+  s.may_have_run = (flags & 2U) != 0;
+  for (std::string* field : {&s.message, &s.node, &s.op, &s.device, &s.task, &s.site}) *field = from.string();
+  return s;
+}
+
+}  // namespace weft
 
 #endif
 
@@ -2052,393 +7618,6 @@ inline void frame_writer::advance(std::size_t bytes) noexcept {
 }  // namespace weft
 
 #endif
-#endif
-
-#ifndef WEFT_CORE_DEVICE_NAME_HPP
-#define WEFT_CORE_DEVICE_NAME_HPP
-// Names of devices, whole or partial: `/job:ps/replica:0/task:0/device:CPU:0`, in any order, with `*` for "any".
-// One strict grammar for scopes, nodes and imported graphs. weft has no replicas: a name that has a job and a task and
-// says no replica means replica 0, and `/replica:1` can be written but names no device of any cluster.
-
-#include <cstddef>
-#include <limits>
-#include <optional>
-#include <ostream>
-#include <string>
-#include <string_view>
-#include <utility>
-
-namespace weft {
-
-/// A device, or a constraint on devices: a part that is unset stands for any.
-struct device_name {
-  /// The job, for example `ps`.
-  std::optional<std::string> job;
-  /// The replica (always 0 in weft) and the task's index in its job.
-  std::optional<int> replica, task;
-  /// The device type; `CPU` and `GPU` in capitals, other types as written.
-  std::optional<std::string> type;
-  /// The number of the device among those of its type on its task.
-  std::optional<int> id;
-
-  /// Whether nothing is set, so that every device matches.
-  bool empty() const noexcept { return !job && !replica && !task && !type && !id; }
-  /// Whether a task is named: job and task are set.
-  bool has_task() const noexcept { return job && task; }
-  /// Whether one device is named: job, task, type and id are set. The replica may be left out.
-  bool is_complete() const noexcept { return has_task() && type && id; }
-
-  /// The replica, which is 0 for a name that has a task and says none.
-  std::optional<int> effective_replica() const noexcept { return !replica && has_task() ? std::optional<int>(0) : replica; }
-
-  friend bool operator==(const device_name& a, const device_name& b) {
-    return a.job == b.job && a.effective_replica() == b.effective_replica() && a.task == b.task && a.type == b.type && a.id == b.id;
-  }
-  friend bool operator!=(const device_name& a, const device_name& b) { return !(a == b); }
-};
-
-/// Whether a job may have this name: `[A-Za-z][A-Za-z0-9_]*`. Device types follow the same rule.
-bool is_job_name(std::string_view text) noexcept;
-
-namespace detail {
-
-std::string quoted(std::string_view text);
-
-std::string upper(std::string_view text);
-
-// Reads a device string one component after the other; `problem` says what is wrong with the first bad one.
-struct device_reader {
-  device_name name;
-  std::string problem;
-  bool seen_job = false, seen_replica = false, seen_task = false, seen_device = false;
-
-  bool read(std::string_view text);
-
- private:
-  bool bad(std::string what) {
-    problem = std::move(what);
-    return false;
-  }
-  bool component(std::string_view part);
-  bool number(std::string_view what, std::string_view text, std::optional<int>& out);
-  bool job(std::string_view value);
-  bool device(std::string_view value);
-};
-
-}  // namespace detail
-
-/// Reads a device string; nothing, with the reason in `why`, if it is malformed.
-std::optional<device_name> try_parse_device_name(std::string_view text, std::string* why = nullptr);
-
-/// Reads a device string: components `/job:NAME /replica:N /task:N /device:TYPE:N` in any order, each at most once, `*` for
-/// any; `/cpu:N` and `/gpu:N` stand for `/device:CPU:N` and `/device:GPU:N`; "" and "/" are the empty name.
-/// Throws INVALID_ARGUMENT that says which part is wrong, with the user's line `where`. Follows TensorFlow's
-/// DeviceNameUtils::ParseFullName, but refuses repeated components and numbers that do not fit.
-device_name parse_device_name(std::string_view text, call_site where = {});
-
-namespace detail {
-
-std::string device_text(const device_name& name, std::optional<int> replica);
-
-}  // namespace detail
-
-/// The short form that messages and weft's own texts use: `/job:ps/task:0/device:CPU:0`. Replica 0 is not printed.
-std::string to_text(const device_name& name);
-
-/// TensorFlow's form: `/job:ps/replica:0/task:0/device:CPU:0`. The replica is printed where it is set or a task is named.
-inline std::string to_full_text(const device_name& name) { return detail::device_text(name, name.effective_replica()); }
-
-/// The task of a device: `/job:ps/task:0`.
-std::string task_text(const device_name& name);
-
-/// TensorFlow's order of devices: by the text of the full name, so `task:10` comes before `task:2`.
-inline bool operator<(const device_name& a, const device_name& b) { return to_full_text(a) < to_full_text(b); }
-
-inline std::ostream& operator<<(std::ostream& out, const device_name& name) { return out << to_text(name); }
-
-/// The rule of nested device scopes: each part that `inner` sets wins, the others come from `outer`. Type and id are
-/// separate parts, so `/device:GPU:1` around `/cpu:*` is `/device:CPU:1`, as in tf.device.
-device_name merge_override(const device_name& outer, const device_name& inner);
-
-/// The devices that meet both constraints. Throws INVALID_ARGUMENT where they contradict each other (MergeDevNames).
-device_name merge_names(const device_name& a, const device_name& b);
-
-/// As merge_names, but a conflict of types drops type and id, and one of ids drops the id. Conflicts of job, replica or
-/// task throw (MergeDevNames with soft placement).
-device_name merge_names_soft(const device_name& a, const device_name& b);
-
-/// As merge_names, but type and id of `b` replace those of `a` (MergeOverrideDevNames).
-device_name merge_override_names(const device_name& a, const device_name& b);
-
-namespace detail {
-
-bool covers(const device_name& pattern, const device_name& name, std::optional<int> replica);
-
-}  // namespace detail
-
-/// Whether each part that `less_specific` sets is set to the same in `more_specific`. Compares two constraints as they are
-/// written: an unset replica is not covered by replica 0 (IsSpecification).
-bool is_specification(const device_name& less_specific, const device_name& more_specific);
-
-/// Whether a device or task satisfies a constraint. A name with a task and no replica counts as replica 0.
-bool matches(const device_name& pattern, const device_name& name);
-
-/// Whether `complete` names one device and satisfies `pattern`; false for a partial name (IsCompleteSpecification).
-bool is_complete_specification(const device_name& pattern, const device_name& complete);
-
-/// Whether both names have a task and it is the same one (IsSameAddressSpace).
-bool same_task(const device_name& a, const device_name& b);
-
-/// The complete name that takes the missing parts from `base`. Throws INVALID_ARGUMENT if `base` is not complete
-/// (CanonicalizeDeviceName).
-device_name canonical(const device_name& name, const device_name& base);
-
-}  // namespace weft
-
-#if WEFT_HAS_BODIES
-namespace weft {
-
-WEFT_DECL bool is_job_name(std::string_view text) noexcept {
-  const auto letter = [](char c) { return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z'); };
-  if (text.empty() || !letter(text[0])) return false;
-  for (char c : text)
-    if (!letter(c) && !(c >= '0' && c <= '9') && c != '_') return false;
-  return true;
-}
-
-}  // namespace weft
-
-namespace weft::detail {
-
-// Text from outside in a message: in quotes, not longer than a line or two, without control characters.
-WEFT_DECL std::string quoted(std::string_view text) {
-  constexpr std::size_t limit = 200;
-  std::string out = "'";
-  for (char c : text.substr(0, limit)) out += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? '?' : c;
-  return out + (text.size() > limit ? "...'" : "'");
-}
-
-WEFT_DECL std::string upper(std::string_view text) {
-  std::string out(text);
-  for (char& c : out)
-    if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
-  return out;
-}
-
-WEFT_DECL bool device_reader::read(std::string_view text) {
-  if (text.empty() || text == "/") return true;
-  if (text[0] != '/') return bad("it must begin with '/'");
-  while (!text.empty()) {
-    text.remove_prefix(1);
-    const std::string_view part = text.substr(0, text.find('/'));
-    text.remove_prefix(part.size());
-    if (part.empty()) return bad(text.empty() ? "it ends in '/'" : "a component is empty ('//')");
-    if (!component(part)) return false;
-  }
-  return true;
-}
-
-WEFT_DECL bool device_reader::component(std::string_view part) {
-  const std::size_t colon = part.find(':');
-  const std::string_view key = part.substr(0, colon);
-  const std::string legacy = upper(key);
-  const bool is_legacy = legacy == "CPU" || legacy == "GPU";
-  bool* seen = key == "job" ? &seen_job : key == "replica" ? &seen_replica : key == "task" ? &seen_task
-               : key == "device" || is_legacy ? &seen_device : nullptr;
-  if (seen == nullptr) return bad(quoted(part) + " is none of job, replica, task, device, cpu, gpu");
-  if (colon == std::string_view::npos) return bad(quoted(part) + " has no ':' and value");
-  if (*seen) return bad(std::string(seen == &seen_device ? "a device" : std::string("a ") + std::string(key)) + " is given twice");
-  *seen = true;
-  const std::string_view value = part.substr(colon + 1);
-  if (seen == &seen_job) return job(value);
-  if (seen == &seen_replica) return number("replica", value, name.replica);
-  if (seen == &seen_task) return number("task", value, name.task);
-  if (!is_legacy) return device(value);
-  name.type = legacy;
-  return number("device number", value, name.id);
-}
-
-WEFT_DECL bool device_reader::number(std::string_view what, std::string_view text, std::optional<int>& out) {
-  if (text == "*") return true;
-  int n = 0;
-  for (char c : text) {
-    if (c < '0' || c > '9') return bad("the " + std::string(what) + " " + quoted(text) + " is not a decimal number or '*'");
-    const int digit = c - '0';
-    if (n > (std::numeric_limits<int>::max() - digit) / 10)
-      return bad("the " + std::string(what) + " " + quoted(text) + " is larger than 2147483647");
-    n = n * 10 + digit;
-  }
-  if (text.empty()) return bad("the " + std::string(what) + " is empty");
-  out = n;
-  return true;
-}
-
-WEFT_DECL bool device_reader::job(std::string_view value) {
-  if (value == "*") return true;
-  if (value.empty()) return bad("the job name is empty");
-  if (!is_job_name(value)) return bad("the job name " + quoted(value) + " does not match [A-Za-z][A-Za-z0-9_]*");
-  name.job = std::string(value);
-  return true;
-}
-
-WEFT_DECL bool device_reader::device(std::string_view value) {
-  const std::size_t colon = value.find(':');
-  const std::string_view type = value.substr(0, colon);
-  if (type.empty()) return bad("the device type is empty");
-  if (type != "*") {
-    if (!is_job_name(type)) return bad("the device type " + quoted(type) + " does not match [A-Za-z][A-Za-z0-9_]*");
-    const std::string capitals = upper(type);
-    name.type = capitals == "CPU" || capitals == "GPU" ? capitals : std::string(type);
-  }
-  return colon == std::string_view::npos || number("device number", value.substr(colon + 1), name.id);
-}
-
-}  // namespace weft::detail
-
-namespace weft {
-
-WEFT_DECL std::optional<device_name> try_parse_device_name(std::string_view text, std::string* why) {
-  detail::device_reader reader;
-  if (reader.read(text)) return std::move(reader.name);
-  if (why != nullptr)
-    *why = "device string " + detail::quoted(text) + " is malformed: " + reader.problem +
-           "; expected something like '/job:ps/task:0/device:CPU:0'";
-  return std::nullopt;
-}
-
-WEFT_DECL device_name parse_device_name(std::string_view text, call_site where) {
-  std::string why;
-  if (auto name = try_parse_device_name(text, &why)) return *std::move(name);
-  throw error(error_code::invalid_argument, std::move(why), where);
-}
-
-}  // namespace weft
-
-namespace weft::detail {
-
-WEFT_DECL std::string device_text(const device_name& name, std::optional<int> replica) {
-  std::string out;
-  if (name.job) out += "/job:" + *name.job;
-  if (replica) out += "/replica:" + std::to_string(*replica);
-  if (name.task) out += "/task:" + std::to_string(*name.task);
-  if (name.type || name.id) out += "/device:" + name.type.value_or("*") + ":" + (name.id ? std::to_string(*name.id) : "*");
-  return out;
-}
-
-}  // namespace weft::detail
-
-namespace weft {
-
-WEFT_DECL std::string to_text(const device_name& name) {
-  return detail::device_text(name, name.replica == 0 ? std::nullopt : name.replica);
-}
-
-WEFT_DECL std::string task_text(const device_name& name) {
-  device_name task = name;
-  task.type.reset();
-  task.id.reset();
-  return to_text(task);
-}
-
-WEFT_DECL device_name merge_override(const device_name& outer, const device_name& inner) {
-  device_name out = outer;
-  if (inner.job) out.job = inner.job;
-  if (inner.replica) out.replica = inner.replica;
-  if (inner.task) out.task = inner.task;
-  if (inner.type) out.type = inner.type;
-  if (inner.id) out.id = inner.id;
-  return out;
-}
-
-}  // namespace weft
-
-namespace weft::detail {
-
-// The part in which two names contradict each other, in the plural; nullptr if there is none.
-WEFT_DECL const char* task_conflict(const device_name& a, const device_name& b) {
-  const auto differ = [](const auto& x, const auto& y) { return x && y && *x != *y; };
-  return differ(a.job, b.job) ? "jobs" : differ(a.replica, b.replica) ? "replicas" : differ(a.task, b.task) ? "tasks" : nullptr;
-}
-
-WEFT_DECL const char* device_conflict(const device_name& a, const device_name& b) {
-  const auto differ = [](const auto& x, const auto& y) { return x && y && *x != *y; };
-  return differ(a.type, b.type) ? "types" : differ(a.id, b.id) ? "ids" : nullptr;
-}
-
-// Throws if there is a conflict. The names are printed with the replica as it is set, for that may be the conflict.
-WEFT_DECL void refuse_merge(const char* part, const device_name& a, const device_name& b) {
-  if (part != nullptr)
-    fail(error_code::invalid_argument, std::string("Cannot merge devices with incompatible ") + part + ": '" +
-                                           device_text(a, a.replica) + "' and '" + device_text(b, b.replica) + "'");
-}
-
-}  // namespace weft::detail
-
-namespace weft {
-
-WEFT_DECL device_name merge_names(const device_name& a, const device_name& b) {
-  detail::refuse_merge(detail::task_conflict(a, b), a, b);
-  detail::refuse_merge(detail::device_conflict(a, b), a, b);
-  return merge_override(a, b);
-}
-
-WEFT_DECL device_name merge_names_soft(const device_name& a, const device_name& b) {
-  detail::refuse_merge(detail::task_conflict(a, b), a, b);
-  device_name out = merge_override(a, b);
-  if (a.type && b.type && *a.type != *b.type) {
-    out.type.reset();
-    out.id.reset();
-  } else if (a.id && b.id && *a.id != *b.id) {
-    out.id.reset();
-  }
-  return out;
-}
-
-WEFT_DECL device_name merge_override_names(const device_name& a, const device_name& b) {
-  detail::refuse_merge(detail::task_conflict(a, b), a, b);
-  return merge_override(a, b);
-}
-
-}  // namespace weft
-
-namespace weft::detail {
-
-WEFT_DECL bool covers(const device_name& pattern, const device_name& name, std::optional<int> replica) {
-  const auto covered = [](const auto& wanted, const auto& found) { return !wanted || wanted == found; };
-  return covered(pattern.job, name.job) && covered(pattern.replica, replica) && covered(pattern.task, name.task) &&
-         covered(pattern.type, name.type) && covered(pattern.id, name.id);
-}
-
-}  // namespace weft::detail
-
-namespace weft {
-
-WEFT_DECL bool is_specification(const device_name& less_specific, const device_name& more_specific) {
-  return detail::covers(less_specific, more_specific, more_specific.replica);
-}
-
-WEFT_DECL bool matches(const device_name& pattern, const device_name& name) {
-  return detail::covers(pattern, name, name.effective_replica());
-}
-
-WEFT_DECL bool is_complete_specification(const device_name& pattern, const device_name& complete) {
-  return complete.is_complete() && matches(pattern, complete);
-}
-
-WEFT_DECL bool same_task(const device_name& a, const device_name& b) {
-  return a.has_task() && b.has_task() && a.job == b.job && a.task == b.task && a.effective_replica() == b.effective_replica();
-}
-
-WEFT_DECL device_name canonical(const device_name& name, const device_name& base) {
-  if (!base.is_complete())
-    fail(error_code::invalid_argument, "the base '" + to_text(base) + "' of device '" + to_text(name) +
-                                           "' is not complete; expected something like '/job:ps/task:0/device:CPU:0'");
-  return merge_override(base, name);
-}
-
-}  // namespace weft
-#endif
-
 #endif
 
 #ifndef WEFT_CORE_CLUSTER_SPEC_HPP
@@ -3470,1534 +8649,6 @@ inline void connection::finish() {
 }  // namespace weft
 
 #endif
-#endif
-
-#ifndef WEFT_FWD_HPP
-#define WEFT_FWD_HPP
-// Forward declarations; any header may include this.
-
-namespace weft {
-
-class graph;
-class node;
-class op_registry;
-class operation;
-class kernel_registry;
-class kernel_catalogue;
-template <class T, int N> class operand;
-template <class T, int N> class tensor;
-template <class T, int N> class variable;
-
-namespace detail {
-class graph_state;
-}
-
-}  // namespace weft
-
-#endif
-
-#ifndef WEFT_GRAPH_ATTR_HPP
-#define WEFT_GRAPH_ATTR_HPP
-// Attributes of a node: TensorFlow's AttrValue as a C++ value.
-
-#include <atomic>
-#include <cstdint>
-#include <cstdio>
-#include <cstdlib>
-#include <map>
-#include <string>
-#include <string_view>
-#include <type_traits>
-#include <utility>
-#include <vector>
-
-namespace weft {
-
-class attr_value;
-/// Attributes by name, in the order of their names.
-using attr_map = std::map<std::string, attr_value, std::less<>>;
-
-/// A function's name with values for its attributes.
-struct func_attr {
-  std::string name;
-  attr_map attrs;
-  friend bool operator==(const func_attr& a, const func_attr& b);
-};
-
-/// Stands for an attribute of the enclosing function.
-struct placeholder_attr {
-  std::string name;
-  friend bool operator==(const placeholder_attr& a, const placeholder_attr& b) { return a.name == b.name; }
-};
-
-namespace detail {
-// Kinds in the order of `attr_value::kind()`.
-enum class attr_kind : std::uint8_t {
-  none, string, integer, real, boolean, type, shape, tensor, func, placeholder, strings, integers, reals, booleans, types, shapes, tensors, funcs
-};
-template <class T> struct attr_kind_of;
-template <> struct attr_kind_of<std::string> { static constexpr attr_kind value = attr_kind::string; };
-template <> struct attr_kind_of<std::int64_t> { static constexpr attr_kind value = attr_kind::integer; };
-template <> struct attr_kind_of<float> { static constexpr attr_kind value = attr_kind::real; };
-template <> struct attr_kind_of<bool> { static constexpr attr_kind value = attr_kind::boolean; };
-template <> struct attr_kind_of<dtype> { static constexpr attr_kind value = attr_kind::type; };
-template <> struct attr_kind_of<partial_shape> { static constexpr attr_kind value = attr_kind::shape; };
-template <> struct attr_kind_of<tensor_value> { static constexpr attr_kind value = attr_kind::tensor; };
-template <> struct attr_kind_of<func_attr> { static constexpr attr_kind value = attr_kind::func; };
-template <> struct attr_kind_of<placeholder_attr> { static constexpr attr_kind value = attr_kind::placeholder; };
-template <> struct attr_kind_of<std::vector<std::string>> { static constexpr attr_kind value = attr_kind::strings; };
-template <> struct attr_kind_of<std::vector<std::int64_t>> { static constexpr attr_kind value = attr_kind::integers; };
-template <> struct attr_kind_of<std::vector<float>> { static constexpr attr_kind value = attr_kind::reals; };
-template <> struct attr_kind_of<std::vector<bool>> { static constexpr attr_kind value = attr_kind::booleans; };
-template <> struct attr_kind_of<std::vector<dtype>> { static constexpr attr_kind value = attr_kind::types; };
-template <> struct attr_kind_of<std::vector<partial_shape>> { static constexpr attr_kind value = attr_kind::shapes; };
-template <> struct attr_kind_of<std::vector<tensor_value>> { static constexpr attr_kind value = attr_kind::tensors; };
-template <> struct attr_kind_of<std::vector<func_attr>> { static constexpr attr_kind value = attr_kind::funcs; };
-
-// A shared value, whose type the attribute's kind says. (std::make_shared would cost every program thirty functions for each type.)
-struct attr_box {
-  void (*destroy)(attr_box*);
-  std::atomic<std::uint32_t> holders{1};
-};
-template <class T> struct attr_box_of : attr_box {
-  T value;
-  explicit attr_box_of(T v) : attr_box{[](attr_box* box) { delete static_cast<attr_box_of*>(box); }}, value(std::move(v)) {}
-};
-class attr_ptr {
- public:
-  attr_ptr() noexcept = default;
-  explicit attr_ptr(attr_box* box) noexcept : box_(box) {}
-  attr_ptr(const attr_ptr& other) noexcept : box_(other.box_) {
-    if (box_ != nullptr) box_->holders.fetch_add(1, std::memory_order_relaxed);
-  }
-  attr_ptr(attr_ptr&& other) noexcept : box_(std::exchange(other.box_, nullptr)) {}
-  attr_ptr& operator=(attr_ptr other) noexcept {
-    std::swap(box_, other.box_);
-    return *this;
-  }
-  ~attr_ptr() {
-    if (box_ != nullptr && box_->holders.fetch_sub(1, std::memory_order_acq_rel) == 1) box_->destroy(box_);
-  }
-  const attr_box* get() const noexcept { return box_; }
-
- private:
-  attr_box* box_ = nullptr;
-};
-}  // namespace detail
-
-/// One attribute's value: a scalar, a list, a function or a placeholder. Immutable; copies share what is large. (A variant of so many
-/// types would cost each program a second of compile time.)
-class attr_value {
- public:
-  attr_value() = default;
-  attr_value(std::string v) : attr_value(share(std::move(v))) {}
-  attr_value(const char* v) : attr_value(std::string(v)) {}
-  attr_value(bool v) : kind_(detail::attr_kind::boolean) { small_.boolean = v; }
-  attr_value(int v) : attr_value(static_cast<std::int64_t>(v)) {}
-  attr_value(std::int64_t v) : kind_(detail::attr_kind::integer) { small_.integer = v; }
-  attr_value(float v) : kind_(detail::attr_kind::real) { small_.real = v; }
-  attr_value(dtype v) : kind_(detail::attr_kind::type) { small_.type = v; }
-  attr_value(partial_shape v) : attr_value(share(std::move(v))) {}
-  attr_value(tensor_value v) : attr_value(share(std::move(v))) {}
-  attr_value(func_attr v) : attr_value(share(std::move(v))) {}
-  attr_value(placeholder_attr v) : attr_value(share(std::move(v))) {}
-  template <class T> attr_value(std::vector<T> v) : attr_value(share(std::move(v))) {}
-
-  /// The value as T, or nullptr when it is of another kind.
-  template <class T> const T* get() const noexcept {
-    if (kind_ != detail::attr_kind_of<T>::value) return nullptr;
-    if constexpr (std::is_same_v<T, bool>) return &small_.boolean;
-    else if constexpr (std::is_same_v<T, std::int64_t>) return &small_.integer;
-    else if constexpr (std::is_same_v<T, float>) return &small_.real;
-    else if constexpr (std::is_same_v<T, dtype>) return &small_.type;
-    else return &static_cast<const detail::attr_box_of<T>*>(large_.get())->value;
-  }
-  bool empty() const noexcept { return kind_ == detail::attr_kind::none; }
-
-  /// The kind as TensorFlow's op definitions write it: `string`, `int`, `float`, `bool`, `type`, `shape`, `tensor`, `func`, `list(int)`; the
-  /// empty list has the kind of its element type.
-  const char* kind() const noexcept {
-    constexpr const char* kinds[] = {"none", "string", "int", "float", "bool", "type", "shape", "tensor", "func", "placeholder",
-                                     "list(string)", "list(int)", "list(float)", "list(bool)", "list(type)", "list(shape)", "list(tensor)", "list(func)"};
-    return kinds[static_cast<std::size_t>(kind_)];
-  }
-  /// The kind as a number, from 0 for an empty attribute.
-  detail::attr_kind number() const noexcept { return kind_; }
-  /// Calls `f` with the value in its own type; not for an empty attribute. All results must have one type.
-  template <class F> auto visit(F&& f) const {
-    using detail::attr_kind;
-    switch (kind_) {
-      case attr_kind::integer: return f(*get<std::int64_t>());
-      case attr_kind::real: return f(*get<float>());
-      case attr_kind::boolean: return f(*get<bool>());
-      case attr_kind::type: return f(*get<dtype>());
-      case attr_kind::shape: return f(*get<partial_shape>());
-      case attr_kind::tensor: return f(*get<tensor_value>());
-      case attr_kind::func: return f(*get<func_attr>());
-      case attr_kind::placeholder: return f(*get<placeholder_attr>());
-      case attr_kind::strings: return f(*get<std::vector<std::string>>());
-      case attr_kind::integers: return f(*get<std::vector<std::int64_t>>());
-      case attr_kind::reals: return f(*get<std::vector<float>>());
-      case attr_kind::booleans: return f(*get<std::vector<bool>>());
-      case attr_kind::types: return f(*get<std::vector<dtype>>());
-      case attr_kind::shapes: return f(*get<std::vector<partial_shape>>());
-      case attr_kind::tensors: return f(*get<std::vector<tensor_value>>());
-      case attr_kind::funcs: return f(*get<std::vector<func_attr>>());
-      default: return f(*get<std::string>());
-    }
-  }
-
-  friend bool operator==(const attr_value& a, const attr_value& b) {
-    if (a.kind_ != b.kind_) return false;
-    if (a.empty()) return true;
-    return a.visit([&b](const auto& v) { return v == *b.get<std::decay_t<decltype(v)>>(); });
-  }
-  friend bool operator!=(const attr_value& a, const attr_value& b) { return !(a == b); }
-
- private:
-  struct shared {
-    detail::attr_kind kind;
-    detail::attr_box* box;
-  };
-  template <class T> static shared share(T v) { return {detail::attr_kind_of<T>::value, new detail::attr_box_of<T>(std::move(v))}; }
-  attr_value(shared s) : kind_(s.kind), large_(s.box) {}
-
-  detail::attr_kind kind_ = detail::attr_kind::none;
-  union {
-    std::int64_t integer;
-    float real;
-    bool boolean;
-    dtype type;
-  } small_ = {0};
-  detail::attr_ptr large_;
-};
-
-inline bool operator==(const func_attr& a, const func_attr& b) { return a.name == b.name && a.attrs == b.attrs; }
-
-namespace detail {
-std::string attr_quoted(std::string_view text);
-std::string number_text(float v);
-inline std::string text_of(const std::string& v) { return attr_quoted(v); }
-inline std::string text_of(std::int64_t v) { return std::to_string(v); }
-inline std::string text_of(float v) { return number_text(v); }
-inline std::string text_of(bool v) { return v ? "true" : "false"; }
-inline std::string text_of(dtype v) { return to_text(v); }
-inline std::string text_of(const partial_shape& v) { return v.text(); }
-inline std::string text_of(const tensor_value& v) { return std::string(to_text(v.dtype())) + v.shape().text(); }
-inline std::string text_of(const func_attr& v) { return v.name; }
-inline std::string text_of(const placeholder_attr& v) { return "$" + v.name; }
-template <class T> std::string text_of(const std::vector<T>& list) {
-  std::string out = "[";
-  for (std::size_t i = 0; i < list.size(); ++i) out += (i ? ", " : "") + text_of(static_cast<T>(list[i]));
-  return out + "]";
-}
-}  // namespace detail
-
-/// One line for people: `true`, `float`, `[2,?]`, `"text"`, `float[2,3]` for a tensor.
-std::string to_text(const attr_value& v);
-
-}  // namespace weft
-
-#if WEFT_HAS_BODIES
-namespace weft::detail {
-
-WEFT_DECL std::string attr_quoted(std::string_view text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') out += '\\';
-    if (static_cast<unsigned char>(c) >= 0x20) out += c;
-    else { out += "\\x"; out += "0123456789abcdef"[(c >> 4) & 15]; out += "0123456789abcdef"[c & 15]; }
-  }
-  return out + "\"";
-}
-
-WEFT_DECL std::string number_text(float v) {
-  char text[32];
-  for (int digits = 6; digits <= 9; ++digits) {
-    std::snprintf(text, sizeof text, "%.*g", digits, static_cast<double>(v));
-    if (std::strtof(text, nullptr) == v) break;
-  }
-  return text;
-}
-
-}  // namespace weft::detail
-
-namespace weft {
-
-WEFT_DECL std::string to_text(const attr_value& v) {
-  if (v.empty()) return "none";
-  return v.visit([](const auto& x) { return detail::text_of(x); });
-}
-
-}  // namespace weft
-#endif
-
-#endif
-
-#ifndef WEFT_GRAPH_OP_DEF_HPP
-#define WEFT_GRAPH_OP_DEF_HPP
-// The definition of an op: its inputs, outputs, attributes and shape rule, written the way TensorFlow registers them.
-
-#include <algorithm>
-#include <cstdint>
-#include <cstdlib>
-#include <iterator>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
-
-namespace weft {
-
-class shape_context;
-/// Finds the shapes of a node's outputs; throws through `shape_context::fail` when the inputs do not fit.
-using shape_function = void (*)(shape_context&);
-
-/// One input or output: a single tensor, `number_attr` tensors of one dtype, or a list with the dtypes of `type_list_attr`.
-struct arg_def {
-  std::string name;
-  /// The dtype when it is fixed; `invalid` when an attribute says it.
-  dtype type = dtype::invalid;
-  std::string type_attr, number_attr, type_list_attr;
-  /// A reference (TensorFlow's old variables); such graphs are loaded and printed, not run.
-  bool is_ref = false;
-};
-
-/// One attribute: kind (`type`, `int`, `list(shape)`, …), default, and what it may be.
-struct attr_def {
-  std::string name, kind;
-  std::optional<attr_value> default_value;
-  std::vector<dtype> allowed_types;
-  std::vector<std::string> allowed_strings;
-  std::optional<std::int64_t> minimum;
-};
-
-/// An op: what a node of it takes, gives and may say.
-struct op_def {
-  std::string name;
-  std::vector<arg_def> inputs, outputs;
-  std::vector<attr_def> attrs;
-  /// Has state or side effects: never merged, folded or moved.
-  bool stateful = false;
-  bool commutative = false;
-  shape_function shapes = nullptr;
-
-  const attr_def* find_attr(std::string_view attr) const noexcept {
-    for (const auto& a : attrs)
-      if (a.name == attr) return &a;
-    return nullptr;
-  }
-};
-
-/// What an op_row says besides its text.
-enum class op_flags : unsigned char { none = 0, stateful = 1, commutative = 2 };
-
-/// One or several ops in a table: `{"Less LessEqual(x: T, y: T) -> z: bool", "T: {numbers}; …", rule}`. Inputs and outputs are separated by commas, attributes by semicolons, each as `op`
-/// reads them; names before the parenthesis share everything else. Tables cost a program no compile time.
-struct op_row {
-  const char* signature;
-  const char* attrs = "";
-  shape_function shapes = nullptr;
-  op_flags flags = op_flags::none;
-};
-
-/// Builds an op_def from TensorFlow's notation: `op("MatMul").input("a: T").attr("T: {float, double}").attr("transpose_a: bool = false")`.
-class op {
- public:
-  explicit op(std::string_view name) { def_.name = std::string(name); }
-  /// `x: T`, `x: float`, `values: N * T`, `data: types` for a list of the dtypes in attribute `types`, `ref: Ref(T)`.
-  op& input(std::string_view spec);
-  op& output(std::string_view spec);
-  /// `N: int >= 1`, `T: type`, `T: {numbers}` (sets of dtypes: floats, integers, numbers, complex), `T: {float, int32} = float`, `shape: shape`, `data_format: {"NHWC", "NCHW"} = "NHWC"`,
-  /// `types: list(type) >= 1`.
-  op& attr(std::string_view spec);
-  op& stateful() { def_.stateful = true; return *this; }
-  op& commutative() { def_.commutative = true; return *this; }
-  op& shapes(shape_function f) { def_.shapes = f; return *this; }
-  operator op_def() const { return def_; }
-
- private:
-  op_def def_;
-};
-
-#if WEFT_HAS_BODIES
-namespace detail {
-
-/// Reads the notation of op definitions.
-class op_reader {
- public:
-  explicit op_reader(const std::string& op) : op_(op) {}
-  arg_def arg(std::string_view spec) const;
-  attr_def attr(std::string_view spec) const;
-  static std::string_view trim(std::string_view s) noexcept {
-    while (!s.empty() && s.front() == ' ') s.remove_prefix(1);
-    while (!s.empty() && s.back() == ' ') s.remove_suffix(1);
-    return s;
-  }
-  static std::vector<std::string_view> split(std::string_view list, char separator = ',');
-
- private:
-  void allow(attr_def& out, std::string_view item, std::string_view spec) const;
-  attr_value default_of(const std::string& kind, std::string_view text, std::string_view spec) const;
-  attr_value default_list(const std::string& kind, std::string_view text, std::string_view spec) const;
-  std::int64_t integer(std::string_view item, std::string_view spec) const;
-  float real(std::string_view item, std::string_view spec) const;
-  dtype type(std::string_view item, std::string_view spec) const;
-  std::string quoted(std::string_view item, std::string_view spec) const;
-  [[noreturn]] void bad(std::string_view spec) const { fail(error_code::invalid_argument, "op '" + op_ + "': cannot read '" + std::string(spec) + "'"); }
-  const std::string& op_;
-};
-
-WEFT_DECL std::vector<std::string_view> op_reader::split(std::string_view list, char separator) {
-  std::vector<std::string_view> out;
-  while (!trim(list).empty()) {
-    const auto end = list.find(separator);
-    out.push_back(trim(list.substr(0, end)));
-    list = end == std::string_view::npos ? std::string_view() : list.substr(end + 1);
-  }
-  return out;
-}
-
-WEFT_DECL arg_def op_reader::arg(std::string_view spec) const {
-  const auto colon = spec.find(':');
-  if (colon == std::string_view::npos) bad(spec);
-  arg_def out;
-  out.name = std::string(trim(spec.substr(0, colon)));
-  std::string_view type = trim(spec.substr(colon + 1));
-  if (type.substr(0, 4) == "Ref(" && type.back() == ')') {
-    out.is_ref = true;
-    type = type.substr(4, type.size() - 5);
-  }
-  if (const auto star = type.find('*'); star != std::string_view::npos) {
-    out.number_attr = std::string(trim(type.substr(0, star)));
-    type = trim(type.substr(star + 1));
-  }
-  out.type = parse_dtype(type);
-  if (out.type == dtype::invalid) out.type_attr = std::string(type);
-  return out;
-}
-
-WEFT_DECL std::int64_t op_reader::integer(std::string_view item, std::string_view spec) const {
-  const std::string word(item);
-  char* end = nullptr;
-  const std::int64_t value = std::strtoll(word.c_str(), &end, 10);
-  if (word.empty() || *end != '\0') bad(spec);
-  return value;
-}
-WEFT_DECL float op_reader::real(std::string_view item, std::string_view spec) const {
-  const std::string word(item);
-  char* end = nullptr;
-  const float value = std::strtof(word.c_str(), &end);
-  if (word.empty() || *end != '\0') bad(spec);
-  return value;
-}
-WEFT_DECL dtype op_reader::type(std::string_view item, std::string_view spec) const {
-  const dtype value = parse_dtype(item);
-  if (value == dtype::invalid) bad(spec);
-  return value;
-}
-WEFT_DECL std::string op_reader::quoted(std::string_view item, std::string_view spec) const {
-  if (item.size() < 2 || item.front() != item.back() || (item.front() != '\'' && item.front() != '"')) bad(spec);
-  return std::string(item.substr(1, item.size() - 2));
-}
-
-WEFT_DECL attr_value op_reader::default_list(const std::string& kind, std::string_view text, std::string_view spec) const {
-  const auto items = split(text.substr(1, text.size() - 2));
-  std::vector<std::int64_t> integers;
-  std::vector<float> reals;
-  std::vector<dtype> types;
-  std::vector<std::string> strings;
-  for (const auto item : items) {
-    if (kind == "list(int)") integers.push_back(integer(item, spec));
-    else if (kind == "list(float)") reals.push_back(real(item, spec));
-    else if (kind == "list(type)") types.push_back(type(item, spec));
-    else if (kind == "list(string)") strings.push_back(quoted(item, spec));
-    else bad(spec);
-  }
-  if (kind == "list(int)") return integers;
-  if (kind == "list(float)") return reals;
-  if (kind == "list(type)") return types;
-  if (kind == "list(string)") return strings;
-  if (kind == "list(shape)") return std::vector<partial_shape>();
-  bad(spec);
-}
-
-WEFT_DECL attr_value op_reader::default_of(const std::string& kind, std::string_view text, std::string_view spec) const {
-  if (text.size() >= 2 && text.front() == '[' && text.back() == ']') return default_list(kind, text, spec);
-  if (kind == "bool" && (text == "true" || text == "false")) return text == "true";
-  if (kind == "int") return integer(text, spec);
-  if (kind == "float") return real(text, spec);
-  if (kind == "type") return type(text, spec);
-  if (kind == "shape" && text == "{}") return partial_shape();
-  if (kind == "string") return quoted(text, spec);
-  bad(spec);
-}
-
-// A quoted string, a dtype, or a set of dtypes.
-WEFT_DECL void op_reader::allow(attr_def& out, std::string_view item, std::string_view spec) const {
-  static constexpr dtype numbers[] = {dtype::bfloat16, dtype::half, dtype::float32, dtype::float64, dtype::uint8, dtype::int8, dtype::uint16, dtype::int16, dtype::int32, dtype::uint32, dtype::uint64, dtype::int64};
-  static constexpr dtype complex[] = {dtype::complex64, dtype::complex128};
-  auto& types = out.allowed_types;
-  if (item.front() == '"' || item.front() == '\'') out.allowed_strings.push_back(quoted(item, spec));
-  else if (item == "floats") types.insert(types.end(), numbers, numbers + 4);
-  else if (item == "integers") types.insert(types.end(), numbers + 4, std::end(numbers));
-  else if (item == "numbers") types.insert(types.end(), numbers, std::end(numbers));
-  else if (item == "complex") types.insert(types.end(), complex, std::end(complex));
-  else types.push_back(type(item, spec));
-}
-
-WEFT_DECL attr_def op_reader::attr(std::string_view spec) const {
-  attr_def out;
-  const auto colon = spec.find(':');
-  if (colon == std::string_view::npos) bad(spec);
-  out.name = std::string(trim(spec.substr(0, colon)));
-  std::string_view rest = trim(spec.substr(colon + 1)), default_text;
-  const bool is_list = rest.substr(0, 5) == "list(";
-  const bool is_set = rest.find('{') < rest.find('=');
-  const auto equals = rest.find('=', is_set ? rest.find('}') : 0);
-  if (const auto least = rest.find(">="); least != std::string_view::npos) {
-    out.minimum = std::strtoll(std::string(rest.substr(least + 2)).c_str(), nullptr, 10);
-    const auto second = rest.find('=', least + 2);
-    if (second != std::string_view::npos) default_text = trim(rest.substr(second + 1));
-    rest = trim(rest.substr(0, least));
-  } else if (equals != std::string_view::npos) {
-    default_text = trim(rest.substr(equals + 1));
-    rest = trim(rest.substr(0, equals));
-  }
-  std::string_view kind = is_list ? rest.substr(5, rest.size() - 6) : rest;
-  if (!kind.empty() && kind.front() == '{') {
-    for (const auto item : split(kind.substr(1, kind.size() - 2))) allow(out, item, spec);
-    kind = out.allowed_strings.empty() ? "type" : "string";
-  }
-  static constexpr std::string_view kinds[] = {"string", "int", "float", "bool", "type", "shape", "tensor", "func"};
-  if (std::find(std::begin(kinds), std::end(kinds), kind) == std::end(kinds)) bad(spec);
-  out.kind = is_list ? "list(" + std::string(kind) + ")" : std::string(kind);
-  if (!default_text.empty()) out.default_value = default_of(out.kind, default_text, spec);
-  return out;
-}
-
-}  // namespace detail
-
-WEFT_DECL op& op::input(std::string_view spec) {
-  def_.inputs.push_back(detail::op_reader(def_.name).arg(spec));
-  return *this;
-}
-WEFT_DECL op& op::output(std::string_view spec) {
-  def_.outputs.push_back(detail::op_reader(def_.name).arg(spec));
-  return *this;
-}
-WEFT_DECL op& op::attr(std::string_view spec) {
-  attr_def out = detail::op_reader(def_.name).attr(spec);
-  // An argument named after a list(type) attribute is a list of tensors.
-  if (out.kind == "list(type)")
-    for (auto* args : {&def_.inputs, &def_.outputs})
-      for (auto& arg : *args)
-        if (arg.type_attr == out.name) {
-          arg.type_list_attr = out.name;
-          arg.type_attr.clear();
-        }
-  def_.attrs.push_back(std::move(out));
-  return *this;
-}
-#endif
-
-}  // namespace weft
-
-#endif
-
-#ifndef WEFT_GRAPH_NODE_HPP
-#define WEFT_GRAPH_NODE_HPP
-// A node: one use of an op in a graph. Nodes never change once they are in a graph, and live as long as its state.
-
-#include <functional>
-#include <memory>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
-
-namespace weft {
-
-/// One output of a node: a data edge starts here.
-struct output {
-  const node* from = nullptr;
-  int index = 0;
-  friend bool operator==(const output& a, const output& b) noexcept { return a.from == b.from && a.index == b.index; }
-  friend bool operator!=(const output& a, const output& b) noexcept { return !(a == b); }
-};
-
-/// What is known of one output before running: dtype and shape.
-struct output_type {
-  weft::dtype dtype = weft::dtype::invalid;
-  partial_shape shape;
-  bool is_ref = false;
-};
-
-/// A use of an op: its name, op, inputs, control inputs, attributes, requested device, and the user's line that made it.
-class node {
- public:
-  node(const node&) = delete;
-  node& operator=(const node&) = delete;
-
-  /// Position in its graph, from 0 in the order of creation.
-  int id() const noexcept { return id_; }
-  const std::string& name() const noexcept { return name_; }
-  const std::string& op() const noexcept { return op_; }
-  /// The op's definition; nullptr for an op that the graph's registry does not know (imported graphs).
-  const op_def* def() const noexcept { return def_.get(); }
-  const std::vector<output>& inputs() const noexcept { return inputs_; }
-  const std::vector<const node*>& control_inputs() const noexcept { return control_inputs_; }
-  const attr_map& attrs() const noexcept { return attrs_; }
-  /// The device asked for, short form, possibly partial or empty.
-  const std::string& device() const noexcept { return device_; }
-  call_site site() const noexcept { return site_; }
-
-  int output_count() const noexcept { return static_cast<int>(outputs_.size()); }
-  const std::vector<output_type>& outputs() const noexcept { return outputs_; }
-  weft::dtype output_dtype(int index) const noexcept { return outputs_[static_cast<std::size_t>(index)].dtype; }
-  const partial_shape& output_shape(int index) const noexcept { return outputs_[static_cast<std::size_t>(index)].shape; }
-
-  /// The attribute, or nullptr when it is absent or of another kind.
-  template <class T> const T* find_attr(std::string_view name) const noexcept {
-    const auto it = attrs_.find(name);
-    return it == attrs_.end() ? nullptr : it->second.template get<T>();
-  }
-  /// The attribute. Throws INVALID_ARGUMENT when it is absent or of another kind.
-  template <class T> const T& attr(std::string_view name) const {
-    if (const T* found = find_attr<T>(name)) return *found;
-    fail_about(error_code::invalid_argument, "attribute '" + std::string(name) + "' is missing or of another kind");
-  }
-  /// Whether it has state or side effects (true for unknown ops).
-  bool stateful() const noexcept { return def_ == nullptr || def_->stateful; }
-  /// The state of the graph it belongs to.
-  detail::graph_state& owner() const noexcept { return *owner_; }
-
-  /// A status about this node, with its name, op and call site.
-  weft::status status_about(error_code code, std::string message) const {
-    weft::status s(code, std::move(message));
-    s.node = name_;
-    s.op = op_;
-    s.site = site_.text();
-    return s;
-  }
-  [[noreturn]] void fail_about(error_code code, std::string message) const { throw error(status_about(code, std::move(message))); }
-
- private:
-  friend class detail::graph_state;
-  node() = default;
-  int id_ = -1;
-  std::string name_, op_, device_;
-  std::shared_ptr<const op_def> def_;
-  std::vector<output> inputs_;
-  std::vector<const node*> control_inputs_;
-  attr_map attrs_;
-  std::vector<output_type> outputs_;
-  call_site site_;
-  detail::graph_state* owner_ = nullptr;
-};
-
-/// `x` for the first output of x, `x:1` for the second.
-std::string to_text(const output& o);
-
-/// A request for a node; what `graph::add` takes.
-struct node_spec {
-  std::string op;
-  /// The wanted name; empty means the op's.
-  std::string name;
-  /// Take the name as it is, without scopes; throw ALREADY_EXISTS when it is taken.
-  bool exact_name = false;
-  std::vector<output> inputs;
-  std::vector<const node*> control_inputs;
-  attr_map attrs;
-  call_site site;
-  /// Apply the thread's scopes (device, name, control dependencies, colocation).
-  bool scoped = true;
-  /// Requested device when not scoped.
-  std::string device;
-  /// The outputs, for a node whose op need not be defined or whose types are known already; empty means infer them.
-  std::optional<std::vector<output_type>> outputs;
-};
-
-}  // namespace weft
-
-#if WEFT_HAS_BODIES
-namespace weft {
-
-WEFT_DECL std::string to_text(const output& o) {
-  return o.from == nullptr ? std::string("(none)") : o.index == 0 ? o.from->name() : o.from->name() + ":" + std::to_string(o.index);
-}
-
-}  // namespace weft
-#endif
-
-#endif
-
-#ifndef WEFT_GRAPH_BIND_HPP
-#define WEFT_GRAPH_BIND_HPP
-// Fits a node's inputs and attributes to its op's definition: infers type and number attributes, fills defaults, checks what
-// the definition allows, and lists the outputs' dtypes.
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <utility>
-#include <vector>
-
-#if WEFT_HAS_BODIES
-namespace weft::detail {
-
-// Works on a node in the making; every method throws INVALID_ARGUMENT about it.
-class binder {
- public:
-  binder(const op_def& def, const std::vector<output>& inputs, attr_map& attrs, const node& about)
-      : def_(def), inputs_(inputs), attrs_(attrs), about_(about) {}
-
-  // 1. inputs: counts and dtypes; 2. defaults; 3. what the definition allows.
-  void run() {
-    bind_inputs();
-    for (const auto& a : def_.attrs)
-      if (attrs_.find(a.name) == attrs_.end()) {
-        if (!a.default_value) bad("attribute '" + a.name + "' of kind " + a.kind + " is missing");
-        put(a.name, *a.default_value);
-      }
-    for (const auto& a : def_.attrs) check(a);
-  }
-
-  std::vector<output_type> outputs() const {
-    std::vector<output_type> out;
-    for (const auto& arg : def_.outputs)
-      for (const dtype type : types_of(arg)) out.push_back({type, partial_shape(), arg.is_ref});
-    return out;
-  }
-
- private:
-  [[noreturn]] void bad(std::string message) const { about_.fail_about(error_code::invalid_argument, std::move(message)); }
-
-  std::size_t fixed_inputs() const {
-    std::size_t n = 0;
-    for (const auto& arg : def_.inputs) n += arg.number_attr.empty() && arg.type_list_attr.empty() ? 1 : 0;
-    return n;
-  }
-
-  // How many tensors an argument takes: said by an attribute, or what the other arguments leave.
-  std::size_t count_of(const arg_def& arg) const {
-    if (arg.number_attr.empty() && arg.type_list_attr.empty()) return 1;
-    if (!arg.number_attr.empty()) {
-      if (const auto* n = find<std::int64_t>(arg.number_attr); n != nullptr && *n >= 0) return static_cast<std::size_t>(*n);
-    } else if (const auto* list = find<std::vector<dtype>>(arg.type_list_attr)) {
-      return list->size();
-    }
-    std::size_t lists = 0;
-    for (const auto& other : def_.inputs)
-      lists += (!arg.number_attr.empty() ? other.number_attr == arg.number_attr : other.type_list_attr == arg.type_list_attr) ? 1 : 0;
-    const std::size_t fixed = fixed_inputs();
-    if (lists == 0 || inputs_.size() < fixed) return 0;
-    return (inputs_.size() - fixed) / lists;
-  }
-
-  void bind_inputs() {
-    std::size_t expected = 0;
-    for (const auto& arg : def_.inputs) expected += count_of(arg);
-    if (expected != inputs_.size()) bad("takes " + std::to_string(expected) + " inputs, found " + std::to_string(inputs_.size()));
-    std::size_t at = 0;
-    for (const auto& arg : def_.inputs) {
-      const std::size_t n = count_of(arg);
-      std::vector<dtype> list;
-      for (std::size_t i = 0; i < n; ++i, ++at) {
-        const output& in = inputs_[at];
-        const dtype found = in.from->output_dtype(in.index);
-        if (arg.is_ref && !in.from->outputs()[static_cast<std::size_t>(in.index)].is_ref)
-          bad("input '" + arg.name + "' must be a reference, found the value '" + to_text(in) + "'");
-        if (!arg.type_list_attr.empty()) list.push_back(found);
-        else expect(arg, found, in);
-      }
-      if (!arg.number_attr.empty()) put(arg.number_attr, static_cast<std::int64_t>(n));
-      if (!arg.type_list_attr.empty()) {
-        const auto [it, fresh] = put(arg.type_list_attr, list);
-        if (!fresh && it->second != attr_value(list)) bad("the inputs of '" + arg.name + "' have dtypes " + to_text(attr_value(list)) + ", expected " + to_text(it->second));
-      }
-    }
-  }
-
-  void expect(const arg_def& arg, dtype found, const output& in) {
-    dtype expected = arg.type;
-    std::string why;
-    if (!arg.type_attr.empty()) {
-      const auto [it, fresh] = put(arg.type_attr, found);
-      if (fresh) return;
-      if (it->second.get<placeholder_attr>() != nullptr) return;
-      const dtype* type = it->second.get<dtype>();
-      if (type == nullptr) bad("attribute '" + arg.type_attr + "' must be of kind type, found " + it->second.kind());
-      expected = *type;
-      why = " (attribute '" + arg.type_attr + "')";
-    }
-    if (found != expected)
-      bad("input '" + arg.name + "' must be " + to_text(expected) + why + ", found " + to_text(found) + " from '" + to_text(in) + "'; convert it with weft::cast");
-  }
-
-  void check(const attr_def& a) const {
-    const attr_value& v = attrs_.find(a.name)->second;
-    if (v.get<placeholder_attr>() != nullptr) return;
-    if (a.kind != v.kind()) bad("attribute '" + a.name + "' must be of kind " + a.kind + ", found " + v.kind());
-    if (const auto* type = v.get<dtype>()) check_type(a, *type);
-    if (const auto* list = v.get<std::vector<dtype>>())
-      for (const dtype type : *list) check_type(a, type);
-    if (const auto* text = v.get<std::string>(); text != nullptr && !a.allowed_strings.empty() &&
-        std::find(a.allowed_strings.begin(), a.allowed_strings.end(), *text) == a.allowed_strings.end())
-      bad("attribute '" + a.name + "' must be one of " + to_text(attr_value(a.allowed_strings)) + ", found \"" + *text + "\"");
-    if (!a.minimum) return;
-    if (const auto* n = v.get<std::int64_t>(); n != nullptr && *n < *a.minimum)
-      bad("attribute '" + a.name + "' must be at least " + std::to_string(*a.minimum) + ", found " + std::to_string(*n));
-    if (const auto* list = v.get<std::vector<dtype>>(); list != nullptr && static_cast<std::int64_t>(list->size()) < *a.minimum)
-      bad("attribute '" + a.name + "' must list at least " + std::to_string(*a.minimum) + ", found " + std::to_string(list->size()));
-  }
-
-  void check_type(const attr_def& a, dtype type) const {
-    if (a.allowed_types.empty() || std::find(a.allowed_types.begin(), a.allowed_types.end(), type) != a.allowed_types.end()) return;
-    bad("attribute '" + a.name + "' must be one of " + to_text(attr_value(a.allowed_types)) + ", found " + to_text(type));
-  }
-
-  std::pair<attr_map::iterator, bool> put(const std::string& name, attr_value v) const { return attrs_.emplace(name, std::move(v)); }
-  template <class T> const T* find(const std::string& name) const {
-    const auto it = attrs_.find(name);
-    return it == attrs_.end() ? nullptr : it->second.template get<T>();
-  }
-
-  std::vector<dtype> types_of(const arg_def& arg) const {
-    if (!arg.type_list_attr.empty()) {
-      const auto* list = find<std::vector<dtype>>(arg.type_list_attr);
-      return list == nullptr ? std::vector<dtype>() : *list;
-    }
-    const dtype* named = arg.type_attr.empty() ? nullptr : find<dtype>(arg.type_attr);
-    const std::int64_t* count = arg.number_attr.empty() ? nullptr : find<std::int64_t>(arg.number_attr);
-    const std::int64_t n = count == nullptr ? 1 : *count;
-    if (n < 0 || n > most_outputs) bad("attribute '" + arg.number_attr + "' must be from 0 to " + std::to_string(most_outputs) + ", found " + std::to_string(n));
-    return std::vector<dtype>(static_cast<std::size_t>(n), named == nullptr ? arg.type : *named);
-  }
-
-  // Bounds what a graph from a file or the wire can ask for.
-  static constexpr std::int64_t most_outputs = 65536;
-  const op_def& def_;
-  const std::vector<output>& inputs_;
-  attr_map& attrs_;
-  const node& about_;
-};
-
-}  // namespace weft::detail
-#endif
-
-#endif
-
-#ifndef WEFT_GRAPH_OP_REGISTRY_HPP
-#define WEFT_GRAPH_OP_REGISTRY_HPP
-// Op definitions by name: a value that a user copies and extends with own ops.
-
-#include <cstddef>
-#include <map>
-#include <memory>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
-
-namespace weft {
-
-/// A set of op definitions. Copies share the definitions; a definition never changes.
-class op_registry {
- public:
-  /// Adds a definition. Throws ALREADY_EXISTS when the name is taken.
-  op_registry& add(op_def def);
-  /// Adds the ops of a row, or of a table of rows. Throws as above, and INVALID_ARGUMENT when a row cannot be read.
-  op_registry& add(const op_row& row);
-  template <std::size_t N> op_registry& add(const op_row (&rows)[N]) {
-    for (const op_row& row : rows) add(row);
-    return *this;
-  }
-  /// The definition, or nullptr. It lives as long as any copy of this registry.
-  std::shared_ptr<const op_def> find(std::string_view name) const;
-  /// Every definition, in the order of the names.
-  std::vector<std::shared_ptr<const op_def>> all() const;
-  std::size_t size() const noexcept { return ops_.size(); }
-
- private:
-  std::map<std::string, std::shared_ptr<const op_def>, std::less<>> ops_;
-};
-
-/// TensorFlow's ops that weft knows. Defined in <weft/ops/standard.hpp>.
-const op_registry& standard_ops();
-
-#if WEFT_HAS_BODIES
-WEFT_DECL op_registry& op_registry::add(op_def def) {
-  std::shared_ptr<const op_def> shared(new op_def(std::move(def)));
-  const std::string& name = shared->name;
-  if (!ops_.emplace(name, shared).second) fail(error_code::already_exists, "op '" + name + "' is already defined");
-  return *this;
-}
-
-WEFT_DECL op_registry& op_registry::add(const op_row& row) {
-  using reader = detail::op_reader;
-  const std::string_view text = row.signature;
-  const auto open = text.find('('), arrow = text.find("->"), close = text.rfind(')', arrow);
-  if (open == std::string_view::npos || close == std::string_view::npos || close < open) fail(error_code::invalid_argument, "cannot read the op definition '" + std::string(text) + "'");
-  for (const std::string_view name : reader::split(text.substr(0, open), ' ')) {
-    op made(name);
-    for (const auto arg : reader::split(text.substr(open + 1, close - open - 1))) made.input(arg);
-    if (arrow != std::string_view::npos)
-      for (const auto arg : reader::split(text.substr(arrow + 2))) made.output(arg);
-    for (const auto attr : reader::split(row.attrs, ';')) made.attr(attr);
-    if (row.flags == op_flags::stateful) made.stateful();
-    if (row.flags == op_flags::commutative) made.commutative();
-    add(made.shapes(row.shapes));
-  }
-  return *this;
-}
-
-WEFT_DECL std::shared_ptr<const op_def> op_registry::find(std::string_view name) const {
-  const auto it = ops_.find(name);
-  return it == ops_.end() ? nullptr : it->second;
-}
-
-WEFT_DECL std::vector<std::shared_ptr<const op_def>> op_registry::all() const {
-  std::vector<std::shared_ptr<const op_def>> out;
-  for (const auto& entry : ops_) out.push_back(entry.second);
-  return out;
-}
-#endif
-
-}  // namespace weft
-
-#endif
-
-#ifndef WEFT_GRAPH_SCOPE_STACK_HPP
-#define WEFT_GRAPH_SCOPE_STACK_HPP
-// The thread's stack of scopes, the only ambient state: default graph, devices, name scope, control dependencies, colocation.
-
-#include <algorithm>
-#include <functional>
-#include <memory>
-#include <string>
-#include <utility>
-#include <vector>
-
-namespace weft {
-
-/// Chooses the device of a node in the making from what is known of it (`node.device()` holds what inner scopes said);
-/// its answer replaces that device.
-using device_function = std::function<std::string(const node&)>;
-
-namespace detail {
-
-// One with_device scope: a name, a function, or what forgets every scope outside it.
-struct device_entry {
-  enum class kind { name, function, reset } what = kind::reset;
-  device_name name;
-  device_function choose;
-
-  device_entry() = default;
-  device_entry(device_name n) : what(kind::name), name(std::move(n)) {}
-  device_entry(device_function f) : what(kind::function), choose(std::move(f)) {}
-};
-
-// One control_dependencies scope: what to wait for, and which nodes were made inside, in the order of their making.
-struct control_frame {
-  std::vector<const node*> inputs, made_inside;
-
-  bool made(const node* n) const {
-    const auto at = std::lower_bound(made_inside.begin(), made_inside.end(), n, [](const node* a, const node* b) { return a->id() < b->id(); });
-    return at != made_inside.end() && *at == n;
-  }
-};
-
-struct scope_context {
-  std::shared_ptr<graph_state> graph;
-  std::vector<device_entry> devices;
-  std::string name_scope;
-  std::vector<std::shared_ptr<control_frame>> control;
-  std::vector<const node*> colocation;
-};
-
-struct scope_stack {
-  std::vector<scope_context> contexts{1};
-  scope_context& top() noexcept { return contexts.back(); }
-};
-
-scope_stack& thread_scopes();
-
-}  // namespace detail
-}  // namespace weft
-
-#if WEFT_HAS_BODIES
-namespace weft::detail {
-
-WEFT_DECL scope_stack& thread_scopes() {
-  thread_local scope_stack stack;
-  return stack;
-}
-
-}  // namespace weft::detail
-#endif
-
-#endif
-
-#ifndef WEFT_GRAPH_SHAPE_CONTEXT_HPP
-#define WEFT_GRAPH_SHAPE_CONTEXT_HPP
-// What an op's shape rule sees of a node in the making.
-
-#include <string>
-#include <vector>
-
-namespace weft {
-
-/// Inputs' dtypes, shapes and constant values in; outputs' shapes out. A rule that does nothing leaves them unknown.
-/// A kernel can ask the same rule again when the node runs: then every input has its value, and the errors have the same text.
-class shape_context {
- public:
-  shape_context(const node& n, std::vector<output_type>& outputs) : node_(n), outputs_(outputs) {}
-  /// The node runs on these values.
-  shape_context(const node& n, const tensor_value* values, std::size_t count, std::vector<output_type>& outputs) : node_(n), outputs_(outputs), values_(values) {
-    value_shapes_.reserve(count);
-    for (std::size_t i = 0; i < count; ++i) value_shapes_.emplace_back(values[i].shape());
-  }
-
-  /// Whether the node runs, so that nothing is left unknown.
-  bool running() const noexcept { return values_ != nullptr; }
-  int input_count() const noexcept { return static_cast<int>(running() ? value_shapes_.size() : node_.inputs().size()); }
-  int output_count() const noexcept { return static_cast<int>(outputs_.size()); }
-  const partial_shape& input(int i) const noexcept {
-    if (running()) return value_shapes_[static_cast<std::size_t>(i)];
-    const output& in = node_.inputs()[static_cast<std::size_t>(i)];
-    return in.from->output_shape(in.index);
-  }
-  dtype input_dtype(int i) const noexcept {
-    if (running()) return values_[i].dtype();
-    const output& in = node_.inputs()[static_cast<std::size_t>(i)];
-    return in.from->output_dtype(in.index);
-  }
-  /// The value of input i when it is known already (a constant), else nullptr.
-  const tensor_value* input_value(int i) const noexcept {
-    if (running()) return &values_[i];
-    const node* from = node_.inputs()[static_cast<std::size_t>(i)].from;
-    return from->op() == "Const" ? from->find_attr<tensor_value>("value") : nullptr;
-  }
-  template <class T> const T& attr(std::string_view name) const { return node_.attr<T>(name); }
-  template <class T> const T* find_attr(std::string_view name) const noexcept { return node_.find_attr<T>(name); }
-  const node& about() const noexcept { return node_; }
-
-  void set_output(int i, partial_shape s) { outputs_[static_cast<std::size_t>(i)].shape = std::move(s); }
-  /// Integers of a constant input in C order, or nullopt when its value is not known.
-  std::optional<std::vector<std::int64_t>> input_integers(int i) const;
-  /// Input i's shape when it has this rank or its rank is unknown; fails otherwise, naming the input as `what`.
-  partial_shape with_rank(int i, int rank, const char* what) const {
-    const partial_shape& s = input(i);
-    if (s.known_rank() && s.rank() != rank)
-      fail(std::string(what) + " must have rank " + std::to_string(rank) + ", found shape " + s.text());
-    return s.known_rank() ? s : partial_shape::of_rank(rank);
-  }
-  [[noreturn]] void fail(std::string message) const { node_.fail_about(error_code::invalid_argument, std::move(message)); }
-
- private:
-  const node& node_;
-  std::vector<output_type>& outputs_;
-  const tensor_value* values_ = nullptr;
-  std::vector<partial_shape> value_shapes_;
-};
-
-}  // namespace weft
-
-#if WEFT_HAS_BODIES
-namespace weft {
-
-WEFT_DECL std::optional<std::vector<std::int64_t>> shape_context::input_integers(int i) const {
-  const tensor_value* v = input_value(i);
-  if (v == nullptr) return std::nullopt;
-  const auto n = static_cast<std::size_t>(v->elements());
-  switch (v->dtype()) {
-    case dtype::int32: return std::vector<std::int64_t>(v->data<std::int32_t>(), v->data<std::int32_t>() + n);
-    case dtype::int64: return std::vector<std::int64_t>(v->data<std::int64_t>(), v->data<std::int64_t>() + n);
-    case dtype::int8: return std::vector<std::int64_t>(v->data<std::int8_t>(), v->data<std::int8_t>() + n);
-    case dtype::int16: return std::vector<std::int64_t>(v->data<std::int16_t>(), v->data<std::int16_t>() + n);
-    case dtype::uint16: return std::vector<std::int64_t>(v->data<std::uint16_t>(), v->data<std::uint16_t>() + n);
-    default: return std::nullopt;
-  }
-}
-
-}  // namespace weft
-#endif
-
-#endif
-
-#ifndef WEFT_GRAPH_GRAPH_STATE_HPP
-#define WEFT_GRAPH_GRAPH_STATE_HPP
-// What graph handles, tensors and sessions share: the nodes of one graph, its names and its collections. Adding takes the
-// lock; nodes never change afterwards, so they are read without it.
-
-#include <cctype>
-#include <map>
-#include <memory>
-#include <mutex>
-#include <string>
-#include <string_view>
-#include <unordered_map>
-#include <vector>
-
-namespace weft::detail {
-
-class graph_state : public std::enable_shared_from_this<graph_state> {
- public:
-  explicit graph_state(op_registry ops) : ops_(std::move(ops)) {}
-  graph_state(const graph_state&) = delete;
-  graph_state& operator=(const graph_state&) = delete;
-  ~graph_state() {
-    for (const node* n : nodes_) delete n;
-  }
-
-  const node& add(node_spec spec);
-  // The name of a scope that nothing else has: `s`, `s_1`.
-  std::string unique_scope(const std::string& wanted, call_site site);
-  static void check_scope(std::string_view wanted, call_site site);
-
-  std::vector<const node*> nodes() const {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    return nodes_;
-  }
-  std::size_t size() const {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    return nodes_.size();
-  }
-  const node* find(std::string_view name) const {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    const auto it = by_name_.find(std::string(name));
-    return it == by_name_.end() ? nullptr : it->second.owner;
-  }
-  const op_registry& ops() const noexcept { return ops_; }
-
-  void add_to_collection(const std::string& name, const node* n) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    collections_[name].push_back(n);
-  }
-  std::vector<const node*> collection(const std::string& name) const {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    const auto it = collections_.find(name);
-    return it == collections_.end() ? std::vector<const node*>() : it->second;
-  }
-  std::map<std::string, std::vector<const node*>> collections() const {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    return collections_;
-  }
-  void set_seed(std::optional<std::int64_t> seed) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    seed_ = seed;
-  }
-  std::optional<std::int64_t> seed() const {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    return seed_;
-  }
-
- private:
-  struct name_entry {
-    const node* owner = nullptr;
-    int used = 0;
-  };
-  static std::string lower(std::string text) {
-    for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-    return text;
-  }
-  static bool valid_name(std::string_view name, bool generated) noexcept;
-  void check_owner(const node& made) const;
-  void apply_devices(node& made, const scope_context& scope) const;
-  void apply_colocation(node& made, const scope_context& scope) const;
-  void apply_control(node& made, const scope_context& scope) const;
-  std::string take_name(const std::string& wanted);
-  std::string take_exact(const std::string& name, const node& about);
-  void insert(std::unique_ptr<node> made, const std::string& wanted, bool exact);
-
-  mutable std::mutex mutex_;
-  op_registry ops_;
-  // Owned here; one vector type less than of unique_ptr, and handed out as it is.
-  std::vector<const node*> nodes_;
-  // Nodes by their name, and how often each name was asked for, in small letters.
-  std::unordered_map<std::string, name_entry> by_name_, names_in_use_;
-  std::map<std::string, std::vector<const node*>> collections_;
-  std::optional<std::int64_t> seed_;
-};
-
-}  // namespace weft::detail
-
-#if WEFT_HAS_BODIES
-namespace weft::detail {
-
-// The first character is a letter, digit or '.', that of a generated node also '_'; then also '_', '/', '\', '-', '>'.
-WEFT_DECL bool graph_state::valid_name(std::string_view name, bool generated) noexcept {
-  if (name.empty() || name.size() > 1024 || (name[0] == '_' && !generated)) return false;
-  for (std::size_t i = 0; i < name.size(); ++i) {
-    const auto c = static_cast<unsigned char>(name[i]);
-    if (c < 0x80 && (std::isalnum(c) != 0 || c == '.' || c == '_')) continue;
-    if (i == 0 || (c != '/' && c != '\\' && c != '-' && c != '>')) return false;
-  }
-  return true;
-}
-
-WEFT_DECL void graph_state::check_owner(const node& made) const {
-  for (const output& in : made.inputs_) {
-    if (in.from == nullptr) made.fail_about(error_code::invalid_argument, "an input is an empty tensor, not made by any op");
-    if (in.from->owner_ != this)
-      made.fail_about(error_code::invalid_argument, "input '" + in.from->name() + "' belongs to another graph; all inputs of an op must be in one graph");
-    if (in.index < 0 || in.index >= in.from->output_count())
-      made.fail_about(error_code::invalid_argument, "'" + in.from->name() + "' has " + std::to_string(in.from->output_count()) + " outputs, asked for number " + std::to_string(in.index));
-  }
-  for (const node* n : made.control_inputs_)
-    if (n == nullptr || n->owner_ != this)
-      made.fail_about(error_code::invalid_argument, "a control dependency " + (n ? "'" + n->name() + "' belongs to another graph" : std::string("is an empty operation")));
-}
-
-WEFT_DECL const node& graph_state::add(node_spec spec) {
-  // 1. The node as asked for; what is found wrong from here on is reported about it.
-  std::unique_ptr<node> made(new node());
-  made->op_ = std::move(spec.op);
-  made->owner_ = this;
-  made->site_ = spec.site;
-  made->inputs_ = std::move(spec.inputs);
-  made->control_inputs_ = std::move(spec.control_inputs);
-  made->attrs_ = std::move(spec.attrs);
-  made->device_ = std::move(spec.device);
-  const bool generated = !spec.scoped || spec.name.empty();
-  std::string wanted = spec.name.empty() ? made->op_ : std::move(spec.name);
-  bool exact = spec.exact_name;
-  if (wanted.size() > 1 && wanted.back() == '/') {
-    wanted.pop_back();
-    exact = true;
-  }
-  scope_context& scope = thread_scopes().top();
-  if (!exact && spec.scoped && !scope.name_scope.empty()) wanted = scope.name_scope + "/" + wanted;
-  made->name_ = wanted;
-  if (!valid_name(wanted, generated)) made->fail_about(error_code::invalid_argument, "the name must match [A-Za-z0-9.][A-Za-z0-9._/\\->]* and have at most 1024 characters");
-  check_owner(*made);
-
-  // 2. Its definition: attributes, dtypes, shapes.
-  made->def_ = ops_.find(made->op_);
-  if (spec.outputs) {
-    made->outputs_ = std::move(*spec.outputs);
-  } else {
-    if (made->def_ == nullptr) made->fail_about(error_code::not_found, "no op '" + made->op_ + "' is defined; add its definition to the graph's op_registry");
-    binder bound(*made->def_, made->inputs_, made->attrs_, *made);
-    bound.run();
-    made->outputs_ = bound.outputs();
-  }
-
-  // 3. The thread's scopes: devices, then colocation (whose device wins), then control dependencies.
-  if (spec.scoped) {
-    apply_devices(*made, scope);
-    apply_colocation(*made, scope);
-    apply_control(*made, scope);
-  }
-  if (!spec.outputs && made->def_->shapes != nullptr) {
-    shape_context context(*made, made->outputs_);
-    made->def_->shapes(context);
-  }
-
-  // 4. Into the graph.
-  const node& out = *made;
-  insert(std::move(made), wanted, exact);
-  if (spec.scoped)
-    for (auto& frame : scope.control) frame->made_inside.push_back(&out);
-  return out;
-}
-
-WEFT_DECL void graph_state::apply_devices(node& made, const scope_context& scope) const {
-  // Innermost first, as TensorFlow: a name fills in what is open, a function's answer replaces what is there.
-  device_name current;
-  for (auto it = scope.devices.rbegin(); it != scope.devices.rend(); ++it) {
-    if (it->what == device_entry::kind::reset) break;
-    if (it->what == device_entry::kind::name) {
-      current = merge_override(it->name, current);
-    } else {
-      made.device_ = to_text(current);
-      current = parse_device_name(it->choose(made), made.site_);
-    }
-  }
-  made.device_ = to_text(current);
-}
-
-WEFT_DECL void graph_state::apply_colocation(node& made, const scope_context& scope) const {
-  if (scope.colocation.empty()) return;
-  std::vector<std::string> groups;
-  bool device_taken = false;
-  for (auto it = scope.colocation.rbegin(); it != scope.colocation.rend(); ++it) {
-    const node& with = **it;
-    if (with.owner_ != this) made.fail_about(error_code::invalid_argument, "is to be colocated with '" + with.name() + "', which belongs to another graph");
-    const auto* own = with.find_attr<std::vector<std::string>>("_class");
-    bool found = false;
-    if (own != nullptr)
-      for (const auto& group : *own)
-        if (group.compare(0, 5, "loc:@") == 0) {
-          groups.push_back(group);
-          found = true;
-        }
-    if (!found) groups.push_back("loc:@" + with.name());
-    if (!with.device().empty() && !device_taken) {
-      made.device_ = with.device();
-      device_taken = true;
-    }
-  }
-  std::sort(groups.begin(), groups.end());
-  groups.erase(std::unique(groups.begin(), groups.end()), groups.end());
-  made.attrs_["_class"] = std::move(groups);
-}
-
-WEFT_DECL void graph_state::apply_control(node& made, const scope_context& scope) const {
-  for (const auto& frame : scope.control) {
-    // An input made inside the same scope waits already.
-    const bool dominated = std::any_of(made.inputs_.begin(), made.inputs_.end(), [&](const output& in) { return frame->made(in.from); });
-    if (dominated) continue;
-    for (const node* n : frame->inputs) {
-      const bool is_input = std::any_of(made.inputs_.begin(), made.inputs_.end(), [&](const output& in) { return in.from == n; });
-      if (n->owner_ != this) made.fail_about(error_code::invalid_argument, "the control dependency '" + n->name() + "' belongs to another graph");
-      if (!is_input && std::find(made.control_inputs_.begin(), made.control_inputs_.end(), n) == made.control_inputs_.end()) made.control_inputs_.push_back(n);
-    }
-  }
-  std::sort(made.control_inputs_.begin(), made.control_inputs_.end(), [](const node* a, const node* b) { return a->name() < b->name(); });
-}
-
-// Names are unique without regard to case, as in TensorFlow: x, x_1, x_2. The lock is held.
-WEFT_DECL std::string graph_state::take_name(const std::string& wanted) {
-  const std::string key = lower(wanted);
-  int& used = names_in_use_[key].used;
-  int i = used++;
-  if (i == 0) return wanted;
-  std::string unique_key, name;
-  do {
-    name = wanted + "_" + std::to_string(i);
-    unique_key = key + "_" + std::to_string(i++);
-  } while (names_in_use_.count(unique_key) != 0);
-  names_in_use_[key].used = i;
-  names_in_use_[unique_key].used = 1;
-  return name;
-}
-
-WEFT_DECL std::string graph_state::take_exact(const std::string& name, const node& about) {
-  if (by_name_.count(name) != 0) about.fail_about(error_code::already_exists, "the graph already has a node of this name");
-  if (int& used = names_in_use_[lower(name)].used; used == 0) used = 1;
-  return name;
-}
-
-WEFT_DECL void graph_state::check_scope(std::string_view wanted, call_site site) {
-  if (!valid_name(wanted, false))
-    throw error(error_code::invalid_argument, "name scope '" + std::string(wanted) + "' must match [A-Za-z0-9.][A-Za-z0-9._/\\->]* and have at most 1024 characters", site);
-}
-
-WEFT_DECL std::string graph_state::unique_scope(const std::string& wanted, call_site site) {
-  check_scope(wanted, site);
-  const std::lock_guard<std::mutex> lock(mutex_);
-  return take_name(wanted);
-}
-
-WEFT_DECL void graph_state::insert(std::unique_ptr<node> made, const std::string& wanted, bool exact) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  made->name_ = exact ? take_exact(wanted, *made) : take_name(wanted);
-  made->id_ = static_cast<int>(nodes_.size());
-  nodes_.push_back(made.get());
-  const node* owned = made.release();
-  by_name_[owned->name()].owner = owned;
-}
-
-}  // namespace weft::detail
-#endif
-
-#endif
-
-#ifndef WEFT_GRAPH_GRAPH_HPP
-#define WEFT_GRAPH_GRAPH_HPP
-// A dataflow graph: a handle to shared state that tensors and sessions keep alive. Moving keeps handles valid, a copy is independent.
-
-#include <memory>
-#include <string>
-#include <string_view>
-#include <vector>
-
-namespace weft {
-
-namespace detail {
-// Makes `state` the thread's default graph, with fresh scopes, until the end of the block.
-class graph_scope {
- public:
-  explicit graph_scope(std::shared_ptr<graph_state> state) {
-    scope_context fresh;
-    fresh.graph = std::move(state);
-    thread_scopes().contexts.push_back(std::move(fresh));
-  }
-  graph_scope(const graph_scope&) = delete;
-  graph_scope& operator=(const graph_scope&) = delete;
-  ~graph_scope() { thread_scopes().contexts.pop_back(); }
-};
-}  // namespace detail
-
-/// A graph of nodes. Adding nodes and reading or running the graph at the same time from several threads is safe.
-class graph {
- public:
-  /// An empty graph of TensorFlow's ops.
-  graph() : graph(standard_ops()) {}
-  /// An empty graph of these ops.
-  explicit graph(op_registry ops) : state_(std::make_shared<detail::graph_state>(std::move(ops))) {}
-  explicit graph(std::shared_ptr<detail::graph_state> state) : state_(std::move(state)) {}
-  graph(graph&&) noexcept = default;
-  graph& operator=(graph&&) noexcept = default;
-  /// An independent graph with equal nodes; `copy.find(handle)` leads from a node of the original to its twin.
-  graph(const graph& other);
-  graph& operator=(const graph& other) {
-    if (this != &other) *this = graph(other);
-    return *this;
-  }
-
-  /// Makes this the thread's default graph until the returned object ends.
-  [[nodiscard]] detail::graph_scope as_default() const { return detail::graph_scope(state_); }
-
-  /// Adds a node: binds its inputs to the op's definition, applies the thread's scopes, infers shapes. Throws about the node.
-  const node& add(node_spec spec) const { return state_->add(std::move(spec)); }
-  /// Adds a copy of a node (of any graph) with other inputs, keeping name, attributes, output types and call site.
-  const node& add_copy(const node& original, std::vector<output> inputs, std::vector<const node*> control_inputs, std::string device) const;
-
-  /// The nodes so far, in the order of creation. Later additions do not appear in the result.
-  std::vector<const node*> nodes() const { return state_->nodes(); }
-  std::size_t size() const { return state_->size(); }
-  /// The node of this name, or nullptr.
-  const node* find(std::string_view name) const { return state_->find(name); }
-  /// The node here that has the name of `other`, a node of a graph that this one was copied from; nullptr when there is none.
-  const node* find(const node& other) const { return state_->find(other.name()); }
-  /// The output named `x`, `x:0` or `x:1`. Throws NOT_FOUND, INVALID_ARGUMENT.
-  output find_output(std::string_view name, call_site where = call_site::here()) const;
-
-  /// The tensor of this name (`x:0`), checked against dtype T and rank N. Throws NOT_FOUND, INVALID_ARGUMENT.
-  template <class T, int N = dynamic_rank> weft::tensor<T, N> tensor(std::string_view name, call_site where = call_site::here()) const;
-  /// The operation of this name. Throws NOT_FOUND.
-  weft::operation operation(std::string_view name, call_site where = call_site::here()) const;
-
-  /// Sets the graph-level seed from which ops without a seed of their own derive theirs.
-  void set_random_seed(std::int64_t seed) const { state_->set_seed(seed); }
-
-  const op_registry& ops() const noexcept { return state_->ops(); }
-  /// Whether both are handles to the same graph.
-  bool same(const graph& other) const noexcept { return state_ == other.state_; }
-  const std::shared_ptr<detail::graph_state>& state() const noexcept { return state_; }
-
- private:
-  std::shared_ptr<detail::graph_state> state_;
-};
-
-namespace detail {
-const std::shared_ptr<graph_state>& current_graph();
-std::string claim_name(graph_state& to, const op_name& name, const char* otherwise);
-const node& add_node(const char* op, std::vector<output> inputs, const op_name& name, attr_map attrs = {});
-output add_node_at(const char* op, std::vector<output> inputs, const std::string& full_name, call_site site, attr_map attrs = {});
-}  // namespace detail
-
-/// The graph that new nodes join: that of the innermost `as_default()`, else the thread's own.
-inline graph default_graph() { return graph(detail::current_graph()); }
-/// Gives the thread a new, empty default graph. Handles to the old one stay valid.
-inline void reset_default_graph() { detail::thread_scopes().top().graph = std::make_shared<detail::graph_state>(standard_ops()); }
-
-}  // namespace weft
-
-#if WEFT_HAS_BODIES
-namespace weft::detail {
-
-WEFT_DECL const std::shared_ptr<graph_state>& current_graph() {
-  scope_context& top = thread_scopes().top();
-  if (top.graph == nullptr) top.graph = std::make_shared<graph_state>(standard_ops());
-  return top.graph;
-}
-
-// The graph of the first input, else the thread's default.
-WEFT_DECL graph_state& graph_for(const std::vector<output>& inputs) {
-  for (const output& in : inputs)
-    if (in.from != nullptr) return in.from->owner();
-  return *current_graph();
-}
-
-// The full name of an op that makes nodes for its own inputs, which are named below it: unique, unless the asked name ends in '/'.
-WEFT_DECL std::string claim_name(graph_state& to, const op_name& name, const char* otherwise) {
-  std::string wanted = name.text.empty() ? otherwise : std::string(name.text);
-  if (wanted.size() > 1 && wanted.back() == '/') {
-    wanted.pop_back();
-    return wanted;
-  }
-  const std::string& outer = thread_scopes().top().name_scope;
-  return to.unique_scope(outer.empty() ? wanted : outer + "/" + wanted, name.site);
-}
-
-// Adds a node the way every op does.
-WEFT_DECL const node& add_node(const char* op, std::vector<output> inputs, const op_name& name, attr_map attrs) {
-  node_spec spec;
-  spec.op = op;
-  spec.name = std::string(name.text);
-  spec.inputs = std::move(inputs);
-  spec.attrs = std::move(attrs);
-  spec.site = name.site;
-  graph_state& to = graph_for(spec.inputs);
-  return to.add(std::move(spec));
-}
-
-// The same with exactly this name (from claim_name); the first output of the node.
-WEFT_DECL output add_node_at(const char* op, std::vector<output> inputs, const std::string& full_name, call_site site, attr_map attrs) {
-  const std::string exact = full_name + "/";
-  return {&add_node(op, std::move(inputs), op_name(std::string_view(exact), site), std::move(attrs)), 0};
-}
-
-}  // namespace weft::detail
-
-namespace weft {
-
-WEFT_DECL const node& graph::add_copy(const node& original, std::vector<output> inputs, std::vector<const node*> control_inputs, std::string device) const {
-  node_spec spec;
-  spec.op = original.op();
-  spec.name = original.name();
-  spec.exact_name = true;
-  spec.inputs = std::move(inputs);
-  spec.control_inputs = std::move(control_inputs);
-  spec.attrs = original.attrs();
-  spec.site = original.site();
-  spec.scoped = false;
-  spec.device = std::move(device);
-  spec.outputs = original.outputs();
-  return state_->add(std::move(spec));
-}
-
-WEFT_DECL graph::graph(const graph& other) : graph(other.ops()) {
-  std::vector<const node*> twins;
-  const auto nodes = other.nodes();
-  twins.reserve(nodes.size());
-  for (const node* n : nodes) {
-    std::vector<output> inputs;
-    for (const output& in : n->inputs()) inputs.push_back({twins[static_cast<std::size_t>(in.from->id())], in.index});
-    std::vector<const node*> control;
-    for (const node* c : n->control_inputs()) control.push_back(twins[static_cast<std::size_t>(c->id())]);
-    twins.push_back(&add_copy(*n, std::move(inputs), std::move(control), n->device()));
-  }
-  for (const auto& [name, members] : other.state_->collections())
-    for (const node* n : members) state_->add_to_collection(name, twins[static_cast<std::size_t>(n->id())]);
-  state_->set_seed(other.state_->seed());
-}
-
-WEFT_DECL output graph::find_output(std::string_view name, call_site where) const {
-  int index = 0;
-  std::string_view base = name;
-  if (const auto colon = name.rfind(':'); colon != std::string_view::npos) {
-    const std::string_view digits = name.substr(colon + 1);
-    base = name.substr(0, colon);
-    if (digits.empty() || digits.size() > 6 || digits.find_first_not_of("0123456789") != std::string_view::npos)
-      throw error(error_code::invalid_argument, "'" + std::string(name) + "' is not the name of a tensor; write 'node' or 'node:0'", where);
-    index = std::stoi(std::string(digits));
-  }
-  const node* n = find(base);
-  if (n == nullptr) throw error(error_code::not_found, "the graph has no node '" + std::string(base) + "'", where);
-  if (index >= n->output_count())
-    throw error(error_code::invalid_argument, "'" + n->name() + "' has " + std::to_string(n->output_count()) + " outputs, asked for number " + std::to_string(index), where);
-  return {n, index};
-}
-
-}  // namespace weft
-#endif
-
 #endif
 
 #ifndef WEFT_CLUSTER_GRAPH_CODEC_HPP
@@ -10927,2277 +14578,6 @@ WEFT_DECL const kernel_registry& standard_kernels() {
     return out;
   }();
   return registry;
-}
-#endif
-
-}  // namespace weft
-
-#endif
-
-#ifndef WEFT_TENSOR_VALUE_TRAITS_HPP
-#define WEFT_TENSOR_VALUE_TRAITS_HPP
-// How C++ values become tensors: the customisation point `value_traits`, for numbers, strings, std containers and nested braces.
-
-#include <algorithm>
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <initializer_list>
-#include <limits>
-#include <string>
-#include <type_traits>
-#include <vector>
-
-namespace weft {
-
-/// How a C++ type V becomes a tensor: `dtype` (an element type, void when there is none), `rank` (or `dynamic_rank`) and
-/// `static tensor_value make(const V&)`, which evaluates and copies. Specialise it for own containers.
-template <class V, class = void> struct value_traits {
-  using dtype = void;
-  static constexpr int rank = dynamic_rank;
-};
-
-namespace detail {
-
-template <class V> struct is_list : std::false_type {};
-template <class V> struct is_list<std::vector<V>> : std::true_type {};
-template <class V, std::size_t Size> struct is_list<std::array<V, Size>> : std::true_type {};
-template <class V> struct is_list<std::initializer_list<V>> : std::true_type {};
-
-// Elements of nested lists, in C order, with the sizes met on the way; rows must have one length.
-template <class T> struct flattened {
-  std::vector<std::int64_t> sizes;
-  std::vector<T> elements;
-
-  template <class V> void add(const V& v, std::size_t depth) {
-    if constexpr (is_list<V>::value) {
-      add_size(static_cast<std::int64_t>(v.size()), depth);
-      for (const auto& item : v) add(item, depth + 1);
-    } else if constexpr (!std::is_void_v<dtype_t<V>>) {
-      elements.push_back(static_cast<T>(v));
-    } else {
-      const tensor_value part = value_traits<V>::make(v);
-      for (const std::int64_t size : part.shape()) add_size(size, depth++);
-      elements.insert(elements.end(), part.template data<T>(), part.template data<T>() + part.elements());
-    }
-  }
-  void add_size(std::int64_t n, std::size_t depth) {
-    if (depth == sizes.size()) sizes.push_back(n);
-    else if (sizes[depth] != n)
-      fail(error_code::invalid_argument, "rows of different lengths: " + std::to_string(sizes[depth]) + " and " + std::to_string(n));
-  }
-  // Below an empty list the sizes are 0.
-  tensor_value take(int rank) && {
-    if (rank != dynamic_rank) sizes.resize(static_cast<std::size_t>(rank), 0);
-    tensor_value out(dtype_of<T>, shape(sizes));
-    std::move(elements.begin(), elements.end(), out.template mutable_data<T>());
-    return out;
-  }
-};
-
-// The elements of a list of lists, of a list of whatever value_traits knows, or of nested braces.
-template <class T, class V> tensor_value flatten(const V& v, int rank) {
-  flattened<T> flat;
-  flat.add(v, 0);
-  return std::move(flat).take(rank);
-}
-
-}  // namespace detail
-
-/// Numbers, bool, std::string, std::string_view, C strings: rank 0.
-template <class V> struct value_traits<V, std::enable_if_t<!std::is_void_v<dtype_t<V>> && !std::is_array_v<V>>> {
-  using dtype = dtype_t<V>;
-  static constexpr int rank = 0;
-  static tensor_value make(const V& v) { return tensor_value::scalar(dtype(v)); }
-};
-/// String literals: rank 0.
-template <std::size_t Size> struct value_traits<char[Size], void> {
-  using dtype = std::string;
-  static constexpr int rank = 0;
-  static tensor_value make(const char (&v)[Size]) { return tensor_value::scalar(std::string(v)); }
-};
-/// std::vector, nested or of anything that value_traits knows: one rank more than its elements.
-template <class V> struct value_traits<std::vector<V>> {
-  using dtype = typename value_traits<V>::dtype;
-  static constexpr int rank = value_traits<V>::rank == dynamic_rank ? dynamic_rank : value_traits<V>::rank + 1;
-  static tensor_value make(const std::vector<V>& v) { return detail::flatten<dtype>(v, rank); }
-};
-/// std::array, likewise.
-template <class V, std::size_t Size> struct value_traits<std::array<V, Size>> {
-  using dtype = typename value_traits<V>::dtype;
-  static constexpr int rank = value_traits<V>::rank == dynamic_rank ? dynamic_rank : value_traits<V>::rank + 1;
-  static tensor_value make(const std::array<V, Size>& v) { return detail::flatten<dtype>(v, rank); }
-};
-
-namespace detail {
-
-// Whether an integer can be held by T without loss.
-template <class T, class U> constexpr bool exactly(U v) {
-  if constexpr (std::is_same_v<T, U>) return true;
-  else if constexpr (std::is_floating_point_v<T>) return static_cast<long double>(static_cast<T>(v)) == static_cast<long double>(v);
-  else if constexpr (std::is_signed_v<U> && std::is_unsigned_v<T>)
-    return v >= 0 && static_cast<std::make_unsigned_t<U>>(v) <= std::numeric_limits<T>::max();
-  else if constexpr (std::is_unsigned_v<U> && std::is_signed_v<T>)
-    return v <= static_cast<std::make_unsigned_t<T>>(std::numeric_limits<T>::max());
-  else return v >= std::numeric_limits<T>::min() && v <= std::numeric_limits<T>::max();
-}
-
-template <class T> inline constexpr bool is_number_v = std::is_arithmetic_v<T> && !std::is_same_v<T, bool>;
-template <class T> inline constexpr bool is_small_float_v = std::is_same_v<T, half> || std::is_same_v<T, bfloat16>;
-
-// An integer as a T, or an error at `where` when it would change.
-template <class T, class U> T exact_integer(U v, call_site where) {
-  bool fits = false;
-  T out{};
-  if constexpr (is_small_float_v<T>) {
-    out = T(static_cast<float>(v));
-    fits = static_cast<long double>(static_cast<float>(out)) == static_cast<long double>(v);
-  } else {
-    fits = exactly<T>(v);
-    if (fits) out = static_cast<T>(v);
-  }
-  if (!fits) throw error(error_code::invalid_argument, "the number " + std::to_string(v) + " does not fit into " + to_text(dtype_of<T>), where);
-  return out;
-}
-
-// A C++ value that stands for a rank 0 tensor<T>, with the line where it stood.
-template <class T> struct scalar {
-  T value{};
-  call_site where;
-  template <class U, std::enable_if_t<std::is_arithmetic_v<U> || std::is_convertible_v<U, std::string> || is_small_float_v<U>, int> = 0>
-  scalar(const U& v, call_site site = call_site::here()) : where(site) {
-    using V = dtype_t<U>;
-    constexpr bool same = std::is_same_v<V, T>;
-    constexpr bool integer = is_integer_v<std::decay_t<U>> && (is_number_v<T> || is_small_float_v<T>);
-    static_assert(same || integer,
-                  "weft: this number has another dtype than the tensor beside it; write the literal in the tensor's dtype (0.1f for float), or convert with weft::cast<T>(...)");
-    if constexpr (same) value = static_cast<T>(v);
-    else if constexpr (integer) value = exact_integer<T>(v, site);
-  }
-};
-
-}  // namespace detail
-}  // namespace weft
-
-#endif
-
-#ifndef WEFT_GRAPH_OPERAND_HPP
-#define WEFT_GRAPH_OPERAND_HPP
-// The typed edge: what ops accept. `operand<T, N>` carries dtype and rank at compile time and is the common base of tensor and
-// variable; its operators are hidden friends, one side of which records the caller's line.
-
-#include <memory>
-#include <string>
-#include <type_traits>
-#include <utility>
-
-namespace weft {
-
-namespace detail {
-
-constexpr int wider_rank(int a, int b) { return a == dynamic_rank || b == dynamic_rank ? dynamic_rank : a > b ? a : b; }
-
-template <class T, int N> struct located;
-
-// One side of a binary op while it is built: an output, a variable to read, or a number to make a constant of.
-struct side {
-  output out;
-  bool reads_variable = false;
-  tensor_value number;
-};
-
-// `x * 0.5f` gives nodes `mul/y` and `mul`, as TensorFlow names them.
-output add_binary(const char* op, const char* scope, const side& a, const side& b, const op_name& name);
-output add_unary(const char* op, const side& a, const op_name& name, attr_map attrs = {});
-// A node that reads the variable behind `handle`.
-output add_read(const output& handle, const op_name& name);
-const node& add_const(tensor_value v, const op_name& name, graph_state* to = nullptr);
-
-template <class T> side side_of(const scalar<T>& s) { return {output(), false, tensor_value::scalar(s.value)}; }
-template <class T, int N> side side_of(const operand<T, N>& x);
-
-}  // namespace detail
-
-/// What an op accepts: a tensor or a variable of dtype T and rank N. Holds its graph alive.
-template <class T, int N> class operand {
-  static_assert(is_dtype_v<T>, "weft: this type is not a dtype; use float, double, bool, std::string, weft::half, weft::bfloat16 or a <cstdint> integer such as std::int64_t");
-  static_assert(N >= dynamic_rank, "weft: a rank is 0 or more, or weft::dynamic_rank");
-
- public:
-  using dtype = T;
-  static constexpr int rank = N;
-
-  /// The output that an op reads; for a variable this adds a node that reads it now.
-  output as_input(call_site where) const { return reads_.from == nullptr ? out_ : detail::add_read(out_, op_name(where)); }
-  /// The output it stands for; for a variable the handle of its resource.
-  output raw() const noexcept { return out_; }
-  /// The output that a session fetches; for a variable a read that was made with it.
-  output fetched() const noexcept { return reads_.from == nullptr ? out_ : reads_; }
-  /// Name of the node, `x` or `x:1`.
-  std::string name() const { return to_text(out_); }
-  /// What is known of its shape.
-  partial_shape shape() const {
-    const output o = fetched();
-    return o.from == nullptr ? partial_shape::of_rank(N) : o.from->output_shape(o.index);
-  }
-  /// Where the user's program made it.
-  call_site site() const { return out_.from == nullptr ? call_site() : out_.from->site(); }
-  /// The graph it belongs to.
-  weft::graph graph() const { return weft::graph(owner_); }
-  /// Whether it stands for anything; a default-constructed tensor does not.
-  bool empty() const noexcept { return out_.from == nullptr; }
-
-  template <class B, std::enable_if_t<std::is_same_v<B, bool>, int> = 0> explicit operator B() const {
-    static_assert(detail::always_false<B>::value, "weft: a tensor of the graph has no value while the graph is built; run it with session.run(...) first, or use weft::equal and weft::less");
-  }
-
-#define WEFT_BINARY(OP, OPNAME, SCOPE, RESULT)                                                                                                    \
-  template <class U, int M> friend tensor<RESULT, detail::wider_rank(N, M)> operator OP(detail::located<T, N> a, const operand<U, M>& b) {        \
-    static_assert(std::is_same_v<T, U>, "weft: the two sides of an operator have different dtypes; convert one with weft::cast<T>(...)");          \
-    return tensor<RESULT, detail::wider_rank(N, M)>(detail::add_binary(OPNAME, SCOPE, detail::side_of(a.value), detail::side_of(b), op_name(a.where))); \
-  }                                                                                                                                               \
-  friend tensor<RESULT, N> operator OP(const operand& a, detail::scalar<T> b) {                                                                   \
-    return tensor<RESULT, N>(detail::add_binary(OPNAME, SCOPE, detail::side_of(a), detail::side_of(b), op_name(b.where)));                        \
-  }                                                                                                                                               \
-  friend tensor<RESULT, N> operator OP(detail::scalar<T> a, const operand& b) {                                                                   \
-    return tensor<RESULT, N>(detail::add_binary(OPNAME, SCOPE, detail::side_of(a), detail::side_of(b), op_name(a.where)));                        \
-  }
-  WEFT_BINARY(+, (std::is_same_v<T, std::string> ? "Add" : "AddV2"), "add", T)
-  WEFT_BINARY(-, "Sub", "sub", T)
-  WEFT_BINARY(*, "Mul", "mul", T)
-  WEFT_BINARY(/, (detail::is_integer_v<T> ? "Div" : "RealDiv"), (detail::is_integer_v<T> ? "div" : "truediv"), T)
-  WEFT_BINARY(<, "Less", "Less", bool)
-  WEFT_BINARY(>, "Greater", "Greater", bool)
-  WEFT_BINARY(<=, "LessEqual", "LessEqual", bool)
-  WEFT_BINARY(>=, "GreaterEqual", "GreaterEqual", bool)
-#undef WEFT_BINARY
-  friend tensor<T, N> operator-(detail::located<T, N> a) { return tensor<T, N>(detail::add_unary("Neg", detail::side_of(a.value), op_name(a.where))); }
-
- protected:
-  operand() = default;
-  explicit operand(output o) : out_(o) {
-    if (o.from != nullptr) owner_ = o.from->owner().shared_from_this();
-  }
-  operand(output handle, output reads) : operand(handle) { reads_ = reads; }
-  output out_, reads_;
-  std::shared_ptr<detail::graph_state> owner_;
-};
-
-namespace detail {
-
-template <class T, int N> struct located {
-  const operand<T, N>& value;
-  call_site where;
-  located(const operand<T, N>& v, call_site w = call_site::here()) : value(v), where(w) {}
-};
-
-template <class T, int N> side side_of(const operand<T, N>& x) { return {x.raw(), x.fetched() != x.raw(), tensor_value()}; }
-
-template <class T, int N> operand<T, N> operand_of(const operand<T, N>&);
-template <class A, class = void> struct is_operand : std::false_type {};
-template <class A> struct is_operand<A, std::void_t<decltype(operand_of(std::declval<const A&>()))>> : std::true_type {};
-
-const node& add_const(tensor_value v, const op_name& name, graph_state* to);
-
-output add_read(const output& handle, const op_name& name);
-
-output add_const_at(tensor_value v, const std::string& full_name, call_site site, graph_state& to);
-
-output input_of(const char* op, const side& a, const op_name& name);
-
-output add_binary(const char* op, const char* scope, const side& a, const side& b, const op_name& name);
-
-output add_unary(const char* op, const side& a, const op_name& name, attr_map attrs);
-
-}  // namespace detail
-}  // namespace weft
-
-#if WEFT_HAS_BODIES
-namespace weft::detail {
-
-WEFT_DECL const node& add_const(tensor_value v, const op_name& name, graph_state* to) {
-  node_spec spec;
-  spec.op = "Const";
-  spec.name = std::string(name.text);
-  spec.site = name.site;
-  spec.attrs = {{"dtype", v.dtype()}, {"value", v}};
-  return (to != nullptr ? *to : *current_graph()).add(std::move(spec));
-}
-
-WEFT_DECL output add_read(const output& handle, const op_name& name) {
-  if (handle.from == nullptr) throw error(error_code::invalid_argument, "the variable is empty; give it an initial value", name.site);
-  return {&add_node("ReadVariableOp", {handle}, name, {{"dtype", handle.from->attr<dtype>("dtype")}}), 0};
-}
-
-// A constant with exactly this name, for an op that names its own inputs.
-WEFT_DECL output add_const_at(tensor_value v, const std::string& full_name, call_site site, graph_state& to) {
-  const std::string exact = full_name + "/";
-  return {&add_const(std::move(v), op_name(std::string_view(exact), site), &to), 0};
-}
-
-// The output that an op reads: a variable is read now.
-WEFT_DECL output input_of(const char* op, const side& a, const op_name& name) {
-  const output in = a.reads_variable ? add_read(a.out, op_name(name.site)) : a.out;
-  if (in.from == nullptr) throw error(error_code::invalid_argument, std::string(op) + ": the operand is an empty tensor, not made by any op", name.site);
-  return in;
-}
-
-// Constants and reads that a binary op makes for its own inputs are named below it.
-WEFT_DECL output realise(const side& s, const std::string& below, const char* suffix, const op_name& name, graph_state& to) {
-  if (!s.number.empty()) return add_const_at(s.number, below + "/" + suffix, name.site, to);
-  if (!s.reads_variable) return s.out;
-  const std::string full = below + "/ReadVariableOp" + (suffix[0] == 'y' ? "_1" : "") + "/";
-  return add_read(s.out, op_name(std::string_view(full), name.site));
-}
-
-WEFT_DECL graph_state& graph_of(const side& a, const side& b, const op_name& name) {
-  const node* from = a.out.from != nullptr ? a.out.from : b.out.from;
-  if (from == nullptr) throw error(error_code::invalid_argument, "an operand is an empty tensor, not made by any op", name.site);
-  return from->owner();
-}
-
-WEFT_DECL output add_binary(const char* op, const char* scope, const side& a, const side& b, const op_name& name) {
-  graph_state& to = graph_of(a, b, name);
-  const bool plain = a.number.empty() && b.number.empty() && !a.reads_variable && !b.reads_variable;
-  if (plain) return {&add_node(op, {a.out, b.out}, name.text.empty() ? op_name(scope, name.site) : name), 0};
-  const std::string unique = claim_name(to, name, scope);
-  const output x = realise(a, unique, "x", name, to), y = realise(b, unique, "y", name, to);
-  return add_node_at(op, {x, y}, unique, name.site);
-}
-
-WEFT_DECL output add_unary(const char* op, const side& a, const op_name& name, attr_map attrs) {
-  return {&add_node(op, {input_of(op, a, name)}, name, std::move(attrs)), 0};
-}
-
-}  // namespace weft::detail
-#endif
-
-#endif
-
-#ifndef WEFT_GRAPH_TENSOR_HPP
-#define WEFT_GRAPH_TENSOR_HPP
-// Handles to nodes: `tensor<T, N>` for a value that will be computed, `operation` for a node as such.
-
-#include <memory>
-#include <string>
-#include <string_view>
-#include <type_traits>
-
-namespace weft {
-
-/// A tensor of the graph: dtype T, rank N (or `dynamic_rank`). A handle; copies stand for the same output.
-template <class T, int N = dynamic_rank> class tensor : public operand<T, N> {
- public:
-  /// Stands for nothing yet.
-  tensor() = default;
-  explicit tensor(output o) : operand<T, N>(o) {}
-  /// Reads a variable.
-  tensor(const variable<T, N>& v, call_site where = call_site::here());
-  /// A known rank may be forgotten.
-  template <int M, std::enable_if_t<N == dynamic_rank && M != dynamic_rank, int> = 0> tensor(const tensor<T, M>& other) : operand<T, N>(other.raw()) {}
-  /// A rank may be claimed; throws INVALID_ARGUMENT when the graph knows better.
-  template <int M, std::enable_if_t<N != dynamic_rank && M == dynamic_rank, int> = 0>
-  explicit tensor(const tensor<T, M>& other, call_site where = call_site::here()) : operand<T, N>(other.raw()) {
-    const partial_shape found = other.shape();
-    if (found.known_rank() && found.rank() != N)
-      throw error(error_code::invalid_argument, "'" + other.name() + "' has shape " + found.text() + ", not rank " + std::to_string(N), where);
-  }
-};
-
-/// A node of the graph, to run it for its effect or to wait for it. A handle.
-class operation {
- public:
-  /// Stands for nothing; waiting for it is no wait.
-  operation() = default;
-  explicit operation(const node& n) : node_(&n), owner_(n.owner().shared_from_this()) {}
-  /// The operation that computes a tensor, or that holds a variable.
-  template <class T, int N> operation(const tensor<T, N>& t) : operation(t.raw()) {}
-  template <class T, int N> operation(const variable<T, N>& v);
-
-  /// The node, or nullptr.
-  const node* get() const noexcept { return node_; }
-  std::string name() const { return node_ == nullptr ? std::string() : node_->name(); }
-  bool empty() const noexcept { return node_ == nullptr; }
-
- private:
-  explicit operation(output o) {
-    if (o.from != nullptr) *this = operation(*o.from);
-  }
-  const node* node_ = nullptr;
-  std::shared_ptr<detail::graph_state> owner_;
-};
-
-template <class T, int N> tensor<T, N> graph::tensor(std::string_view name, call_site where) const {
-  const output o = find_output(name, where);
-  if (o.from->output_dtype(o.index) != dtype_of<T>)
-    throw error(error_code::invalid_argument, "'" + std::string(name) + "' has dtype " + to_text(o.from->output_dtype(o.index)) + ", not " + to_text(dtype_of<T>), where);
-  if constexpr (N == dynamic_rank) return weft::tensor<T>(o);
-  else return weft::tensor<T, N>(weft::tensor<T>(o), where);
-}
-
-}  // namespace weft
-
-#if WEFT_HAS_BODIES
-namespace weft {
-
-WEFT_DECL operation graph::operation(std::string_view name, call_site where) const {
-  const node* n = find(name);
-  if (n == nullptr) throw error(error_code::not_found, "the graph has no node '" + std::string(name) + "'", where);
-  return weft::operation(*n);
-}
-
-}  // namespace weft
-#endif
-
-#endif
-
-#ifndef WEFT_OPS_SHAPE_RULES_HPP
-#define WEFT_OPS_SHAPE_RULES_HPP
-// Shape rules that several ops share.
-
-#include <string>
-
-namespace weft::detail {
-
-inline void scalar_shape(shape_context& c) { c.set_output(0, partial_shape({})); }
-inline void unchanged_shape(shape_context& c) { c.set_output(0, c.input(0)); }
-
-inline void broadcast_shape(shape_context& c) {
-  const auto result = broadcast_shapes(c.input(0), c.input(1));
-  if (!result) c.fail("shapes " + c.input(0).text() + " and " + c.input(1).text() + " cannot be broadcast");
-  c.set_output(0, *result);
-}
-
-// The shape that input i, a vector named `what`, holds; of known rank when only its length is known. `least` is -1 where a size may be open.
-inline partial_shape shape_from_input(const shape_context& c, int i, const char* what, std::int64_t least = 0) {
-  const partial_shape s = c.with_rank(i, 1, what);
-  if (const auto sizes = c.input_integers(i)) {
-    for (const std::int64_t size : *sizes)
-      if (size < least) c.fail(std::string(what) + " cannot have a dimension of " + std::to_string(size));
-    return partial_shape(*sizes);
-  }
-  return s[0] >= 0 && s[0] <= max_rank ? partial_shape::of_rank(static_cast<int>(s[0])) : partial_shape();
-}
-
-// The output of a reduction over the axes that input 1 names; attribute keep_dims.
-inline void reduction_shape(shape_context& c) {
-  const partial_shape& in = c.input(0);
-  const bool* keep = c.find_attr<bool>("keep_dims");
-  const partial_shape& named = c.input(1);
-  if (named.known_rank() && named.rank() > 1) c.fail("the axes must be a number or a vector, found shape " + named.text());
-  const auto axes = c.input_integers(1);
-  if (!in.known_rank()) return;
-  if (!axes) {
-    if (keep != nullptr && *keep) c.set_output(0, partial_shape::of_rank(in.rank()));
-    return;
-  }
-  std::vector<bool> reduced(static_cast<std::size_t>(in.rank()), false);
-  for (const std::int64_t axis : *axes) {
-    if (axis < -in.rank() || axis >= in.rank())
-      c.fail("axis " + std::to_string(axis) + " is outside the " + std::to_string(in.rank()) + " dimensions of shape " + in.text());
-    reduced[static_cast<std::size_t>(axis < 0 ? axis + in.rank() : axis)] = true;
-  }
-  std::vector<std::int64_t> sizes;
-  for (int i = 0; i < in.rank(); ++i) {
-    if (!reduced[static_cast<std::size_t>(i)]) sizes.push_back(in[i]);
-    else if (keep != nullptr && *keep) sizes.push_back(1);
-  }
-  c.set_output(0, partial_shape(std::move(sizes)));
-}
-
-}  // namespace weft::detail
-
-#endif
-
-#ifndef WEFT_OPS_ARRAY_HPP
-#define WEFT_OPS_ARRAY_HPP
-// Constants, placeholders, identities, and ops that make or change shapes.
-
-#include <cmath>
-#include <cstddef>
-#include <cstdint>
-#include <initializer_list>
-#include <string>
-#include <vector>
-
-namespace weft {
-
-namespace detail {
-
-inline void reshape_shape(shape_context& c) {
-  const auto wanted = c.input_integers(1);
-  const partial_shape& in = c.input(0);
-  if (!wanted) return c.set_output(0, shape_from_input(c, 1, "shape"));
-  (void)c.with_rank(1, 1, "shape");
-  // 1. What is wanted: at most one open dimension, and a product that can be counted.
-  std::vector<std::int64_t> sizes = *wanted, closed;
-  int open = -1;
-  for (std::size_t i = 0; i < sizes.size(); ++i) {
-    if (sizes[i] < -1) c.fail("a dimension cannot be " + std::to_string(sizes[i]));
-    if (sizes[i] == -1 && open >= 0) c.fail("only one dimension may be -1, found shape " + partial_shape(sizes).text());
-    if (sizes[i] == -1) open = static_cast<int>(i);
-    else closed.push_back(sizes[i]);
-  }
-  const auto known = checked_elements(closed.data(), closed.size());
-  if (!known) c.fail("shape " + partial_shape(sizes).text() + " has more elements than memory can address");
-  // 2. Whether the elements fit, and the size of the open dimension.
-  const auto elements = in.elements();
-  const bool fits = !elements || (open < 0 ? *elements == *known : *known == 0 ? *elements == 0 : *elements % *known == 0);
-  if (!fits) c.fail("a tensor of shape " + in.text() + " has " + std::to_string(*elements) + " elements and cannot be given shape " + partial_shape(sizes).text());
-  if (elements && open >= 0) sizes[static_cast<std::size_t>(open)] = *known == 0 ? 0 : *elements / *known;
-  c.set_output(0, partial_shape(std::move(sizes)));
-}
-
-// Steps of delta from start that stay before limit; -1 when the three are not constants of type T.
-template <class T> std::int64_t range_length(const shape_context& c) {
-  T bounds[3] = {};
-  for (int i = 0; i < 3; ++i) {
-    const tensor_value* v = c.input_value(i);
-    if (v == nullptr || v->dtype() != dtype_of<T>) return -1;
-    bounds[i] = v->item<T>();
-  }
-  const T start = bounds[0], limit = bounds[1], delta = bounds[2];
-  if (delta == 0) c.fail("delta must not be 0");
-  if ((delta > 0) != (start < limit) && start != limit)
-    c.fail("from " + std::to_string(start) + " there is no way to " + std::to_string(limit) + " in steps of " + std::to_string(delta));
-  if constexpr (std::is_floating_point_v<T>) {
-    const double steps = std::ceil((static_cast<double>(limit) - static_cast<double>(start)) / static_cast<double>(delta));
-    return steps < 9e18 ? static_cast<std::int64_t>(steps) : -1;  // what cannot be held fails when it runs
-  } else {
-    const auto wide = [](T v) { return static_cast<std::uint64_t>(v); };
-    const std::uint64_t span = delta > 0 ? wide(limit) - wide(start) : wide(start) - wide(limit), step = delta > 0 ? wide(delta) : 0 - wide(delta);
-    return static_cast<std::int64_t>(span / step + (span % step != 0 ? 1 : 0));
-  }
-}
-
-inline void range_shape(shape_context& c) {
-  for (int i = 0; i < 3; ++i) (void)c.with_rank(i, 0, i == 0 ? "start" : i == 1 ? "limit" : "delta");
-  std::int64_t length = -1;
-  switch (c.input_dtype(0)) {
-    case dtype::int32: length = range_length<std::int32_t>(c); break;
-    case dtype::int64: length = range_length<std::int64_t>(c); break;
-    case dtype::float32: length = range_length<float>(c); break;
-    case dtype::float64: length = range_length<double>(c); break;
-    default: break;
-  }
-  c.set_output(0, partial_shape({length}));
-}
-
-inline void define_array_ops(op_registry& ops) {
-  ops.add(op("Const").output("output: dtype").attr("value: tensor").attr("dtype: type").shapes([](shape_context& c) {
-    const tensor_value& v = c.attr<tensor_value>("value");
-    if (v.dtype() != c.attr<dtype>("dtype")) c.fail(std::string("the value is ") + to_text(v.dtype()) + ", attribute 'dtype' says " + to_text(c.attr<dtype>("dtype")));
-    c.set_output(0, v.shape());
-  }));
-  ops.add(op("Placeholder").output("output: dtype").attr("dtype: type").attr("shape: shape = {}").shapes([](shape_context& c) { c.set_output(0, c.attr<partial_shape>("shape")); }));
-  ops.add(op("Identity").input("input: T").output("output: T").attr("T: type").shapes(unchanged_shape));
-  ops.add(op("IdentityN").input("input: T").output("output: T").attr("T: list(type) >= 1").shapes([](shape_context& c) {
-    for (int i = 0; i < c.input_count(); ++i) c.set_output(i, c.input(i));
-  }));
-  ops.add(op("StopGradient").input("input: T").output("output: T").attr("T: type").shapes(unchanged_shape));
-  ops.add(op("ZerosLike").input("x: T").output("y: T").attr("T: type").shapes(unchanged_shape));
-  ops.add(op("OnesLike").input("x: T").output("y: T").attr("T: {bfloat16, half, float, double, int8, uint8, int16, uint16, int32, uint32, int64, uint64, complex64, complex128, bool}").shapes(unchanged_shape));
-  ops.add(op("Reshape").input("tensor: T").input("shape: Tshape").output("output: T").attr("T: type").attr("Tshape: {int32, int64} = int32").shapes(reshape_shape));
-  ops.add(op("Shape").input("input: T").output("output: out_type").attr("T: type").attr("out_type: {int32, int64} = int32").shapes([](shape_context& c) {
-    c.set_output(0, partial_shape({c.input(0).known_rank() ? static_cast<std::int64_t>(c.input(0).rank()) : -1}));
-  }));
-  ops.add(op("Size").input("input: T").output("output: out_type").attr("T: type").attr("out_type: {int32, int64} = int32").shapes(scalar_shape));
-  ops.add(op("Rank").input("input: T").output("output: int32").attr("T: type").shapes(scalar_shape));
-  ops.add(op("Range").input("start: Tidx").input("limit: Tidx").input("delta: Tidx").output("output: Tidx").attr("Tidx: {bfloat16, half, float, double, int8, int16, int32, int64, uint16, uint32, uint64} = int32").shapes(range_shape));
-  ops.add(op("Fill").input("dims: index_type").input("value: T").output("output: T").attr("T: type").attr("index_type: {int32, int64} = int32").shapes([](shape_context& c) {
-    c.with_rank(1, 0, "value");
-    c.set_output(0, shape_from_input(c, 0, "dims"));
-  }));
-}
-
-// A vector of sizes as an int64 constant with exactly this name.
-inline output add_sizes(const std::int64_t* sizes, std::size_t count, const std::string& full_name, call_site site, graph_state& to) {
-  tensor_value v = tensor_value::from<std::int64_t>({static_cast<std::int64_t>(count)}, std::vector<std::int64_t>(sizes, sizes + count));
-  return add_const_at(std::move(v), full_name, site, to);
-}
-
-inline output add_fill(const std::int64_t* sizes, std::size_t count, tensor_value value, const op_name& name) {
-  graph_state& to = *current_graph();
-  const std::string full = claim_name(to, name, "Fill");
-  const output dims = add_sizes(sizes, count, full + "/dims", name.site, to);
-  const output element = add_const_at(std::move(value), full + "/value", name.site, to);
-  return add_node_at("Fill", {dims, element}, full, name.site);
-}
-
-inline output add_reshape(const side& x, const std::int64_t* sizes, std::size_t count, const op_name& name) {
-  const output in = input_of("Reshape", x, name);
-  graph_state& to = in.from->owner();
-  const std::string full = claim_name(to, name, "Reshape");
-  const output wanted = add_sizes(sizes, count, full + "/shape", name.site, to);
-  return add_node_at("Reshape", {in, wanted}, full, name.site);
-}
-
-template <class T, int N> tensor<T, N> constant_of(tensor_value v, const op_name& name) { return tensor<T, N>(output{&add_const(std::move(v), name), 0}); }
-
-template <class T, class List> tensor_value from_braces(const List& list, int rank, call_site where) {
-  try {
-    return flatten<T>(list, rank);
-  } catch (const error& e) {
-    throw error(e.code(), e.message(), where);
-  }
-}
-
-}  // namespace detail
-
-/// A constant from a number, a string, a std container or an xtensor value or expression, evaluated once, now (Const). Rank and dtype are the value's.
-template <class V> auto constant(const V& value, op_name name = {}) {
-  using traits = value_traits<V>;
-  static_assert(!std::is_void_v<typename traits::dtype>,
-                "weft: constant(...) takes a number, a string, nested braces, std::vector, std::array, an xtensor container or expression (include <weft/tensor/xtensor.hpp>)");
-  if constexpr (!std::is_void_v<typename traits::dtype>) {
-    try {
-      return detail::constant_of<typename traits::dtype, traits::rank>(traits::make(value), name);
-    } catch (const error& e) {
-      if (!e.site().empty()) throw;
-      throw error(e.code(), e.message(), name.site);
-    }
-  }
-}
-/// A constant from braces; the depth of nesting is the rank, all rows must have one length.
-template <class U, class T = dtype_t<U>> tensor<T, 1> constant(std::initializer_list<U> list, op_name name = {}) {
-  return detail::constant_of<T, 1>(detail::from_braces<T>(list, 1, name.site), name);
-}
-template <class U, class T = dtype_t<U>> tensor<T, 2> constant(std::initializer_list<std::initializer_list<U>> list, op_name name = {}) {
-  return detail::constant_of<T, 2>(detail::from_braces<T>(list, 2, name.site), name);
-}
-template <class U, class T = dtype_t<U>> tensor<T, 3> constant(std::initializer_list<std::initializer_list<std::initializer_list<U>>> list, op_name name = {}) {
-  return detail::constant_of<T, 3>(detail::from_braces<T>(list, 3, name.site), name);
-}
-template <class U, class T = dtype_t<U>>
-tensor<T, 4> constant(std::initializer_list<std::initializer_list<std::initializer_list<std::initializer_list<U>>>> list, op_name name = {}) {
-  return detail::constant_of<T, 4>(detail::from_braces<T>(list, 4, name.site), name);
-}
-
-/// A dimension of a placeholder: a size, or `unknown`.
-struct dim {
-  std::int64_t size;
-  constexpr dim(std::int64_t s) : size(s) {}
-};
-/// A dimension whose size is known only when a value is fed.
-inline constexpr dim unknown{-1};
-
-/// A tensor whose value is fed to each step (Placeholder); shape unknown but for its rank.
-template <class T, int N = dynamic_rank> tensor<T, N> placeholder(op_name name = {}) {
-  return tensor<T, N>(output{&detail::add_node("Placeholder", {}, name, {{"dtype", dtype_of<T>}, {"shape", partial_shape::of_rank(N)}}), 0});
-}
-/// A placeholder of this shape; `unknown` dimensions accept any size.
-template <class T, int N = dynamic_rank, std::size_t M>
-tensor<T, N == dynamic_rank ? static_cast<int>(M) : N> placeholder(const dim (&dims)[M], op_name name = {}) {
-  static_assert(N == dynamic_rank || N == static_cast<int>(M), "weft: the shape has another number of dimensions than the rank of placeholder<T, rank>");
-  std::vector<std::int64_t> sizes;
-  for (const dim& d : dims) sizes.push_back(d.size);
-  return tensor<T, N == dynamic_rank ? static_cast<int>(M) : N>(
-      output{&detail::add_node("Placeholder", {}, name, {{"dtype", dtype_of<T>}, {"shape", partial_shape(std::move(sizes))}}), 0});
-}
-
-/// The same value (Identity); useful to name it, or to give it a device or control dependencies of its own.
-template <class T, int N> tensor<T, N> identity(const operand<T, N>& x, op_name name = {}) { return tensor<T, N>(detail::add_unary("Identity", detail::side_of(x), name)); }
-/// The same value, through which no gradient flows (StopGradient).
-template <class T, int N> tensor<T, N> stop_gradient(const operand<T, N>& x, op_name name = {}) { return tensor<T, N>(detail::add_unary("StopGradient", detail::side_of(x), name)); }
-/// Zeros in the shape and dtype of x (ZerosLike).
-template <class T, int N> tensor<T, N> zeros_like(const operand<T, N>& x, op_name name = {}) { return tensor<T, N>(detail::add_unary("ZerosLike", detail::side_of(x), name)); }
-/// Ones in the shape and dtype of x (OnesLike).
-template <class T, int N> tensor<T, N> ones_like(const operand<T, N>& x, op_name name = {}) { return tensor<T, N>(detail::add_unary("OnesLike", detail::side_of(x), name)); }
-/// The sizes of x's dimensions: int32 of shape `[rank]` (Shape).
-template <class T, int N> tensor<std::int32_t, 1> shape_of(const operand<T, N>& x, op_name name = {}) { return tensor<std::int32_t, 1>(detail::add_unary("Shape", detail::side_of(x), name)); }
-
-/// A tensor of this shape whose elements all are `value` (Fill).
-template <class V, std::size_t M, class T = dtype_t<V>> tensor<T, static_cast<int>(M)> fill(const std::int64_t (&dims)[M], const V& value, op_name name = {}) {
-  return tensor<T, static_cast<int>(M)>(detail::add_fill(dims, M, tensor_value::scalar<T>(T(value)), name));
-}
-/// Zeros of dtype T.
-template <class T, std::size_t M> tensor<T, static_cast<int>(M)> zeros(const std::int64_t (&dims)[M], op_name name = {}) { return fill(dims, T{}, name); }
-/// Ones of dtype T.
-template <class T, std::size_t M> tensor<T, static_cast<int>(M)> ones(const std::int64_t (&dims)[M], op_name name = {}) { return fill(dims, static_cast<T>(1), name); }
-
-/// The elements of x in another shape; one dimension may be -1 and is computed (Reshape). Throws INVALID_ARGUMENT when the elements do not fit.
-template <class T, int N, std::size_t M> tensor<T, static_cast<int>(M)> reshape(const operand<T, N>& x, const std::int64_t (&dims)[M], op_name name = {}) {
-  return tensor<T, static_cast<int>(M)>(detail::add_reshape(detail::side_of(x), dims, M, name));
-}
-
-}  // namespace weft
-
-#endif
-
-#ifndef WEFT_GRAPH_SCOPE_HPP
-#define WEFT_GRAPH_SCOPE_HPP
-// Scopes of the thread: where nodes go, what they are called, what they wait for, with what they share a device.
-// Each comes as an object that acts until the end of its block, and as a function around a callable, whose result it returns.
-
-#include <initializer_list>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
-
-namespace weft {
-
-namespace detail {
-// Puts one member of the thread's scopes back when the block ends.
-template <class Member> class scope_object {
- public:
-  scope_object(Member scope_context::*member, Member changed) : member_(member), saved_(std::exchange(thread_scopes().top().*member, std::move(changed))) {}
-  scope_object(const scope_object&) = delete;
-  scope_object& operator=(const scope_object&) = delete;
-  ~scope_object() { thread_scopes().top().*member_ = std::move(saved_); }
-
- private:
-  Member scope_context::*member_;
-  Member saved_;
-};
-using device_scope = scope_object<std::vector<device_entry>>;
-using name_scope_object = scope_object<std::string>;
-using control_scope = scope_object<std::vector<std::shared_ptr<control_frame>>>;
-
-class colocation_scope {
- public:
-  explicit colocation_scope(std::vector<const node*> with)
-      : colocation_(&scope_context::colocation, std::move(with)), devices_(&scope_context::devices, std::vector<device_entry>()) {}
-
- private:
-  scope_object<std::vector<const node*>> colocation_;
-  device_scope devices_;
-};
-
-std::vector<device_entry> devices_and(device_entry inner);
-}  // namespace detail
-
-/// Nodes made in the block go to this device, where an inner scope does not say otherwise; parts left open are taken from outer
-/// scopes. Throws INVALID_ARGUMENT at this line when the device string is malformed.
-[[nodiscard]] inline detail::device_scope with_device(std::string_view device, call_site where = call_site::here()) {
-  return {&detail::scope_context::devices, detail::devices_and(parse_device_name(device, where))};
-}
-/// A function chooses the device of each node; its answer replaces what inner scopes said.
-[[nodiscard]] inline detail::device_scope with_device(device_function choose) {
-  return {&detail::scope_context::devices, detail::devices_and(std::move(choose))};
-}
-/// `with_device(nullptr)`: nodes made in the block ignore the outer device scopes.
-[[nodiscard]] inline detail::device_scope with_device(std::nullptr_t) {
-  return {&detail::scope_context::devices, detail::devices_and(detail::device_entry())};
-}
-/// Calls `body` inside a device scope and returns what it returns.
-template <class Body> decltype(auto) with_device(std::string_view device, Body&& body, call_site where = call_site::here()) {
-  const auto scope = with_device(device, where);
-  return std::forward<Body>(body)();
-}
-
-/// Names of nodes made in the block begin with `name/`; the name is made unique. A name that ends in '/' re-enters a scope as it is;
-/// an empty name leaves all scopes.
-[[nodiscard]] inline detail::name_scope_object name_scope(std::string_view name, call_site where = call_site::here()) {
-  std::string full;
-  if (!name.empty() && name.back() == '/') {
-    full = std::string(name.substr(0, name.size() - 1));
-    detail::graph_state::check_scope(full, where);
-  } else if (!name.empty()) {
-    const std::string& outer = detail::thread_scopes().top().name_scope;
-    full = detail::current_graph()->unique_scope(outer.empty() ? std::string(name) : outer + "/" + std::string(name), where);
-  }
-  return {&detail::scope_context::name_scope, std::move(full)};
-}
-/// Calls `body` inside a name scope and returns what it returns.
-template <class Body> decltype(auto) name_scope(std::string_view name, Body&& body, call_site where = call_site::here()) {
-  const auto scope = name_scope(name, where);
-  return std::forward<Body>(body)();
-}
-
-/// Nodes made in the block run after these operations. Empty operations are no wait.
-[[nodiscard]] inline detail::control_scope control_dependencies(const std::vector<operation>& after) {
-  auto frame = std::make_shared<detail::control_frame>();
-  for (const operation& op : after)
-    if (op.get() != nullptr && std::find(frame->inputs.begin(), frame->inputs.end(), op.get()) == frame->inputs.end()) frame->inputs.push_back(op.get());
-  auto frames = detail::thread_scopes().top().control;
-  frames.push_back(std::move(frame));
-  return {&detail::scope_context::control, std::move(frames)};
-}
-[[nodiscard]] inline detail::control_scope control_dependencies(std::initializer_list<operation> after) { return control_dependencies(std::vector<operation>(after)); }
-/// `control_dependencies(nullptr)`: nodes made in the block ignore the outer control dependencies.
-[[nodiscard]] inline detail::control_scope control_dependencies(std::nullptr_t) { return {&detail::scope_context::control, {}}; }
-/// Calls `body` inside the scope and returns what it returns.
-template <class Body> decltype(auto) control_dependencies(std::initializer_list<operation> after, Body&& body) {
-  const auto scope = control_dependencies(after);
-  return std::forward<Body>(body)();
-}
-
-/// Nodes made in the block share the device of this operation, whatever outer device scopes say.
-[[nodiscard]] inline detail::colocation_scope colocate_with(const operation& with, call_site where = call_site::here()) {
-  if (with.get() == nullptr) throw error(error_code::invalid_argument, "colocate_with: the operation is empty", where);
-  auto stack = detail::thread_scopes().top().colocation;
-  stack.push_back(with.get());
-  return detail::colocation_scope(std::move(stack));
-}
-/// `colocate_with(nullptr)`: nodes made in the block are free of outer colocation.
-[[nodiscard]] inline detail::colocation_scope colocate_with(std::nullptr_t) { return detail::colocation_scope({}); }
-/// Calls `body` inside the scope and returns what it returns.
-template <class Body> decltype(auto) colocate_with(const operation& with, Body&& body, call_site where = call_site::here()) {
-  const auto scope = colocate_with(with, where);
-  return std::forward<Body>(body)();
-}
-
-}  // namespace weft
-
-#if WEFT_HAS_BODIES
-namespace weft::detail {
-
-WEFT_DECL std::vector<device_entry> devices_and(device_entry inner) {
-  std::vector<device_entry> out = thread_scopes().top().devices;
-  out.push_back(std::move(inner));
-  return out;
-}
-
-}  // namespace weft::detail
-#endif
-
-#endif
-
-#ifndef WEFT_OPS_CONTROL_HPP
-#define WEFT_OPS_CONTROL_HPP
-// Operations that only order others.
-
-#include <initializer_list>
-#include <map>
-#include <string>
-#include <utility>
-#include <vector>
-
-namespace weft {
-
-namespace detail {
-#if WEFT_HAS_BODIES
-inline void assert_shape(shape_context& c) { (void)c.with_rank(0, 0, "the condition"); }
-inline void print_shape(shape_context& c) { (void)c.with_rank(0, 0, "the text"); }
-
-inline constexpr op_row control_ops[] = {
-    {"NoOp()"},
-    {"ControlTrigger()"},
-    {"Assert(condition: bool, data: T)", "T: list(type) >= 1; summarize: int = 3", assert_shape, op_flags::stateful},
-    {"Print(input: T, data: U) -> output: T", "T: type; U: list(type); message: string = ''; first_n: int = -1; summarize: int = 3", unchanged_shape, op_flags::stateful},
-    {"PrintV2(input: string)", "output_stream: string = 'stderr'; end: string = '\n'", print_shape, op_flags::stateful},
-};
-#endif
-}  // namespace detail
-
-/// Does nothing; useful to wait for its control dependencies (NoOp).
-inline operation no_op(op_name name = {}) { return operation(detail::add_node("NoOp", {}, name)); }
-
-/// Finishes when all of these have (NoOp with control inputs). Where they are pinned to several devices, each device has a part of
-/// its own, so that one signal per device crosses, as in TensorFlow.
-inline operation group(const std::vector<operation>& all, op_name name = {}) {
-  // 1. By device, in the order of the device names.
-  std::map<std::string, std::vector<const node*>> by_device;
-  const node* any = nullptr;
-  for (const operation& one : all)
-    if (one.get() != nullptr) {
-      by_device[one.get()->device()].push_back(one.get());
-      any = one.get();
-    }
-  detail::graph_state& to = any != nullptr ? any->owner() : *detail::current_graph();
-  const std::string wanted = name.text.empty() ? "group_deps" : std::string(name.text);
-  const auto waits_for = [&](std::string text, std::vector<const node*> control, const std::string* device) {
-    node_spec spec;
-    spec.op = "NoOp";
-    spec.name = std::move(text);
-    spec.site = name.site;
-    spec.control_inputs = std::move(control);
-    if (device == nullptr) return operation(to.add(std::move(spec)));
-    const detail::device_scope there(&detail::scope_context::devices, {parse_device_name(*device)});
-    return operation(to.add(std::move(spec)));
-  };
-  // 2. One device: one node there. Several: one node on each, and one that waits for those.
-  if (by_device.empty()) return waits_for(wanted, {}, nullptr);
-  if (by_device.size() == 1) return waits_for(wanted, by_device.begin()->second, &by_device.begin()->first);
-  const std::string unique = detail::claim_name(to, name, "group_deps");
-  std::vector<const node*> parts;
-  for (const auto& [device, members] : by_device) parts.push_back(waits_for(unique + "/NoOp" + (parts.empty() ? "" : "_" + std::to_string(parts.size())) + "/", members, &device).get());
-  return waits_for(unique + "/", std::move(parts), nullptr);
-}
-inline operation group(std::initializer_list<operation> all, op_name name = {}) { return group(std::vector<operation>(all), name); }
-
-}  // namespace weft
-
-#endif
-
-#ifndef WEFT_OPS_LINEAR_HPP
-#define WEFT_OPS_LINEAR_HPP
-// Matrix products.
-
-#include <cstdint>
-#include <string>
-#include <utility>
-#include <vector>
-
-namespace weft {
-
-/// How matmul reads its inputs; combine with `|`.
-enum class matmul_flags { none = 0, transpose_a = 1, transpose_b = 2 };
-inline constexpr matmul_flags transpose_a = matmul_flags::transpose_a, transpose_b = matmul_flags::transpose_b;
-constexpr matmul_flags operator|(matmul_flags a, matmul_flags b) { return static_cast<matmul_flags>(static_cast<int>(a) | static_cast<int>(b)); }
-constexpr bool operator&(matmul_flags a, matmul_flags b) { return (static_cast<int>(a) & static_cast<int>(b)) != 0; }
-
-namespace detail {
-
-#if WEFT_HAS_BODIES
-inline void matmul_shape(shape_context& c) {
-  const partial_shape a = c.with_rank(0, 2, "a"), b = c.with_rank(1, 2, "b");
-  const bool flip_a = c.attr<bool>("transpose_a"), flip_b = c.attr<bool>("transpose_b");
-  const std::int64_t inner_a = a[flip_a ? 0 : 1], inner_b = b[flip_b ? 1 : 0];
-  if (inner_a >= 0 && inner_b >= 0 && inner_a != inner_b)
-    c.fail("inner dimensions " + std::to_string(inner_a) + " and " + std::to_string(inner_b) + " differ (" + a.text() + (flip_a ? " transposed" : "") + " x " + b.text() + (flip_b ? " transposed)" : ")"));
-  c.set_output(0, partial_shape({a[flip_a ? 1 : 0], b[flip_b ? 0 : 1]}));
-}
-
-// Products of the last two dimensions; the ones before them are the same for both (BatchMatMul), or broadcast.
-inline void batch_matmul_shape(shape_context& c) {
-  const partial_shape &x = c.input(0), &y = c.input(1);
-  for (const partial_shape* s : {&x, &y})
-    if (s->known_rank() && s->rank() < 2) c.fail("both operands must have at least two dimensions, found shapes " + x.text() + " and " + y.text());
-  if (!x.known_rank() || !y.known_rank()) return;
-  const auto batch_of = [](const partial_shape& s) { return partial_shape(std::vector<std::int64_t>(s.sizes().begin(), s.sizes().end() - 2)); };
-  const auto matrix = [](const partial_shape& s, int i) { return s[s.rank() - 2 + i]; };
-  const bool flip_x = c.attr<bool>("adj_x"), flip_y = c.attr<bool>("adj_y"), broadcasts = c.about().op() != "BatchMatMul";
-  const std::int64_t inner_x = matrix(x, flip_x ? 0 : 1), inner_y = matrix(y, flip_y ? 1 : 0);
-  if (inner_x >= 0 && inner_y >= 0 && inner_x != inner_y)
-    c.fail("inner dimensions " + std::to_string(inner_x) + " and " + std::to_string(inner_y) + " differ (" + x.text() + (flip_x ? " transposed" : "") + " x " + y.text() + (flip_y ? " transposed)" : ")"));
-  const auto batch = broadcasts ? broadcast_shapes(batch_of(x), batch_of(y)) : merge_shapes(batch_of(x), batch_of(y));
-  if (!batch) c.fail("batches " + batch_of(x).text() + " and " + batch_of(y).text() + (broadcasts ? " cannot be broadcast" : " differ"));
-  std::vector<std::int64_t> sizes = batch->sizes();
-  sizes.push_back(matrix(x, flip_x ? 1 : 0));
-  sizes.push_back(matrix(y, flip_y ? 0 : 1));
-  c.set_output(0, partial_shape(std::move(sizes)));
-}
-
-#define WEFT_BATCHED "adj_x: bool = false; adj_y: bool = false; grad_x: bool = false; grad_y: bool = false"
-inline constexpr op_row linear_ops[] = {
-    {"MatMul(a: T, b: T) -> product: T",
-     "transpose_a: bool = false; transpose_b: bool = false; T: {floats, int32, int64, uint8, uint16, uint32, uint64, complex}; grad_a: bool = false; grad_b: bool = false", matmul_shape},
-    {"BatchMatMul(x: T, y: T) -> output: T", "T: {floats, int32, int64, complex}; " WEFT_BATCHED, batch_matmul_shape},
-    {"BatchMatMulV2(x: T, y: T) -> output: T", "T: {floats, int16, int32, int64, uint8, uint16, uint32, uint64, complex}; " WEFT_BATCHED, batch_matmul_shape},
-};
-#undef WEFT_BATCHED
-#endif
-
-}  // namespace detail
-
-/// The matrix product of `[m,k]` and `[k,n]`, giving `[m,n]` (MatMul). Throws INVALID_ARGUMENT when the inner dimensions are known to differ.
-template <class T, int N, class U, int M> tensor<T, 2> matmul(const operand<T, N>& a, const operand<U, M>& b, matmul_flags flags, op_name name = {}) {
-  static_assert(std::is_same_v<T, U>, "weft: matmul needs two tensors of one dtype; convert one with weft::cast<T>(...)");
-  static_assert((N == 2 || N == dynamic_rank) && (M == 2 || M == dynamic_rank),
-                "weft: matmul needs two tensors of rank 2; use batch_matmul for more dimensions and expand a vector with x(newaxis, all)");
-  return tensor<T, 2>(output{&detail::add_node("MatMul", {a.as_input(name.site), b.as_input(name.site)}, name,
-                                               {{"transpose_a", flags & transpose_a}, {"transpose_b", flags & transpose_b}}), 0});
-}
-template <class T, int N, class U, int M> tensor<T, 2> matmul(const operand<T, N>& a, const operand<U, M>& b, op_name name = {}) { return matmul(a, b, matmul_flags::none, name); }
-
-}  // namespace weft
-
-#endif
-
-#ifndef WEFT_OPS_MATH_HPP
-#define WEFT_OPS_MATH_HPP
-// Elementwise arithmetic, comparison, logic and casts.
-
-#include <initializer_list>
-#include <string>
-#include <vector>
-
-namespace weft {
-
-namespace detail {
-
-#if WEFT_HAS_BODIES
-// Operands of one shape, which is also the result's.
-inline void same_shape(shape_context& c) {
-  const auto both = merge_shapes(c.input(0), c.input(1));
-  if (!both) c.fail("shapes " + c.input(0).text() + " and " + c.input(1).text() + " differ");
-  c.set_output(0, *both);
-}
-
-// Without the error, shapes that cannot be broadcast compare as a single false.
-inline void equality_shape(shape_context& c) {
-  if (c.attr<bool>("incompatible_shape_error")) return broadcast_shape(c);
-  if (!c.input(0).fully_known() || !c.input(1).fully_known()) return;
-  c.set_output(0, broadcast_shapes(c.input(0), c.input(1)).value_or(partial_shape::of_rank(0)));
-}
-
-// Any number of inputs of one shape; attribute `shape`, where there is one, says it too.
-inline void add_n_shape(shape_context& c) {
-  const partial_shape* said = c.find_attr<partial_shape>("shape");
-  partial_shape sum = said == nullptr ? partial_shape() : *said;
-  for (int i = 0; i < c.input_count(); ++i) {
-    const auto both = merge_shapes(sum, c.input(i));
-    if (!both) c.fail("all inputs must have one shape, found " + sum.text() + " and " + c.input(i).text());
-    sum = *both;
-  }
-  c.set_output(0, sum);
-}
-
-inline constexpr op_row math_ops[] = {
-    // Two operands with broadcasting.
-    {"Add(x: T, y: T) -> z: T", "T: {floats, uint8, int8, int16, int32, int64, complex, string}", broadcast_shape},
-    {"AddV2(x: T, y: T) -> z: T", "T: {floats, uint8, uint16, uint32, uint64, int8, int16, int32, int64, complex}", broadcast_shape, op_flags::commutative},
-    {"Sub(x: T, y: T) -> z: T", "T: {floats, uint8, int8, uint16, int16, int32, int64, complex, uint32, uint64}", broadcast_shape},
-    {"Mul(x: T, y: T) -> z: T", "T: {numbers, complex}", broadcast_shape, op_flags::commutative},
-    {"Div RealDiv FloorDiv TruncateDiv(x: T, y: T) -> z: T", "T: {numbers, complex}", broadcast_shape},
-    {"DivNoNan(x: T, y: T) -> z: T", "T: {half, float, bfloat16, double, complex}", broadcast_shape},
-    {"MulNoNan(x: T, y: T) -> z: T", "T: {floats, complex}", broadcast_shape},
-    {"Xdivy Xlogy(x: T, y: T) -> z: T", "T: {half, bfloat16, float, double, complex}", broadcast_shape},
-    {"Mod(x: T, y: T) -> z: T", "T: {int32, int64, half, half, bfloat16, float, double}", broadcast_shape},
-    {"FloorMod(x: T, y: T) -> z: T", "T: {int8, int16, int32, int64, uint8, uint16, uint32, uint64, floats}", broadcast_shape},
-    {"TruncateMod(x: T, y: T) -> z: T", "T: {int32, int64, floats}", broadcast_shape},
-    {"Pow(x: T, y: T) -> z: T", "T: {bfloat16, float, half, double, int8, int16, int32, int64, complex}", broadcast_shape},
-    {"Maximum Minimum(x: T, y: T) -> z: T", "T: {floats, int8, uint8, int16, uint16, int32, uint32, int64, uint64}", broadcast_shape},
-    {"SquaredDifference(x: T, y: T) -> z: T", "T: {floats, int32, int64, complex}", broadcast_shape, op_flags::commutative},
-    {"Atan2(y: T, x: T) -> z: T", "T: {floats}", broadcast_shape},
-    {"BitwiseAnd BitwiseOr BitwiseXor(x: T, y: T) -> z: T", "T: {int8, int16, int32, int64, uint8, uint16, uint32, uint64}", broadcast_shape, op_flags::commutative},
-    {"LeftShift RightShift(x: T, y: T) -> z: T", "T: {int8, int16, int32, int64, uint8, uint16, uint32, uint64}", broadcast_shape},
-    // Comparisons and logic.
-    {"Less LessEqual Greater GreaterEqual(x: T, y: T) -> z: bool", "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64}", broadcast_shape},
-    {"Equal NotEqual(x: T, y: T) -> z: bool", "T: type; incompatible_shape_error: bool = true", equality_shape, op_flags::commutative},
-    {"ApproximateEqual(x: T, y: T) -> z: bool", "T: {float, double, int32, uint8, int16, int8, complex64, int64, bfloat16, uint16, complex128, half, uint32, uint64}; tolerance: float = 1e-05",
-     same_shape, op_flags::commutative},
-    {"LogicalAnd LogicalOr(x: bool, y: bool) -> z: bool", "", broadcast_shape, op_flags::commutative},
-    {"LogicalNot(x: bool) -> y: bool", "", unchanged_shape},
-    // One operand.
-    {"Neg Reciprocal Inv Sign Round(x: T) -> y: T", "T: {floats, int8, int16, int32, int64, complex}", unchanged_shape},
-    {"Abs(x: T) -> y: T", "T: {floats, int8, int16, int32, int64}", unchanged_shape},
-    {"Square(x: T) -> y: T", "T: {floats, int8, int16, int32, int64, uint8, uint16, uint32, uint64, complex}", unchanged_shape},
-    {"Sqrt Rsqrt Exp Expm1 Log Log1p Sin Cos Tan Asin Acos Atan Sinh Cosh Tanh Asinh Acosh Atanh Sigmoid(x: T) -> y: T", "T: {floats, complex}", unchanged_shape},
-    {"Erf Erfc Lgamma Digamma Floor Ceil Rint(x: T) -> y: T", "T: {floats}", unchanged_shape},
-    {"IsNan IsInf IsFinite(x: T) -> y: bool", "T: {floats}", unchanged_shape},
-    {"Invert(x: T) -> y: T", "T: {int8, int16, int32, int64, uint8, uint16, uint32, uint64}", unchanged_shape},
-    {"Cast(x: SrcT) -> y: DstT", "SrcT: type; DstT: type; Truncate: bool = false", unchanged_shape},
-    // Activations.
-    {"Relu Relu6(features: T) -> activations: T", "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64}", unchanged_shape},
-    {"Elu Selu Softplus Softsign(features: T) -> activations: T", "T: {half, bfloat16, float, double}", unchanged_shape},
-    {"LeakyRelu(features: T) -> activations: T", "alpha: float = 0.2; T: {half, bfloat16, float, double} = float", unchanged_shape},
-    // Gradients of one operand, of which some are written with its result.
-    {"TanhGrad SigmoidGrad SqrtGrad RsqrtGrad ReciprocalGrad InvGrad(y: T, dy: T) -> z: T", "T: {floats, complex}", same_shape},
-    {"ReluGrad Relu6Grad(gradients: T, features: T) -> backprops: T", "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64}", same_shape},
-    {"EluGrad SeluGrad(gradients: T, outputs: T) -> backprops: T", "T: {half, bfloat16, float, double}", same_shape},
-    {"SoftplusGrad SoftsignGrad(gradients: T, features: T) -> backprops: T", "T: {half, bfloat16, float, double}", same_shape},
-    {"LeakyReluGrad(gradients: T, features: T) -> backprops: T", "alpha: float = 0.2; T: {half, bfloat16, float, double} = float", same_shape},
-    // Many operands.
-    {"AddN(inputs: N * T) -> sum: T", "N: int >= 1; T: {float, double, int32, uint8, int16, int8, complex64, int64, bfloat16, uint16, complex128, half, uint32, uint64, variant}", add_n_shape,
-     op_flags::commutative},
-    {"AccumulateNV2(inputs: N * T) -> sum: T",
-     "N: int >= 1; T: {float, double, int32, uint8, int16, int8, complex64, int64, bfloat16, uint16, complex128, half, uint32, uint64}; shape: shape", add_n_shape, op_flags::commutative},
-};
-#endif
-
-}  // namespace detail
-
-// A named binary op: two operands of one dtype, or an operand and a number.
-#define WEFT_BINARY_FUNCTION(NAME, OPNAME, RESULT)                                                                                                       \
-  template <class T, int N, class U, int M> tensor<RESULT, detail::wider_rank(N, M)> NAME(const operand<T, N>& x, const operand<U, M>& y, op_name name = {}) { \
-    static_assert(std::is_same_v<T, U>, "weft: " #NAME " needs two tensors of one dtype; convert one with weft::cast<T>(...)");                           \
-    return tensor<RESULT, detail::wider_rank(N, M)>(detail::add_binary(OPNAME, OPNAME, detail::side_of(x), detail::side_of(y), name));                   \
-  }                                                                                                                                                      \
-  template <class T, int N> tensor<RESULT, N> NAME(const operand<T, N>& x, std::common_type_t<detail::scalar<T>> y, op_name name = {}) {                  \
-    return tensor<RESULT, N>(detail::add_binary(OPNAME, OPNAME, detail::side_of(x), detail::side_of(y), name));                                          \
-  }                                                                                                                                                      \
-  template <class T, int N> tensor<RESULT, N> NAME(std::common_type_t<detail::scalar<T>> x, const operand<T, N>& y, op_name name = {}) {                  \
-    return tensor<RESULT, N>(detail::add_binary(OPNAME, OPNAME, detail::side_of(x), detail::side_of(y), name));                                          \
-  }
-/// x + y with broadcasting (AddV2); strings are joined (Add).
-WEFT_BINARY_FUNCTION(add, (std::is_same_v<T, std::string> ? "Add" : "AddV2"), T)
-/// x - y with broadcasting (Sub).
-WEFT_BINARY_FUNCTION(subtract, "Sub", T)
-/// x * y with broadcasting (Mul).
-WEFT_BINARY_FUNCTION(multiply, "Mul", T)
-/// x / y with broadcasting; integers are divided towards zero (RealDiv, Div). A zero integer divisor fails the step with INVALID_ARGUMENT.
-WEFT_BINARY_FUNCTION(divide, (detail::is_integer_v<T> ? "Div" : "RealDiv"), T)
-/// The larger of x and y, with broadcasting (Maximum).
-WEFT_BINARY_FUNCTION(maximum, "Maximum", T)
-/// The smaller of x and y, with broadcasting (Minimum).
-WEFT_BINARY_FUNCTION(minimum, "Minimum", T)
-/// x == y elementwise, with broadcasting (Equal).
-WEFT_BINARY_FUNCTION(equal, "Equal", bool)
-/// x != y elementwise, with broadcasting (NotEqual).
-WEFT_BINARY_FUNCTION(not_equal, "NotEqual", bool)
-/// x < y elementwise, with broadcasting (Less).
-WEFT_BINARY_FUNCTION(less, "Less", bool)
-/// x <= y elementwise, with broadcasting (LessEqual).
-WEFT_BINARY_FUNCTION(less_equal, "LessEqual", bool)
-/// x > y elementwise, with broadcasting (Greater).
-WEFT_BINARY_FUNCTION(greater, "Greater", bool)
-/// x >= y elementwise, with broadcasting (GreaterEqual).
-WEFT_BINARY_FUNCTION(greater_equal, "GreaterEqual", bool)
-#undef WEFT_BINARY_FUNCTION
-
-#define WEFT_UNARY_FUNCTION(NAME, OPNAME)                                                    \
-  template <class T, int N> tensor<T, N> NAME(const operand<T, N>& x, op_name name = {}) {   \
-    return tensor<T, N>(detail::add_unary(OPNAME, detail::side_of(x), name));                \
-  }
-/// -x (Neg).
-WEFT_UNARY_FUNCTION(negative, "Neg")
-/// x * x (Square).
-WEFT_UNARY_FUNCTION(square, "Square")
-/// |x| (Abs).
-WEFT_UNARY_FUNCTION(abs, "Abs")
-/// Square root (Sqrt).
-WEFT_UNARY_FUNCTION(sqrt, "Sqrt")
-/// e to the x (Exp).
-WEFT_UNARY_FUNCTION(exp, "Exp")
-/// Natural logarithm (Log).
-WEFT_UNARY_FUNCTION(log, "Log")
-/// Hyperbolic tangent (Tanh).
-WEFT_UNARY_FUNCTION(tanh, "Tanh")
-/// 1 / (1 + e to the -x) (Sigmoid).
-WEFT_UNARY_FUNCTION(sigmoid, "Sigmoid")
-#undef WEFT_UNARY_FUNCTION
-
-/// The elements of x as dtype To (Cast): floats to integers are cut towards zero, numbers to bool are `!= 0`.
-template <class To, class T, int N> tensor<To, N> cast(const operand<T, N>& x, op_name name = {}) {
-  static_assert(is_dtype_v<To>, "weft: cast<T> needs a dtype: float, double, bool, weft::half, weft::bfloat16 or a <cstdint> integer such as std::int64_t");
-  return tensor<To, N>(detail::add_unary("Cast", detail::side_of(x), name, {{"DstT", dtype_of<To>}}));
-}
-
-/// The sum of tensors of one shape (AddN). Throws INVALID_ARGUMENT when `parts` is empty.
-template <class T, int N> tensor<T, N> add_n(const std::vector<tensor<T, N>>& parts, op_name name = {}) {
-  if (parts.empty()) throw error(error_code::invalid_argument, "add_n: there is nothing to add", name.site);
-  std::vector<output> inputs;
-  for (const auto& part : parts) inputs.push_back(part.as_input(name.site));
-  return tensor<T, N>(output{&detail::add_node("AddN", std::move(inputs), name), 0});
-}
-template <class T, int N> tensor<T, N> add_n(std::initializer_list<tensor<T, N>> parts, op_name name = {}) { return add_n(std::vector<tensor<T, N>>(parts), name); }
-
-}  // namespace weft
-
-#endif
-
-#ifndef WEFT_OPS_NN_HPP
-#define WEFT_OPS_NN_HPP
-// Biases, softmax and cross entropies, normalisation and accuracy of neural networks.
-
-#include <cstdint>
-#include <string>
-#include <utility>
-#include <vector>
-
-namespace weft {
-
-#if WEFT_HAS_BODIES
-namespace detail {
-
-inline void expect_rank_at_least(const shape_context& c, int i, int least, const char* what) {
-  const partial_shape& s = c.input(i);
-  if (s.known_rank() && s.rank() < least) c.fail(std::string(what) + " must have at least rank " + std::to_string(least) + ", found shape " + s.text());
-}
-
-// What two sizes, -1 where not known, say together; fails where they differ.
-inline std::int64_t same_size(const shape_context& c, std::int64_t a, std::int64_t b, const char* what) {
-  if (a >= 0 && b >= 0 && a != b) c.fail(std::string(what) + " must be equal, found " + std::to_string(a) + " and " + std::to_string(b));
-  return a >= 0 ? a : b;
-}
-
-inline partial_shape with_size(const partial_shape& s, int axis, std::int64_t size) {
-  std::vector<std::int64_t> sizes = s.sizes();
-  sizes[static_cast<std::size_t>(axis)] = size;
-  return partial_shape(std::move(sizes));
-}
-
-// The axis of the channels that attribute data_format names, of a tensor of at least the rank that it needs.
-inline int bias_axis(const shape_context& c, const char* what) {
-  const std::string* format = c.find_attr<std::string>("data_format");
-  const bool first = format != nullptr && *format == "NCHW";
-  expect_rank_at_least(c, 0, first ? 3 : 2, what);
-  return first ? 1 : c.input(0).rank() - 1;
-}
-
-inline void bias_add_shape(shape_context& c) {
-  const int axis = bias_axis(c, "value");
-  const partial_shape bias = c.with_rank(1, 1, "bias"), &value = c.input(0);
-  if (!value.known_rank()) return;
-  c.set_output(0, with_size(value, axis, same_size(c, value[axis], bias[0], "the channels of value and bias")));
-}
-
-inline void bias_add_grad_shape(shape_context& c) {
-  const int axis = bias_axis(c, "out_backprop");
-  c.set_output(0, partial_shape({c.input(0).known_rank() ? c.input(0)[axis] : -1}));
-}
-
-inline void softmax_shape(shape_context& c) {
-  expect_rank_at_least(c, 0, 1, "logits");
-  c.set_output(0, c.input(0));
-}
-
-// Logits and labels of `[batch, classes]`, broadcast against each other where their shapes are not one.
-inline void softmax_cross_entropy_shape(shape_context& c) {
-  const partial_shape matrix = partial_shape::of_rank(2);
-  auto both = merge_shapes(c.input(0), matrix);
-  if (both) both = merge_shapes(*both, c.input(1));
-  if (!both) both = broadcast_shapes(c.input(0), c.input(1));
-  if (!both) c.fail("the shapes " + c.input(0).text() + " of logits and " + c.input(1).text() + " of labels cannot be broadcast");
-  if (both->rank() != 2) c.fail("logits and labels must be broadcast to rank 2, found shapes " + c.input(0).text() + " and " + c.input(1).text());
-  c.set_output(0, partial_shape({(*both)[0]}));
-  c.set_output(1, *both);
-}
-
-inline void sparse_softmax_cross_entropy_shape(shape_context& c) {
-  const partial_shape logits = c.with_rank(0, 2, "logits"), labels = c.with_rank(1, 1, "labels");
-  const std::int64_t batch = same_size(c, logits[0], labels[0], "the rows of logits and the labels");
-  c.set_output(0, partial_shape({batch}));
-  c.set_output(1, partial_shape({batch, logits[1]}));
-}
-
-inline void in_top_k_shape(shape_context& c) {
-  const partial_shape predictions = c.with_rank(0, 2, "predictions"), targets = c.with_rank(1, 1, "targets");
-  if (c.input_count() > 2) (void)c.with_rank(2, 0, "k");
-  c.set_output(0, partial_shape({same_size(c, predictions[0], targets[0], "the rows of predictions and the targets")}));
-}
-
-// The axis of the channels of images of rank 4, or 5 where data_format names a depth.
-inline std::pair<partial_shape, int> normalised_images(const shape_context& c, int i, const char* what) {
-  const std::string& format = c.attr<std::string>("data_format");
-  const partial_shape images = c.with_rank(i, static_cast<int>(format.size()), what);
-  return {images, format[1] == 'C' ? 1 : images.rank() - 1};
-}
-
-// Mean and variance have a size of their own (0) where the batch is all that counts.
-inline void batch_norm_shape(shape_context& c) {
-  const auto [images, axis] = normalised_images(c, 0, "x");
-  const bool given = !c.attr<bool>("is_training") || c.attr<float>("exponential_avg_factor") != 1.f;
-  std::int64_t channels = images[axis];
-  static constexpr const char* names[] = {"x", "scale", "offset", "mean", "variance"};
-  for (int i = 1; i < 5; ++i) {
-    const partial_shape s = c.with_rank(i, 1, names[i]);
-    if (i < 3 || given) channels = same_size(c, channels, s[0], (std::string("the channels of x and the size of ") + names[i]).c_str());
-  }
-  c.set_output(0, with_size(images, axis, channels));
-  for (int i = 1; i < 5; ++i) c.set_output(i, partial_shape({channels}));
-}
-
-inline void batch_norm_grad_shape(shape_context& c) {
-  const auto [gradient, axis] = normalised_images(c, 0, "y_backprop");
-  const auto both = merge_shapes(gradient, normalised_images(c, 1, "x").first);
-  if (!both) c.fail("y_backprop and x must have one shape, found " + c.input(0).text() + " and " + c.input(1).text());
-  std::int64_t channels = (*both)[axis];
-  static constexpr const char* names[] = {"scale", "reserve_space_1", "reserve_space_2"};
-  for (int i = 2; i < 5; ++i) channels = same_size(c, channels, c.with_rank(i, 1, names[i - 2])[0], (std::string("the channels of x and the size of ") + names[i - 2]).c_str());
-  c.set_output(0, with_size(*both, axis, channels));
-  for (int i = 1; i < 3; ++i) c.set_output(i, partial_shape({channels}));
-  for (int i = 3; i < 5; ++i) c.set_output(i, partial_shape({0}));
-}
-
-inline void lrn_shape(shape_context& c) { c.set_output(0, c.with_rank(0, 4, "input")); }
-
-inline void lrn_grad_shape(shape_context& c) {
-  partial_shape s = partial_shape::of_rank(4);
-  for (int i = 0; i < 3; ++i) {
-    const auto both = merge_shapes(s, c.input(i));
-    if (!both) c.fail("input_grads, input_image and output_image must have one shape of rank 4, found " + c.input(0).text() + ", " + c.input(1).text() + " and " + c.input(2).text());
-    s = *both;
-  }
-  c.set_output(0, s);
-}
-
-#define WEFT_BIASED "T: {float, double, int32, uint8, int16, int8, complex64, int64, bfloat16, uint16, complex128, half, uint32, uint64}"
-#define WEFT_FORMAT "data_format: {'NHWC', 'NCHW'} = 'NHWC'"
-#define WEFT_FLOATS "T: {half, bfloat16, float, double}"
-#define WEFT_NORM "; epsilon: float = 0.0001; exponential_avg_factor: float = 1.0; "
-#define WEFT_NORM_GRAD "; epsilon: float = 0.0001; "
-#define WEFT_TRAINING "; is_training: bool = true"
-#define WEFT_VOLUMES "data_format: {'NHWC', 'NCHW', 'NDHWC', 'NCDHW'} = 'NHWC'"
-inline constexpr op_row nn_ops[] = {
-    {"BiasAdd(value: T, bias: T) -> output: T", WEFT_BIASED "; " WEFT_FORMAT, bias_add_shape},
-    {"BiasAddV1(value: T, bias: T) -> output: T", WEFT_BIASED, bias_add_shape},
-    {"BiasAddGrad(out_backprop: T) -> output: T", WEFT_BIASED "; " WEFT_FORMAT, bias_add_grad_shape},
-    {"Softmax(logits: T) -> softmax: T", WEFT_FLOATS, softmax_shape},
-    {"LogSoftmax(logits: T) -> logsoftmax: T", WEFT_FLOATS, softmax_shape},
-    {"SoftmaxCrossEntropyWithLogits(features: T, labels: T) -> loss: T, backprop: T", WEFT_FLOATS, softmax_cross_entropy_shape},
-    {"SparseSoftmaxCrossEntropyWithLogits(features: T, labels: Tlabels) -> loss: T, backprop: T", WEFT_FLOATS "; Tlabels: {int32, int64} = int64", sparse_softmax_cross_entropy_shape},
-    {"InTopK(predictions: float, targets: T) -> precision: bool", "k: int; T: {int32, int64} = int32", in_top_k_shape},
-    {"InTopKV2(predictions: float, targets: T, k: T) -> precision: bool", "T: {int32, int64} = int32", in_top_k_shape},
-    {"FusedBatchNorm(x: T, scale: T, offset: T, mean: T, variance: T) -> y: T, batch_mean: T, batch_variance: T, reserve_space_1: T, reserve_space_2: T",
-     "T: {float}" WEFT_NORM WEFT_FORMAT WEFT_TRAINING, batch_norm_shape},
-    {"FusedBatchNormV2(x: T, scale: U, offset: U, mean: U, variance: U) -> y: T, batch_mean: U, batch_variance: U, reserve_space_1: U, reserve_space_2: U",
-     "T: {half, bfloat16, float}; U: {float}" WEFT_NORM WEFT_FORMAT WEFT_TRAINING, batch_norm_shape},
-    {"FusedBatchNormV3(x: T, scale: U, offset: U, mean: U, variance: U) -> y: T, batch_mean: U, batch_variance: U, reserve_space_1: U, reserve_space_2: U, reserve_space_3: U",
-     "T: {half, bfloat16, float}; U: {bfloat16, float}" WEFT_NORM WEFT_VOLUMES WEFT_TRAINING, batch_norm_shape},
-    {"FusedBatchNormGrad(y_backprop: T, x: T, scale: T, reserve_space_1: T, reserve_space_2: T) -> x_backprop: T, scale_backprop: T, offset_backprop: T, reserve_space_3: T, reserve_space_4: T",
-     "T: {float}" WEFT_NORM_GRAD WEFT_FORMAT WEFT_TRAINING, batch_norm_grad_shape},
-    {"FusedBatchNormGradV2(y_backprop: T, x: T, scale: float, reserve_space_1: U, reserve_space_2: U) -> x_backprop: T, scale_backprop: U, offset_backprop: U, reserve_space_3: U, reserve_space_4: U",
-     "T: {half, bfloat16, float}; U: {float}" WEFT_NORM_GRAD WEFT_FORMAT WEFT_TRAINING, batch_norm_grad_shape},
-    {"FusedBatchNormGradV3(y_backprop: T, x: T, scale: float, reserve_space_1: U, reserve_space_2: U, reserve_space_3: U) -> x_backprop: T, scale_backprop: U, offset_backprop: U, reserve_space_4: U, reserve_space_5: U",
-     "T: {half, bfloat16, float}; U: {float}" WEFT_NORM_GRAD WEFT_VOLUMES WEFT_TRAINING, batch_norm_grad_shape},
-    {"LRN(input: T) -> output: T", "depth_radius: int = 5; bias: float = 1.0; alpha: float = 1.0; beta: float = 0.5; T: {half, bfloat16, float} = float", lrn_shape},
-    {"LRNGrad(input_grads: T, input_image: T, output_image: T) -> output: T", "depth_radius: int = 5; bias: float = 1.0; alpha: float = 1.0; beta: float = 0.5; T: {half, bfloat16, float} = float", lrn_grad_shape},
-};
-#undef WEFT_BIASED
-#undef WEFT_FORMAT
-#undef WEFT_FLOATS
-#undef WEFT_NORM
-#undef WEFT_NORM_GRAD
-#undef WEFT_TRAINING
-#undef WEFT_VOLUMES
-
-}  // namespace detail
-#endif
-
-}  // namespace weft
-
-#endif
-
-#ifndef WEFT_OPS_NN_WINDOW_HPP
-#define WEFT_OPS_NN_WINDOW_HPP
-// The geometry of windows that slide over images: what attributes of convolutions and pools say, and how many places a window has along an
-// axis. Shape rules and kernels read it here, so that both report a mistake in the same words.
-
-#include <cstdint>
-#include <string>
-#include <vector>
-
-namespace weft::detail {
-
-/// How an axis is padded: not at all, so that the output is as long as the input divided by the stride, or by given numbers.
-enum class window_padding : unsigned char { valid, same, given };
-
-/// A window along one axis: its size, the distance of its places and of its elements, and how the axis is padded.
-struct window_axis {
-  std::int64_t size = 1, stride = 1, dilation = 1;
-  window_padding padding = window_padding::valid;
-  std::int64_t before = 0, after = 0;  // of window_padding::given
-};
-
-/// The places of a window along an axis, and the elements that are padded before it.
-struct window_places {
-  std::int64_t count, before;
-};
-
-/// Sizes, strides, dilations and paddings above this are errors, so that sums and products of them fit.
-inline constexpr std::int64_t largest_window = 0x7fffffff;
-
-/// What the attributes of a convolution or a pool say: for rows, columns and depth (of pools), and where the depth is stored.
-struct window_attrs {
-  window_axis rows, columns, depth;
-  bool channels_first = false;  // NCHW
-  std::int64_t batch_size = 1, batch_stride = 1, batch_dilation = 1;
-};
-
-#if WEFT_HAS_BODIES || WEFT_HAS_KERNEL_BODIES
-
-/// Four values of a list attribute; the default where a convolution leaves dilations away.
-inline std::vector<std::int64_t> window_list(const node& n, const char* name) {
-  const auto* list = n.find_attr<std::vector<std::int64_t>>(name);
-  if (list == nullptr && std::string(name) == "dilations") return {1, 1, 1, 1};
-  if (list == nullptr || list->size() != 4)
-    n.fail_about(error_code::invalid_argument, std::string("attribute '") + name + "' must contain 4 values, found " + std::to_string(list == nullptr ? 0 : list->size()));
-  for (const std::int64_t value : *list)
-    if (value < 1 || value > largest_window)
-      n.fail_about(error_code::invalid_argument, std::string("attribute '") + name + "' must contain values between 1 and " + std::to_string(largest_window) + ", found " + std::to_string(value));
-  return *list;
-}
-
-// Padding of all four axes from 'padding' and, where that says EXPLICIT, 'explicit_paddings'; only rows and columns may be padded.
-inline void read_padding(const node& n, window_attrs& out) {
-  const std::string& padding = n.attr<std::string>("padding");
-  const auto* given = n.find_attr<std::vector<std::int64_t>>("explicit_paddings");
-  const std::size_t count = given == nullptr ? 0 : given->size();
-  if (padding != "EXPLICIT") {
-    if (count != 0) n.fail_about(error_code::invalid_argument, "attribute 'explicit_paddings' must be empty where 'padding' is '" + padding + "', found " + std::to_string(count) + " values");
-    if (padding != "SAME" && padding != "VALID") n.fail_about(error_code::invalid_argument, "attribute 'padding' must be 'SAME', 'VALID' or 'EXPLICIT', found '" + padding + "'");
-    for (window_axis* axis : {&out.rows, &out.columns, &out.depth}) axis->padding = padding == "SAME" ? window_padding::same : window_padding::valid;
-    return;
-  }
-  if (count != 8) n.fail_about(error_code::invalid_argument, "attribute 'explicit_paddings' must contain 8 values, found " + std::to_string(count));
-  for (const std::int64_t value : *given)
-    if (value < 0 || value > largest_window)
-      n.fail_about(error_code::invalid_argument, "attribute 'explicit_paddings' must contain values between 0 and " + std::to_string(largest_window) + ", found " + std::to_string(value));
-  const std::size_t rows = out.channels_first ? 4 : 2, depth = out.channels_first ? 2 : 6;
-  if ((*given)[0] != 0 || (*given)[1] != 0 || (*given)[depth] != 0 || (*given)[depth + 1] != 0)
-    n.fail_about(error_code::invalid_argument, "attribute 'explicit_paddings' must be 0 for the batch and the depth");
-  out.rows.padding = out.columns.padding = window_padding::given;
-  out.rows.before = (*given)[rows];
-  out.rows.after = (*given)[rows + 1];
-  out.columns.before = (*given)[rows + 2];
-  out.columns.after = (*given)[rows + 3];
-}
-
-/// Reads the attributes of a pool (with 'ksize') or a convolution (with 'dilations', its window's size being the filter's). Fails about the node where they are wrong.
-inline window_attrs read_window(const node& n, bool pool) {
-  window_attrs out;
-  const std::string* format = n.find_attr<std::string>("data_format");
-  if (format != nullptr && *format != "NHWC" && *format != "NCHW") n.fail_about(error_code::unimplemented, "attribute 'data_format' must be 'NHWC' or 'NCHW', found '" + *format + "'");
-  out.channels_first = format != nullptr && *format == "NCHW";
-  const auto strides = window_list(n, "strides"), others = window_list(n, pool ? "ksize" : "dilations");
-  const std::size_t rows = out.channels_first ? 2 : 1, depth = out.channels_first ? 1 : 3;
-  const std::size_t places[] = {rows, rows + 1, depth};
-  window_axis* const axes[] = {&out.rows, &out.columns, &out.depth};
-  for (int i = 0; i < 3; ++i) {
-    axes[i]->stride = strides[places[i]];
-    (pool ? axes[i]->size : axes[i]->dilation) = others[places[i]];
-  }
-  out.batch_stride = strides[0];
-  (pool ? out.batch_size : out.batch_dilation) = others[0];
-  read_padding(n, out);
-  return out;
-}
-
-/// Where a window finds place along an axis of `size` elements, as TensorFlow counts. Fails about the node where the window is larger than the padded axis.
-inline window_places place_window(const node& n, const window_axis& w, std::int64_t size) {
-  const std::int64_t reach = (w.size - 1) * w.dilation + 1;
-  if (w.padding == window_padding::same) {
-    const std::int64_t count = size / w.stride + (size % w.stride != 0 ? 1 : 0);
-    const std::int64_t padding = count == 0 ? 0 : reach - (size - (count - 1) * w.stride);
-    return {count, padding > 0 ? padding / 2 : 0};
-  }
-  if (size > std::int64_t{1} << 60) n.fail_about(error_code::invalid_argument, "an axis of " + std::to_string(size) + " elements is too long");
-  const std::int64_t padded = size + w.before + w.after;
-  if (padded < reach)
-    n.fail_about(error_code::invalid_argument, "a window that reaches over " + std::to_string(reach) + " elements has no place on an axis of " + std::to_string(size) +
-                                                   (w.padding == window_padding::given ? " elements with " + std::to_string(w.before + w.after) + " more as padding" : " elements"));
-  return {(padded - reach) / w.stride + 1, w.before};
-}
-
-#endif
-
-}  // namespace weft::detail
-
-#endif
-
-#ifndef WEFT_OPS_NN_CONV_HPP
-#define WEFT_OPS_NN_CONV_HPP
-// Convolutions and pools over images, and the ops of their gradients.
-
-#include <cstdint>
-#include <string>
-#include <utility>
-#include <vector>
-
-namespace weft {
-
-#if WEFT_HAS_BODIES
-namespace detail {
-
-// Images as a shape: batch, rows, columns and channels, each -1 where it is not known.
-struct image_sizes {
-  std::int64_t batch, rows, columns, channels;
-
-  static image_sizes of(const partial_shape& s, const window_attrs& w) {
-    if (w.channels_first) return {s[0], s[2], s[3], s[1]};
-    return {s[0], s[1], s[2], s[3]};
-  }
-  partial_shape shape(const window_attrs& w) const {
-    if (w.channels_first) return partial_shape({batch, channels, rows, columns});
-    return partial_shape({batch, rows, columns, channels});
-  }
-};
-
-inline std::int64_t placed(const shape_context& c, const window_axis& w, std::int64_t size, bool window_known = true) {
-  if (size < 0 || (!window_known && w.padding != window_padding::same)) return -1;
-  return place_window(c.about(), w, size).count;
-}
-
-inline std::int64_t product_or_unknown(std::int64_t a, std::int64_t b) { return a < 0 || b < 0 || (b != 0 && a > INT64_MAX / b) ? -1 : a * b; }
-
-// Rows and columns of a convolution's output; a filter size of -1 is unknown.
-inline std::pair<std::int64_t, std::int64_t> convolved(shape_context& c, window_attrs w, const image_sizes& in, std::int64_t filter_rows, std::int64_t filter_columns) {
-  if (filter_rows == 0 || filter_columns == 0) c.fail("the filter must have rows and columns, found shape " + c.input(1).text());
-  w.rows.size = filter_rows < 0 ? 1 : filter_rows;
-  w.columns.size = filter_columns < 0 ? 1 : filter_columns;
-  if (w.rows.size > largest_window || w.columns.size > largest_window) c.fail("the filter of shape " + c.input(1).text() + " is too large");
-  return {placed(c, w.rows, in.rows, filter_rows >= 0), placed(c, w.columns, in.columns, filter_columns >= 0)};
-}
-
-inline void conv2d_shape(shape_context& c) {
-  const window_attrs w = read_window(c.about(), false);
-  const partial_shape filter = c.with_rank(1, 4, "filter");
-  const image_sizes in = image_sizes::of(c.with_rank(0, 4, "input"), w);
-  if (filter[2] == 0) c.fail("the filter must have at least one channel, found shape " + filter.text());
-  if (in.channels >= 0 && filter[2] > 0) {
-    if (in.channels % filter[2] != 0) c.fail("the depth " + std::to_string(in.channels) + " of the input is no multiple of the depth " + std::to_string(filter[2]) + " of the filter");
-    const std::int64_t groups = in.channels / filter[2];
-    if (filter[3] >= 0 && groups > 0 && filter[3] % groups != 0) c.fail("a filter with " + std::to_string(filter[3]) + " outputs cannot be cut into " + std::to_string(groups) + " groups");
-  }
-  const auto [rows, columns] = convolved(c, w, in, filter[0], filter[1]);
-  c.set_output(0, image_sizes{in.batch, rows, columns, filter[3]}.shape(w));
-}
-
-inline void depthwise_conv2d_shape(shape_context& c) {
-  const window_attrs w = read_window(c.about(), false);
-  const image_sizes in = image_sizes::of(c.with_rank(0, 4, "input"), w);
-  const partial_shape filter = c.with_rank(1, 4, "filter");
-  if (in.channels >= 0 && filter[2] >= 0 && in.channels != filter[2])
-    c.fail("input and filter must have the same depth, found " + std::to_string(in.channels) + " and " + std::to_string(filter[2]));
-  const auto [rows, columns] = convolved(c, w, in, filter[0], filter[1]);
-  c.set_output(0, image_sizes{in.batch, rows, columns, product_or_unknown(in.channels < 0 ? filter[2] : in.channels, filter[3])}.shape(w));
-}
-
-// A shape of rank 4 that input i holds.
-inline partial_shape sizes_of_rank_4(const shape_context& c, int i, const char* what) {
-  const partial_shape s = shape_from_input(c, i, what);
-  if (s.known_rank() && s.rank() != 4) c.fail(std::string(what) + " must contain 4 values, found " + std::to_string(s.rank()));
-  return s.known_rank() ? s : partial_shape::of_rank(4);
-}
-
-inline void conv2d_backprop_input_shape(shape_context& c) {
-  const window_attrs w = read_window(c.about(), false);
-  const partial_shape filter = c.with_rank(1, 4, "filter");
-  const image_sizes gradient = image_sizes::of(c.with_rank(2, 4, "out_backprop"), w);
-  if (gradient.channels >= 0 && filter[3] >= 0 && gradient.channels != filter[3])
-    c.fail("the depth " + std::to_string(gradient.channels) + " of out_backprop and the outputs " + std::to_string(filter[3]) + " of the filter differ");
-  partial_shape wanted = shape_from_input(c, 0, "input_sizes");
-  if (!wanted.known_rank()) wanted = partial_shape::of_rank(4);
-  if (wanted.rank() == 2) return c.set_output(0, image_sizes{gradient.batch, wanted[0], wanted[1], filter[2]}.shape(w));
-  if (wanted.rank() != 4) c.fail("input_sizes must contain 4 values or 2, found " + std::to_string(wanted.rank()));
-  image_sizes sizes = image_sizes::of(wanted, w);
-  if (sizes.batch >= 0 && gradient.batch >= 0 && sizes.batch != gradient.batch)
-    c.fail("input_sizes say a batch of " + std::to_string(sizes.batch) + ", out_backprop has " + std::to_string(gradient.batch));
-  if (sizes.batch < 0) sizes.batch = gradient.batch;
-  c.set_output(0, sizes.shape(w));
-}
-
-inline void conv2d_backprop_filter_shape(shape_context& c) {
-  (void)read_window(c.about(), false);
-  (void)c.with_rank(0, 4, "input");
-  (void)c.with_rank(2, 4, "out_backprop");
-  c.set_output(0, sizes_of_rank_4(c, 1, "filter_sizes"));
-}
-
-inline void depthwise_backprop_input_shape(shape_context& c) {
-  (void)read_window(c.about(), false);
-  (void)c.with_rank(1, 4, "filter");
-  (void)c.with_rank(2, 4, "out_backprop");
-  c.set_output(0, sizes_of_rank_4(c, 0, "input_sizes"));
-}
-
-// Output of a pool over images of this shape; an average is not taken over depth.
-inline partial_shape pooled(const shape_context& c, const partial_shape& images) {
-  const window_attrs w = read_window(c.about(), true);
-  const image_sizes in = image_sizes::of(images, w);
-  const std::int64_t channels = c.about().op() == "AvgPool" ? in.channels : placed(c, w.depth, in.channels);
-  return image_sizes{in.batch, placed(c, w.rows, in.rows), placed(c, w.columns, in.columns), channels}.shape(w);
-}
-
-inline void pool_shape(shape_context& c) { c.set_output(0, pooled(c, c.with_rank(0, 4, "input"))); }
-
-inline void max_pool_grad_shape(shape_context& c) {
-  (void)read_window(c.about(), true);
-  c.set_output(0, c.with_rank(0, 4, "orig_input"));
-}
-
-inline void max_pool_grad_grad_shape(shape_context& c) {
-  const auto images = merge_shapes(c.with_rank(0, 4, "orig_input"), c.with_rank(2, 4, "grad"));
-  if (!images) c.fail("orig_input and grad must have one shape, found " + c.input(0).text() + " and " + c.input(2).text());
-  const auto result = merge_shapes(pooled(c, *images), c.with_rank(1, 4, "orig_output"));
-  if (!result) c.fail("orig_output must have shape " + pooled(c, *images).text() + ", found " + c.input(1).text());
-  c.set_output(0, *result);
-}
-
-inline void avg_pool_grad_shape(shape_context& c) {
-  (void)read_window(c.about(), true);
-  (void)c.with_rank(1, 4, "grad");
-  c.set_output(0, sizes_of_rank_4(c, 0, "orig_input_shape"));
-}
-
-#define WEFT_WINDOW "strides: list(int); padding: {'SAME', 'VALID', 'EXPLICIT'}; explicit_paddings: list(int) = []; data_format: {'NHWC', 'NCHW'} = 'NHWC'; dilations: list(int) = [1, 1, 1, 1]"
-#define WEFT_POOL "ksize: list(int) >= 4; strides: list(int) >= 4; padding: "
-#define WEFT_FORMAT "; data_format: {'NHWC', 'NCHW'} = 'NHWC'"
-#define WEFT_ORDERED "float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64"
-inline constexpr op_row nn_conv_ops[] = {
-    {"Conv2D(input: T, filter: T) -> output: T", "T: {half, bfloat16, float, double, int32}; use_cudnn_on_gpu: bool = true; " WEFT_WINDOW, conv2d_shape},
-    {"Conv2DBackpropInput(input_sizes: int32, filter: T, out_backprop: T) -> output: T", "T: {half, bfloat16, float, double, int32}; use_cudnn_on_gpu: bool = true; " WEFT_WINDOW, conv2d_backprop_input_shape},
-    {"Conv2DBackpropFilter(input: T, filter_sizes: int32, out_backprop: T) -> output: T", "T: {half, bfloat16, float, double}; use_cudnn_on_gpu: bool = true; " WEFT_WINDOW, conv2d_backprop_filter_shape},
-    {"DepthwiseConv2dNative(input: T, filter: T) -> output: T", "T: {half, bfloat16, float, double}; " WEFT_WINDOW, depthwise_conv2d_shape},
-    {"DepthwiseConv2dNativeBackpropInput(input_sizes: int32, filter: T, out_backprop: T) -> output: T", "T: {half, bfloat16, float, double}; " WEFT_WINDOW, depthwise_backprop_input_shape},
-    {"DepthwiseConv2dNativeBackpropFilter(input: T, filter_sizes: int32, out_backprop: T) -> output: T", "T: {half, bfloat16, float, double}; " WEFT_WINDOW, conv2d_backprop_filter_shape},
-    {"MaxPool(input: T) -> output: T", "T: {half, bfloat16, float, double, int32, int64, uint8, int16, int8, uint16} = float; " WEFT_POOL "{'SAME', 'VALID', 'EXPLICIT'}; explicit_paddings: list(int) = []; data_format: {'NHWC', 'NCHW', 'NCHW_VECT_C'} = 'NHWC'", pool_shape},
-    {"MaxPoolGrad(orig_input: T, orig_output: T, grad: T) -> output: T", WEFT_POOL "{'SAME', 'VALID', 'EXPLICIT'}; explicit_paddings: list(int) = []" WEFT_FORMAT "; T: {" WEFT_ORDERED "} = float", max_pool_grad_shape},
-    {"MaxPoolGradGrad(orig_input: T, orig_output: T, grad: T) -> output: T", WEFT_POOL "{'SAME', 'VALID'}" WEFT_FORMAT "; T: {" WEFT_ORDERED "}", max_pool_grad_grad_shape},
-    {"AvgPool(value: T) -> output: T", WEFT_POOL "{'SAME', 'VALID'}" WEFT_FORMAT "; T: {half, bfloat16, float, double}", pool_shape},
-    {"AvgPoolGrad(orig_input_shape: int32, grad: T) -> output: T", WEFT_POOL "{'SAME', 'VALID'}" WEFT_FORMAT "; T: {half, bfloat16, float, double}", avg_pool_grad_shape},
-};
-#undef WEFT_WINDOW
-#undef WEFT_POOL
-#undef WEFT_FORMAT
-#undef WEFT_ORDERED
-
-}  // namespace detail
-#endif
-
-}  // namespace weft
-
-#endif
-
-#ifndef WEFT_OPS_RANDOM_HPP
-#define WEFT_OPS_RANDOM_HPP
-// Random tensors, with TensorFlow's generator and its rules for seeds.
-
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <utility>
-#include <vector>
-
-namespace weft {
-
-namespace detail {
-
-#if WEFT_HAS_BODIES
-inline void random_shape(shape_context& c) { c.set_output(0, shape_from_input(c, 0, "shape")); }
-
-inline void random_integers_shape(shape_context& c) {
-  (void)c.with_rank(c.input_count() - 2, 0, "minval");
-  (void)c.with_rank(c.input_count() - 1, 0, "maxval");
-  random_shape(c);
-}
-
-inline void expect_seed(const shape_context& c) {
-  const partial_shape seed = c.with_rank(1, 1, "seed");
-  if (seed[0] >= 0 && seed[0] != 2) c.fail("seed must have shape [2], found " + seed.text());
-}
-inline void stateless_shape(shape_context& c) {
-  expect_seed(c);
-  random_shape(c);
-}
-inline void stateless_integers_shape(shape_context& c) {
-  expect_seed(c);
-  random_integers_shape(c);
-}
-
-inline void multinomial_shape(shape_context& c) {
-  const partial_shape logits = c.with_rank(0, 2, "logits");
-  (void)c.with_rank(1, 0, "num_samples");
-  const auto wanted = c.input_integers(1);
-  if (wanted && (*wanted)[0] < 0) c.fail("num_samples must not be negative, found " + std::to_string((*wanted)[0]));
-  c.set_output(0, partial_shape({logits[0], wanted ? (*wanted)[0] : -1}));
-}
-
-#define WEFT_SEEDS "seed: int = 0; seed2: int = 0; "
-#define WEFT_STATELESS "dtype: {half, bfloat16, float, double} = float; T: {int32, int64} = int32; Tseed: {int32, int64} = int64"
-inline constexpr op_row random_ops[] = {
-    {"RandomUniform RandomStandardNormal TruncatedNormal(shape: T) -> output: dtype", WEFT_SEEDS "dtype: {half, bfloat16, float, double}; T: {int32, int64}", random_shape, op_flags::stateful},
-    {"RandomUniformInt(shape: T, minval: Tout, maxval: Tout) -> output: Tout", WEFT_SEEDS "Tout: {int32, int64}; T: {int32, int64}", random_integers_shape, op_flags::stateful},
-    {"RandomShuffle(value: T) -> output: T", WEFT_SEEDS "T: type", unchanged_shape, op_flags::stateful},
-    {"Multinomial(logits: T, num_samples: int32) -> output: output_dtype",
-     WEFT_SEEDS "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64}; output_dtype: {int32, int64} = int64", multinomial_shape, op_flags::stateful},
-    {"StatelessRandomUniform StatelessRandomNormal StatelessTruncatedNormal(shape: T, seed: Tseed) -> output: dtype", WEFT_STATELESS, stateless_shape},
-    {"StatelessRandomUniformInt(shape: T, seed: Tseed, minval: dtype, maxval: dtype) -> output: dtype", "dtype: {int32, int64}; T: {int32, int64}; Tseed: {int32, int64} = int64", stateless_integers_shape},
-    {"StatelessRandomUniformFullInt(shape: T, seed: Tseed) -> output: dtype", "dtype: {int32, int64, uint32, uint64} = uint64; T: {int32, int64} = int32; Tseed: {int32, int64, uint32, uint64} = int64", stateless_shape},
-};
-#undef WEFT_SEEDS
-#undef WEFT_STATELESS
-#endif
-
-// TensorFlow 1's rule: without any seed both are 0 and each run differs; a graph seed is joined by the number of nodes so far; an op's seed
-// without a graph seed is joined by 87654321. Both are taken modulo 2^31 - 1, never negative.
-inline std::pair<std::int64_t, std::int64_t> op_seeds(graph_state& g, std::optional<std::int64_t> seed) {
-  const auto graph_seed = g.seed();
-  if (!graph_seed && !seed) return {0, 0};
-  constexpr std::int64_t modulus = 0x7fffffff;
-  const auto reduced = [](std::int64_t n) { return n % modulus + (n % modulus < 0 ? modulus : 0); };
-  const std::int64_t first = reduced(graph_seed.value_or(87654321)), second = reduced(seed.value_or(static_cast<std::int64_t>(g.size())));
-  return {first, first == 0 && second == 0 ? modulus : second};
-}
-
-// Numbers in [0, 1), drawn by the node `full`.
-inline output add_draw(const std::int64_t* sizes, std::size_t count, dtype type, std::optional<std::int64_t> seed, const std::string& full, const std::string& shape_name,
-                       call_site site, graph_state& to) {
-  const auto seeds = op_seeds(to, seed);
-  const output dims = add_sizes(sizes, count, shape_name, site, to);
-  return add_node_at("RandomUniform", {dims}, full, site, {{"dtype", type}, {"seed", seeds.first}, {"seed2", seeds.second}});
-}
-inline output add_random_uniform(const std::int64_t* sizes, std::size_t count, dtype type, std::optional<std::int64_t> seed, const op_name& name) {
-  graph_state& to = *current_graph();
-  const std::string full = claim_name(to, name, "random_uniform");
-  return add_draw(sizes, count, type, seed, full, full + "/shape", name.site, to);
-}
-// The same, scaled to [low, low + range).
-inline output add_random_uniform(const std::int64_t* sizes, std::size_t count, tensor_value range, tensor_value low, std::optional<std::int64_t> seed, const op_name& name) {
-  graph_state& to = *current_graph();
-  const std::string full = claim_name(to, name, "random_uniform");
-  const output drawn = add_draw(sizes, count, range.dtype(), seed, full + "/RandomUniform", full + "/shape", name.site, to);
-  const output width = add_const_at(std::move(range), full + "/mul/y", name.site, to), least = add_const_at(std::move(low), full + "/min", name.site, to);
-  const output scaled = add_node_at("Mul", {drawn, width}, full + "/mul", name.site);
-  return add_node_at("AddV2", {scaled, least}, full, name.site);
-}
-
-}  // namespace detail
-
-/// Numbers in [low, high) drawn anew in each step (RandomUniform). The same seeds give TensorFlow's numbers; without seeds each run differs.
-template <class T = float, std::size_t M>
-tensor<T, static_cast<int>(M)> random_uniform(const std::int64_t (&dims)[M], T low = T(0), T high = T(1), std::optional<std::int64_t> seed = std::nullopt, op_name name = {}) {
-  static_assert(std::is_same_v<T, float> || std::is_same_v<T, double>, "weft: random_uniform<T> draws float or double");
-  const output drawn = low == T(0) && high == T(1)
-                           ? detail::add_random_uniform(dims, M, dtype_of<T>, seed, name)
-                           : detail::add_random_uniform(dims, M, tensor_value::scalar<T>(high - low), tensor_value::scalar<T>(low), seed, name);
-  return tensor<T, static_cast<int>(M)>(drawn);
-}
-
-/// Sets the seed of the thread's default graph, from which random ops without a seed of their own derive theirs.
-inline void set_random_seed(std::int64_t seed) { default_graph().set_random_seed(seed); }
-
-}  // namespace weft
-
-#endif
-
-#ifndef WEFT_OPS_REDUCE_HPP
-#define WEFT_OPS_REDUCE_HPP
-// Reductions over all or some axes.
-
-#include <cstddef>
-#include <cstdint>
-#include <initializer_list>
-#include <string>
-#include <utility>
-#include <vector>
-
-namespace weft {
-
-/// Axes known at compile time: `reduce_sum(x, axis<1>)`. Negative ones count from the last.
-template <int... A> struct axis_t {};
-template <int... A> inline constexpr axis_t<A...> axis{};
-/// Keeps reduced axes with size 1: `reduce_sum(x, axis<1>, keep_dims)`.
-struct keep_dims_t {};
-inline constexpr keep_dims_t keep_dims{};
-
-namespace detail {
-
-#if WEFT_HAS_BODIES
-// The input without the dimension that input 1, a scalar, names.
-inline void arg_shape(shape_context& c) {
-  (void)c.with_rank(1, 0, "dimension");
-  const partial_shape& in = c.input(0);
-  if (!in.known_rank()) return;
-  if (in.rank() == 0) c.fail("a scalar has no dimension to search");
-  const auto named = c.input_integers(1);
-  if (!named) return c.set_output(0, partial_shape::of_rank(in.rank() - 1));
-  const std::int64_t axis = named->front();
-  if (axis < -in.rank() || axis >= in.rank())
-    c.fail("axis " + std::to_string(axis) + " is outside the " + std::to_string(in.rank()) + " dimensions of shape " + in.text());
-  std::vector<std::int64_t> sizes = in.sizes();
-  sizes.erase(sizes.begin() + static_cast<std::ptrdiff_t>(axis < 0 ? axis + in.rank() : axis));
-  c.set_output(0, partial_shape(std::move(sizes)));
-}
-
-inline void scan_shape(shape_context& c) {
-  (void)c.with_rank(1, 0, "axis");
-  const auto axis = c.input_integers(1);
-  const partial_shape& in = c.input(0);
-  if (in.known_rank() && axis && (axis->front() < -in.rank() || axis->front() >= in.rank()))
-    c.fail("axis " + std::to_string(axis->front()) + " is outside the " + std::to_string(in.rank()) + " dimensions of shape " + in.text());
-  c.set_output(0, in);
-}
-
-inline void bincount_shape(shape_context& c) {
-  (void)c.with_rank(1, 0, "size");
-  const auto size = c.input_integers(1);
-  if (size && size->front() < 0) c.fail("size must not be negative, found " + std::to_string(size->front()));
-  c.set_output(0, partial_shape({size ? size->front() : -1}));
-}
-
-// One row for each of an unknown number of segments, of the shape of a row of the data.
-inline void segments_shape(shape_context& c, const partial_shape& ids) {
-  const partial_shape& data = c.input(0);
-  if (!data.known_rank()) return;
-  if (data.rank() == 0) c.fail("the data must have at least one dimension, found shape []");
-  if (c.input_count() == 2 && data[0] >= 0 && ids[0] >= 0 && data[0] != ids[0])
-    c.fail("segment_ids has " + std::to_string(ids[0]) + " elements for the " + std::to_string(data[0]) + " rows of the data " + data.text());
-  std::vector<std::int64_t> sizes = data.sizes();
-  sizes[0] = -1;
-  c.set_output(0, partial_shape(std::move(sizes)));
-}
-inline void segment_shape(shape_context& c) { segments_shape(c, c.with_rank(1, 1, "segment_ids")); }
-inline void sparse_segment_shape(shape_context& c) {
-  const auto ids = merge_shapes(c.with_rank(1, 1, "indices"), c.with_rank(2, 1, "segment_ids"));
-  if (!ids) c.fail("indices " + c.input(1).text() + " and segment_ids " + c.input(2).text() + " differ in size");
-  segments_shape(c, *ids);
-}
-
-// The leading dimensions, those of the ids, become one of `num_segments`.
-inline void unsorted_segment_shape(shape_context& c) {
-  (void)c.with_rank(2, 0, "num_segments");
-  const auto wanted = c.input_integers(2);
-  if (wanted && wanted->front() < 0) c.fail("num_segments must not be negative, found " + std::to_string(wanted->front()));
-  const partial_shape &data = c.input(0), &ids = c.input(1);
-  if (!data.known_rank() || !ids.known_rank()) return;
-  bool fits = ids.rank() <= data.rank();
-  for (int i = 0; fits && i < ids.rank(); ++i) fits = data[i] < 0 || ids[i] < 0 || data[i] == ids[i];
-  if (!fits) c.fail("the data's shape " + data.text() + " does not start with that of segment_ids, " + ids.text());
-  std::vector<std::int64_t> sizes{wanted ? wanted->front() : -1};
-  sizes.insert(sizes.end(), data.sizes().begin() + ids.rank(), data.sizes().end());
-  c.set_output(0, partial_shape(std::move(sizes)));
-}
-
-#define WEFT_ORDERED "float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64"
-#define WEFT_SUMMED "float, double, int32, uint8, int16, int8, complex64, int64, bfloat16, uint16, complex128, half, uint32, uint64"
-#define WEFT_REDUCED "Tidx: {int32, int64} = int32"
-#define WEFT_SEGMENTS "Tindices: {int32, int64}"
-#define WEFT_COUNTED "Tnumsegments: {int32, int64} = int32"
-#define WEFT_SPARSE "Tidx: {int32, int64} = int32; Tsegmentids: {int32, int64} = int32; sparse_gradient: bool = false"
-inline constexpr op_row reduce_ops[] = {
-    {"Sum Mean Prod EuclideanNorm(input: T, reduction_indices: Tidx) -> output: T", "keep_dims: bool = false; T: {" WEFT_SUMMED "}; " WEFT_REDUCED, reduction_shape},
-    {"Max Min(input: T, reduction_indices: Tidx) -> output: T", "keep_dims: bool = false; T: {" WEFT_ORDERED "}; " WEFT_REDUCED, reduction_shape},
-    {"All Any(input: bool, reduction_indices: Tidx) -> output: bool", "keep_dims: bool = false; " WEFT_REDUCED, reduction_shape},
-    {"L2Loss(t: T) -> output: T", "T: {half, bfloat16, float, double}", scalar_shape},
-    {"ArgMax(input: T, dimension: Tidx) -> output: output_type", "T: {" WEFT_ORDERED ", bool}; Tidx: {int16, int32, int64} = int32; output_type: {int16, uint16, int32, int64} = int64", arg_shape},
-    {"ArgMin(input: T, dimension: Tidx) -> output: output_type", "T: {" WEFT_ORDERED ", bool}; Tidx: {int32, int64} = int32; output_type: {int32, int64} = int64", arg_shape},
-    {"Cumsum Cumprod(x: T, axis: Tidx) -> out: T", "exclusive: bool = false; reverse: bool = false; T: {" WEFT_SUMMED "}; " WEFT_REDUCED, scan_shape},
-    {"Bincount(arr: int32, size: int32, weights: T) -> bins: T", "T: {int32, int64, float, double}", bincount_shape},
-    {"SegmentSum SegmentMean SegmentProd(data: T, segment_ids: Tindices) -> output: T", "T: {" WEFT_SUMMED "}; " WEFT_SEGMENTS, segment_shape},
-    {"SegmentMax SegmentMin(data: T, segment_ids: Tindices) -> output: T", "T: {" WEFT_ORDERED "}; " WEFT_SEGMENTS, segment_shape},
-    {"UnsortedSegmentSum(data: T, segment_ids: Tindices, num_segments: Tnumsegments) -> output: T", "T: {" WEFT_SUMMED "}; Tindices: {int16, int32, int64}; " WEFT_COUNTED, unsorted_segment_shape},
-    {"UnsortedSegmentProd(data: T, segment_ids: Tindices, num_segments: Tnumsegments) -> output: T", "T: {" WEFT_SUMMED "}; " WEFT_SEGMENTS "; " WEFT_COUNTED, unsorted_segment_shape},
-    {"UnsortedSegmentMax UnsortedSegmentMin(data: T, segment_ids: Tindices, num_segments: Tnumsegments) -> output: T", "T: {" WEFT_ORDERED "}; " WEFT_SEGMENTS "; " WEFT_COUNTED,
-     unsorted_segment_shape},
-    {"SparseSegmentSum(data: T, indices: Tidx, segment_ids: Tsegmentids) -> output: T", "T: {" WEFT_ORDERED "}; " WEFT_SPARSE, sparse_segment_shape},
-    {"SparseSegmentMean SparseSegmentSqrtN(data: T, indices: Tidx, segment_ids: Tsegmentids) -> output: T", "T: {floats}; " WEFT_SPARSE, sparse_segment_shape},
-};
-#undef WEFT_ORDERED
-#undef WEFT_SUMMED
-#undef WEFT_REDUCED
-#undef WEFT_SEGMENTS
-#undef WEFT_COUNTED
-#undef WEFT_SPARSE
-#endif
-
-template <int... A> constexpr bool axes_in_range(int n) { return n == dynamic_rank || (true && ... && (A >= -n && A < n)); }
-template <int... A> constexpr bool axes_distinct(int n) {
-  constexpr int a[] = {A..., 0};
-  for (std::size_t i = 0; i < sizeof...(A); ++i)
-    for (std::size_t j = 0; j < i; ++j)
-      if ((a[i] + (a[i] < 0 ? n : 0)) == (a[j] + (a[j] < 0 ? n : 0))) return false;
-  return true;
-}
-constexpr int less_rank(int n, int k) { return n == dynamic_rank || n < k ? dynamic_rank : n - k; }
-
-// A reduction over all axes when `all`, else over the given ones.
-inline output add_reduction(const char* op, const side& x, bool all, std::vector<std::int32_t> axes, bool keep, const op_name& name) {
-  const output in = input_of(op, x, name);
-  graph_state& to = in.from->owner();
-  const std::string full = claim_name(to, name, op);
-  const partial_shape& shape_in = in.from->output_shape(in.index);
-  const auto number = [&](std::int32_t v, const char* below) { return add_const_at(tensor_value::scalar<std::int32_t>(v), full + below, name.site, to); };
-  output indices;
-  if (all && !shape_in.known_rank()) {
-    // The rank is known only when running: range(rank).
-    const output rank = add_node_at("Rank", {in}, full + "/Rank", name.site);
-    const output start = number(0, "/range/start"), delta = number(1, "/range/delta");
-    indices = add_node_at("Range", {start, rank, delta}, full + "/range", name.site);
-  } else {
-    if (all)
-      for (int i = 0; i < shape_in.rank(); ++i) axes.push_back(i);
-    tensor_value v = tensor_value::from<std::int32_t>({static_cast<std::int64_t>(axes.size())}, axes);
-    indices = add_const_at(std::move(v), full + "/reduction_indices", name.site, to);
-  }
-  return add_node_at(op, {in, indices}, full, name.site, {{"keep_dims", keep}});
-}
-
-}  // namespace detail
-
-#define WEFT_REDUCTION(NAME, OPNAME)                                                                                                                \
-  template <class T, int N> tensor<T, 0> NAME(const operand<T, N>& x, op_name name = {}) {                                                          \
-    return tensor<T, 0>(detail::add_reduction(OPNAME, detail::side_of(x), true, {}, false, name));                                                   \
-  }                                                                                                                                                 \
-  template <class T, int N> tensor<T, N> NAME(const operand<T, N>& x, keep_dims_t, op_name name = {}) {                                              \
-    return tensor<T, N>(detail::add_reduction(OPNAME, detail::side_of(x), true, {}, true, name));                                                    \
-  }                                                                                                                                                 \
-  template <class T, int N, int... A> tensor<T, detail::less_rank(N, sizeof...(A))> NAME(const operand<T, N>& x, axis_t<A...>, op_name name = {}) {  \
-    static_assert(detail::axes_in_range<A...>(N), "weft: an axis is outside the tensor's dimensions (-rank <= axis < rank)");                        \
-    static_assert(detail::axes_distinct<A...>(N), "weft: an axis is named twice");                                                                   \
-    return tensor<T, detail::less_rank(N, sizeof...(A))>(detail::add_reduction(OPNAME, detail::side_of(x), false, {A...}, false, name));             \
-  }                                                                                                                                                 \
-  template <class T, int N, int... A> tensor<T, N> NAME(const operand<T, N>& x, axis_t<A...>, keep_dims_t, op_name name = {}) {                      \
-    static_assert(detail::axes_in_range<A...>(N), "weft: an axis is outside the tensor's dimensions (-rank <= axis < rank)");                        \
-    static_assert(detail::axes_distinct<A...>(N), "weft: an axis is named twice");                                                                   \
-    return tensor<T, N>(detail::add_reduction(OPNAME, detail::side_of(x), false, {A...}, true, name));                                               \
-  }                                                                                                                                                 \
-  template <class T, int N> tensor<T> NAME(const operand<T, N>& x, std::initializer_list<int> axes, op_name name = {}) {                             \
-    return tensor<T>(detail::add_reduction(OPNAME, detail::side_of(x), false, {axes.begin(), axes.end()}, false, name));                             \
-  }                                                                                                                                                 \
-  template <class T, int N> tensor<T, N> NAME(const operand<T, N>& x, std::initializer_list<int> axes, keep_dims_t, op_name name = {}) {             \
-    return tensor<T, N>(detail::add_reduction(OPNAME, detail::side_of(x), false, {axes.begin(), axes.end()}, true, name));                           \
-  }                                                                                                                                                 \
-  template <class T, int N> tensor<T, detail::less_rank(N, 1)> NAME(const operand<T, N>& x, int axis_number, op_name name = {}) {                    \
-    static_assert(N != 0, "weft: a tensor of rank 0 has no axis");                                                                                   \
-    return tensor<T, detail::less_rank(N, 1)>(detail::add_reduction(OPNAME, detail::side_of(x), false, {axis_number}, false, name));                 \
-  }
-/// The sum over all axes, or over the named ones (Sum).
-WEFT_REDUCTION(reduce_sum, "Sum")
-/// The mean over all axes, or over the named ones (Mean).
-WEFT_REDUCTION(reduce_mean, "Mean")
-/// The product over all axes, or over the named ones (Prod).
-WEFT_REDUCTION(reduce_prod, "Prod")
-/// The largest element over all axes, or over the named ones (Max).
-WEFT_REDUCTION(reduce_max, "Max")
-/// The smallest element over all axes, or over the named ones (Min).
-WEFT_REDUCTION(reduce_min, "Min")
-#undef WEFT_REDUCTION
-
-}  // namespace weft
-
-#endif
-
-#ifndef WEFT_OPS_SENDRECV_HPP
-#define WEFT_OPS_SENDRECV_HPP
-// The nodes that partitioning adds: what crosses between devices, and where feeds enter and fetches leave a part.
-
-#if WEFT_HAS_BODIES
-namespace weft::detail {
-
-#define WEFT_CROSSING "tensor_name: string; send_device: string; send_device_incarnation: int; recv_device: string; client_terminated: bool = false; _edge: int = -1"
-inline constexpr op_row sendrecv_ops[] = {
-    {"_Send _HostSend(tensor: T)", "T: type; " WEFT_CROSSING, nullptr, op_flags::stateful},
-    {"_Recv _HostRecv() -> tensor: tensor_type", "tensor_type: type; " WEFT_CROSSING, nullptr, op_flags::stateful},
-    {"_Arg() -> output: T", "T: type; index: int >= 0", nullptr, op_flags::stateful},
-    {"_Retval(input: T)", "T: type; index: int >= 0", nullptr, op_flags::stateful},
-};
-#undef WEFT_CROSSING
-
-}  // namespace weft::detail
-#endif
-
-#endif
-
-#ifndef WEFT_OPS_STATE_HPP
-#define WEFT_OPS_STATE_HPP
-// Variables: state of a task that outlives steps and sessions.
-
-#include <string>
-#include <type_traits>
-#include <vector>
-
-namespace weft {
-
-namespace detail {
-
-#if WEFT_HAS_BODIES
-// The VarHandleOp behind input i, when it can be followed to one; else nullptr.
-inline const node* variable_node(const shape_context& c, int i) {
-  const node* from = c.about().inputs()[static_cast<std::size_t>(i)].from;
-  while (from->op() == "Identity" && !from->inputs().empty()) from = from->inputs()[0].from;
-  return from->op() == "VarHandleOp" ? from : nullptr;
-}
-
-// The shape of the variable behind input i. Fails when the handle is no scalar, or was made for another dtype than attribute `attr` says.
-inline partial_shape variable_shape(const shape_context& c, int i, const char* attr) {
-  (void)c.with_rank(i, 0, "the handle");
-  const node* made = variable_node(c, i);
-  if (made == nullptr) return partial_shape();
-  const dtype *held = made->find_attr<dtype>("dtype"), *expected = c.find_attr<dtype>(attr);
-  if (held != nullptr && expected != nullptr && *held != *expected)
-    c.fail("the variable '" + made->name() + "' is " + to_text(*held) + ", this op expects " + to_text(*expected));
-  const partial_shape* s = made->find_attr<partial_shape>("shape");
-  return s == nullptr ? partial_shape() : *s;
-}
-
-inline void read_variable_shape(shape_context& c) { c.set_output(0, variable_shape(c, 0, "dtype")); }
-
-inline void expect_variable_value(shape_context& c) {
-  const partial_shape held = variable_shape(c, 0, "dtype");
-  if (!merge_shapes(held, c.input(1)))
-    c.fail("the variable '" + c.about().inputs()[0].from->name() + "' has shape " + held.text() + ", found a value of shape " + c.input(1).text());
-}
-
-inline void variable_shape_shape(shape_context& c) {
-  const partial_shape held = variable_shape(c, 0, "");
-  c.set_output(0, partial_shape({held.known_rank() ? static_cast<std::int64_t>(held.rank()) : -1}));
-}
-
-// `first` followed by the dimensions of `s` from `from` on; unknown when either rank is.
-inline partial_shape joined_shape(const partial_shape& first, const partial_shape& s, int from) {
-  if (!first.known_rank() || !s.known_rank()) return partial_shape();
-  std::vector<std::int64_t> sizes = first.sizes();
-  for (int i = from; i < s.rank(); ++i) sizes.push_back(s[i]);
-  return partial_shape(std::move(sizes));
-}
-
-inline void expect_rows(const shape_context& c, const partial_shape& held) {
-  if (held.known_rank() && held.rank() == 0) c.fail("the variable must have rows, found a scalar");
-}
-
-inline void resource_gather_shape(shape_context& c) {
-  const partial_shape held = variable_shape(c, 0, "dtype");
-  expect_rows(c, held);
-  const std::int64_t batch = c.attr<std::int64_t>("batch_dims");
-  if (batch < 0) c.fail("batch_dims must not be negative, found " + std::to_string(batch));
-  if (batch > 0 && ((held.known_rank() && batch >= held.rank()) || (c.input(1).known_rank() && batch > c.input(1).rank())))
-    c.fail("batch_dims " + std::to_string(batch) + " is too large for a variable of shape " + held.text() + " and indices of shape " + c.input(1).text());
-  c.set_output(0, joined_shape(c.input(1), held, static_cast<int>(batch) + 1));
-}
-
-// How many leading dimensions a row of the indices picks, -1 when that is not known; fails when there are not so many.
-inline std::int64_t index_depth(const shape_context& c, const partial_shape& held) {
-  const partial_shape& indices = c.input(1);
-  if (!indices.known_rank()) return -1;
-  if (indices.rank() == 0) c.fail("the indices must be at least a vector, found a scalar");
-  const std::int64_t depth = indices[indices.rank() - 1];
-  if (held.known_rank() && depth > held.rank())
-    c.fail("an index of " + std::to_string(depth) + " numbers cannot pick from a variable of shape " + held.text());
-  return depth;
-}
-
-// The shape of what indices into a variable pick, unknown when that cannot be said.
-inline partial_shape picked_shape(const shape_context& c, const partial_shape& held) {
-  const std::int64_t depth = index_depth(c, held);
-  if (depth < 0 || !held.known_rank()) return partial_shape();
-  const std::vector<std::int64_t>& sizes = c.input(1).sizes();
-  return joined_shape(partial_shape(std::vector<std::int64_t>(sizes.begin(), sizes.end() - 1)), held, static_cast<int>(depth));
-}
-
-inline void resource_gather_nd_shape(shape_context& c) { c.set_output(0, picked_shape(c, variable_shape(c, 0, "dtype"))); }
-
-inline void expect_updates(const shape_context& c, const partial_shape& expected) {
-  if (!merge_shapes(c.input(2), expected))
-    c.fail("updates must have shape " + expected.text() + " to fit indices of shape " + c.input(1).text() + ", found " + c.input(2).text());
-}
-
-inline void resource_scatter_shape(shape_context& c) {
-  const partial_shape held = variable_shape(c, 0, "dtype");
-  expect_rows(c, held);
-  if (!c.input(2).known_rank() || c.input(2).rank() > 0) expect_updates(c, joined_shape(c.input(1), held, 1));
-}
-
-inline void resource_scatter_nd_shape(shape_context& c) { expect_updates(c, picked_shape(c, variable_shape(c, 0, "T"))); }
-
-inline constexpr op_row state_ops[] = {
-    {"VarHandleOp() -> resource: resource",
-     "container: string = ''; shared_name: string = ''; debug_name: string = ''; dtype: type; shape: shape; allowed_devices: list(string) = []", scalar_shape, op_flags::stateful},
-    {"ReadVariableOp(resource: resource) -> value: dtype", "dtype: type", read_variable_shape, op_flags::stateful},
-    {"AssignVariableOp(resource: resource, value: dtype)", "dtype: type; validate_shape: bool = false", expect_variable_value, op_flags::stateful},
-    {"AssignAddVariableOp AssignSubVariableOp(resource: resource, value: dtype)", "dtype: type", expect_variable_value, op_flags::stateful},
-    {"VarIsInitializedOp(resource: resource) -> is_initialized: bool", "", scalar_shape, op_flags::stateful},
-    {"VariableShape(input: resource) -> output: out_type", "out_type: {int32, int64} = int32", variable_shape_shape, op_flags::stateful},
-    {"DestroyResourceOp(resource: resource)", "ignore_lookup_error: bool = true", nullptr, op_flags::stateful},
-    {"ResourceGather(resource: resource, indices: Tindices) -> output: dtype", "batch_dims: int = 0; validate_indices: bool = true; dtype: type; Tindices: {int32, int64}",
-     resource_gather_shape, op_flags::stateful},
-    {"ResourceGatherNd(resource: resource, indices: Tindices) -> output: dtype", "dtype: type; Tindices: {int32, int64}", resource_gather_nd_shape, op_flags::stateful},
-    {"ResourceScatterUpdate(resource: resource, indices: Tindices, updates: dtype)", "dtype: type; Tindices: {int32, int64}", resource_scatter_shape, op_flags::stateful},
-    {"ResourceScatterAdd ResourceScatterSub ResourceScatterMul ResourceScatterDiv ResourceScatterMin ResourceScatterMax(resource: resource, indices: Tindices, updates: dtype)",
-     "dtype: {numbers, complex}; Tindices: {int32, int64}", resource_scatter_shape, op_flags::stateful},
-    {"ResourceScatterNdUpdate ResourceScatterNdAdd ResourceScatterNdSub ResourceScatterNdMin ResourceScatterNdMax(ref: resource, indices: Tindices, updates: T)",
-     "T: type; Tindices: {int32, int64}; use_locking: bool = true; bad_indices_policy: string = ''", resource_scatter_nd_shape, op_flags::stateful},
-    {"ResourceCountUpTo(resource: resource) -> output: T", "limit: int; T: {int32, int64}", scalar_shape, op_flags::stateful},
-};
-#endif
-
-// The nodes of one variable.
-struct variable_nodes {
-  output handle, read;
-  const node* initializer;
-};
-
-inline variable_nodes add_variable(dtype type, const output& initial, const std::string& full, call_site site) {
-  graph_state& to = initial.from->owner();
-  attr_map attrs{{"dtype", type}, {"shape", initial.from->output_shape(initial.index)}, {"shared_name", full}};
-  node_spec spec;
-  spec.op = "VarHandleOp";
-  spec.name = full;
-  spec.exact_name = true;
-  spec.site = site;
-  spec.attrs = std::move(attrs);
-  const output handle{&to.add(std::move(spec)), 0};
-  const output assign = add_node_at("AssignVariableOp", {handle, initial}, full + "/Assign", site, {{"dtype", type}});
-  const output read = add_node_at("ReadVariableOp", {handle}, full + "/Read/ReadVariableOp", site, {{"dtype", type}});
-  to.add_to_collection("variables", handle.from);
-  to.add_to_collection("initializers", assign.from);
-  return {handle, read, assign.from};
-}
-inline variable_nodes add_variable(dtype type, const output& initial, const op_name& name) {
-  if (initial.from == nullptr) throw error(error_code::invalid_argument, "the initial value is an empty tensor, not made by any op", name.site);
-  return add_variable(type, initial, claim_name(initial.from->owner(), name, "Variable"), name.site);
-}
-inline variable_nodes add_variable(dtype type, tensor_value initial, const op_name& name) {
-  graph_state& to = *current_graph();
-  const std::string full = claim_name(to, name, "Variable");
-  return add_variable(type, add_const_at(std::move(initial), full + "/initial_value", name.site, to), full, name.site);
-}
-
-}  // namespace detail
-
-/// State on a task: lives there under its name until the server stops or its container is reset, shared by all sessions. Its
-/// initializer must run once (`global_variables_initializer`). Each op that uses the variable reads it when it runs; control
-/// dependencies order reads and writes.
-template <class T, int N = dynamic_rank> class variable : public operand<T, N> {
- public:
-  variable() = default;
-  /// A variable with the shape of `initial`, which its initializer assigns (VarHandleOp, AssignVariableOp). `name` is also the name under which it is shared.
-  explicit variable(const tensor<T, N>& initial, op_name name = {}) : variable(detail::add_variable(dtype_of<T>, initial.raw(), name)) {}
-  /// As above, from a C++ value.
-  template <class V, class = std::enable_if_t<std::is_same_v<typename value_traits<V>::dtype, T> && value_traits<V>::rank == N>>
-  explicit variable(const V& initial, op_name name = {}) : variable(detail::add_variable(dtype_of<T>, value_traits<V>::make(initial), name)) {}
-
-  /// Runs the initial value into the variable.
-  operation initializer() const { return initializer_ == nullptr ? operation() : operation(*initializer_); }
-  /// The value at the time the returned tensor is computed.
-  tensor<T, N> read(op_name name = {}) const { return tensor<T, N>(detail::add_read(this->out_, name)); }
-  /// Whether it holds a value (VarIsInitializedOp).
-  tensor<bool, 0> is_initialized(op_name name = {}) const { return tensor<bool, 0>(output{&detail::add_node("VarIsInitializedOp", {this->out_}, name), 0}); }
-
-  /// Replaces the value (AssignVariableOp).
-  template <class U, int M> operation assign(const operand<U, M>& value, op_name name = {}) const { return change("AssignVariableOp", value, name); }
-  operation assign(detail::scalar<T> value) const { return change("AssignVariableOp", value); }
-  /// Adds to the value, atomically (AssignAddVariableOp).
-  template <class U, int M> operation assign_add(const operand<U, M>& value, op_name name = {}) const { return change("AssignAddVariableOp", value, name); }
-  operation assign_add(detail::scalar<T> value) const { return change("AssignAddVariableOp", value); }
-  /// Subtracts from the value, atomically (AssignSubVariableOp).
-  template <class U, int M> operation assign_sub(const operand<U, M>& value, op_name name = {}) const { return change("AssignSubVariableOp", value, name); }
-  operation assign_sub(detail::scalar<T> value) const { return change("AssignSubVariableOp", value); }
-
- private:
-  explicit variable(const detail::variable_nodes& made) : operand<T, N>(made.handle, made.read), initializer_(made.initializer) {}
-
-  template <class U, int M> operation change(const char* op, const operand<U, M>& value, const op_name& name) const {
-    static_assert(std::is_same_v<T, U>, "weft: the value has another dtype than the variable; convert it with weft::cast<T>(...)");
-    static_assert(N == dynamic_rank || M == dynamic_rank || N == M, "weft: the value has another rank than the variable");
-    return operation(detail::add_node(op, {this->out_, value.as_input(name.site)}, name, {{"dtype", dtype_of<T>}}));
-  }
-  operation change(const char* op, const detail::scalar<T>& value) const {
-    static_assert(N == dynamic_rank || N == 0, "weft: the value has another rank than the variable");
-    const op_name at(value.where);
-    if (this->out_.from == nullptr) throw error(error_code::invalid_argument, "the variable is empty; give it an initial value", value.where);
-    const output v{&detail::add_const(tensor_value::scalar(value.value), op_name("value", value.where), &this->out_.from->owner()), 0};
-    return operation(detail::add_node(op, {this->out_, v}, at, {{"dtype", dtype_of<T>}}));
-  }
-  const node* initializer_ = nullptr;
-};
-
-template <class T, int N> variable(const tensor<T, N>&) -> variable<T, N>;
-template <class T, int N> variable(const tensor<T, N>&, op_name) -> variable<T, N>;
-template <class V, class = std::enable_if_t<!std::is_void_v<typename value_traits<V>::dtype>>> variable(const V&) -> variable<typename value_traits<V>::dtype, value_traits<V>::rank>;
-template <class V, class = std::enable_if_t<!std::is_void_v<typename value_traits<V>::dtype>>>
-variable(const V&, op_name) -> variable<typename value_traits<V>::dtype, value_traits<V>::rank>;
-
-template <class T, int N> tensor<T, N>::tensor(const variable<T, N>& v, call_site where) : operand<T, N>(v.as_input(where)) {}
-template <class T, int N> operation::operation(const variable<T, N>& v) : operation(v.raw()) {}
-
-/// Runs the initializers of all variables of the thread's default graph, in any order (NoOp with control inputs).
-inline operation global_variables_initializer(op_name name = {}) {
-  std::vector<operation> all;
-  for (const node* n : detail::current_graph()->collection("initializers")) all.emplace_back(*n);
-  return group(all, name.text.empty() ? op_name("init", name.site) : name);
-}
-
-}  // namespace weft
-
-#endif
-
-#ifndef WEFT_OPS_TRAINING_HPP
-#define WEFT_OPS_TRAINING_HPP
-// The updates of optimizers: each changes a variable and its slots in one step that is atomic to other reads and updates. Optimizers of train/ are made of these.
-
-#include <initializer_list>
-#include <string>
-#include <string_view>
-#include <vector>
-
-namespace weft {
-
-namespace detail {
-
-#if WEFT_HAS_BODIES
-// Variables of one shape, scalars, and a gradient: of the same shape, or with `indices` a row for each index.
-inline void training_shape(shape_context& c) {
-  const std::vector<arg_def>& args = c.about().def()->inputs;
-  int grad = -1, indices = -1;
-  partial_shape held = variable_shape(c, 0, "T");
-  for (int i = 0; i < c.input_count(); ++i) {
-    const arg_def& arg = args[static_cast<std::size_t>(i)];
-    if (arg.type == dtype::resource) {
-      const auto both = merge_shapes(held, variable_shape(c, i, "T"));
-      if (!both) c.fail("'" + args[0].name + "' has shape " + held.text() + ", '" + arg.name + "' has shape " + variable_shape(c, i, "T").text() + "; they must be equal");
-      held = *both;
-    } else if (arg.name == "grad" || arg.name == "delta") {
-      grad = i;
-    } else if (arg.name == "indices") {
-      indices = i;
-    } else {
-      (void)c.with_rank(i, 0, arg.name.c_str());
-    }
-  }
-  const std::string name = args[static_cast<std::size_t>(grad)].name;
-  if (indices < 0) {
-    if (!merge_shapes(held, c.input(grad))) c.fail("'" + args[0].name + "' has shape " + held.text() + ", '" + name + "' has shape " + c.input(grad).text() + "; they must be equal");
-    return;
-  }
-  expect_rows(c, held);
-  const partial_shape expected = joined_shape(c.with_rank(indices, 1, "indices"), held, 1);
-  if (!merge_shapes(expected, c.input(grad)))
-    c.fail("'" + name + "' must have a row for each index, shape " + expected.text() + ", found " + c.input(grad).text());
-}
-
-#define WEFT_NUMBERS "T: {numbers, complex}; use_locking: bool = false"
-#define WEFT_ROWS "T: {numbers, complex}; Tindices: {int32, int64}; use_locking: bool = false"
-inline constexpr op_row training_ops[] = {
-    {"ResourceApplyGradientDescent(var: resource, alpha: T, delta: T)", WEFT_NUMBERS, training_shape, op_flags::stateful},
-    {"ResourceApplyProximalGradientDescent(var: resource, alpha: T, l1: T, l2: T, delta: T)", WEFT_NUMBERS, training_shape, op_flags::stateful},
-    {"ResourceApplyMomentum ResourceApplyKerasMomentum(var: resource, accum: resource, lr: T, grad: T, momentum: T)", WEFT_NUMBERS "; use_nesterov: bool = false", training_shape, op_flags::stateful},
-    {"ResourceApplyAdagrad(var: resource, accum: resource, lr: T, grad: T)", WEFT_NUMBERS "; update_slots: bool = true", training_shape, op_flags::stateful},
-    {"ResourceApplyAdagradV2(var: resource, accum: resource, lr: T, epsilon: T, grad: T)", WEFT_NUMBERS "; update_slots: bool = true", training_shape, op_flags::stateful},
-    {"ResourceApplyAdagradDA(var: resource, gradient_accumulator: resource, gradient_squared_accumulator: resource, grad: T, lr: T, l1: T, l2: T, global_step: int64)", WEFT_NUMBERS, training_shape,
-     op_flags::stateful},
-    {"ResourceApplyProximalAdagrad(var: resource, accum: resource, lr: T, l1: T, l2: T, grad: T)", WEFT_NUMBERS, training_shape, op_flags::stateful},
-    {"ResourceApplyAdadelta(var: resource, accum: resource, accum_update: resource, lr: T, rho: T, epsilon: T, grad: T)", WEFT_NUMBERS, training_shape, op_flags::stateful},
-    {"ResourceApplyRMSProp(var: resource, ms: resource, mom: resource, lr: T, rho: T, momentum: T, epsilon: T, grad: T)", WEFT_NUMBERS, training_shape, op_flags::stateful},
-    {"ResourceApplyCenteredRMSProp(var: resource, mg: resource, ms: resource, mom: resource, lr: T, rho: T, momentum: T, epsilon: T, grad: T)", WEFT_NUMBERS, training_shape, op_flags::stateful},
-    {"ResourceApplyAdam(var: resource, m: resource, v: resource, beta1_power: T, beta2_power: T, lr: T, beta1: T, beta2: T, epsilon: T, grad: T)", WEFT_NUMBERS "; use_nesterov: bool = false",
-     training_shape, op_flags::stateful},
-    {"ResourceApplyAdamWithAmsgrad(var: resource, m: resource, v: resource, vhat: resource, beta1_power: T, beta2_power: T, lr: T, beta1: T, beta2: T, epsilon: T, grad: T)", WEFT_NUMBERS,
-     training_shape, op_flags::stateful},
-    {"ResourceApplyAdaMax(var: resource, m: resource, v: resource, beta1_power: T, lr: T, beta1: T, beta2: T, epsilon: T, grad: T)", WEFT_NUMBERS, training_shape, op_flags::stateful},
-    {"ResourceApplyAddSign(var: resource, m: resource, lr: T, alpha: T, sign_decay: T, beta: T, grad: T)", WEFT_NUMBERS, training_shape, op_flags::stateful},
-    {"ResourceApplyPowerSign(var: resource, m: resource, lr: T, logbase: T, sign_decay: T, beta: T, grad: T)", WEFT_NUMBERS, training_shape, op_flags::stateful},
-    {"ResourceApplyFtrl(var: resource, accum: resource, linear: resource, grad: T, lr: T, l1: T, l2: T, lr_power: T)", WEFT_NUMBERS "; multiply_linear_by_lr: bool = false", training_shape,
-     op_flags::stateful},
-    {"ResourceApplyFtrlV2(var: resource, accum: resource, linear: resource, grad: T, lr: T, l1: T, l2: T, l2_shrinkage: T, lr_power: T)", WEFT_NUMBERS "; multiply_linear_by_lr: bool = false",
-     training_shape, op_flags::stateful},
-    {"ResourceSparseApplyProximalGradientDescent(var: resource, alpha: T, l1: T, l2: T, grad: T, indices: Tindices)", WEFT_ROWS, training_shape, op_flags::stateful},
-    {"ResourceSparseApplyMomentum ResourceSparseApplyKerasMomentum(var: resource, accum: resource, lr: T, grad: T, indices: Tindices, momentum: T)", WEFT_ROWS "; use_nesterov: bool = false",
-     training_shape, op_flags::stateful},
-    {"ResourceSparseApplyAdagrad(var: resource, accum: resource, lr: T, grad: T, indices: Tindices)", WEFT_ROWS "; update_slots: bool = true", training_shape, op_flags::stateful},
-    {"ResourceSparseApplyAdagradV2(var: resource, accum: resource, lr: T, epsilon: T, grad: T, indices: Tindices)", WEFT_ROWS "; update_slots: bool = true", training_shape, op_flags::stateful},
-    {"ResourceSparseApplyAdagradDA(var: resource, gradient_accumulator: resource, gradient_squared_accumulator: resource, grad: T, indices: Tindices, lr: T, l1: T, l2: T, global_step: int64)",
-     WEFT_ROWS, training_shape, op_flags::stateful},
-    {"ResourceSparseApplyProximalAdagrad(var: resource, accum: resource, lr: T, l1: T, l2: T, grad: T, indices: Tindices)", WEFT_ROWS, training_shape, op_flags::stateful},
-    {"ResourceSparseApplyAdadelta(var: resource, accum: resource, accum_update: resource, lr: T, rho: T, epsilon: T, grad: T, indices: Tindices)", WEFT_ROWS, training_shape, op_flags::stateful},
-    {"ResourceSparseApplyRMSProp(var: resource, ms: resource, mom: resource, lr: T, rho: T, momentum: T, epsilon: T, grad: T, indices: Tindices)", WEFT_ROWS, training_shape, op_flags::stateful},
-    {"ResourceSparseApplyCenteredRMSProp(var: resource, mg: resource, ms: resource, mom: resource, lr: T, rho: T, momentum: T, epsilon: T, grad: T, indices: Tindices)", WEFT_ROWS, training_shape,
-     op_flags::stateful},
-    {"ResourceSparseApplyFtrl(var: resource, accum: resource, linear: resource, grad: T, indices: Tindices, lr: T, l1: T, l2: T, lr_power: T)", WEFT_ROWS "; multiply_linear_by_lr: bool = false",
-     training_shape, op_flags::stateful},
-    {"ResourceSparseApplyFtrlV2(var: resource, accum: resource, linear: resource, grad: T, indices: Tindices, lr: T, l1: T, l2: T, l2_shrinkage: T, lr_power: T)",
-     WEFT_ROWS "; multiply_linear_by_lr: bool = false", training_shape, op_flags::stateful},
-};
-#undef WEFT_NUMBERS
-#undef WEFT_ROWS
-#endif
-
-}  // namespace detail
-
-}  // namespace weft
-
-#endif
-
-#ifndef WEFT_OPS_STANDARD_HPP
-#define WEFT_OPS_STANDARD_HPP
-// The registry of TensorFlow's ops that weft knows.
-
-namespace weft {
-
-#if WEFT_HAS_BODIES
-/// TensorFlow's ops that weft knows; copy it to add own ops. Thread-safe.
-WEFT_DECL const op_registry& standard_ops() {
-  static const op_registry all = [] {
-    op_registry ops;
-    detail::define_array_ops(ops);
-    ops.add(detail::control_ops);
-    ops.add(detail::linear_ops);
-    ops.add(detail::math_ops);
-    ops.add(detail::nn_ops);
-    ops.add(detail::nn_conv_ops);
-    ops.add(detail::random_ops);
-    ops.add(detail::reduce_ops);
-    ops.add(detail::sendrecv_ops);
-    ops.add(detail::state_ops);
-    ops.add(detail::training_ops);
-    return ops;
-  }();
-  return all;
 }
 #endif
 

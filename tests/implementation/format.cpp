@@ -1,0 +1,3 @@
+// Files: GraphDef.
+#define WEFT_IMPLEMENTATION_FORMAT
+#include <weft/format/graphdef.hpp>
