@@ -3,6 +3,7 @@
 // What an op's shape rule sees of a node in the making.
 
 #include <weft/core/config.hpp>
+#include <weft/graph/known_value.hpp>
 #include <weft/graph/node.hpp>
 
 #include <string>
@@ -46,8 +47,10 @@ class shape_context {
   const node& about() const noexcept { return node_; }
 
   void set_output(int i, partial_shape s) { outputs_[static_cast<std::size_t>(i)].shape = std::move(s); }
-  /// Integers of a constant input in C order, or nullopt when its value is not known.
+  /// Integers of input i in C order, or nullopt when they are not all known.
   std::optional<std::vector<std::int64_t>> input_integers(int i) const;
+  /// Sizes that input i, a vector or a number, holds: -1 where one is open, and nullopt when not even their count is known. Negative integers come as they are.
+  std::optional<std::vector<std::int64_t>> input_sizes(int i) const;
   /// Input i's shape when it has this rank or its rank is unknown; fails otherwise, naming the input as `what`.
   partial_shape with_rank(int i, int rank, const char* what) const {
     const partial_shape& s = input(i);
@@ -69,18 +72,28 @@ class shape_context {
 #if WEFT_HAS_BODIES
 namespace weft {
 
+// A running node has values instead of nodes to follow.
 WEFT_DECL std::optional<std::vector<std::int64_t>> shape_context::input_integers(int i) const {
-  const tensor_value* v = input_value(i);
-  if (v == nullptr) return std::nullopt;
-  const auto n = static_cast<std::size_t>(v->elements());
-  switch (v->dtype()) {
-    case dtype::int32: return std::vector<std::int64_t>(v->data<std::int32_t>(), v->data<std::int32_t>() + n);
-    case dtype::int64: return std::vector<std::int64_t>(v->data<std::int64_t>(), v->data<std::int64_t>() + n);
-    case dtype::int8: return std::vector<std::int64_t>(v->data<std::int8_t>(), v->data<std::int8_t>() + n);
-    case dtype::int16: return std::vector<std::int64_t>(v->data<std::int16_t>(), v->data<std::int16_t>() + n);
-    case dtype::uint16: return std::vector<std::int64_t>(v->data<std::uint16_t>(), v->data<std::uint16_t>() + n);
-    default: return std::nullopt;
+  if (running()) return detail::integers_of(values_[i]);
+  // Constants may be of any size.
+  if (const tensor_value* v = input_value(i)) return detail::integers_of(*v);
+  auto known = known_value(node_.inputs()[static_cast<std::size_t>(i)]);
+  if (!known || !known->complete()) return std::nullopt;
+  return std::move(known->values);
+}
+
+WEFT_DECL std::optional<std::vector<std::int64_t>> shape_context::input_sizes(int i) const {
+  if (auto all = input_integers(i)) return all;
+  if (running()) return std::nullopt;
+  auto known = known_value(node_.inputs()[static_cast<std::size_t>(i)]);
+  if (known) {
+    for (std::int64_t& v : known->values)
+      if (v == known_integers::open) v = -1;
+    return std::move(known->values);
   }
+  const partial_shape& s = input(i);
+  if (!s.known_rank() || s.rank() != 1 || s[0] < 0 || s[0] > max_rank) return std::nullopt;
+  return std::vector<std::int64_t>(static_cast<std::size_t>(s[0]), -1);
 }
 
 }  // namespace weft

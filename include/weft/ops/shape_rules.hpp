@@ -19,13 +19,15 @@ inline void broadcast_shape(shape_context& c) {
 
 // The shape that input i, a vector named `what`, holds; of known rank when only its length is known. `least` is -1 where a size may be open.
 inline partial_shape shape_from_input(const shape_context& c, int i, const char* what, std::int64_t least = 0) {
-  const partial_shape s = c.with_rank(i, 1, what);
-  if (const auto sizes = c.input_integers(i)) {
-    for (const std::int64_t size : *sizes)
+  (void)c.with_rank(i, 1, what);
+  const auto whole = c.input_integers(i);
+  const auto sizes = whole ? whole : c.input_sizes(i);
+  if (!sizes) return partial_shape();
+  if (sizes->size() > static_cast<std::size_t>(max_rank)) c.fail(std::string(what) + " has " + std::to_string(sizes->size()) + " dimensions, at most " + std::to_string(max_rank) + " are possible");
+  if (whole)
+    for (const std::int64_t size : *whole)
       if (size < least) c.fail(std::string(what) + " cannot have a dimension of " + std::to_string(size));
-    return partial_shape(*sizes);
-  }
-  return s[0] >= 0 && s[0] <= max_rank ? partial_shape::of_rank(static_cast<int>(s[0])) : partial_shape();
+  return partial_shape(*sizes);
 }
 
 // The output of a reduction over the axes that input 1 names; attribute keep_dims.
