@@ -3267,6 +3267,12 @@ WEFT_DECL std::optional<std::vector<std::int64_t>> shape_context::input_sizes(in
 
 namespace weft::detail {
 
+// What another layer may keep with a graph.
+class kept_object {
+ public:
+  virtual ~kept_object() = default;
+};
+
 class graph_state : public std::enable_shared_from_this<graph_state> {
  public:
   explicit graph_state(op_registry ops) : ops_(std::move(ops)) {}
@@ -3309,6 +3315,16 @@ class graph_state : public std::enable_shared_from_this<graph_state> {
     const std::lock_guard<std::mutex> lock(mutex_);
     return collections_;
   }
+  // Keeps something with the graph, found again by its number.
+  std::size_t keep(std::shared_ptr<const kept_object> what) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    kept_.push_back(std::move(what));
+    return kept_.size() - 1;
+  }
+  std::vector<std::shared_ptr<const kept_object>> kept() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return kept_;
+  }
   void set_seed(std::optional<std::int64_t> seed) {
     const std::lock_guard<std::mutex> lock(mutex_);
     seed_ = seed;
@@ -3343,6 +3359,7 @@ class graph_state : public std::enable_shared_from_this<graph_state> {
   // Nodes by their name, and how often each name was asked for, in small letters.
   std::unordered_map<std::string, name_entry> by_name_, names_in_use_;
   std::map<std::string, std::vector<const node*>> collections_;
+  std::vector<std::shared_ptr<const kept_object>> kept_;
   std::optional<std::int64_t> seed_;
 };
 
@@ -3699,6 +3716,7 @@ WEFT_DECL graph::graph(const graph& other) : graph(other.ops()) {
   }
   for (const auto& [name, members] : other.state_->collections())
     for (const node* n : members) state_->add_to_collection(name, twins[static_cast<std::size_t>(n->id())]);
+  for (auto& what : other.state_->kept()) state_->keep(std::move(what));
   state_->set_seed(other.state_->seed());
 }
 

@@ -3602,6 +3602,12 @@ WEFT_DECL std::optional<std::vector<std::int64_t>> shape_context::input_sizes(in
 
 namespace weft::detail {
 
+// What another layer may keep with a graph.
+class kept_object {
+ public:
+  virtual ~kept_object() = default;
+};
+
 class graph_state : public std::enable_shared_from_this<graph_state> {
  public:
   explicit graph_state(op_registry ops) : ops_(std::move(ops)) {}
@@ -3644,6 +3650,16 @@ class graph_state : public std::enable_shared_from_this<graph_state> {
     const std::lock_guard<std::mutex> lock(mutex_);
     return collections_;
   }
+  // Keeps something with the graph, found again by its number.
+  std::size_t keep(std::shared_ptr<const kept_object> what) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    kept_.push_back(std::move(what));
+    return kept_.size() - 1;
+  }
+  std::vector<std::shared_ptr<const kept_object>> kept() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return kept_;
+  }
   void set_seed(std::optional<std::int64_t> seed) {
     const std::lock_guard<std::mutex> lock(mutex_);
     seed_ = seed;
@@ -3678,6 +3694,7 @@ class graph_state : public std::enable_shared_from_this<graph_state> {
   // Nodes by their name, and how often each name was asked for, in small letters.
   std::unordered_map<std::string, name_entry> by_name_, names_in_use_;
   std::map<std::string, std::vector<const node*>> collections_;
+  std::vector<std::shared_ptr<const kept_object>> kept_;
   std::optional<std::int64_t> seed_;
 };
 
@@ -4034,6 +4051,7 @@ WEFT_DECL graph::graph(const graph& other) : graph(other.ops()) {
   }
   for (const auto& [name, members] : other.state_->collections())
     for (const node* n : members) state_->add_to_collection(name, twins[static_cast<std::size_t>(n->id())]);
+  for (auto& what : other.state_->kept()) state_->keep(std::move(what));
   state_->set_seed(other.state_->seed());
 }
 
@@ -22707,6 +22725,1636 @@ class session : public session_interface {
 };
 
 }  // namespace weft
+
+#endif
+
+#ifndef WEFT_GRADIENTS_GRADIENT_OUTPUT_HPP
+#define WEFT_GRADIENTS_GRADIENT_OUTPUT_HPP
+// What is known of a gradient while the graph is built: nothing, a tensor, or some rows of one.
+
+#include <utility>
+
+namespace weft {
+
+/// Rows of a tensor of shape `dense_shape` (TensorFlow's IndexedSlices): row `indices[i]` is the sum of all `values[i]` with that index, every
+/// other row is zero.
+struct indexed_slices {
+  output values, indices, dense_shape;
+};
+
+/// A gradient with its dtype erased: none, dense or sparse.
+class gradient_output {
+ public:
+  /// None: the y does not depend on the x, or not in a way that can be differentiated.
+  gradient_output() = default;
+  gradient_output(output dense) : values_(dense) {}
+  gradient_output(indexed_slices sparse) : values_(sparse.values), indices_(sparse.indices), dense_shape_(sparse.dense_shape) {}
+  template <class T, int N> gradient_output(const operand<T, N>& dense, call_site where = call_site::here()) : values_(dense.as_input(where)) {}
+
+  /// Whether there is none.
+  bool empty() const noexcept { return values_.from == nullptr; }
+  /// Whether it is a tensor.
+  bool is_dense() const noexcept { return !empty() && indices_.from == nullptr; }
+  /// Whether it is rows of a tensor.
+  bool is_sparse() const noexcept { return indices_.from != nullptr; }
+  /// The tensor of a dense gradient; of a sparse one the values of its rows.
+  const output& values() const noexcept { return values_; }
+  /// The rows of a sparse gradient.
+  indexed_slices slices() const noexcept { return {values_, indices_, dense_shape_}; }
+  weft::dtype dtype() const noexcept { return empty() ? weft::dtype::invalid : values_.from->output_dtype(values_.index); }
+
+ private:
+  output values_, indices_, dense_shape_;
+};
+
+}  // namespace weft
+
+#endif
+
+#ifndef WEFT_GRADIENTS_GRADIENT_CONTEXT_HPP
+#define WEFT_GRADIENTS_GRADIENT_CONTEXT_HPP
+// What a gradient rule sees: the node to differentiate, the gradients of its outputs, and short ways to add nodes of any op.
+
+#include <algorithm>
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace weft {
+
+/// One node on the way back from the ys to the xs. Nodes that a rule adds are named below `gradients/<node>_grad` and carry the call site of
+/// the node that is differentiated.
+class gradient_context {
+ public:
+  gradient_context(const node& about, std::vector<gradient_output> gradients, std::vector<bool> wanted)
+      : about_(about), gradients_(std::move(gradients)), wanted_(std::move(wanted)), results_(about.inputs().size()) {}
+
+  /// The node that is differentiated.
+  const node& about() const noexcept { return about_; }
+  int input_count() const noexcept { return static_cast<int>(about_.inputs().size()); }
+  int output_count() const noexcept { return about_.output_count(); }
+  /// Its inputs and outputs.
+  output input(int i) const { return about_.inputs()[static_cast<std::size_t>(i)]; }
+  output result(int i = 0) const noexcept { return {&about_, i}; }
+  template <class T> const T& attr(std::string_view name) const { return about_.attr<T>(name); }
+  template <class T> const T* find_attr(std::string_view name) const noexcept { return about_.find_attr<T>(name); }
+  /// The attribute as it stands, to give it to another node; empty when it is absent.
+  attr_value attr_of(std::string_view name) const {
+    const auto it = about_.attrs().find(name);
+    return it == about_.attrs().end() ? attr_value() : it->second;
+  }
+
+  /// Whether a gradient came for output i; otherwise `gradient(i)` is zeros.
+  bool has_gradient(int i = 0) const noexcept { return !gradients_[static_cast<std::size_t>(i)].empty(); }
+  /// The gradient of output i as a tensor; rows are scattered into one, none is zeros like the output.
+  output gradient(int i = 0);
+  /// The gradient of output i as it came; for rules that can keep it sparse.
+  const gradient_output& gradient_as_it_is(int i = 0) const noexcept { return gradients_[static_cast<std::size_t>(i)]; }
+
+  /// Whether a gradient of input i is of use; a rule may leave out what is not.
+  bool wants(int i) const noexcept { return wanted_[static_cast<std::size_t>(i)]; }
+  /// The gradient of input i.
+  void set(int i, gradient_output g) { results_[static_cast<std::size_t>(i)] = g; }
+  const std::vector<gradient_output>& results() const noexcept { return results_; }
+
+  /// Adds a node of any op and returns its first output.
+  output add(const char* op, std::initializer_list<output> inputs, attr_map attrs = {}, int index = 0) const;
+  output add_list(const char* op, std::vector<output> inputs, attr_map attrs = {}, int index = 0) const;
+  /// A constant: a number of the given dtype, an integer, a vector of integers, any value.
+  output number(double value, dtype type) const;
+  output integer(std::int64_t value, dtype type = dtype::int32) const;
+  output integers(const std::vector<std::int64_t>& values, dtype type = dtype::int32) const;
+  output constant(tensor_value value, const char* name = "Const") const;
+
+  /// The shape of a tensor as a vector of integers: a constant where it is known.
+  output shape_of(output x, dtype type = dtype::int32) const;
+  /// Its rank and number of elements as scalars: constants where they are known.
+  output rank_of(output x) const;
+  output size_of(output x, dtype type = dtype::int32) const;
+  output zeros_like(output x) const;
+  output ones_like(output x) const;
+  /// Zeros of a shape given as a vector of integers.
+  output zeros(output shape, dtype type) const;
+  output reshape(output x, output shape) const;
+  output reshape_like(output x, output like) const;
+  output cast(output x, dtype to) const;
+  /// The complex conjugate; x itself where it is real.
+  output conjugate(output x) const;
+  /// Sums over axes (a vector of integers).
+  output sum(output x, output axes, bool keep = false) const;
+  /// Sums a gradient of the shape that x and y broadcast to over the axes along which x was repeated, to the shape of x. The last `fixed` axes
+  /// were not broadcast.
+  output sum_to(output gradient, output x, output y, int fixed = 0) const;
+  /// Rows of x (its slices along axis 0) by their numbers.
+  output gather(output x, output rows) const;
+  /// A gradient as a tensor: rows are scattered.
+  output dense(const gradient_output& g) const;
+  /// The values of a tensor that is a constant of int32 or int64.
+  std::optional<std::vector<std::int64_t>> integers_of(output x) const;
+
+  static dtype dtype_of(output x) { return x.from->output_dtype(x.index); }
+  static const partial_shape& shape(output x) { return x.from->output_shape(x.index); }
+
+  [[noreturn]] void fail(error_code code, std::string message) const { about_.fail_about(code, std::move(message)); }
+
+ private:
+  const node& about_;
+  std::vector<gradient_output> gradients_;
+  std::vector<bool> wanted_;
+  std::vector<gradient_output> results_;
+};
+
+namespace detail {
+// A scalar of any dtype that numbers can have.
+tensor_value scalar_of(double value, dtype type);
+}  // namespace detail
+
+#if WEFT_HAS_BODIES
+namespace detail {
+
+WEFT_DECL tensor_value scalar_of(double value, dtype type) {
+  switch (type) {
+    case dtype::float32: return tensor_value::scalar(static_cast<float>(value));
+    case dtype::float64: return tensor_value::scalar(value);
+    case dtype::half: return tensor_value::scalar(half(static_cast<float>(value)));
+    case dtype::bfloat16: return tensor_value::scalar(bfloat16(static_cast<float>(value)));
+    case dtype::int8: return tensor_value::scalar(static_cast<std::int8_t>(value));
+    case dtype::int16: return tensor_value::scalar(static_cast<std::int16_t>(value));
+    case dtype::int32: return tensor_value::scalar(static_cast<std::int32_t>(value));
+    case dtype::int64: return tensor_value::scalar(static_cast<std::int64_t>(value));
+    case dtype::uint8: return tensor_value::scalar(static_cast<std::uint8_t>(value));
+    case dtype::uint16: return tensor_value::scalar(static_cast<std::uint16_t>(value));
+    case dtype::uint32: return tensor_value::scalar(static_cast<std::uint32_t>(value));
+    case dtype::uint64: return tensor_value::scalar(static_cast<std::uint64_t>(value));
+    case dtype::boolean: return tensor_value::scalar(value != 0);
+    default: weft::fail(error_code::unimplemented, std::string("a constant of dtype ") + to_text(type) + " cannot be made");
+  }
+}
+
+}  // namespace detail
+
+WEFT_DECL output gradient_context::add_list(const char* op, std::vector<output> inputs, attr_map attrs, int index) const {
+  node_spec spec;
+  spec.op = op;
+  spec.inputs = std::move(inputs);
+  spec.attrs = std::move(attrs);
+  spec.site = about_.site();
+  return {&about_.owner().add(std::move(spec)), index};
+}
+
+WEFT_DECL output gradient_context::add(const char* op, std::initializer_list<output> inputs, attr_map attrs, int index) const {
+  return add_list(op, std::vector<output>(inputs), std::move(attrs), index);
+}
+
+WEFT_DECL output gradient_context::constant(tensor_value value, const char* name) const { return {&detail::add_const(std::move(value), op_name(name, about_.site()), &about_.owner()), 0}; }
+WEFT_DECL output gradient_context::number(double value, dtype type) const { return constant(detail::scalar_of(value, type)); }
+WEFT_DECL output gradient_context::integer(std::int64_t value, dtype type) const {
+  return constant(type == dtype::int64 ? tensor_value::scalar(value) : tensor_value::scalar(static_cast<std::int32_t>(value)));
+}
+
+WEFT_DECL output gradient_context::integers(const std::vector<std::int64_t>& values, dtype type) const {
+  tensor_value v(type == dtype::int64 ? dtype::int64 : dtype::int32, weft::shape({static_cast<std::int64_t>(values.size())}));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (type == dtype::int64) v.mutable_data<std::int64_t>()[i] = values[i];
+    else v.mutable_data<std::int32_t>()[i] = static_cast<std::int32_t>(values[i]);
+  }
+  return constant(std::move(v));
+}
+
+WEFT_DECL std::optional<std::vector<std::int64_t>> gradient_context::integers_of(output x) const {
+  const tensor_value* v = x.from->op() == "Const" ? x.from->find_attr<tensor_value>("value") : nullptr;
+  if (v == nullptr || (v->dtype() != dtype::int32 && v->dtype() != dtype::int64)) return std::nullopt;
+  std::vector<std::int64_t> out;
+  for (std::int64_t i = 0; i < v->elements(); ++i) out.push_back(v->dtype() == dtype::int32 ? v->data<std::int32_t>()[i] : v->data<std::int64_t>()[i]);
+  return out;
+}
+
+WEFT_DECL output gradient_context::shape_of(output x, dtype type) const {
+  if (shape(x).fully_known()) return integers(shape(x).sizes(), type);
+  return add("Shape", {x}, {{"out_type", type}});
+}
+WEFT_DECL output gradient_context::rank_of(output x) const { return shape(x).known_rank() ? integer(shape(x).rank()) : add("Rank", {x}); }
+WEFT_DECL output gradient_context::size_of(output x, dtype type) const {
+  const auto known = shape(x).elements();
+  return known ? integer(*known, type) : add("Size", {x}, {{"out_type", type}});
+}
+
+// Small ones of known shape are constants, so that x need not be there.
+WEFT_DECL output gradient_context::zeros_like(output x) const {
+  if (!shape(x).fully_known()) return add("ZerosLike", {x});
+  return zeros(integers(shape(x).sizes()), dtype_of(x));
+}
+WEFT_DECL output gradient_context::ones_like(output x) const {
+  const output sizes = shape_of(x);
+  return add("Fill", {sizes, number(1, dtype_of(x))});
+}
+WEFT_DECL output gradient_context::zeros(output sizes, dtype type) const { return add("Fill", {sizes, number(0, type)}); }
+WEFT_DECL output gradient_context::reshape(output x, output sizes) const { return add("Reshape", {x, sizes}); }
+WEFT_DECL output gradient_context::reshape_like(output x, output like) const {
+  return shape(x).fully_known() && shape(x) == shape(like) ? x : reshape(x, shape_of(like));
+}
+WEFT_DECL output gradient_context::cast(output x, dtype to) const { return dtype_of(x) == to ? x : add("Cast", {x}, {{"DstT", to}}); }
+WEFT_DECL output gradient_context::conjugate(output x) const { return dtype_of(x) == dtype::complex64 || dtype_of(x) == dtype::complex128 ? add("Conj", {x}) : x; }
+WEFT_DECL output gradient_context::sum(output x, output axes, bool keep) const { return add("Sum", {x, axes}, {{"keep_dims", keep}}); }
+
+WEFT_DECL output gradient_context::sum_to(output g, output x, output y, int fixed) const {
+  const partial_shape &a = shape(x), &b = shape(y);
+  // 1. Which axes were repeated, as far as the known sizes decide it.
+  bool decided = x == y || (a.known_rank() && b.known_rank());
+  std::vector<std::int64_t> axes;
+  std::int64_t outer = 0;
+  if (x != y && decided) {
+    outer = std::max(0, b.rank() - a.rank());
+    for (std::int64_t i = 0; i < outer; ++i) axes.push_back(i);
+    for (int i = 0; i < a.rank() - fixed; ++i) {
+      const int j = i + b.rank() - a.rank();
+      const std::int64_t other = j < 0 ? 1 : b[j];
+      if (a[i] == 1 && other != 1) axes.push_back(i + outer);
+      if (a[i] == -1 && other != 1) decided = false;
+    }
+  }
+  // 2. What is not known is found when it runs.
+  if (!decided) {
+    const output from = shape_of(x), with = shape_of(y);
+    const auto batch = [&](output sizes) { return fixed == 0 ? sizes : add("StridedSlice", {sizes, integers({0}), integers({-fixed}), integers({1})}, {{"begin_mask", 1}}); };
+    return reshape(sum(g, add("BroadcastGradientArgs", {batch(from), batch(with)})), from);
+  }
+  if (axes.empty()) return g;
+  const bool inner = axes.size() > static_cast<std::size_t>(outer);
+  const output summed = sum(g, integers(axes), inner);
+  if (!inner || outer == 0) return summed;
+  axes.resize(static_cast<std::size_t>(outer));
+  return add("Squeeze", {summed}, {{"squeeze_dims", axes}});
+}
+
+WEFT_DECL output gradient_context::gather(output x, output rows) const { return add("GatherV2", {x, rows, integer(0)}); }
+
+WEFT_DECL output gradient_context::dense(const gradient_output& g) const {
+  if (!g.is_sparse()) return g.values();
+  const indexed_slices rows = g.slices();
+  const auto known = integers_of(rows.dense_shape);
+  const dtype type = dtype_of(rows.dense_shape);
+  output count;
+  if (known && !known->empty()) count = integer((*known)[0], type);
+  else count = add("StridedSlice", {rows.dense_shape, integers({0}), integers({1}), integers({1})}, {{"shrink_axis_mask", 1}});
+  return add("UnsortedSegmentSum", {rows.values, rows.indices, count});
+}
+
+WEFT_DECL output gradient_context::gradient(int i) {
+  gradient_output& g = gradients_[static_cast<std::size_t>(i)];
+  if (g.empty()) g = zeros_like(result(i));
+  else if (g.is_sparse()) g = dense(g);
+  return g.values();
+}
+#endif
+
+}  // namespace weft
+
+#endif
+
+#ifndef WEFT_GRADIENTS_CUSTOM_GRADIENT_HPP
+#define WEFT_GRADIENTS_CUSTOM_GRADIENT_HPP
+// A function of tensors with a gradient of its own, in place of the one that follows from the ops it uses.
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace weft {
+
+namespace detail {
+
+// From the gradients of the results to those of the arguments; an empty output for none.
+using custom_gradient_body = std::function<std::vector<output>(const std::vector<output>&)>;
+struct custom_gradient_rule : kept_object {
+  custom_gradient_rule(custom_gradient_body f, std::size_t n) : function(std::move(f)), results(n) {}
+  custom_gradient_body function;
+  std::size_t results;
+};
+
+// Passes the results and arguments of a function through one node (IdentityN) whose gradient is this rule. The node; its first outputs are the results.
+const node& add_custom_gradient(const std::vector<output>& results, const std::vector<output>& arguments, custom_gradient_body rule, call_site site);
+// The rule that a node with this `_gradient_op_type` got in this graph, or nullptr.
+std::shared_ptr<const custom_gradient_rule> find_custom_gradient(const graph_state& of, const std::string& type);
+void call_custom_gradient(const custom_gradient_rule& rule, gradient_context& context);
+
+template <class T> struct as_tuple {
+  using type = std::tuple<T>;
+  static type of(T v) { return type(std::move(v)); }
+};
+template <class... T> struct as_tuple<std::tuple<T...>> {
+  using type = std::tuple<T...>;
+  static type of(type v) { return v; }
+};
+template <class T, int N> tensor<T, N> tensor_of(const operand<T, N>& x, call_site where) { return tensor<T, N>(x.as_input(where)); }
+template <class Tuple> std::vector<output> outputs_of(const Tuple& tensors) {
+  return std::apply([](const auto&... t) { return std::vector<output>{t.raw()...}; }, tensors);
+}
+template <class... T, std::size_t... I> std::tuple<T...> tensors_of(const std::tuple<T...>&, const output* from, std::index_sequence<I...>) { return {T(from[I])...}; }
+
+template <class F> class custom_gradient_function {
+ public:
+  custom_gradient_function(F f, call_site where) : function_(std::move(f)), site_(where) {}
+
+  template <class... X> auto operator()(const X&... x) const { return apply(tensor_of(x, site_)...); }
+
+ private:
+  template <class... X> auto apply(const X&... x) const {
+    auto [result, differentiate] = function_(x...);
+    using results = as_tuple<decltype(result)>;
+    const typename results::type values = results::of(result);
+    constexpr auto count = std::tuple_size_v<typename results::type>;
+    const auto rule = [values, differentiate = differentiate](const std::vector<output>& gradients) {
+      auto found = std::apply(differentiate, tensors_of(values, gradients.data(), std::make_index_sequence<count>()));
+      const auto all = as_tuple<decltype(found)>::of(found);
+      static_assert(std::tuple_size_v<std::decay_t<decltype(all)>> == sizeof...(X), "weft: the gradient of a custom_gradient must return one tensor for each argument of the function");
+      return outputs_of(all);
+    };
+    const node& made = add_custom_gradient(outputs_of(values), {x.raw()...}, rule, site_);
+    std::vector<output> outputs;
+    for (std::size_t i = 0; i < count; ++i) outputs.push_back({&made, static_cast<int>(i)});
+    const auto through = tensors_of(values, outputs.data(), std::make_index_sequence<count>());
+    if constexpr (std::is_same_v<typename results::type, decltype(result)>) return through;
+    else return std::get<0>(through);
+  }
+  F function_;
+  call_site site_;
+};
+
+}  // namespace detail
+
+/// Gives a function of tensors its own gradient (tf.custom_gradient). `f(x...)` returns a pair: the result, a tensor or a tuple of tensors, and a
+/// function from the gradients of the results to those of the arguments, a tensor or a tuple; an empty tensor stands for none.
+template <class F> detail::custom_gradient_function<F> custom_gradient(F f, call_site where = call_site::here()) { return {std::move(f), where}; }
+
+#if WEFT_HAS_BODIES
+namespace detail {
+
+WEFT_DECL const node& add_custom_gradient(const std::vector<output>& results, const std::vector<output>& arguments, custom_gradient_body rule, call_site site) {
+  std::vector<output> all = results;
+  all.insert(all.end(), arguments.begin(), arguments.end());
+  for (const output& o : all)
+    if (o.from == nullptr) throw error(error_code::invalid_argument, "custom_gradient: a result or an argument is an empty tensor, not made by any op", site);
+  const std::size_t number = all[0].from->owner().keep(std::make_shared<const custom_gradient_rule>(std::move(rule), results.size()));
+  return add_node("IdentityN", std::move(all), op_name(site), {{"_gradient_op_type", "CustomGradient-" + std::to_string(number)}});
+}
+
+WEFT_DECL std::shared_ptr<const custom_gradient_rule> find_custom_gradient(const graph_state& of, const std::string& type) {
+  constexpr std::string_view prefix = "CustomGradient-";
+  if (type.size() <= prefix.size() || type.size() > prefix.size() + 9 || type.compare(0, prefix.size(), prefix) != 0) return nullptr;
+  std::size_t number = 0;
+  for (std::size_t i = prefix.size(); i < type.size(); ++i) {
+    if (type[i] < '0' || type[i] > '9') return nullptr;
+    number = number * 10 + static_cast<std::size_t>(type[i] - '0');
+  }
+  const std::vector<std::shared_ptr<const kept_object>> kept = of.kept();
+  return number < kept.size() ? std::dynamic_pointer_cast<const custom_gradient_rule>(kept[number]) : nullptr;
+}
+
+WEFT_DECL void call_custom_gradient(const custom_gradient_rule& rule, gradient_context& context) {
+  std::vector<output> arrived;
+  for (std::size_t i = 0; i < rule.results; ++i) arrived.push_back(context.gradient(static_cast<int>(i)));
+  const std::vector<output> found = rule.function(arrived);
+  for (std::size_t i = 0; i < found.size(); ++i)
+    if (found[i].from != nullptr) context.set(static_cast<int>(rule.results + i), found[i]);
+}
+
+}  // namespace detail
+#endif
+
+}  // namespace weft
+
+#endif
+
+#ifndef WEFT_GRADIENTS_GRADIENT_REGISTRY_HPP
+#define WEFT_GRADIENTS_GRADIENT_REGISTRY_HPP
+// Which rule differentiates which op: a value that a user copies and extends with rules for own ops.
+
+#include <cstddef>
+#include <initializer_list>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace weft {
+
+class gradient_context;
+/// Builds the gradients of a node's inputs from the gradients of its outputs, and hands them to `gradient_context::set`; inputs that are not set
+/// have none. A rule that sets nothing declares that the op cannot be differentiated and that a path through it counts for nothing.
+using gradient_function = void (*)(gradient_context&);
+
+/// An op and its rule.
+struct gradient_rule {
+  const char* op;
+  gradient_function function;
+};
+
+/// A set of rules by the name of the op. An op without a rule is an error where a gradient reaches it.
+class gradient_registry {
+ public:
+  /// Adds a rule. Throws ALREADY_EXISTS when the op has one.
+  gradient_registry& add(const std::string& op, gradient_function rule) {
+    if (!rules_.emplace(op, rule).second) fail(error_code::already_exists, "op '" + op + "' already has a gradient; use 'replace' to give it another");
+    return *this;
+  }
+  gradient_registry& add(std::initializer_list<gradient_rule> rules) {
+    for (const gradient_rule& r : rules) add(r.op, r.function);
+    return *this;
+  }
+  /// Adds a rule, in place of one that the op may have.
+  gradient_registry& replace(const std::string& op, gradient_function rule) {
+    rules_[op] = rule;
+    return *this;
+  }
+  /// Declares that paths through these ops count for nothing (TensorFlow's NotDifferentiable).
+  gradient_registry& add_none(std::initializer_list<const char*> ops) {
+    for (const char* op : ops) add(op, nullptr);
+    return *this;
+  }
+
+  /// Whether the op has a rule or is declared to have no gradient.
+  bool has(std::string_view op) const { return rules_.find(op) != rules_.end(); }
+  /// The rule; nullptr for an op that has none or is declared to have no gradient.
+  gradient_function find(std::string_view op) const {
+    const auto it = rules_.find(op);
+    return it == rules_.end() ? nullptr : it->second;
+  }
+  /// The names of the ops, in their order; those that are declared to have no gradient included.
+  std::vector<std::string> ops() const {
+    std::vector<std::string> out;
+    for (const auto& entry : rules_) out.push_back(entry.first);
+    return out;
+  }
+
+ private:
+  std::map<std::string, gradient_function, std::less<>> rules_;
+};
+
+/// The rules of TensorFlow's ops. Thread-safe.
+const gradient_registry& standard_gradients();
+
+}  // namespace weft
+
+#endif
+
+#ifndef WEFT_GRADIENTS_GRADIENTS_HPP
+#define WEFT_GRADIENTS_GRADIENTS_HPP
+// Symbolic derivatives: adds the nodes that compute the gradients of some tensors with respect to others.
+
+#include <cstddef>
+#include <initializer_list>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace weft {
+
+/// How the gradients that reach a tensor over several paths are summed (TensorFlow's AggregationMethod).
+enum class aggregation_method { add_n, tree, accumulate_n };
+/// The gradient of an x that the ys do not depend on: none, or zeros of its shape.
+enum class unconnected_gradients { none, zero };
+/// What waits for what: nothing, each node's gradients for each other, all gradients for each other.
+enum class gradient_gate { none, op, graph };
+
+/// How gradients are built.
+struct gradient_options {
+  /// The gradient of each y, in their order; an empty list or entry stands for ones.
+  std::vector<gradient_output> grad_ys{};
+  /// Gradients do not go further back than these.
+  std::vector<operation> stop_gradients{};
+  /// Puts each gradient node with the node that it differentiates.
+  bool colocate_with_ops = false;
+  aggregation_method aggregation = aggregation_method::add_n;
+  unconnected_gradients unconnected = unconnected_gradients::none;
+  gradient_gate gate = gradient_gate::none;
+  /// The rules; nullptr for `standard_gradients()`. Must live until the call returns.
+  const gradient_registry* registry = nullptr;
+  /// The name scope of the new nodes.
+  std::string name = "gradients";
+};
+
+/// What is differentiated: a tensor or variable, or several, whose gradients are summed. Records the caller's line.
+class gradient_ys {
+ public:
+  template <class T, int N> gradient_ys(const operand<T, N>& y, call_site where = call_site::here()) : outputs_{y.as_input(where)}, site_(where) {}
+  template <class T, int N> gradient_ys(const std::vector<tensor<T, N>>& ys, call_site where = call_site::here()) : site_(where) {
+    for (const auto& y : ys) outputs_.push_back(y.as_input(where));
+  }
+  template <class... Y> gradient_ys(const std::tuple<Y...>& ys, call_site where = call_site::here()) : site_(where) {
+    std::apply([&](const auto&... y) { (outputs_.push_back(y.as_input(where)), ...); }, ys);
+  }
+  gradient_ys(std::vector<output> ys, call_site where = call_site::here()) : outputs_(std::move(ys)), site_(where) {}
+
+  const std::vector<output>& outputs() const noexcept { return outputs_; }
+  call_site site() const noexcept { return site_; }
+
+ private:
+  std::vector<output> outputs_;
+  call_site site_;
+};
+
+/// The gradient with respect to a tensor or variable of dtype T and rank N: a tensor, empty when there is none. Where it is sparse, the
+/// rows stand beside the tensor that they were scattered into.
+template <class T, int N = dynamic_rank> class gradient : public tensor<T, N> {
+ public:
+  gradient() = default;
+  gradient(output dense, gradient_output as_it_is) : tensor<T, N>(dense), as_it_is_(as_it_is) {}
+  /// Whether it came as rows.
+  bool is_sparse() const noexcept { return as_it_is_.is_sparse(); }
+  /// Its rows; only when `is_sparse()`.
+  indexed_slices slices() const noexcept { return as_it_is_.slices(); }
+  /// The gradient with its type erased; a sparse one as rows.
+  const gradient_output& erased() const noexcept { return as_it_is_; }
+
+ private:
+  gradient_output as_it_is_;
+};
+
+/// The gradients of the sum of all elements of the ys with respect to each x, which follows TensorFlow's tf.gradients: sums over all paths;
+/// none where an x is not reached or only over integers; sparse where the x is only gathered from. A variable is given by its handle.
+/// Throws NOT_FOUND about a node that a path leads through and whose op has no rule.
+std::vector<gradient_output> gradients(const gradient_ys& ys, const std::vector<output>& xs, const gradient_options& options = {});
+
+namespace detail {
+// A gradient as a tensor, made in the thread's scopes; an empty output for none.
+output dense_gradient(const gradient_output& g, call_site where);
+
+template <class T, int N> gradient<T, N> typed_gradient(const operand<T, N>&, const gradient_output& g, call_site where) { return {dense_gradient(g, where), g}; }
+template <class... X, std::size_t... I> auto typed_gradients(const std::tuple<X...>& xs, const std::vector<gradient_output>& found, call_site where, std::index_sequence<I...>) {
+  return std::make_tuple(typed_gradient(std::get<I>(xs), found[I], where)...);
+}
+}  // namespace detail
+
+/// The gradient with respect to one tensor or variable.
+template <class T, int N> gradient<T, N> gradients(const gradient_ys& ys, const operand<T, N>& x, const gradient_options& options = {}) {
+  return detail::typed_gradient(x, gradients(ys, std::vector<output>{x.raw()}, options)[0], ys.site());
+}
+/// Gradients with respect to several, as a tuple: `auto [dw, db] = gradients(loss, w, b)`.
+template <class T, int N, class U, int M, class... X>
+auto gradients(const gradient_ys& ys, const operand<T, N>& x, const operand<U, M>& second, const X&... more) {
+  const std::vector<gradient_output> found = gradients(ys, std::vector<output>{x.raw(), second.raw(), more.raw()...});
+  return detail::typed_gradients(std::tie(x, second, more...), found, ys.site(), std::make_index_sequence<2 + sizeof...(X)>());
+}
+/// Gradients with respect to several, with options: `gradients(loss, std::tie(w, b), options)`.
+template <class... X> auto gradients(const gradient_ys& ys, const std::tuple<X...>& xs, const gradient_options& options = {}) {
+  const std::vector<gradient_output> found =
+      gradients(ys, std::apply([](const auto&... x) { return std::vector<output>{x.raw()...}; }, xs), options);
+  return detail::typed_gradients(xs, found, ys.site(), std::index_sequence_for<X...>());
+}
+/// Gradients with respect to tensors of one type.
+template <class T, int N> std::vector<gradient<T, N>> gradients(const gradient_ys& ys, const std::vector<tensor<T, N>>& xs, const gradient_options& options = {}) {
+  std::vector<output> raw;
+  for (const auto& x : xs) raw.push_back(x.raw());
+  std::vector<gradient<T, N>> out;
+  for (const gradient_output& g : gradients(ys, raw, options)) out.push_back({detail::dense_gradient(g, ys.site()), g});
+  return out;
+}
+
+}  // namespace weft
+
+#endif
+
+#ifndef WEFT_GRADIENTS_ENGINE_HPP
+#define WEFT_GRADIENTS_ENGINE_HPP
+// The bodies of `gradients`: which nodes lie between the xs and the ys, and the walk back over them, following TensorFlow's tf.gradients.
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#if WEFT_HAS_BODIES
+namespace weft {
+namespace detail {
+
+// Gradients flow over these dtypes only.
+inline bool is_trainable(dtype type) noexcept {
+  switch (type) {
+    case dtype::float32: case dtype::float64: case dtype::half: case dtype::bfloat16: case dtype::complex64: case dtype::complex128:
+    case dtype::resource: case dtype::variant: return true;
+    default: return false;
+  }
+}
+
+// One call of `gradients`.
+class gradient_builder {
+ public:
+  gradient_builder(const gradient_ys& ys, const std::vector<output>& xs, const gradient_options& options)
+      : ys_(ys.outputs()), xs_(xs), options_(options), registry_(options.registry != nullptr ? *options.registry : standard_gradients()), site_(ys.site()) {}
+
+  std::vector<gradient_output> run() {
+    std::vector<gradient_output> out(xs_.size());
+    if (xs_.empty()) return out;
+    check();
+    graph_state& to = xs_[0].from->owner();
+    const std::string scope = claim_name(to, op_name(options_.name, site_), "gradients");
+    const name_scope_object names(&scope_context::name_scope, scope);
+    mark();
+    start();
+    while (at_ < ready_.size()) differentiate(*ready_[at_++]);
+    for (std::size_t i = 0; i < xs_.size(); ++i) out[i] = gradient_of(xs_[i]);
+    if (options_.gate == gradient_gate::graph) gate(out, to);
+    return out;
+  }
+
+ private:
+  void check() const;
+  void mark();
+  void start();
+  gradient_output first_gradient(std::size_t i) const;
+  void differentiate(const node& n);
+  void call_rule(const node& n, std::vector<gradient_output> arrived);
+  gradient_output sum(const node& n, std::vector<gradient_output>& parts) const;
+  output sum_by_device(const std::vector<gradient_output>& parts, call_site site) const;
+  gradient_output concat_rows(const std::vector<gradient_output>& parts, const gradient_context& make) const;
+  gradient_output gradient_of(const output& x) const;
+  void gate(std::vector<gradient_output>& all, graph_state& to) const;
+
+  bool between(const node* n) const noexcept { return static_cast<std::size_t>(n->id()) < first_slot_.size() && first_slot_[static_cast<std::size_t>(n->id())] >= 0; }
+  // The gradients that arrived for an output of a node between xs and ys.
+  std::vector<gradient_output>& slot(const output& o) { return arrived_[static_cast<std::size_t>(first_slot_[static_cast<std::size_t>(o.from->id())] + o.index)]; }
+  int& pending(const node* n) { return pending_[static_cast<std::size_t>(n->id())]; }
+
+  const std::vector<output>& ys_;
+  const std::vector<output>& xs_;
+  const gradient_options& options_;
+  const gradient_registry& registry_;
+  call_site site_;
+  // By node id: where its outputs' gradients are (-1 for a node that is not between), how many of its consumers are still to come, whether it is a stop.
+  std::vector<int> first_slot_, pending_;
+  std::vector<bool> stops_, is_x_;
+  std::vector<std::vector<gradient_output>> arrived_;
+  std::vector<const node*> ready_;
+  std::size_t at_ = 0;
+};
+
+inline void gradient_builder::check() const {
+  const graph_state* owner = nullptr;
+  const auto belongs = [&](const output& o, const char* what) {
+    if (o.from == nullptr) throw error(error_code::invalid_argument, std::string("gradients: ") + what + " is an empty tensor, not made by any op", site_);
+    if (o.index < 0 || o.index >= o.from->output_count())
+      throw error(error_code::invalid_argument, "gradients: '" + o.from->name() + "' has " + std::to_string(o.from->output_count()) + " outputs, asked for number " + std::to_string(o.index), site_);
+    if (owner != nullptr && owner != &o.from->owner())
+      throw error(error_code::invalid_argument, "gradients: '" + o.from->name() + "' belongs to another graph; all tensors must be in one graph", site_);
+    owner = &o.from->owner();
+  };
+  for (const output& x : xs_) belongs(x, "an x");
+  for (const output& y : ys_) belongs(y, "a y");
+  if (!options_.grad_ys.empty() && options_.grad_ys.size() != ys_.size())
+    throw error(error_code::invalid_argument, "gradients: expected one of grad_ys for each of " + std::to_string(ys_.size()) + " ys, found " + std::to_string(options_.grad_ys.size()), site_);
+  for (const gradient_output& g : options_.grad_ys)
+    if (!g.empty()) belongs(g.values(), "one of grad_ys");
+  for (const operation& stop : options_.stop_gradients)
+    if (stop.get() != nullptr && &stop.get()->owner() != owner)
+      throw error(error_code::invalid_argument, "gradients: '" + stop.name() + "', which is to stop gradients, belongs to another graph", site_);
+  switch (options_.aggregation) {
+    case aggregation_method::add_n: case aggregation_method::tree: case aggregation_method::accumulate_n: return;
+  }
+  throw error(error_code::invalid_argument, "gradients: unknown aggregation method " + std::to_string(static_cast<int>(options_.aggregation)), site_);
+}
+
+inline void gradient_builder::mark() {
+  // 1. What depends on the xs over differentiable dtypes. Inputs have smaller ids than their consumers.
+  int last = -1;
+  for (const output& o : ys_) last = std::max(last, o.from->id());
+  for (const output& o : xs_) last = std::max(last, o.from->id());
+  const auto count = static_cast<std::size_t>(last) + 1;
+  std::vector<const node*> all = xs_[0].from->owner().nodes();
+  all.resize(count);
+  std::vector<bool> reached(count, false);
+  is_x_.assign(count, false);
+  for (const output& x : xs_) reached[static_cast<std::size_t>(x.from->id())] = is_x_[static_cast<std::size_t>(x.from->id())] = true;
+  for (const node* n : all) {
+    if (reached[static_cast<std::size_t>(n->id())]) continue;
+    for (const output& in : n->inputs())
+      if (reached[static_cast<std::size_t>(in.from->id())] && is_trainable(in.from->output_dtype(in.index))) {
+        reached[static_cast<std::size_t>(n->id())] = true;
+        break;
+      }
+  }
+  // 2. Of that, what the ys depend on.
+  first_slot_.assign(count, -1);
+  pending_.assign(count, 0);
+  stops_.assign(count, false);
+  std::vector<const node*> found;
+  int slots = 0;
+  const auto visit = [&](const node* n) {
+    if (!reached[static_cast<std::size_t>(n->id())] || between(n)) return;
+    first_slot_[static_cast<std::size_t>(n->id())] = slots;
+    slots += n->output_count();
+    found.push_back(n);
+  };
+  for (const output& y : ys_) visit(y.from);
+  for (std::size_t i = 0; i < found.size(); ++i)
+    for (const output& in : found[i]->inputs()) visit(in.from);
+  arrived_.resize(static_cast<std::size_t>(slots));
+  // 3. How many edges lead from each of these nodes to another of them; an x none of whose inputs is among them is a stop.
+  for (const node* n : found)
+    for (const output& in : n->inputs())
+      if (between(in.from)) ++pending(in.from);
+  for (const output& x : xs_) {
+    const auto& inputs = x.from->inputs();
+    if (std::none_of(inputs.begin(), inputs.end(), [&](const output& in) { return between(in.from) && pending(in.from) > 0; }))
+      stops_[static_cast<std::size_t>(x.from->id())] = true;
+  }
+  for (const operation& stop : options_.stop_gradients)
+    if (stop.get() != nullptr && static_cast<std::size_t>(stop.get()->id()) < count) stops_[static_cast<std::size_t>(stop.get()->id())] = true;
+}
+
+inline gradient_output gradient_builder::first_gradient(std::size_t i) const {
+  const output y = ys_[i];
+  const dtype type = y.from->output_dtype(y.index);
+  const gradient_output given = i < options_.grad_ys.size() ? options_.grad_ys[i] : gradient_output();
+  const gradient_context make(*y.from, {}, {});
+  const std::string name = "grad_ys_" + std::to_string(i);
+  if (given.empty()) {
+    if (type == dtype::complex64 || type == dtype::complex128)
+      y.from->fail_about(error_code::invalid_argument, "the gradient of a complex tensor needs grad_ys; found none for '" + to_text(y) + "'");
+    if (type == dtype::boolean || type == dtype::string || type == dtype::resource || type == dtype::variant)
+      y.from->fail_about(error_code::invalid_argument, "'" + to_text(y) + "' of dtype " + to_text(type) + " has no gradient; expected a tensor of numbers");
+    const output shape = make.shape_of(y);
+    const output one = make.constant(scalar_of(1, type), name.c_str());
+    return make.add("Fill", {shape, one});
+  }
+  if (given.dtype() != type)
+    y.from->fail_about(error_code::invalid_argument,
+                       "the gradient given for '" + to_text(y) + "' has dtype " + to_text(given.dtype()) + ", expected " + to_text(type));
+  const auto copy = [&](const output& o, const std::string& text) {
+    return output{&add_node("Identity", {o}, op_name(std::string_view(text), y.from->site())), 0};
+  };
+  if (given.is_dense()) return copy(given.values(), name);
+  const indexed_slices rows = given.slices();
+  return indexed_slices{copy(rows.values, name + "_values"), copy(rows.indices, name + "_indices"), rows.dense_shape};
+}
+
+inline void gradient_builder::start() {
+  for (std::size_t i = 0; i < ys_.size(); ++i) {
+    const node* from = ys_[i].from;
+    if (!between(from)) continue;
+    std::vector<const node*> together = thread_scopes().top().colocation;
+    together.push_back(from);
+    if (options_.colocate_with_ops) {
+      const colocation_scope with(std::move(together));
+      slot(ys_[i]).push_back(first_gradient(i));
+    } else {
+      slot(ys_[i]).push_back(first_gradient(i));
+    }
+  }
+  for (const output& y : ys_)
+    if (between(y.from) && pending(y.from) == 0 && std::find(ready_.begin(), ready_.end(), y.from) == ready_.end()) ready_.push_back(y.from);
+}
+
+inline void gradient_builder::differentiate(const node& n) {
+  std::vector<const node*> together = thread_scopes().top().colocation;
+  auto devices = thread_scopes().top().devices;
+  if (options_.colocate_with_ops) {
+    together.push_back(&n);
+    devices.clear();
+  }
+  const scope_object<std::vector<const node*>> colocated(&scope_context::colocation, std::move(together));
+  const device_scope on(&scope_context::devices, std::move(devices));
+
+  // 1. One gradient for each output.
+  std::vector<gradient_output> arrived;
+  bool any = false;
+  for (int i = 0; i < n.output_count(); ++i) {
+    std::vector<gradient_output>& parts = slot({&n, i});
+    if (parts.size() > 1) parts = {sum(n, parts)};
+    arrived.push_back(parts.empty() ? gradient_output() : parts[0]);
+    any = any || !parts.empty();
+  }
+  // 2. Through its rule to its inputs.
+  if (any && !stops_[static_cast<std::size_t>(n.id())]) call_rule(n, std::move(arrived));
+  // 3. An input all of whose consumers are done is next.
+  for (const output& in : n.inputs())
+    if (between(in.from) && --pending(in.from) == 0) ready_.push_back(in.from);
+}
+
+inline void gradient_builder::call_rule(const node& n, std::vector<gradient_output> arrived) {
+  const auto* other = n.find_attr<std::string>("_gradient_op_type");
+  const std::string& op = other != nullptr ? *other : n.op();
+  const std::shared_ptr<const custom_gradient_rule> custom = other != nullptr ? find_custom_gradient(n.owner(), op) : nullptr;
+  if (custom == nullptr && !registry_.has(op))
+    n.fail_about(error_code::not_found, "no gradient is defined for op '" + op + "'; add a rule to a gradient_registry, or put stop_gradient behind the node if it is to count as a constant");
+  const gradient_function rule = custom == nullptr ? registry_.find(op) : nullptr;
+  if (custom == nullptr && rule == nullptr) return;
+
+  std::vector<bool> wanted;
+  for (const output& in : n.inputs()) wanted.push_back(between(in.from) && is_trainable(in.from->output_dtype(in.index)));
+  const std::string& outer = thread_scopes().top().name_scope;
+  const name_scope_object names(&scope_context::name_scope, n.owner().unique_scope(outer + "/" + n.name() + "_grad", n.site()));
+  gradient_context context(n, std::move(arrived), wanted);
+  if (custom != nullptr) call_custom_gradient(*custom, context);
+  else rule(context);
+
+  std::vector<gradient_output> results = context.results();
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    const output& in = n.inputs()[i];
+    if (results[i].empty()) continue;
+    if (!wanted[i]) results[i] = gradient_output();
+    else if (results[i].is_dense() && in.from->output_dtype(in.index) != dtype::resource) {
+      const partial_shape &expected = in.from->output_shape(in.index), &found = gradient_context::shape(results[i].values());
+      if (!merge_shapes(expected, found))
+        n.fail_about(error_code::invalid_argument, "the gradient of input " + std::to_string(i) + " has shape " + found.text() + ", expected " + expected.text() + " as the input '" + to_text(in) + "'");
+      if (results[i].dtype() != in.from->output_dtype(in.index))
+        n.fail_about(error_code::invalid_argument, std::string("the gradient of input ") + std::to_string(i) + " has dtype " + to_text(results[i].dtype()) + ", expected " +
+                                                       to_text(in.from->output_dtype(in.index)) + " as the input '" + to_text(in) + "'");
+    }
+  }
+  if (options_.gate == gradient_gate::op) gate(results, n.owner());
+  for (std::size_t i = 0; i < results.size(); ++i)
+    if (!results[i].empty()) slot(n.inputs()[i]).push_back(results[i]);
+}
+
+// Adds what arrived over several paths.
+inline gradient_output gradient_builder::sum(const node& n, std::vector<gradient_output>& parts) const {
+  const gradient_context make(n, {}, {});
+  if (std::all_of(parts.begin(), parts.end(), [](const gradient_output& g) { return g.is_sparse(); })) return concat_rows(parts, make);
+  const bool dense = std::all_of(parts.begin(), parts.end(), [](const gradient_output& g) { return g.is_dense(); });
+  if (!dense)
+    for (gradient_output& g : parts) g = make.dense(g);
+  std::vector<output> terms;
+  bool known = false;
+  for (const gradient_output& g : parts) {
+    terms.push_back(g.values());
+    known = known || gradient_context::shape(g.values()).fully_known();
+  }
+  if (!dense) return make.add_list("AddN", std::move(terms));
+  if (options_.aggregation == aggregation_method::add_n) return sum_by_device(parts, n.site());
+  if (options_.aggregation == aggregation_method::accumulate_n && parts.size() > 2 && known) {
+    partial_shape shape = gradient_context::shape(terms[0]);
+    for (const output& term : terms) shape = merge_shapes(shape, gradient_context::shape(term)).value_or(shape);
+    return make.add_list("AccumulateNV2", std::move(terms), {{"shape", shape}});
+  }
+  const std::string& outer = thread_scopes().top().name_scope;
+  const name_scope_object names(&scope_context::name_scope, n.owner().unique_scope(outer + "/" + n.name() + "_gradient_sum", n.site()));
+  output running = terms[0];
+  for (std::size_t i = 1; i < terms.size(); ++i) running = make.add("AddN", {running, terms[i]});
+  return running;
+}
+
+// Terms that ask for one device are added there, with the first of them; then the sums.
+inline output gradient_builder::sum_by_device(const std::vector<gradient_output>& parts, call_site site) const {
+  std::vector<std::string> devices;
+  for (const gradient_output& g : parts)
+    if (std::find(devices.begin(), devices.end(), g.values().from->device()) == devices.end()) devices.push_back(g.values().from->device());
+  std::sort(devices.begin(), devices.end());
+  std::vector<output> sums;
+  for (const std::string& device : devices) {
+    std::vector<output> terms;
+    for (const gradient_output& g : parts)
+      if (g.values().from->device() == device) terms.push_back(g.values());
+    const node* first = terms[0].from;
+    const colocation_scope with({first});
+    sums.push_back(terms.size() == 1 ? terms[0] : output{&add_node("AddN", std::move(terms), op_name(site)), 0});
+  }
+  return sums.size() == 1 ? sums[0] : output{&add_node("AddN", std::move(sums), op_name(site)), 0};
+}
+
+inline gradient_output gradient_builder::concat_rows(const std::vector<gradient_output>& parts, const gradient_context& make) const {
+  bool wide = false;
+  for (const gradient_output& g : parts) wide = wide || gradient_context::dtype_of(g.slices().indices) == dtype::int64;
+  std::vector<output> values, indices;
+  for (const gradient_output& g : parts) {
+    values.push_back(g.values());
+    indices.push_back(wide ? make.cast(g.slices().indices, dtype::int64) : g.slices().indices);
+  }
+  const output axis = make.integer(0);
+  values.push_back(axis);
+  indices.push_back(axis);
+  const auto n = static_cast<std::int64_t>(parts.size());
+  return indexed_slices{make.add_list("ConcatV2", std::move(values), {{"N", n}}), make.add_list("ConcatV2", std::move(indices), {{"N", n}}), parts[0].slices().dense_shape};
+}
+
+inline gradient_output gradient_builder::gradient_of(const output& x) const {
+  const auto id = static_cast<std::size_t>(x.from->id());
+  if (between(x.from)) {
+    const std::vector<gradient_output>& found = arrived_[static_cast<std::size_t>(first_slot_[id] + x.index)];
+    if (!found.empty()) return found[0];
+  }
+  if (options_.unconnected == unconnected_gradients::none) return {};
+  const gradient_context make(*x.from, {}, {});
+  if (x.from->output_dtype(x.index) != dtype::resource) return make.zeros_like(x);
+  const node* holder = x.from;
+  while (holder->op() == "Identity" && !holder->inputs().empty()) holder = holder->inputs()[0].from;
+  const dtype* type = holder->find_attr<dtype>("dtype");
+  if (type == nullptr) x.from->fail_about(error_code::invalid_argument, "the dtype of what the handle stands for is not known, which zeros for a gradient need");
+  const partial_shape* held = holder->find_attr<partial_shape>("shape");
+  if (held != nullptr && held->fully_known()) return make.zeros(make.integers(held->sizes()), *type);
+  return make.zeros(make.add("VariableShape", {x}), *type);
+}
+
+// None of the gradients is there before all are.
+inline void gradient_builder::gate(std::vector<gradient_output>& all, graph_state& to) const {
+  std::vector<operation> waits;
+  for (const gradient_output& g : all)
+    if (!g.empty()) waits.emplace_back(*g.values().from);
+  if (waits.size() < 2) return;
+  const device_scope free_devices(&scope_context::devices, {});
+  const scope_object<std::vector<const node*>> free_groups(&scope_context::colocation, {});
+  const std::string& outer = thread_scopes().top().name_scope;
+  const name_scope_object names(&scope_context::name_scope, to.unique_scope(outer + "/tuple", site_));
+  const operation together = group(waits, op_name(site_));
+  const auto after = control_dependencies({together});
+  for (gradient_output& g : all) {
+    if (g.empty()) continue;
+    const colocation_scope with({g.values().from});
+    const output gated{&add_node("Identity", {g.values()}, op_name("control_dependency", site_)), 0};
+    if (g.is_dense()) g = gated;
+    else g = indexed_slices{gated, g.slices().indices, g.slices().dense_shape};
+  }
+}
+
+WEFT_DECL output dense_gradient(const gradient_output& g, call_site) {
+  if (!g.is_sparse()) return g.values();
+  return gradient_context(*g.values().from, {}, {}).dense(g);
+}
+
+}  // namespace detail
+
+WEFT_DECL std::vector<gradient_output> gradients(const gradient_ys& ys, const std::vector<output>& xs, const gradient_options& options) {
+  return detail::gradient_builder(ys, xs, options).run();
+}
+
+}  // namespace weft
+#endif
+
+#endif
+
+#ifndef WEFT_GRADIENTS_TERM_HPP
+#define WEFT_GRADIENTS_TERM_HPP
+// Formulas inside gradient rules: outputs with operators that add nodes.
+
+#if WEFT_HAS_BODIES
+namespace weft::detail {
+
+// An output, and the context that adds nodes for it.
+struct term {
+  const gradient_context* make;
+  output value;
+
+  operator output() const { return value; }
+  operator gradient_output() const { return value; }
+  weft::dtype dtype() const { return gradient_context::dtype_of(value); }
+};
+
+inline term input(const gradient_context& c, int i) { return {&c, c.input(i)}; }
+inline term result(const gradient_context& c, int i = 0) { return {&c, c.result(i)}; }
+inline term gradient_term(gradient_context& c, int i = 0) { return {&c, c.gradient(i)}; }
+
+inline term apply(const char* op, const term& x) { return {x.make, x.make->add(op, {x.value})}; }
+inline term apply(const char* op, const term& x, const term& y) { return {x.make, x.make->add(op, {x.value, y.value})}; }
+inline term number_like(double value, const term& x) { return {x.make, x.make->number(value, x.dtype())}; }
+
+inline term operator+(const term& x, const term& y) { return apply("AddV2", x, y); }
+inline term operator-(const term& x, const term& y) { return apply("Sub", x, y); }
+inline term operator*(const term& x, const term& y) { return apply("Mul", x, y); }
+inline term operator/(const term& x, const term& y) { return apply("RealDiv", x, y); }
+inline term operator-(const term& x) { return apply("Neg", x); }
+inline term operator+(double x, const term& y) { return number_like(x, y) + y; }
+inline term operator-(double x, const term& y) { return number_like(x, y) - y; }
+inline term operator-(const term& x, double y) { return x - number_like(y, x); }
+inline term operator*(double x, const term& y) { return number_like(x, y) * y; }
+inline term square(const term& x) { return apply("Square", x); }
+inline term reciprocal(const term& x) { return apply("Reciprocal", x); }
+inline term exp(const term& x) { return apply("Exp", x); }
+inline term conjugate(const term& x) { return {x.make, x.make->conjugate(x.value)}; }
+inline term zero(const term& like) { return number_like(0, like); }
+// Elements of x where the condition holds, else of y, with broadcasting.
+inline term select(const term& condition, const term& x, const term& y) { return {x.make, x.make->add("SelectV2", {condition.value, x.value, y.value})}; }
+
+// The gradient of one side of a binary op, summed to the shape of that side.
+inline void set_side(gradient_context& c, int side, const term& g) { c.set(side, c.sum_to(g.value, c.input(side), c.input(1 - side))); }
+// The gradient as it came for an input that has the shape of the output; rows stay rows.
+inline void pass_on(gradient_context& c) { c.set(0, c.gradient_as_it_is()); }
+inline void no_gradient(gradient_context&) {}
+
+}  // namespace weft::detail
+#endif
+
+#endif
+
+#ifndef WEFT_GRADIENTS_STATE_HPP
+#define WEFT_GRADIENTS_STATE_HPP
+// Gradients of reads of variables: what arrives at a read goes to the variable's handle.
+
+#if WEFT_HAS_BODIES
+namespace weft::detail {
+
+// Rows of the gathered tensor from what arrived for the gathered rows: indices as a vector, values to match.
+inline indexed_slices gathered_rows(gradient_context& c, output shape, output indices, output g) {
+  const partial_shape& index_shape = gradient_context::shape(indices);
+  if (index_shape.known_rank() && index_shape.rank() == 1) return {g, indices, shape};
+  // 1. As many rows as there are indices, each with the shape of a row.
+  const output size = c.size_of(indices, dtype::int32);
+  const output row = c.add("StridedSlice", {shape, c.integers({1}), c.integers({0}), c.integers({1})}, {{"end_mask", 1}});
+  const output count = c.add("ExpandDims", {size, c.integer(0)});
+  const output values_shape = c.add_list("ConcatV2", {count, row, c.integer(0)}, {{"N", 2}});
+  return {c.reshape(g, values_shape), c.reshape(indices, count), shape};
+}
+
+// The shape of the variable behind a handle.
+inline output variable_shape_of(gradient_context& c, output handle) {
+  const node* holder = handle.from;
+  while (holder->op() == "Identity" && !holder->inputs().empty()) holder = holder->inputs()[0].from;
+  const partial_shape* held = holder->find_attr<partial_shape>("shape");
+  if (holder->op() == "VarHandleOp" && held != nullptr && held->fully_known()) return c.integers(held->sizes());
+  return c.add("VariableShape", {handle});
+}
+
+inline void resource_gather_gradient(gradient_context& c) {
+  const auto* batch = c.find_attr<std::int64_t>("batch_dims");
+  if (batch != nullptr && *batch != 0) c.fail(error_code::unimplemented, "the gradient of a gather with batch_dims from a variable is not defined; read the variable and gather from the value");
+  c.set(0, gathered_rows(c, variable_shape_of(c, c.input(0)), c.input(1), c.gradient()));
+}
+inline void resource_gather_nd_gradient(gradient_context& c) {
+  const output shape = variable_shape_of(c, c.input(0)), indices = c.input(1), g = c.gradient();
+  const partial_shape& s = gradient_context::shape(indices);
+  if (s.rank() == 2 && s[1] == 1) {
+    c.set(0, indexed_slices{g, c.add("Squeeze", {indices}, {{"squeeze_dims", std::vector<std::int64_t>{-1}}}), shape});
+    return;
+  }
+  c.set(0, c.add("ScatterNd", {indices, g, c.cast(shape, gradient_context::dtype_of(indices))}));
+}
+
+inline void add_state_gradients(gradient_registry& rules) {
+  rules.add({{"ReadVariableOp", pass_on}, {"ResourceGather", resource_gather_gradient}, {"ResourceGatherNd", resource_gather_nd_gradient}});
+  rules.add_none({"VarIsInitializedOp", "VariableShape"});
+}
+
+}  // namespace weft::detail
+#endif
+
+#endif
+
+#ifndef WEFT_GRADIENTS_ARRAY_HPP
+#define WEFT_GRADIENTS_ARRAY_HPP
+// Gradients of ops that make, move and select elements.
+
+#if WEFT_HAS_BODIES
+namespace weft::detail {
+
+inline void fill_gradient(gradient_context& c) {
+  const output g = c.gradient();
+  const partial_shape& s = gradient_context::shape(g);
+  std::vector<std::int64_t> all;
+  for (int i = 0; i < s.rank(); ++i) all.push_back(i);
+  const output axes = s.known_rank() ? c.integers(all) : c.add("Range", {c.integer(0), c.rank_of(g), c.integer(1)});
+  c.set(1, c.sum(g, axes));
+}
+// The elements in the shape that the input had.
+inline void reshape_gradient(gradient_context& c) { c.set(0, c.reshape_like(c.gradient(), c.input(0))); }
+
+inline void add_array_gradients(gradient_registry& rules) {
+  rules.add({{"Fill", fill_gradient}, {"Reshape", reshape_gradient}, {"ExpandDims", reshape_gradient}, {"Squeeze", reshape_gradient}});
+  rules.add_none({"BroadcastGradientArgs", "ConcatOffset", "Const", "InvertPermutation", "LinSpace", "OneHot", "OnesLike", "Range", "Rank", "Shape", "ShapeN", "Size", "ZerosLike"});
+}
+
+}  // namespace weft::detail
+#endif
+
+#endif
+
+#ifndef WEFT_GRADIENTS_CONTROL_HPP
+#define WEFT_GRADIENTS_CONTROL_HPP
+// Gradients of identities and barriers.
+
+#include <string>
+
+#if WEFT_HAS_BODIES
+namespace weft::detail {
+
+inline void pass_all_on(gradient_context& c) {
+  for (int i = 0; i < c.input_count(); ++i) c.set(i, c.gradient_as_it_is(i));
+}
+inline void prevent_gradient(gradient_context& c) {
+  const auto* reason = c.find_attr<std::string>("message");
+  c.fail(error_code::not_found, "the gradient is disabled here: '" + (reason != nullptr ? *reason : std::string()) + "'");
+}
+inline void check_numerics_gradient(gradient_context& c) {
+  c.set(0, c.add("CheckNumerics", {c.gradient()}, {{"message", "Not a number (NaN) or infinity (Inf) values detected in gradient. " + c.attr<std::string>("message")}}));
+}
+
+inline void add_control_gradients(gradient_registry& rules) {
+  rules.add({{"Identity", pass_on}, {"IdentityN", pass_all_on}, {"PlaceholderWithDefault", pass_on}, {"PreventGradient", prevent_gradient}, {"CheckNumerics", check_numerics_gradient}});
+  rules.add_none({"Assert", "StopGradient"});
+}
+
+}  // namespace weft::detail
+#endif
+
+#endif
+
+#ifndef WEFT_GRADIENTS_LINEAR_HPP
+#define WEFT_GRADIENTS_LINEAR_HPP
+// Gradients of matrix products.
+
+#if WEFT_HAS_BODIES
+namespace weft::detail {
+
+// The products that give the gradients of a and b, for each combination of transposed factors: left, right (0: g, 1: a, 2: b), and whether each is transposed.
+struct product_rule {
+  int left, right;
+  bool left_transposed, right_transposed;
+};
+
+inline output product_gradient(gradient_context& c, int side, const char* op, const char* transpose_left, const char* transpose_right) {
+  constexpr product_rule rules[2][4] = {{{0, 2, false, true}, {0, 2, false, false}, {2, 0, false, true}, {2, 0, true, true}},
+                                        {{1, 0, true, false}, {0, 1, true, false}, {1, 0, false, false}, {0, 1, true, true}}};
+  const product_rule& r = rules[side][(c.attr<bool>(transpose_left) ? 2 : 0) + (c.attr<bool>(transpose_right) ? 1 : 0)];
+  // MatMul only transposes; the adjoints of BatchMatMul conjugate by themselves.
+  const auto factor = [&](int which) { return which == 0 ? c.gradient() : transpose_left[0] == 'a' ? c.input(which - 1) : c.conjugate(c.input(which - 1)); };
+  return c.add(op, {factor(r.left), factor(r.right)}, {{transpose_left, r.left_transposed}, {transpose_right, r.right_transposed}});
+}
+
+inline void mat_mul_gradient(gradient_context& c) {
+  for (int i = 0; i < 2; ++i)
+    if (c.wants(i)) c.set(i, product_gradient(c, i, "MatMul", "transpose_a", "transpose_b"));
+}
+inline void batch_mat_mul_gradient(gradient_context& c) {
+  for (int i = 0; i < 2; ++i)
+    if (c.wants(i)) c.set(i, product_gradient(c, i, "BatchMatMul", "adj_x", "adj_y"));
+}
+inline void batch_mat_mul_v2_gradient(gradient_context& c) {
+  for (int i = 0; i < 2; ++i)
+    if (c.wants(i)) c.set(i, c.sum_to(product_gradient(c, i, "BatchMatMulV2", "adj_x", "adj_y"), c.input(i), c.input(1 - i), 2));
+}
+
+inline void add_linear_gradients(gradient_registry& rules) {
+  rules.add({{"MatMul", mat_mul_gradient}, {"BatchMatMul", batch_mat_mul_gradient}, {"BatchMatMulV2", batch_mat_mul_v2_gradient}});
+}
+
+}  // namespace weft::detail
+#endif
+
+#endif
+
+#ifndef WEFT_GRADIENTS_MATH_HPP
+#define WEFT_GRADIENTS_MATH_HPP
+// Gradients of elementwise arithmetic.
+
+#include <cmath>
+
+#if WEFT_HAS_BODIES
+namespace weft::detail {
+
+// A unary op whose derivative is a formula of its input x and its output y.
+template <term (*Derivative)(const term& x, const term& y)> void chain_rule(gradient_context& c) {
+  const term g = gradient_term(c);
+  c.set(0, g * conjugate(Derivative(input(c, 0), result(c))));
+}
+inline term abs_derivative(const term& x, const term&) { return apply("Sign", x); }
+inline term square_derivative(const term& x, const term&) { return 2 * x; }
+inline term exp_derivative(const term&, const term& y) { return y; }
+inline term expm1_derivative(const term& x, const term&) { return exp(x); }
+inline term log_derivative(const term& x, const term&) { return reciprocal(x); }
+inline term log1p_derivative(const term& x, const term&) { return reciprocal(1 + x); }
+inline term sinh_derivative(const term& x, const term&) { return apply("Cosh", x); }
+inline term cosh_derivative(const term& x, const term&) { return apply("Sinh", x); }
+inline term asinh_derivative(const term&, const term& y) { return reciprocal(apply("Cosh", y)); }
+inline term acosh_derivative(const term&, const term& y) { return reciprocal(apply("Sinh", y)); }
+inline term atanh_derivative(const term& x, const term&) { return reciprocal(1 - square(x)); }
+inline term erf_derivative(const term& x, const term&) { return 1.1283791670955126 * exp(-square(x)); }
+inline term erfc_derivative(const term& x, const term&) { return -1.1283791670955126 * exp(-square(x)); }
+inline term lgamma_derivative(const term& x, const term&) { return apply("Digamma", x); }
+inline term digamma_derivative(const term& x, const term&) { return apply("Polygamma", number_like(1, x), x); }
+inline term sin_derivative(const term& x, const term&) { return apply("Cos", x); }
+inline term cos_derivative(const term& x, const term&) { return -apply("Sin", x); }
+inline term tan_derivative(const term& x, const term&) { return square(reciprocal(apply("Cos", x))); }
+inline term asin_derivative(const term& x, const term&) { return reciprocal(apply("Sqrt", 1 - square(x))); }
+inline term acos_derivative(const term& x, const term&) { return -reciprocal(apply("Sqrt", 1 - square(x))); }
+inline term atan_derivative(const term& x, const term&) { return reciprocal(1 + square(x)); }
+
+// A unary op with an op for its gradient, which takes the output of the op and the gradient that came.
+inline void by_gradient_op(gradient_context& c, const char* op) { c.set(0, apply(op, result(c), gradient_term(c))); }
+inline void sqrt_gradient(gradient_context& c) { by_gradient_op(c, "SqrtGrad"); }
+inline void rsqrt_gradient(gradient_context& c) { by_gradient_op(c, "RsqrtGrad"); }
+inline void reciprocal_gradient(gradient_context& c) { by_gradient_op(c, "ReciprocalGrad"); }
+inline void tanh_gradient(gradient_context& c) { by_gradient_op(c, "TanhGrad"); }
+inline void sigmoid_gradient(gradient_context& c) { by_gradient_op(c, "SigmoidGrad"); }
+
+// The same ops once more: inputs y and dy.
+inline void sqrt_grad_gradient(gradient_context& c) {
+  const term ratio = gradient_term(c) / input(c, 0);
+  if (c.wants(0)) c.set(0, -conjugate(ratio) * result(c));
+  if (c.wants(1)) c.set(1, 0.5 * ratio);
+}
+inline void rsqrt_grad_gradient(gradient_context& c) {
+  const term g = gradient_term(c), y = conjugate(input(c, 0));
+  if (c.wants(0)) c.set(0, -1.5 * (conjugate(g) * input(c, 1) * square(y)));
+  if (c.wants(1)) c.set(1, apply("RsqrtGrad", y, g));
+}
+inline void reciprocal_grad_gradient(gradient_context& c) {
+  const term g = gradient_term(c), y = conjugate(input(c, 0));
+  if (c.wants(0)) c.set(0, -2 * (conjugate(g) * input(c, 1) * y));
+  if (c.wants(1)) c.set(1, apply("ReciprocalGrad", y, g));
+}
+inline void tanh_grad_gradient(gradient_context& c) {
+  const term g = gradient_term(c), y = conjugate(input(c, 0));
+  if (c.wants(0)) c.set(0, -2 * (conjugate(g) * input(c, 1) * y));
+  if (c.wants(1)) c.set(1, apply("TanhGrad", y, g));
+}
+inline void sigmoid_grad_gradient(gradient_context& c) {
+  const term g = gradient_term(c), y = conjugate(input(c, 0));
+  if (c.wants(0)) {
+    const term both = g * conjugate(input(c, 1));
+    c.set(0, both - 2 * (both * y));
+  }
+  if (c.wants(1)) c.set(1, apply("SigmoidGrad", y, g));
+}
+
+inline void neg_gradient(gradient_context& c) {
+  const gradient_output g = c.gradient_as_it_is();
+  const output minus = c.add("Neg", {g.values()});
+  if (g.is_dense()) c.set(0, minus);
+  else c.set(0, indexed_slices{minus, g.slices().indices, g.slices().dense_shape});
+}
+inline void sign_gradient(gradient_context& c) { c.set(0, c.zeros_like(c.input(0))); }
+inline void cast_gradient(gradient_context& c) {
+  const gradient_output g = c.gradient_as_it_is();
+  const dtype from = gradient_context::dtype_of(c.input(0));
+  if (!c.wants(0)) return;
+  const output back = c.cast(g.values(), from);
+  if (g.is_dense()) c.set(0, back);
+  else c.set(0, indexed_slices{back, g.slices().indices, g.slices().dense_shape});
+}
+inline void sum_of_inputs_gradient(gradient_context& c) {
+  for (int i = 0; i < c.input_count(); ++i) c.set(i, c.gradient_as_it_is());
+}
+
+inline void add_gradient(gradient_context& c) {
+  const term g = gradient_term(c);
+  for (int i = 0; i < 2; ++i)
+    if (c.wants(i)) set_side(c, i, g);
+}
+inline void sub_gradient(gradient_context& c) {
+  const term g = gradient_term(c);
+  if (c.wants(0)) set_side(c, 0, g);
+  if (c.wants(1)) c.set(1, c.add("Neg", {c.sum_to(g, c.input(1), c.input(0))}));
+}
+inline void mul_gradient(gradient_context& c) {
+  const term g = gradient_term(c);
+  for (int i = 0; i < 2; ++i)
+    if (c.wants(i)) set_side(c, i, g * conjugate(input(c, 1 - i)));
+}
+inline void mul_no_nan_gradient(gradient_context& c) {
+  const term g = gradient_term(c);
+  if (c.wants(0)) set_side(c, 0, apply("MulNoNan", g, input(c, 1)));
+  if (c.wants(1)) set_side(c, 1, apply("MulNoNan", input(c, 0), g));
+}
+inline void quotient_gradient(gradient_context& c, const char* divide) {
+  const term g = gradient_term(c), x = conjugate(input(c, 0)), y = conjugate(input(c, 1));
+  if (c.wants(0)) set_side(c, 0, apply(divide, g, y));
+  if (c.wants(1)) set_side(c, 1, g * apply(divide, apply(divide, -x, y), y));
+}
+inline void div_gradient(gradient_context& c) { quotient_gradient(c, "RealDiv"); }
+inline void div_no_nan_gradient(gradient_context& c) { quotient_gradient(c, "DivNoNan"); }
+inline void floor_mod_gradient(gradient_context& c) {
+  const term g = gradient_term(c);
+  if (c.wants(0)) set_side(c, 0, g);
+  if (c.wants(1)) set_side(c, 1, g * -apply("FloorDiv", input(c, 0), input(c, 1)));
+}
+// For the exponent, the logarithm of a base that is not positive counts as 0.
+inline void pow_gradient(gradient_context& c) {
+  const term g = gradient_term(c), x = conjugate(input(c, 0)), y = conjugate(input(c, 1));
+  if (c.wants(0)) set_side(c, 0, g * y * apply("Pow", x, y - 1.0));
+  if (!c.wants(1)) return;
+  const bool complex = x.dtype() == dtype::complex64 || x.dtype() == dtype::complex128;
+  const term safe = apply(complex ? "NotEqual" : "Greater", x, zero(x));
+  const term log = select(safe, apply("Log", select(safe, x, number_like(1, x))), zero(x));
+  set_side(c, 1, g * conjugate(result(c)) * log);
+}
+inline void larger_gradient(gradient_context& c, const char* compare) {
+  const term g = gradient_term(c), first = apply(compare, input(c, 0), input(c, 1));
+  if (c.wants(0)) set_side(c, 0, select(first, g, zero(g)));
+  if (c.wants(1)) set_side(c, 1, select(first, zero(g), g));
+}
+inline void maximum_gradient(gradient_context& c) { larger_gradient(c, "GreaterEqual"); }
+inline void minimum_gradient(gradient_context& c) { larger_gradient(c, "LessEqual"); }
+inline void squared_difference_gradient(gradient_context& c) {
+  const term g = 2 * gradient_term(c) * (input(c, 0) - input(c, 1));
+  if (c.wants(0)) set_side(c, 0, g);
+  if (c.wants(1)) c.set(1, c.add("Neg", {c.sum_to(g, c.input(1), c.input(0))}));
+}
+// Inputs y, x.
+inline void atan2_gradient(gradient_context& c) {
+  const term y = input(c, 0), x = input(c, 1), g = gradient_term(c) / (square(x) + square(y));
+  if (c.wants(0)) set_side(c, 0, x * g);
+  if (c.wants(1)) set_side(c, 1, -y * g);
+}
+inline void xlogy_gradient(gradient_context& c) {
+  const term g = gradient_term(c), x = input(c, 0), y = input(c, 1);
+  if (c.wants(0)) set_side(c, 0, apply("Xlogy", {&c, c.cast(apply("NotEqual", x, zero(x)), x.dtype())}, y) * g);
+  if (c.wants(1)) set_side(c, 1, apply("Xdivy", x, y) * g);
+}
+inline void xdivy_gradient(gradient_context& c) {
+  const term g = gradient_term(c), x = input(c, 0), y = input(c, 1);
+  if (c.wants(0)) set_side(c, 0, apply("Xdivy", {&c, c.cast(apply("NotEqual", x, zero(x)), x.dtype())}, y) * g);
+  if (c.wants(1)) set_side(c, 1, apply("Xdivy", -x, square(y)) * g);
+}
+
+inline void add_math_gradients(gradient_registry& rules) {
+  rules.add({{"Abs", chain_rule<abs_derivative>}, {"Square", chain_rule<square_derivative>}, {"Exp", chain_rule<exp_derivative>}, {"Expm1", chain_rule<expm1_derivative>},
+             {"Log", chain_rule<log_derivative>}, {"Log1p", chain_rule<log1p_derivative>}, {"Sinh", chain_rule<sinh_derivative>}, {"Cosh", chain_rule<cosh_derivative>},
+             {"Asinh", chain_rule<asinh_derivative>}, {"Acosh", chain_rule<acosh_derivative>}, {"Atanh", chain_rule<atanh_derivative>}, {"Erf", chain_rule<erf_derivative>},
+             {"Erfc", chain_rule<erfc_derivative>}, {"Lgamma", chain_rule<lgamma_derivative>}, {"Digamma", chain_rule<digamma_derivative>}, {"Sin", chain_rule<sin_derivative>},
+             {"Cos", chain_rule<cos_derivative>}, {"Tan", chain_rule<tan_derivative>}, {"Asin", chain_rule<asin_derivative>}, {"Acos", chain_rule<acos_derivative>},
+             {"Atan", chain_rule<atan_derivative>}});
+  rules.add({{"Sqrt", sqrt_gradient}, {"SqrtGrad", sqrt_grad_gradient}, {"Rsqrt", rsqrt_gradient}, {"RsqrtGrad", rsqrt_grad_gradient},
+             {"Reciprocal", reciprocal_gradient}, {"ReciprocalGrad", reciprocal_grad_gradient}, {"Inv", reciprocal_gradient}, {"InvGrad", reciprocal_grad_gradient},
+             {"Tanh", tanh_gradient}, {"TanhGrad", tanh_grad_gradient}, {"Sigmoid", sigmoid_gradient}, {"SigmoidGrad", sigmoid_grad_gradient},
+             {"Neg", neg_gradient}, {"Sign", sign_gradient}, {"Cast", cast_gradient}, {"AddN", sum_of_inputs_gradient}, {"AccumulateNV2", sum_of_inputs_gradient}});
+  rules.add({{"Add", add_gradient}, {"AddV2", add_gradient}, {"Sub", sub_gradient}, {"Mul", mul_gradient}, {"MulNoNan", mul_no_nan_gradient},
+             {"Div", div_gradient}, {"RealDiv", div_gradient}, {"DivNoNan", div_no_nan_gradient}, {"FloorMod", floor_mod_gradient}, {"Pow", pow_gradient},
+             {"Maximum", maximum_gradient}, {"Minimum", minimum_gradient}, {"SquaredDifference", squared_difference_gradient}, {"Atan2", atan2_gradient},
+             {"Xlogy", xlogy_gradient}, {"Xdivy", xdivy_gradient}});
+  rules.add({{"Ceil", no_gradient}, {"Floor", no_gradient}, {"Rint", no_gradient}, {"Round", no_gradient}, {"FloorDiv", no_gradient}, {"TruncateDiv", no_gradient}});
+  rules.add_none({"ApproximateEqual", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Equal", "Greater", "GreaterEqual", "Invert", "LeftShift", "Less", "LessEqual", "LogicalAnd", "LogicalNot",
+                  "LogicalOr", "NotEqual", "RightShift"});
+}
+
+}  // namespace weft::detail
+#endif
+
+#endif
+
+#ifndef WEFT_GRADIENTS_NN_HPP
+#define WEFT_GRADIENTS_NN_HPP
+// Gradients of the ops of neural networks.
+
+#if WEFT_HAS_BODIES
+namespace weft::detail {
+
+inline void add_nn_gradients(gradient_registry&) {}
+
+}  // namespace weft::detail
+#endif
+
+#endif
+
+#ifndef WEFT_GRADIENTS_RANDOM_HPP
+#define WEFT_GRADIENTS_RANDOM_HPP
+// Random numbers do not depend on their inputs in a way that can be differentiated.
+
+#if WEFT_HAS_BODIES
+namespace weft::detail {
+
+inline void add_random_gradients(gradient_registry& rules) {
+  rules.add_none({"Multinomial", "RandomShuffle", "RandomStandardNormal", "RandomUniform", "StatelessRandomNormal", "StatelessRandomUniform", "StatelessRandomUniformFullInt",
+                  "StatelessRandomUniformInt", "StatelessTruncatedNormal", "TruncatedNormal"});
+}
+
+}  // namespace weft::detail
+#endif
+
+#endif
+
+#ifndef WEFT_GRADIENTS_REDUCE_HPP
+#define WEFT_GRADIENTS_REDUCE_HPP
+// Gradients of reductions, cumulative sums and products, and segment ops.
+
+#if WEFT_HAS_BODIES
+namespace weft::detail {
+
+// The axes of a reduction counted from 0, where they are known.
+inline std::optional<std::vector<std::int64_t>> reduced_axes(const gradient_context& c) {
+  auto axes = c.integers_of(c.input(1));
+  const int rank = gradient_context::shape(c.input(0)).rank();
+  if (!axes || rank == dynamic_rank) return std::nullopt;
+  for (std::int64_t& a : *axes)
+    if (a < 0) a += rank;
+  return axes;
+}
+// The same at run time, as a vector of int32.
+inline output reduced_axes_vector(const gradient_context& c, output rank) {
+  const output axes = c.cast(c.reshape(c.input(1), c.integers({-1})), dtype::int32);
+  return c.add("FloorMod", {c.add("AddV2", {axes, rank}), rank});
+}
+
+// The shape of the result with its reduced axes kept as 1.
+inline output kept_shape(const gradient_context& c) {
+  const output x = c.input(0);
+  if (const auto axes = reduced_axes(c)) {
+    std::vector<std::int64_t> sizes = gradient_context::shape(x).sizes();
+    for (const std::int64_t a : *axes) sizes[static_cast<std::size_t>(a)] = 1;
+    if (std::count(sizes.begin(), sizes.end(), -1) <= 1) return c.integers(sizes);
+  }
+  const output rank = c.rank_of(x), axes = reduced_axes_vector(c, rank);
+  const output all = c.add("Range", {c.integer(0), rank, c.integer(1)}), ones = c.add("Fill", {c.shape_of(axes), c.integer(1)});
+  return c.add_list("DynamicStitch", {all, axes, c.shape_of(x), ones}, {{"N", 2}});
+}
+inline bool keeps_dims(const gradient_context& c) {
+  const bool* keeps = c.find_attr<bool>("keep_dims");
+  return keeps != nullptr && *keeps;
+}
+inline term with_kept_dims(const gradient_context& c, const term& t) { return keeps_dims(c) ? t : term{&c, c.reshape(t, kept_shape(c))}; }
+// What belongs to a result, repeated along the reduced axes.
+inline term spread(const gradient_context& c, const term& t) {
+  const output x = c.input(0);
+  if (gradient_context::shape(t).rank() == 0) return {&c, c.add("Fill", {c.shape_of(x), t})};
+  return {&c, c.add("BroadcastTo", {with_kept_dims(c, t), c.shape_of(x)})};
+}
+
+inline void sum_gradient(gradient_context& c) { c.set(0, spread(c, gradient_term(c))); }
+inline void mean_gradient(gradient_context& c) {
+  const term g = gradient_term(c);
+  const auto many = gradient_context::shape(c.input(0)).elements(), few = gradient_context::shape(c.result()).elements();
+  term factor{&c, {}};
+  if (many && few) {
+    factor.value = c.number(static_cast<double>(*many / std::max<std::int64_t>(*few, 1)), g.dtype());
+  } else {
+    const output results = c.add("Maximum", {c.size_of(c.result(), dtype::int64), c.integer(1, dtype::int64)});
+    factor.value = c.cast(c.add("FloorDiv", {c.size_of(c.input(0), dtype::int64), results}), g.dtype());
+  }
+  c.set(0, spread(c, g / factor));
+}
+// Ties share equally.
+inline void extreme_gradient(gradient_context& c) {
+  const term x = input(c, 0), g = gradient_term(c), y = with_kept_dims(c, result(c));
+  const term chosen{&c, c.cast(apply("Equal", y, x), g.dtype())}, count{&c, c.sum(chosen, c.input(1), true)};
+  c.set(0, chosen / count * with_kept_dims(c, g));
+}
+inline void euclidean_norm_gradient(gradient_context& c) { c.set(0, input(c, 0) / (with_kept_dims(c, result(c)) / with_kept_dims(c, gradient_term(c)))); }
+inline void l2_loss_gradient(gradient_context& c) { c.set(0, input(c, 0) * gradient_term(c)); }
+
+// The product of all other elements along an axis.
+inline term product_of_others(const gradient_context& c, const term& x, output axis) {
+  const term before{&c, c.add("Cumprod", {x, axis}, {{"exclusive", true}})}, after{&c, c.add("Cumprod", {x, axis}, {{"exclusive", true}, {"reverse", true}})};
+  return conjugate(before) * conjugate(after);
+}
+inline void prod_gradient(gradient_context& c) {
+  const term x = input(c, 0), g = with_kept_dims(c, gradient_term(c));
+  const auto axes = reduced_axes(c);
+  if (axes && axes->size() == 1) return c.set(0, g * product_of_others(c, x, c.integer((*axes)[0])));
+  // 1. The reduced axes first, in an order that is found when it runs where they are not known: ties of the largest keep their order.
+  output order;
+  if (axes) {
+    std::vector<std::int64_t> first = *axes;
+    for (std::int64_t i = 0; i < gradient_context::shape(x).rank(); ++i)
+      if (std::find(axes->begin(), axes->end(), i) == axes->end()) first.push_back(i);
+    order = c.integers(first);
+  } else {
+    const output rank = c.rank_of(x), reduced = reduced_axes_vector(c, rank);
+    const output all = c.add("Range", {c.integer(0), rank, c.integer(1)}), none = c.add("ZerosLike", {all}), ones = c.add("Fill", {c.shape_of(reduced), c.integer(1)});
+    const output flags = c.add_list("DynamicStitch", {all, reduced, none, ones}, {{"N", 2}});
+    order = c.add("TopKV2", {flags, rank}, {}, 1);
+  }
+  // 2. As a matrix: one row for each element that goes into a product.
+  const output moved = c.add("Transpose", {x, order}), moved_shape = c.shape_of(moved);
+  const output sizes = c.gather(c.shape_of(x), reduced_axes_vector(c, c.rank_of(x)));
+  const output rows = c.add("Prod", {sizes, c.integers({0})}), columns = c.add("FloorDiv", {c.size_of(x), c.add("Maximum", {rows, c.integer(1)})});
+  const term matrix{&c, c.reshape(moved, c.add_list("Pack", {rows, columns}, {{"N", 2}}))};
+  const output others = c.reshape(product_of_others(c, matrix, c.integer(0)), moved_shape);
+  c.set(0, g * term{&c, c.add("Transpose", {others, c.add("InvertPermutation", {order})})});
+}
+
+inline void cumsum_gradient(gradient_context& c) {
+  c.set(0, c.add("Cumsum", {c.gradient(), c.input(1)}, {{"exclusive", c.attr<bool>("exclusive")}, {"reverse", !c.attr<bool>("reverse")}}));
+}
+// 0 where an input is 0, as TensorFlow.
+inline void cumprod_gradient(gradient_context& c) {
+  const output sum = c.add("Cumsum", {result(c) * gradient_term(c), c.input(1)}, {{"exclusive", c.attr<bool>("exclusive")}, {"reverse", !c.attr<bool>("reverse")}});
+  c.set(0, c.add("DivNoNan", {sum, c.input(0)}));
+}
+
+inline term gather_term(const gradient_context& c, const term& rows, output ids) { return {&c, c.gather(rows, ids)}; }
+// How many rows each segment has, with as many axes as the rows.
+inline term rows_per_segment(const gradient_context& c, output ids, const term& like) {
+  const term ones{&c, c.add("Fill", {c.shape_of(ids), c.number(1, like.dtype())})};
+  const term counts{&c, c.add("SegmentSum", {ones, ids})};
+  const output outer = c.add("Fill", {c.add("Sub", {c.add("ExpandDims", {c.rank_of(like), c.integer(0)}), c.integers({1})}), c.integer(1)});
+  return {&c, c.reshape(counts, c.add_list("ConcatV2", {c.integers({-1}), outer, c.integer(0)}, {{"N", 2}}))};
+}
+inline void segment_sum_gradient(gradient_context& c) { c.set(0, c.gather(c.gradient(), c.input(1))); }
+inline void segment_mean_gradient(gradient_context& c) {
+  const term g = gradient_term(c);
+  c.set(0, gather_term(c, g / rows_per_segment(c, c.input(1), g), c.input(1)));
+}
+inline void segment_extreme_gradient(gradient_context& c) {
+  const term x = input(c, 0), g = gradient_term(c), chosen = apply("Equal", x, gather_term(c, result(c), c.input(1)));
+  const term count{&c, c.add("SegmentSum", {c.cast(chosen, g.dtype()), c.input(1)})};
+  c.set(0, select(chosen, gather_term(c, g / count, c.input(1)), zero(x)));
+}
+
+// Products of segments: an element's derivative is the product of the others, which a division gives unless there are zeros.
+inline void product_of_segments_gradient(gradient_context& c, const char* sum, const char* product, output ids, output safe_ids, std::vector<output> rest) {
+  const auto reduce = [&](const char* op, output x) {
+    std::vector<output> inputs{x, ids};
+    inputs.insert(inputs.end(), rest.begin(), rest.end());
+    return term{&c, c.add_list(op, inputs)};
+  };
+  const term x = input(c, 0), g = gradient_term(c), is_zero = apply("Equal", x, zero(x)), nonzero = select(is_zero, number_like(1, x), x);
+  const term zeros = reduce(sum, c.cast(is_zero, dtype::int32)), several = apply("Greater", zeros, number_like(1, zeros));
+  const term others = select(is_zero, gather_term(c, reduce(product, nonzero), safe_ids), gather_term(c, result(c), safe_ids) / nonzero);
+  c.set(0, gather_term(c, select(several, zero(g), g), safe_ids) * others);
+}
+inline void segment_prod_gradient(gradient_context& c) { product_of_segments_gradient(c, "SegmentSum", "SegmentProd", c.input(1), c.input(1), {}); }
+
+// Rows by ids of which negative ones stand for no row: those that count, reshaped so that they broadcast against the rows.
+struct positive_ids {
+  output clipped;
+  term valid;
+};
+inline positive_ids drop_negative(const gradient_context& c, output ids, const term& like) {
+  const output none = c.integer(0, gradient_context::dtype_of(ids));
+  const output clipped = c.add("Maximum", {ids, none}), valid = c.add("GreaterEqual", {ids, none});
+  const partial_shape &inner = gradient_context::shape(ids), &outer = gradient_context::shape(like);
+  if (inner.known_rank() && inner.rank() == outer.rank()) return {clipped, {&c, valid}};
+  const output axes = c.add("ExpandDims", {c.add("Sub", {c.rank_of(like), c.rank_of(ids)}), c.integer(0)});
+  const output shape = c.add_list("ConcatV2", {c.shape_of(ids), c.add("Fill", {axes, c.integer(1)}), c.integer(0)}, {{"N", 2}});
+  return {clipped, {&c, c.reshape(valid, shape)}};
+}
+inline void unsorted_segment_sum_gradient(gradient_context& c) {
+  const term g = gradient_term(c);
+  const positive_ids ids = drop_negative(c, c.input(1), input(c, 0));
+  c.set(0, select(ids.valid, gather_term(c, g, ids.clipped), zero(g)));
+}
+inline void unsorted_segment_extreme_gradient(gradient_context& c) {
+  const term x = input(c, 0), g = gradient_term(c);
+  const positive_ids ids = drop_negative(c, c.input(1), x);
+  const term chosen = apply("LogicalAnd", apply("Equal", x, gather_term(c, result(c), ids.clipped)), ids.valid);
+  const term count{&c, c.add("UnsortedSegmentSum", {c.cast(chosen, g.dtype()), c.input(1), c.input(2)})};
+  c.set(0, select(chosen, gather_term(c, g / count, ids.clipped), zero(x)));
+}
+inline void unsorted_segment_prod_gradient(gradient_context& c) {
+  const positive_ids ids = drop_negative(c, c.input(1), input(c, 0));
+  product_of_segments_gradient(c, "UnsortedSegmentSum", "UnsortedSegmentProd", c.input(1), ids.clipped, {c.input(2)});
+  const term g{&c, c.results()[0].values()};
+  c.set(0, select(ids.valid, g, zero(g)));
+}
+
+// Inputs data, indices, segment ids: each segment adds rows of the data, as they are, divided by their number, or by its root.
+inline void sparse_segment_gradient(gradient_context& c, const term& g) {
+  const output rows = c.add("StridedSlice", {c.shape_of(c.input(0)), c.integers({0}), c.integers({1}), c.integers({1})}, {{"shrink_axis_mask", 1}});
+  c.set(0, c.add("UnsortedSegmentSum", {gather_term(c, g, c.input(2)), c.input(1), rows}));
+}
+inline void sparse_segment_sum_gradient(gradient_context& c) { sparse_segment_gradient(c, gradient_term(c)); }
+inline void sparse_segment_mean_gradient(gradient_context& c) {
+  const term g = gradient_term(c);
+  sparse_segment_gradient(c, g / rows_per_segment(c, c.input(2), g));
+}
+inline void sparse_segment_sqrt_n_gradient(gradient_context& c) {
+  const term g = gradient_term(c);
+  sparse_segment_gradient(c, g / apply("Sqrt", rows_per_segment(c, c.input(2), g)));
+}
+
+inline void add_reduce_gradients(gradient_registry& rules) {
+  rules.add({{"Sum", sum_gradient}, {"Mean", mean_gradient}, {"Max", extreme_gradient}, {"Min", extreme_gradient}, {"Prod", prod_gradient},
+             {"EuclideanNorm", euclidean_norm_gradient}, {"L2Loss", l2_loss_gradient}, {"Cumsum", cumsum_gradient}, {"Cumprod", cumprod_gradient},
+             {"ArgMax", no_gradient}, {"ArgMin", no_gradient}});
+  rules.add({{"SegmentSum", segment_sum_gradient}, {"SegmentMean", segment_mean_gradient}, {"SegmentMax", segment_extreme_gradient}, {"SegmentMin", segment_extreme_gradient},
+             {"SegmentProd", segment_prod_gradient}, {"UnsortedSegmentSum", unsorted_segment_sum_gradient}, {"UnsortedSegmentMax", unsorted_segment_extreme_gradient},
+             {"UnsortedSegmentMin", unsorted_segment_extreme_gradient}, {"UnsortedSegmentProd", unsorted_segment_prod_gradient},
+             {"SparseSegmentSum", sparse_segment_sum_gradient}, {"SparseSegmentMean", sparse_segment_mean_gradient}, {"SparseSegmentSqrtN", sparse_segment_sqrt_n_gradient}});
+}
+
+}  // namespace weft::detail
+#endif
+
+#endif
+
+#ifndef WEFT_GRADIENTS_STANDARD_HPP
+#define WEFT_GRADIENTS_STANDARD_HPP
+// The rules of TensorFlow's ops.
+
+#if WEFT_HAS_BODIES
+namespace weft {
+
+WEFT_DECL const gradient_registry& standard_gradients() {
+  static const gradient_registry all = [] {
+    gradient_registry rules;
+    detail::add_array_gradients(rules);
+    detail::add_control_gradients(rules);
+    detail::add_linear_gradients(rules);
+    detail::add_math_gradients(rules);
+    detail::add_nn_gradients(rules);
+    detail::add_random_gradients(rules);
+    detail::add_reduce_gradients(rules);
+    detail::add_state_gradients(rules);
+    return rules;
+  }();
+  return all;
+}
+
+}  // namespace weft
+#endif
+
+#endif
+
+#ifndef WEFT_GRADIENTS_HPP
+#define WEFT_GRADIENTS_HPP
+// Derivatives of graphs: `gradients`, `custom_gradient`, and the registry of rules.
 
 #endif
 

@@ -170,6 +170,7 @@ WEFT_DECL graph::graph(const graph& other) : graph(other.ops()) {
   }
   for (const auto& [name, members] : other.state_->collections())
     for (const node* n : members) state_->add_to_collection(name, twins[static_cast<std::size_t>(n->id())]);
+  for (auto& what : other.state_->kept()) state_->keep(std::move(what));
   state_->set_seed(other.state_->seed());
 }
 
