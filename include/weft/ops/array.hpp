@@ -3,9 +3,8 @@
 // Constants, placeholders, identities, and ops that make or change shapes.
 
 #include <weft/graph/tensor.hpp>
-#include <weft/ops/shape_rules.hpp>
+#include <weft/ops/array_rules.hpp>
 
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -15,92 +14,6 @@
 namespace weft {
 
 namespace detail {
-
-inline void reshape_shape(shape_context& c) {
-  const auto wanted = c.input_integers(1);
-  const partial_shape& in = c.input(0);
-  if (!wanted) return c.set_output(0, shape_from_input(c, 1, "shape"));
-  (void)c.with_rank(1, 1, "shape");
-  // 1. What is wanted: at most one open dimension, and a product that can be counted.
-  std::vector<std::int64_t> sizes = *wanted, closed;
-  int open = -1;
-  for (std::size_t i = 0; i < sizes.size(); ++i) {
-    if (sizes[i] < -1) c.fail("a dimension cannot be " + std::to_string(sizes[i]));
-    if (sizes[i] == -1 && open >= 0) c.fail("only one dimension may be -1, found shape " + partial_shape(sizes).text());
-    if (sizes[i] == -1) open = static_cast<int>(i);
-    else closed.push_back(sizes[i]);
-  }
-  const auto known = checked_elements(closed.data(), closed.size());
-  if (!known) c.fail("shape " + partial_shape(sizes).text() + " has more elements than memory can address");
-  // 2. Whether the elements fit, and the size of the open dimension.
-  const auto elements = in.elements();
-  const bool fits = !elements || (open < 0 ? *elements == *known : *known == 0 ? *elements == 0 : *elements % *known == 0);
-  if (!fits) c.fail("a tensor of shape " + in.text() + " has " + std::to_string(*elements) + " elements and cannot be given shape " + partial_shape(sizes).text());
-  if (elements && open >= 0) sizes[static_cast<std::size_t>(open)] = *known == 0 ? 0 : *elements / *known;
-  c.set_output(0, partial_shape(std::move(sizes)));
-}
-
-// Steps of delta from start that stay before limit; -1 when the three are not constants of type T.
-template <class T> std::int64_t range_length(const shape_context& c) {
-  T bounds[3] = {};
-  for (int i = 0; i < 3; ++i) {
-    const tensor_value* v = c.input_value(i);
-    if (v == nullptr || v->dtype() != dtype_of<T>) return -1;
-    bounds[i] = v->item<T>();
-  }
-  const T start = bounds[0], limit = bounds[1], delta = bounds[2];
-  if (delta == 0) c.fail("delta must not be 0");
-  if ((delta > 0) != (start < limit) && start != limit)
-    c.fail("from " + std::to_string(start) + " there is no way to " + std::to_string(limit) + " in steps of " + std::to_string(delta));
-  if constexpr (std::is_floating_point_v<T>) {
-    const double steps = std::ceil((static_cast<double>(limit) - static_cast<double>(start)) / static_cast<double>(delta));
-    return steps < 9e18 ? static_cast<std::int64_t>(steps) : -1;  // what cannot be held fails when it runs
-  } else {
-    const auto wide = [](T v) { return static_cast<std::uint64_t>(v); };
-    const std::uint64_t span = delta > 0 ? wide(limit) - wide(start) : wide(start) - wide(limit), step = delta > 0 ? wide(delta) : 0 - wide(delta);
-    return static_cast<std::int64_t>(span / step + (span % step != 0 ? 1 : 0));
-  }
-}
-
-inline void range_shape(shape_context& c) {
-  for (int i = 0; i < 3; ++i) (void)c.with_rank(i, 0, i == 0 ? "start" : i == 1 ? "limit" : "delta");
-  std::int64_t length = -1;
-  switch (c.input_dtype(0)) {
-    case dtype::int32: length = range_length<std::int32_t>(c); break;
-    case dtype::int64: length = range_length<std::int64_t>(c); break;
-    case dtype::float32: length = range_length<float>(c); break;
-    case dtype::float64: length = range_length<double>(c); break;
-    default: break;
-  }
-  c.set_output(0, partial_shape({length}));
-}
-
-inline void define_array_ops(op_registry& ops) {
-  ops.add(op("Const").output("output: dtype").attr("value: tensor").attr("dtype: type").shapes([](shape_context& c) {
-    const tensor_value& v = c.attr<tensor_value>("value");
-    if (v.dtype() != c.attr<dtype>("dtype")) c.fail(std::string("the value is ") + to_text(v.dtype()) + ", attribute 'dtype' says " + to_text(c.attr<dtype>("dtype")));
-    c.set_output(0, v.shape());
-  }));
-  ops.add(op("Placeholder").output("output: dtype").attr("dtype: type").attr("shape: shape = {}").shapes([](shape_context& c) { c.set_output(0, c.attr<partial_shape>("shape")); }));
-  ops.add(op("Identity").input("input: T").output("output: T").attr("T: type").shapes(unchanged_shape));
-  ops.add(op("IdentityN").input("input: T").output("output: T").attr("T: list(type) >= 1").shapes([](shape_context& c) {
-    for (int i = 0; i < c.input_count(); ++i) c.set_output(i, c.input(i));
-  }));
-  ops.add(op("StopGradient").input("input: T").output("output: T").attr("T: type").shapes(unchanged_shape));
-  ops.add(op("ZerosLike").input("x: T").output("y: T").attr("T: type").shapes(unchanged_shape));
-  ops.add(op("OnesLike").input("x: T").output("y: T").attr("T: {bfloat16, half, float, double, int8, uint8, int16, uint16, int32, uint32, int64, uint64, complex64, complex128, bool}").shapes(unchanged_shape));
-  ops.add(op("Reshape").input("tensor: T").input("shape: Tshape").output("output: T").attr("T: type").attr("Tshape: {int32, int64} = int32").shapes(reshape_shape));
-  ops.add(op("Shape").input("input: T").output("output: out_type").attr("T: type").attr("out_type: {int32, int64} = int32").shapes([](shape_context& c) {
-    c.set_output(0, partial_shape({c.input(0).known_rank() ? static_cast<std::int64_t>(c.input(0).rank()) : -1}));
-  }));
-  ops.add(op("Size").input("input: T").output("output: out_type").attr("T: type").attr("out_type: {int32, int64} = int32").shapes(scalar_shape));
-  ops.add(op("Rank").input("input: T").output("output: int32").attr("T: type").shapes(scalar_shape));
-  ops.add(op("Range").input("start: Tidx").input("limit: Tidx").input("delta: Tidx").output("output: Tidx").attr("Tidx: {bfloat16, half, float, double, int8, int16, int32, int64, uint16, uint32, uint64} = int32").shapes(range_shape));
-  ops.add(op("Fill").input("dims: index_type").input("value: T").output("output: T").attr("T: type").attr("index_type: {int32, int64} = int32").shapes([](shape_context& c) {
-    c.with_rank(1, 0, "value");
-    c.set_output(0, shape_from_input(c, 0, "dims"));
-  }));
-}
 
 // A vector of sizes as an int64 constant with exactly this name.
 inline output add_sizes(const std::int64_t* sizes, std::size_t count, const std::string& full_name, call_site site, graph_state& to) {

@@ -3,6 +3,10 @@
 // The registry of TensorFlow's ops that weft knows.
 
 #include <weft/ops/array.hpp>
+#include <weft/ops/array_join.hpp>
+#include <weft/ops/array_layout.hpp>
+#include <weft/ops/array_select.hpp>
+#include <weft/ops/array_slice.hpp>
 #include <weft/ops/control.hpp>
 #include <weft/ops/linear.hpp>
 #include <weft/ops/math.hpp>
@@ -21,7 +25,11 @@ namespace weft {
 WEFT_DECL const op_registry& standard_ops() {
   static const op_registry all = [] {
     op_registry ops;
-    detail::define_array_ops(ops);
+    ops.add(detail::array_ops);
+    ops.add(detail::array_join_ops);
+    ops.add(detail::array_layout_ops);
+    ops.add(detail::array_select_ops);
+    ops.add(detail::array_slice_ops);
     ops.add(detail::control_ops);
     ops.add(detail::linear_ops);
     ops.add(detail::math_ops);
