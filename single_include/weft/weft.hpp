@@ -3559,7 +3559,11 @@ namespace weft {
 
 // A running node has values instead of nodes to follow.
 WEFT_DECL std::optional<std::vector<std::int64_t>> shape_context::input_integers(int i) const {
-  if (running()) return detail::integers_of(values_[i]);
+  if (running()) {
+    auto all = detail::integers_of(values_[i]);
+    if (!all) fail("input " + std::to_string(i) + " must hold integers, found " + to_text(values_[i].dtype()));
+    return all;
+  }
   // Constants may be of any size.
   if (const tensor_value* v = input_value(i)) return detail::integers_of(*v);
   auto known = known_value(node_.inputs()[static_cast<std::size_t>(i)]);
@@ -4494,6 +4498,90 @@ WEFT_DECL operation graph::operation(std::string_view name, call_site where) con
 
 #endif
 
+#ifndef WEFT_OPS_SHAPE_ARITHMETIC_HPP
+#define WEFT_OPS_SHAPE_ARITHMETIC_HPP
+// What shape rules do with sizes of which some are unknown (-1): sums and products that cannot overflow, axes, prefixes that must agree.
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace weft::detail {
+
+/// Sizes of dimensions in the making, -1 for an unknown one.
+using size_list = std::vector<std::int64_t>;
+
+/// a + b and a * b; unknown when one is, an error when the result cannot be held.
+std::int64_t size_sum(const shape_context& c, std::int64_t a, std::int64_t b);
+std::int64_t size_product(const shape_context& c, std::int64_t a, std::int64_t b);
+/// a / b without a remainder; an error says that `what` cannot be divided.
+std::int64_t size_quotient(const shape_context& c, std::int64_t a, std::int64_t b, const std::string& what);
+/// What two sizes that must be equal are; an error names them as `what`.
+std::int64_t size_merged(const shape_context& c, std::int64_t a, std::int64_t b, const std::string& what);
+
+/// An axis of this rank, counted from the end when negative; an error outside [-rank, rank).
+int axis_in_rank(const shape_context& c, std::int64_t axis, int rank, const char* what = "axis");
+/// The value of input i, a scalar named `what`, when it is known; an error when it is no scalar.
+std::optional<std::int64_t> scalar_input(const shape_context& c, int i, const char* what);
+/// Fails when input i is known to have fewer dimensions.
+void expect_dims_at_least(const shape_context& c, int i, int rank, const char* what);
+/// The sizes from dimension `first` up to `last` of a shape of known rank.
+size_list sizes_between(const partial_shape& s, int first, int last);
+inline void append(size_list& to, const size_list& more) { to.insert(to.end(), more.begin(), more.end()); }
+
+#if WEFT_HAS_BODIES
+WEFT_DECL std::int64_t size_sum(const shape_context& c, std::int64_t a, std::int64_t b) {
+  if (a < 0 || b < 0) return -1;
+  if (a > std::numeric_limits<std::int64_t>::max() - b) c.fail("the sum of sizes " + std::to_string(a) + " and " + std::to_string(b) + " is larger than a dimension can be");
+  return a + b;
+}
+
+WEFT_DECL std::int64_t size_product(const shape_context& c, std::int64_t a, std::int64_t b) {
+  if (a == 0 || b == 0) return 0;
+  if (a < 0 || b < 0) return -1;
+  if (a > std::numeric_limits<std::int64_t>::max() / b) c.fail("the product of sizes " + std::to_string(a) + " and " + std::to_string(b) + " is larger than a dimension can be");
+  return a * b;
+}
+
+WEFT_DECL std::int64_t size_quotient(const shape_context& c, std::int64_t a, std::int64_t b, const std::string& what) {
+  if (a < 0 || b < 0) return -1;
+  if (b == 0 || a % b != 0) c.fail(what + " " + std::to_string(a) + " cannot be divided by " + std::to_string(b));
+  return a / b;
+}
+
+WEFT_DECL std::int64_t size_merged(const shape_context& c, std::int64_t a, std::int64_t b, const std::string& what) {
+  if (a >= 0 && b >= 0 && a != b) c.fail(what + " must be equal, found " + std::to_string(a) + " and " + std::to_string(b));
+  return a >= 0 ? a : b;
+}
+
+WEFT_DECL int axis_in_rank(const shape_context& c, std::int64_t axis, int rank, const char* what) {
+  if (axis < -rank || axis >= rank) c.fail(std::string(what) + " " + std::to_string(axis) + " is not in [" + std::to_string(-rank) + ", " + std::to_string(rank) + ")");
+  return static_cast<int>(axis < 0 ? axis + rank : axis);
+}
+
+WEFT_DECL std::optional<std::int64_t> scalar_input(const shape_context& c, int i, const char* what) {
+  (void)c.with_rank(i, 0, what);
+  const auto values = c.input_integers(i);
+  if (!values || values->size() != 1) return std::nullopt;
+  return values->front();
+}
+
+WEFT_DECL void expect_dims_at_least(const shape_context& c, int i, int rank, const char* what) {
+  const partial_shape& s = c.input(i);
+  if (s.known_rank() && s.rank() < rank) c.fail(std::string(what) + " must have at least " + std::to_string(rank) + (rank == 1 ? " dimension" : " dimensions") + ", found shape " + s.text());
+}
+
+WEFT_DECL size_list sizes_between(const partial_shape& s, int first, int last) {
+  return size_list(s.sizes().begin() + first, s.sizes().begin() + last);
+}
+#endif
+
+}  // namespace weft::detail
+
+#endif
+
 #ifndef WEFT_OPS_SHAPE_RULES_HPP
 #define WEFT_OPS_SHAPE_RULES_HPP
 // Shape rules that several ops share.
@@ -4554,11 +4642,285 @@ inline void reduction_shape(shape_context& c) {
 
 #endif
 
+#ifndef WEFT_OPS_ARRAY_RULES_HPP
+#define WEFT_OPS_ARRAY_RULES_HPP
+// Definitions and shape rules of ops that make tensors or say something of their shapes; kernels ask the rules again with the values of a step.
+
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace weft::detail {
+
+void const_shape(shape_context& c);
+void placeholder_shape(shape_context& c);
+void placeholder_with_default_shape(shape_context& c);
+void unchanged_shapes(shape_context& c);
+void reshape_shape(shape_context& c);
+void expand_dims_shape(shape_context& c);
+void squeeze_shape(shape_context& c);
+void ensure_shape_shape(shape_context& c);
+void bitcast_shape(shape_context& c);
+void shape_shape(shape_context& c);
+void fill_shape(shape_context& c);
+void range_shape(shape_context& c);
+void lin_space_shape(shape_context& c);
+void broadcast_to_shape(shape_context& c);
+void broadcast_args_shape(shape_context& c);
+void broadcast_gradient_args_shape(shape_context& c);
+
+#if WEFT_HAS_BODIES
+WEFT_DECL void const_shape(shape_context& c) {
+  const tensor_value& v = c.attr<tensor_value>("value");
+  if (v.dtype() != c.attr<dtype>("dtype")) c.fail(std::string("the value is ") + to_text(v.dtype()) + ", attribute 'dtype' says " + to_text(c.attr<dtype>("dtype")));
+  c.set_output(0, v.shape());
+}
+
+WEFT_DECL void placeholder_shape(shape_context& c) { c.set_output(0, c.attr<partial_shape>("shape")); }
+
+WEFT_DECL void placeholder_with_default_shape(shape_context& c) {
+  const partial_shape& wanted = c.attr<partial_shape>("shape");
+  if (!merge_shapes(wanted, c.input(0))) c.fail("the default has shape " + c.input(0).text() + ", attribute 'shape' says " + wanted.text());
+  c.set_output(0, c.running() ? c.input(0) : wanted);
+}
+
+WEFT_DECL void unchanged_shapes(shape_context& c) {
+  for (int i = 0; i < c.input_count() && i < c.output_count(); ++i) c.set_output(i, c.input(i));
+}
+
+WEFT_DECL void reshape_shape(shape_context& c) {
+  const partial_shape& in = c.input(0);
+  partial_shape wanted = shape_from_input(c, 1, "the wanted shape", -1);
+  // Which sizes are -1 and which are merely unknown is known only where all are.
+  const auto values = c.input_integers(1);
+  if (!wanted.known_rank() || !values) return c.set_output(0, wanted);
+  // 1. What is wanted: at most one open dimension, and a product that can be counted.
+  size_list sizes = *values, closed;
+  int open = -1, opens = 0;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    if (sizes[i] >= 0) closed.push_back(sizes[i]);
+    else if (opens++ == 0) open = static_cast<int>(i);
+  }
+  if (opens > 1) {
+    if (c.running()) c.fail("only one dimension may be -1, found shape " + wanted.text());
+    return c.set_output(0, wanted);
+  }
+  const auto known = checked_elements(closed.data(), closed.size());
+  if (!known) c.fail("shape " + wanted.text() + " has more elements than memory can address");
+  // 2. Whether the elements fit, and the size of the open dimension.
+  const auto elements = in.elements();
+  const bool fits = !elements || (open < 0 ? *elements == *known : *known == 0 ? *elements == 0 : *elements % *known == 0);
+  if (!fits) c.fail("a tensor of shape " + in.text() + " has " + std::to_string(*elements) + " elements and cannot be given shape " + wanted.text());
+  // Nothing can be arranged in any number of rows; when the node runs they are none.
+  if (elements && open >= 0 && (*known != 0 || c.running())) sizes[static_cast<std::size_t>(open)] = *known == 0 ? 0 : *elements / *known;
+  c.set_output(0, partial_shape(std::move(sizes)));
+}
+
+WEFT_DECL void expand_dims_shape(shape_context& c) {
+  const partial_shape &in = c.input(0), &axis_shape = c.input(1);
+  if (const auto count = axis_shape.elements(); count && *count != 1) c.fail("the axis must be a single integer, found shape " + axis_shape.text());
+  const auto axis = c.input_integers(1);
+  if (!in.known_rank() || !axis || axis->empty()) return;
+  size_list sizes = in.sizes();
+  sizes.insert(sizes.begin() + axis_in_rank(c, axis->front(), in.rank() + 1), 1);
+  c.set_output(0, partial_shape(std::move(sizes)));
+}
+
+WEFT_DECL void squeeze_shape(shape_context& c) {
+  const partial_shape& in = c.input(0);
+  const auto& axes = c.attr<std::vector<std::int64_t>>("squeeze_dims");
+  if (!in.known_rank()) return;
+  std::vector<bool> dropped(static_cast<std::size_t>(in.rank()), false);
+  for (const std::int64_t wanted : axes) {
+    const int axis = axis_in_rank(c, wanted, in.rank());
+    if (in[axis] >= 0 && in[axis] != 1) c.fail("dimension " + std::to_string(axis) + " of shape " + in.text() + " cannot be dropped, its size is not 1");
+    dropped[static_cast<std::size_t>(axis)] = true;
+  }
+  size_list sizes;
+  for (int i = 0; i < in.rank(); ++i) {
+    if (axes.empty() && in[i] < 0) return;  // whether it is dropped is not known
+    if (axes.empty() ? in[i] != 1 : !dropped[static_cast<std::size_t>(i)]) sizes.push_back(in[i]);
+  }
+  c.set_output(0, partial_shape(std::move(sizes)));
+}
+
+WEFT_DECL void ensure_shape_shape(shape_context& c) {
+  const partial_shape& wanted = c.attr<partial_shape>("shape");
+  const auto both = merge_shapes(wanted, c.input(0));
+  if (!both) c.fail("the input must have shape " + wanted.text() + ", found " + c.input(0).text());
+  c.set_output(0, *both);
+}
+
+WEFT_DECL void bitcast_shape(shape_context& c) {
+  const partial_shape& in = c.input(0);
+  const auto from = static_cast<std::int64_t>(size_of(c.input_dtype(0))), to = static_cast<std::int64_t>(size_of(c.attr<dtype>("type")));
+  if (from == 0 || to == 0) c.fail(std::string("elements of dtype ") + to_text(from == 0 ? c.input_dtype(0) : c.attr<dtype>("type")) + " have no bits to read as another");
+  if (!in.known_rank()) return;
+  size_list sizes = in.sizes();
+  if (from > to) sizes.push_back(from / to);
+  if (from < to) {
+    const std::string wanted = "the last dimension must be " + std::to_string(to / from) + " to read " + to_text(c.input_dtype(0)) + " as " + to_text(c.attr<dtype>("type")) + ", found shape ";
+    if (sizes.empty() || (sizes.back() >= 0 && sizes.back() != to / from)) c.fail(wanted + in.text());
+    sizes.pop_back();
+  }
+  c.set_output(0, partial_shape(std::move(sizes)));
+}
+
+// Shape and ShapeN: a vector of each input's sizes.
+WEFT_DECL void shape_shape(shape_context& c) {
+  for (int i = 0; i < c.input_count() && i < c.output_count(); ++i) c.set_output(i, partial_shape({c.input(i).known_rank() ? static_cast<std::int64_t>(c.input(i).rank()) : -1}));
+}
+
+WEFT_DECL void fill_shape(shape_context& c) {
+  (void)c.with_rank(1, 0, "value");
+  c.set_output(0, shape_from_input(c, 0, "dims"));
+}
+
+// One of Range's inputs in the form in which it is counted.
+struct range_bounds {
+  double real[3] = {};
+  std::uint64_t bits[3] = {};
+  bool floating = false, is_signed = true, single = false;
+};
+
+inline std::optional<range_bounds> range_bounds_of(const shape_context& c) {
+  range_bounds out;
+  const dtype type = c.input_dtype(0);
+  out.floating = is_floating(type);
+  out.single = out.floating && type != dtype::float64;
+  out.is_signed = type != dtype::uint64;
+  for (int i = 0; i < 3; ++i) {
+    const tensor_value* v = c.input_value(i);
+    if (v == nullptr || v->dtype() != type || v->elements() != 1) return std::nullopt;
+    double& real = out.real[i];
+    std::uint64_t& bits = out.bits[i];
+    switch (type) {
+      case dtype::float32: real = static_cast<double>(v->item<float>()); break;
+      case dtype::float64: real = v->item<double>(); break;
+      case dtype::half: real = static_cast<double>(static_cast<float>(v->item<half>())); break;
+      case dtype::bfloat16: real = static_cast<double>(static_cast<float>(v->item<bfloat16>())); break;
+      case dtype::int8: bits = static_cast<std::uint64_t>(static_cast<std::int64_t>(v->item<std::int8_t>())); break;
+      case dtype::int16: bits = static_cast<std::uint64_t>(static_cast<std::int64_t>(v->item<std::int16_t>())); break;
+      case dtype::int32: bits = static_cast<std::uint64_t>(static_cast<std::int64_t>(v->item<std::int32_t>())); break;
+      case dtype::int64: bits = static_cast<std::uint64_t>(v->item<std::int64_t>()); break;
+      case dtype::uint8: bits = v->item<std::uint8_t>(); break;
+      case dtype::uint16: bits = v->item<std::uint16_t>(); break;
+      case dtype::uint32: bits = v->item<std::uint32_t>(); break;
+      case dtype::uint64: bits = v->item<std::uint64_t>(); break;
+      default: return std::nullopt;
+    }
+  }
+  return out;
+}
+
+[[noreturn]] inline void fail_range(const shape_context& c, const std::string& start, const std::string& limit, const std::string& delta) {
+  c.fail("from " + start + " there is no way to " + limit + " in steps of " + delta);
+}
+
+inline std::int64_t floating_range_length(const shape_context& c, const double (&b)[3], bool single) {
+  const double start = b[0], limit = b[1], delta = b[2];
+  if (delta == 0) c.fail("delta must not be 0");
+  // Not a number is neither, and is refused here.
+  if (!(delta > 0 ? start <= limit : start >= limit)) fail_range(c, std::to_string(start), std::to_string(limit), std::to_string(delta));
+  const double steps = single ? static_cast<double>(std::ceil(std::fabs((static_cast<float>(limit) - static_cast<float>(start)) / static_cast<float>(delta))))
+                              : std::ceil(std::fabs((limit - start) / delta));
+  if (!(steps < 0x1p62)) c.fail("a range from " + std::to_string(start) + " to " + std::to_string(limit) + " in steps of " + std::to_string(delta) + " has too many elements");
+  return static_cast<std::int64_t>(steps);
+}
+
+inline std::int64_t integer_range_length(const shape_context& c, const std::uint64_t (&b)[3], bool is_signed) {
+  const std::uint64_t start = b[0], limit = b[1], delta = b[2];
+  const auto text = [is_signed](std::uint64_t v) { return is_signed ? std::to_string(static_cast<std::int64_t>(v)) : std::to_string(v); };
+  if (delta == 0) c.fail("delta must not be 0");
+  // With the sign bit turned, signed numbers compare as unsigned ones.
+  const std::uint64_t sign = is_signed ? std::uint64_t{1} << 63 : 0, from = start ^ sign, to = limit ^ sign;
+  const bool upward = (delta & sign) == 0;
+  if (upward ? from > to : from < to) fail_range(c, text(start), text(limit), text(delta));
+  const std::uint64_t span = upward ? limit - start : start - limit, step = upward ? delta : 0 - delta, length = span / step + (span % step != 0 ? 1 : 0);
+  if (length > std::uint64_t{1} << 62) c.fail("a range from " + text(start) + " to " + text(limit) + " in steps of " + text(delta) + " has too many elements");
+  return static_cast<std::int64_t>(length);
+}
+
+WEFT_DECL void range_shape(shape_context& c) {
+  for (int i = 0; i < 3; ++i) (void)c.with_rank(i, 0, i == 0 ? "start" : i == 1 ? "limit" : "delta");
+  const auto bounds = range_bounds_of(c);
+  const std::int64_t length = !bounds ? -1 : bounds->floating ? floating_range_length(c, bounds->real, bounds->single) : integer_range_length(c, bounds->bits, bounds->is_signed);
+  c.set_output(0, partial_shape({length}));
+}
+
+WEFT_DECL void lin_space_shape(shape_context& c) {
+  (void)c.with_rank(0, 0, "start");
+  (void)c.with_rank(1, 0, "stop");
+  const auto count = scalar_input(c, 2, "num");
+  if (count && *count < 1) c.fail("num must be at least 1, found " + std::to_string(*count));
+  c.set_output(0, partial_shape({count.value_or(-1)}));
+}
+
+WEFT_DECL void broadcast_to_shape(shape_context& c) {
+  const partial_shape in = c.input(0), wanted = shape_from_input(c, 1, "the wanted shape");
+  if (!wanted.known_rank() || !in.known_rank()) return c.set_output(0, wanted);
+  const int more = wanted.rank() - in.rank();
+  if (more < 0) c.fail("a tensor of shape " + in.text() + " has more dimensions than shape " + wanted.text());
+  size_list sizes = wanted.sizes();
+  for (int i = 0; i < in.rank(); ++i) {
+    std::int64_t& size = sizes[static_cast<std::size_t>(more + i)];
+    if (size >= 0 && in[i] >= 0 && in[i] != 1 && in[i] != size) c.fail("a tensor of shape " + in.text() + " cannot be broadcast to shape " + wanted.text());
+    if (size < 0 && in[i] > 1) size = in[i];
+  }
+  c.set_output(0, partial_shape(std::move(sizes)));
+}
+
+WEFT_DECL void broadcast_args_shape(shape_context& c) {
+  const std::int64_t a = c.with_rank(0, 1, "s0")[0], b = c.with_rank(1, 1, "s1")[0];
+  c.set_output(0, partial_shape({a < 0 || b < 0 ? -1 : std::max(a, b)}));
+}
+
+WEFT_DECL void broadcast_gradient_args_shape(shape_context& c) {
+  (void)c.with_rank(0, 1, "s0");
+  (void)c.with_rank(1, 1, "s1");
+  c.set_output(0, partial_shape({-1}));
+  c.set_output(1, partial_shape({-1}));
+}
+
+inline constexpr op_row array_ops[] = {
+    {"Const() -> output: dtype", "value: tensor; dtype: type", const_shape},
+    {"Placeholder() -> output: dtype", "dtype: type; shape: shape = {}", placeholder_shape},
+    {"PlaceholderV2() -> output: dtype", "dtype: type; shape: shape", placeholder_shape},
+    {"PlaceholderWithDefault(input: dtype) -> output: dtype", "dtype: type; shape: shape", placeholder_with_default_shape},
+    {"Identity StopGradient Snapshot(input: T) -> output: T", "T: type", unchanged_shape},
+    {"IdentityN(input: T) -> output: T", "T: list(type) >= 1", unchanged_shapes},
+    {"PreventGradient(input: T) -> output: T", "T: type; message: string = ''", unchanged_shape},
+    {"CheckNumerics(tensor: T) -> output: T", "T: {floats}; message: string", unchanged_shape, op_flags::stateful},
+    {"DeepCopy(x: T) -> y: T", "T: type", unchanged_shape, op_flags::stateful},
+    {"ZerosLike(x: T) -> y: T", "T: type", unchanged_shape},
+    {"OnesLike(x: T) -> y: T", "T: {numbers, complex, bool}", unchanged_shape},
+    {"Fill(dims: index_type, value: T) -> output: T", "T: type; index_type: {int32, int64} = int32", fill_shape},
+    {"Range(start: Tidx, limit: Tidx, delta: Tidx) -> output: Tidx", "Tidx: {floats, int8, int16, int32, int64, uint16, uint32, uint64} = int32", range_shape},
+    {"LinSpace(start: T, stop: T, num: Tidx) -> output: T", "T: {floats}; Tidx: {int32, int64} = int32", lin_space_shape},
+    {"Reshape(tensor: T, shape: Tshape) -> output: T", "T: type; Tshape: {int32, int64} = int32", reshape_shape},
+    {"ExpandDims(input: T, dim: Tdim) -> output: T", "T: type; Tdim: {int32, int64} = int32", expand_dims_shape},
+    {"Squeeze(input: T) -> output: T", "T: type; squeeze_dims: list(int) >= 0 = []", squeeze_shape},
+    {"EnsureShape(input: T) -> output: T", "shape: shape; T: type", ensure_shape_shape},
+    {"Bitcast(input: T) -> output: type", "T: {numbers, complex}; type: {numbers, complex}", bitcast_shape},
+    {"Shape(input: T) -> output: out_type", "T: type; out_type: {int32, int64} = int32", shape_shape},
+    {"ShapeN(input: N * T) -> output: N * out_type", "N: int >= 1; T: type; out_type: {int32, int64} = int32", shape_shape},
+    {"Size(input: T) -> output: out_type", "T: type; out_type: {int32, int64} = int32", scalar_shape},
+    {"Rank(input: T) -> output: int32", "T: type", scalar_shape},
+    {"BroadcastTo(input: T, shape: Tidx) -> output: T", "T: type; Tidx: {int32, int64} = int32", broadcast_to_shape},
+    {"BroadcastArgs(s0: T, s1: T) -> r0: T", "T: {int32, int64} = int32", broadcast_args_shape},
+    {"BroadcastGradientArgs(s0: T, s1: T) -> r0: T, r1: T", "T: {int32, int64} = int32", broadcast_gradient_args_shape},
+};
+#endif
+
+}  // namespace weft::detail
+
+#endif
+
 #ifndef WEFT_OPS_ARRAY_HPP
 #define WEFT_OPS_ARRAY_HPP
 // Constants, placeholders, identities, and ops that make or change shapes.
 
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -4568,92 +4930,6 @@ inline void reduction_shape(shape_context& c) {
 namespace weft {
 
 namespace detail {
-
-inline void reshape_shape(shape_context& c) {
-  const auto wanted = c.input_integers(1);
-  const partial_shape& in = c.input(0);
-  if (!wanted) return c.set_output(0, shape_from_input(c, 1, "shape"));
-  (void)c.with_rank(1, 1, "shape");
-  // 1. What is wanted: at most one open dimension, and a product that can be counted.
-  std::vector<std::int64_t> sizes = *wanted, closed;
-  int open = -1;
-  for (std::size_t i = 0; i < sizes.size(); ++i) {
-    if (sizes[i] < -1) c.fail("a dimension cannot be " + std::to_string(sizes[i]));
-    if (sizes[i] == -1 && open >= 0) c.fail("only one dimension may be -1, found shape " + partial_shape(sizes).text());
-    if (sizes[i] == -1) open = static_cast<int>(i);
-    else closed.push_back(sizes[i]);
-  }
-  const auto known = checked_elements(closed.data(), closed.size());
-  if (!known) c.fail("shape " + partial_shape(sizes).text() + " has more elements than memory can address");
-  // 2. Whether the elements fit, and the size of the open dimension.
-  const auto elements = in.elements();
-  const bool fits = !elements || (open < 0 ? *elements == *known : *known == 0 ? *elements == 0 : *elements % *known == 0);
-  if (!fits) c.fail("a tensor of shape " + in.text() + " has " + std::to_string(*elements) + " elements and cannot be given shape " + partial_shape(sizes).text());
-  if (elements && open >= 0) sizes[static_cast<std::size_t>(open)] = *known == 0 ? 0 : *elements / *known;
-  c.set_output(0, partial_shape(std::move(sizes)));
-}
-
-// Steps of delta from start that stay before limit; -1 when the three are not constants of type T.
-template <class T> std::int64_t range_length(const shape_context& c) {
-  T bounds[3] = {};
-  for (int i = 0; i < 3; ++i) {
-    const tensor_value* v = c.input_value(i);
-    if (v == nullptr || v->dtype() != dtype_of<T>) return -1;
-    bounds[i] = v->item<T>();
-  }
-  const T start = bounds[0], limit = bounds[1], delta = bounds[2];
-  if (delta == 0) c.fail("delta must not be 0");
-  if ((delta > 0) != (start < limit) && start != limit)
-    c.fail("from " + std::to_string(start) + " there is no way to " + std::to_string(limit) + " in steps of " + std::to_string(delta));
-  if constexpr (std::is_floating_point_v<T>) {
-    const double steps = std::ceil((static_cast<double>(limit) - static_cast<double>(start)) / static_cast<double>(delta));
-    return steps < 9e18 ? static_cast<std::int64_t>(steps) : -1;  // what cannot be held fails when it runs
-  } else {
-    const auto wide = [](T v) { return static_cast<std::uint64_t>(v); };
-    const std::uint64_t span = delta > 0 ? wide(limit) - wide(start) : wide(start) - wide(limit), step = delta > 0 ? wide(delta) : 0 - wide(delta);
-    return static_cast<std::int64_t>(span / step + (span % step != 0 ? 1 : 0));
-  }
-}
-
-inline void range_shape(shape_context& c) {
-  for (int i = 0; i < 3; ++i) (void)c.with_rank(i, 0, i == 0 ? "start" : i == 1 ? "limit" : "delta");
-  std::int64_t length = -1;
-  switch (c.input_dtype(0)) {
-    case dtype::int32: length = range_length<std::int32_t>(c); break;
-    case dtype::int64: length = range_length<std::int64_t>(c); break;
-    case dtype::float32: length = range_length<float>(c); break;
-    case dtype::float64: length = range_length<double>(c); break;
-    default: break;
-  }
-  c.set_output(0, partial_shape({length}));
-}
-
-inline void define_array_ops(op_registry& ops) {
-  ops.add(op("Const").output("output: dtype").attr("value: tensor").attr("dtype: type").shapes([](shape_context& c) {
-    const tensor_value& v = c.attr<tensor_value>("value");
-    if (v.dtype() != c.attr<dtype>("dtype")) c.fail(std::string("the value is ") + to_text(v.dtype()) + ", attribute 'dtype' says " + to_text(c.attr<dtype>("dtype")));
-    c.set_output(0, v.shape());
-  }));
-  ops.add(op("Placeholder").output("output: dtype").attr("dtype: type").attr("shape: shape = {}").shapes([](shape_context& c) { c.set_output(0, c.attr<partial_shape>("shape")); }));
-  ops.add(op("Identity").input("input: T").output("output: T").attr("T: type").shapes(unchanged_shape));
-  ops.add(op("IdentityN").input("input: T").output("output: T").attr("T: list(type) >= 1").shapes([](shape_context& c) {
-    for (int i = 0; i < c.input_count(); ++i) c.set_output(i, c.input(i));
-  }));
-  ops.add(op("StopGradient").input("input: T").output("output: T").attr("T: type").shapes(unchanged_shape));
-  ops.add(op("ZerosLike").input("x: T").output("y: T").attr("T: type").shapes(unchanged_shape));
-  ops.add(op("OnesLike").input("x: T").output("y: T").attr("T: {bfloat16, half, float, double, int8, uint8, int16, uint16, int32, uint32, int64, uint64, complex64, complex128, bool}").shapes(unchanged_shape));
-  ops.add(op("Reshape").input("tensor: T").input("shape: Tshape").output("output: T").attr("T: type").attr("Tshape: {int32, int64} = int32").shapes(reshape_shape));
-  ops.add(op("Shape").input("input: T").output("output: out_type").attr("T: type").attr("out_type: {int32, int64} = int32").shapes([](shape_context& c) {
-    c.set_output(0, partial_shape({c.input(0).known_rank() ? static_cast<std::int64_t>(c.input(0).rank()) : -1}));
-  }));
-  ops.add(op("Size").input("input: T").output("output: out_type").attr("T: type").attr("out_type: {int32, int64} = int32").shapes(scalar_shape));
-  ops.add(op("Rank").input("input: T").output("output: int32").attr("T: type").shapes(scalar_shape));
-  ops.add(op("Range").input("start: Tidx").input("limit: Tidx").input("delta: Tidx").output("output: Tidx").attr("Tidx: {bfloat16, half, float, double, int8, int16, int32, int64, uint16, uint32, uint64} = int32").shapes(range_shape));
-  ops.add(op("Fill").input("dims: index_type").input("value: T").output("output: T").attr("T: type").attr("index_type: {int32, int64} = int32").shapes([](shape_context& c) {
-    c.with_rank(1, 0, "value");
-    c.set_output(0, shape_from_input(c, 0, "dims"));
-  }));
-}
 
 // A vector of sizes as an int64 constant with exactly this name.
 inline output add_sizes(const std::int64_t* sizes, std::size_t count, const std::string& full_name, call_site site, graph_state& to) {
@@ -4766,6 +5042,945 @@ template <class T, int N, std::size_t M> tensor<T, static_cast<int>(M)> reshape(
 }
 
 }  // namespace weft
+
+#endif
+
+#ifndef WEFT_OPS_ARRAY_JOIN_HPP
+#define WEFT_OPS_ARRAY_JOIN_HPP
+// Ops that put tensors together or take them apart along an axis, and those that repeat or surround one.
+
+#include <string>
+#include <vector>
+
+namespace weft::detail {
+
+void concat_shape(shape_context& c);
+void concat_v2_shape(shape_context& c);
+void concat_offset_shape(shape_context& c);
+void pack_shape(shape_context& c);
+void unpack_shape(shape_context& c);
+void split_shape(shape_context& c);
+void split_v_shape(shape_context& c);
+void tile_shape(shape_context& c);
+void pad_shape(shape_context& c);
+void mirror_pad_shape(shape_context& c);
+void mirror_pad_grad_shape(shape_context& c);
+
+#if WEFT_HAS_BODIES
+// `count` tensors from input `first` on, joined along the axis in input `axis_input`.
+inline void joined_shape(shape_context& c, int first, int count, int axis_input) {
+  const auto wanted = scalar_input(c, axis_input, "the axis");
+  int rank = dynamic_rank;
+  for (int i = first; i < first + count; ++i) {
+    const partial_shape& s = c.input(i);
+    if (!s.known_rank()) continue;
+    if (rank != dynamic_rank && s.rank() != rank) c.fail("the shapes must have one rank, found " + std::to_string(rank) + " dimensions and shape " + s.text() + " of input " + std::to_string(i - first));
+    rank = s.rank();
+  }
+  if (rank == 0) c.fail("scalars have no axis to join along; stack them with Pack");
+  if (rank == dynamic_rank || !wanted) return c.set_output(0, partial_shape::of_rank(rank));
+  const int axis = axis_in_rank(c, *wanted, rank);
+  size_list sizes(static_cast<std::size_t>(rank), -1);
+  sizes[static_cast<std::size_t>(axis)] = 0;
+  int decided_by = first;
+  for (int i = first; i < first + count; ++i) {
+    const partial_shape& s = c.input(i);
+    if (s.known_rank() && !c.input(decided_by).known_rank()) decided_by = i;
+    for (int d = 0; d < rank; ++d) {
+      std::int64_t& size = sizes[static_cast<std::size_t>(d)];
+      const std::int64_t found = s.known_rank() ? s[d] : -1;
+      if (d == axis) {
+        size = size_sum(c, size, found);
+        continue;
+      }
+      if (size >= 0 && found >= 0 && size != found)
+        c.fail("shapes " + c.input(decided_by).text() + " of input " + std::to_string(decided_by - first) + " and " + s.text() + " of input " + std::to_string(i - first) +
+               " differ in another dimension than " + std::to_string(axis));
+      if (size < 0) size = found;
+    }
+  }
+  c.set_output(0, partial_shape(std::move(sizes)));
+}
+
+WEFT_DECL void concat_shape(shape_context& c) { joined_shape(c, 1, c.input_count() - 1, 0); }
+WEFT_DECL void concat_v2_shape(shape_context& c) { joined_shape(c, 0, c.input_count() - 1, c.input_count() - 1); }
+
+WEFT_DECL void concat_offset_shape(shape_context& c) {
+  (void)c.with_rank(0, 0, "concat_dim");
+  for (int i = 1; i < c.input_count() && i <= c.output_count(); ++i) c.set_output(i - 1, c.with_rank(i, 1, "a shape"));
+}
+
+WEFT_DECL void pack_shape(shape_context& c) {
+  partial_shape all = c.input(0);
+  for (int i = 1; i < c.input_count(); ++i) {
+    const auto both = merge_shapes(all, c.input(i));
+    if (!both) c.fail("shapes " + all.text() + " of input 0 and " + c.input(i).text() + " of input " + std::to_string(i) + " differ");
+    all = *both;
+  }
+  if (!all.known_rank()) return;
+  size_list sizes = all.sizes();
+  sizes.insert(sizes.begin() + axis_in_rank(c, c.attr<std::int64_t>("axis"), all.rank() + 1), c.input_count());
+  c.set_output(0, partial_shape(std::move(sizes)));
+}
+
+WEFT_DECL void unpack_shape(shape_context& c) {
+  const partial_shape& in = c.input(0);
+  if (!in.known_rank()) return;
+  const int axis = axis_in_rank(c, c.attr<std::int64_t>("axis"), in.rank());
+  if (in[axis] >= 0 && in[axis] != c.output_count())
+    c.fail("dimension " + std::to_string(axis) + " of shape " + in.text() + " must be " + std::to_string(c.output_count()) + ", as attribute 'num' says");
+  size_list sizes = in.sizes();
+  sizes.erase(sizes.begin() + axis);
+  for (int i = 0; i < c.output_count(); ++i) c.set_output(i, partial_shape(sizes));
+}
+
+WEFT_DECL void split_shape(shape_context& c) {
+  const auto wanted = scalar_input(c, 0, "split_dim");
+  const partial_shape& in = c.input(1);
+  partial_shape part = partial_shape::of_rank(in.rank());
+  if (in.known_rank() && wanted) {
+    const int axis = axis_in_rank(c, *wanted, in.rank(), "split_dim");
+    size_list sizes = in.sizes();
+    sizes[static_cast<std::size_t>(axis)] = size_quotient(c, in[axis], c.output_count(), "dimension " + std::to_string(axis) + " of size");
+    part = partial_shape(std::move(sizes));
+  }
+  for (int i = 0; i < c.output_count(); ++i) c.set_output(i, part);
+}
+
+// The sizes of SplitV's parts of a dimension, the open one filled in where it can be.
+inline size_list split_sizes(const shape_context& c, size_list parts, std::int64_t whole) {
+  std::int64_t sum = 0, *open = nullptr;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    if (parts[i] >= 0) {
+      sum = size_sum(c, sum, parts[i]);
+      continue;
+    }
+    if (parts[i] != -1) c.fail("size_splits[" + std::to_string(i) + "] cannot be " + std::to_string(parts[i]));
+    if (open != nullptr) c.fail("only one of size_splits may be -1");
+    open = &parts[i];
+  }
+  if (whole < 0) return parts;
+  if (open != nullptr ? sum > whole : sum != whole)
+    c.fail("a dimension of size " + std::to_string(whole) + " cannot be split into " + (open != nullptr ? "parts of which the known ones are " : "parts that together are ") + std::to_string(sum));
+  if (open != nullptr) *open = whole - sum;
+  return parts;
+}
+
+WEFT_DECL void split_v_shape(shape_context& c) {
+  const partial_shape& in = c.input(0);
+  const std::int64_t length = c.with_rank(1, 1, "size_splits")[0];
+  if (length >= 0 && length != c.output_count())
+    c.fail("size_splits must have " + std::to_string(c.output_count()) + " elements, one for each output, found " + std::to_string(length));
+  const auto wanted = scalar_input(c, 2, "split_dim");
+  const auto parts = c.input_integers(1);
+  if (!in.known_rank()) return;
+  const int axis = wanted ? axis_in_rank(c, *wanted, in.rank(), "split_dim") : -1;
+  const size_list sizes = parts && axis >= 0 ? split_sizes(c, *parts, in[axis]) : size_list(static_cast<std::size_t>(c.output_count()), -1);
+  for (int i = 0; i < c.output_count(); ++i) {
+    size_list part = axis >= 0 ? in.sizes() : size_list(in.sizes().size(), -1);
+    if (axis >= 0) part[static_cast<std::size_t>(axis)] = sizes[static_cast<std::size_t>(i)];
+    c.set_output(i, partial_shape(std::move(part)));
+  }
+}
+
+WEFT_DECL void tile_shape(shape_context& c) {
+  const std::int64_t count = c.with_rank(1, 1, "multiples")[0];
+  const partial_shape in = c.input(0).known_rank() || count < 0 || count > max_rank ? c.input(0) : partial_shape::of_rank(static_cast<int>(count));
+  if (!in.known_rank()) return;
+  if (count >= 0 && count != in.rank()) c.fail("multiples must have " + std::to_string(in.rank()) + " elements, one for each dimension of shape " + in.text() + ", found " + std::to_string(count));
+  const auto multiples = c.input_integers(1);
+  size_list sizes(in.sizes().size(), -1);
+  for (std::size_t i = 0; multiples && i < sizes.size(); ++i) {
+    if ((*multiples)[i] < 0) c.fail("multiples[" + std::to_string(i) + "] cannot be " + std::to_string((*multiples)[i]));
+    sizes[i] = size_product(c, in.sizes()[i], (*multiples)[i]);
+  }
+  c.set_output(0, partial_shape(std::move(sizes)));
+}
+
+// The rank that the input and the paddings, a matrix of two columns, agree on; unknown when neither says it.
+inline int padded_rank(const shape_context& c) {
+  const partial_shape paddings = c.with_rank(1, 2, "paddings");
+  const partial_shape& in = c.input(0);
+  if (paddings[1] >= 0 && paddings[1] != 2) c.fail("paddings must have two columns, before and after, found shape " + paddings.text());
+  if (paddings[0] > max_rank || (in.known_rank() && paddings[0] >= 0 && paddings[0] != in.rank()))
+    c.fail("paddings must have one row for each dimension of shape " + in.text() + ", found shape " + paddings.text());
+  return in.known_rank() ? in.rank() : static_cast<int>(paddings[0]);
+}
+
+// Paddings of dimension i, before and after.
+struct pad_pair {
+  std::int64_t before, after;
+};
+inline pad_pair pad_of(const shape_context& c, const size_list& paddings, std::size_t i) {
+  const pad_pair out{paddings[2 * i], paddings[2 * i + 1]};
+  if (out.before < 0 || out.after < 0) c.fail("paddings must not be negative, found " + std::to_string(out.before) + " and " + std::to_string(out.after) + " for dimension " + std::to_string(i));
+  return out;
+}
+
+WEFT_DECL void pad_shape(shape_context& c) {
+  const int rank = padded_rank(c);
+  if (rank < 0) return;
+  if (c.input_count() > 2) (void)c.with_rank(2, 0, "constant_values");
+  const auto paddings = c.input_integers(1);
+  size_list sizes(static_cast<std::size_t>(rank), -1);
+  for (std::size_t i = 0; paddings && i < sizes.size(); ++i) {
+    const pad_pair pad = pad_of(c, *paddings, i);
+    sizes[i] = size_sum(c, size_sum(c, pad.before, pad.after), c.input(0).known_rank() ? c.input(0).sizes()[i] : -1);
+  }
+  c.set_output(0, partial_shape(std::move(sizes)));
+}
+
+// A mirrored border may be as wide as what it mirrors, without the edge itself under REFLECT.
+inline void expect_mirrored(const shape_context& c, const pad_pair& pad, std::int64_t size, std::size_t i) {
+  const bool reflect = c.attr<std::string>("mode") == "REFLECT";
+  const std::int64_t most = reflect ? size - 1 : size;
+  if (pad.before > std::max<std::int64_t>(most, 0) || pad.after > std::max<std::int64_t>(most, 0))
+    c.fail("paddings " + std::to_string(pad.before) + " and " + std::to_string(pad.after) + " of dimension " + std::to_string(i) + " must " + (reflect ? "be less than" : "not exceed") + " its size " + std::to_string(size));
+}
+
+WEFT_DECL void mirror_pad_shape(shape_context& c) {
+  pad_shape(c);
+  if (!c.running()) return;
+  const auto paddings = c.input_integers(1);
+  for (std::size_t i = 0; paddings && i < c.input(0).sizes().size(); ++i) expect_mirrored(c, pad_of(c, *paddings, i), c.input(0).sizes()[i], i);
+}
+
+WEFT_DECL void mirror_pad_grad_shape(shape_context& c) {
+  const int rank = padded_rank(c);
+  if (rank < 0) return;
+  const auto paddings = c.input_integers(1);
+  size_list sizes(static_cast<std::size_t>(rank), -1);
+  for (std::size_t i = 0; paddings && i < sizes.size(); ++i) {
+    const pad_pair pad = pad_of(c, *paddings, i);
+    const std::int64_t size = c.input(0).known_rank() ? c.input(0).sizes()[i] : -1, border = size_sum(c, pad.before, pad.after);
+    if (size < 0) continue;
+    if (border > size) c.fail("dimension " + std::to_string(i) + " of size " + std::to_string(size) + " cannot hold paddings of together " + std::to_string(border));
+    sizes[i] = size - border;
+    if (c.running()) expect_mirrored(c, pad, sizes[i], i);
+  }
+  c.set_output(0, partial_shape(std::move(sizes)));
+}
+
+inline constexpr op_row array_join_ops[] = {
+    {"Concat(concat_dim: int32, values: N * T) -> output: T", "N: int >= 2; T: type", concat_shape},
+    {"ConcatV2(values: N * T, axis: Tidx) -> output: T", "N: int >= 2; T: type; Tidx: {int32, int64} = int32", concat_v2_shape},
+    {"ConcatOffset(concat_dim: int32, shape: N * shape_type) -> offset: N * shape_type", "N: int >= 2; shape_type: {int32, int64} = int32", concat_offset_shape},
+    {"Pack(values: N * T) -> output: T", "N: int >= 1; T: type; axis: int = 0", pack_shape},
+    {"Unpack(value: T) -> output: num * T", "num: int >= 0; T: type; axis: int = 0", unpack_shape},
+    {"Split(split_dim: int32, value: T) -> output: num_split * T", "num_split: int >= 1; T: type", split_shape},
+    {"SplitV(value: T, size_splits: Tlen, split_dim: int32) -> output: num_split * T", "num_split: int >= 1; T: type; Tlen: {int8, int32, int64} = int64", split_v_shape},
+    {"Tile(input: T, multiples: Tmultiples) -> output: T", "T: type; Tmultiples: {int32, int64} = int32", tile_shape},
+    {"Pad(input: T, paddings: Tpaddings) -> output: T", "T: type; Tpaddings: {int32, int64} = int32", pad_shape},
+    {"PadV2(input: T, paddings: Tpaddings, constant_values: T) -> output: T", "T: type; Tpaddings: {int32, int64} = int32", pad_shape},
+    {"MirrorPad(input: T, paddings: Tpaddings) -> output: T", "T: type; Tpaddings: {int32, int64} = int32; mode: {'REFLECT', 'SYMMETRIC'}", mirror_pad_shape},
+    {"MirrorPadGrad(input: T, paddings: Tpaddings) -> output: T", "T: type; Tpaddings: {int32, int64} = int32; mode: {'REFLECT', 'SYMMETRIC'}", mirror_pad_grad_shape},
+};
+#endif
+
+}  // namespace weft::detail
+
+#endif
+
+#ifndef WEFT_OPS_ARRAY_LAYOUT_HPP
+#define WEFT_OPS_ARRAY_LAYOUT_HPP
+// Ops that move dimensions: transpositions, blocks between space, batch and depth, and diagonals.
+
+#include <string>
+#include <vector>
+
+namespace weft::detail {
+
+void transpose_shape(shape_context& c);
+void invert_permutation_shape(shape_context& c);
+void space_to_depth_shape(shape_context& c);
+void depth_to_space_shape(shape_context& c);
+void space_to_batch_nd_shape(shape_context& c);
+void batch_to_space_nd_shape(shape_context& c);
+void space_to_batch_shape(shape_context& c);
+void batch_to_space_shape(shape_context& c);
+void diag_shape(shape_context& c);
+void diag_part_shape(shape_context& c);
+void matrix_diag_shape(shape_context& c);
+void matrix_diag_part_shape(shape_context& c);
+void matrix_set_diag_shape(shape_context& c);
+void matrix_band_part_shape(shape_context& c);
+
+#if WEFT_HAS_BODIES
+WEFT_DECL void transpose_shape(shape_context& c) {
+  const std::int64_t length = c.with_rank(1, 1, "perm")[0];
+  const partial_shape& in = c.input(0);
+  if (in.known_rank() && length >= 0 && length != in.rank()) c.fail("perm must have " + std::to_string(in.rank()) + " elements, one for each dimension of shape " + in.text() + ", found " + std::to_string(length));
+  const std::int64_t rank = in.known_rank() ? in.rank() : length;
+  if (rank < 0 || rank > max_rank) return;
+  const auto perm = c.input_integers(1);
+  if (!perm) return c.set_output(0, partial_shape::of_rank(static_cast<int>(rank)));
+  size_list sizes;
+  std::vector<bool> seen(static_cast<std::size_t>(rank), false);
+  for (const std::int64_t wanted : *perm) {
+    const int axis = axis_in_rank(c, wanted, static_cast<int>(rank), "perm");
+    if (c.running() && seen[static_cast<std::size_t>(axis)]) c.fail("perm names dimension " + std::to_string(axis) + " twice");
+    seen[static_cast<std::size_t>(axis)] = true;
+    sizes.push_back(in.known_rank() ? in[axis] : -1);
+  }
+  // What has no order to change is passed on as it is.
+  c.set_output(0, rank < 2 ? in : partial_shape(std::move(sizes)));
+}
+
+WEFT_DECL void invert_permutation_shape(shape_context& c) { c.set_output(0, c.with_rank(0, 1, "x")); }
+
+// Dimensions of an image by data format; NCHW_VECT_C has four channels in a fifth dimension.
+struct image_dims {
+  explicit image_dims(const shape_context& c) {
+    const std::string& format = c.attr<std::string>("data_format");
+    rank = format == "NCHW_VECT_C" ? 5 : 4;
+    if (format == "NHWC") height = 1, width = 2, depth = 3;
+  }
+  int rank, height = 2, width = 3, depth = 1;
+};
+
+WEFT_DECL void space_to_depth_shape(shape_context& c) {
+  const image_dims at(c);
+  const partial_shape in = c.with_rank(0, at.rank, "input");
+  const std::int64_t block = c.attr<std::int64_t>("block_size");
+  if (block < 1) c.fail("attribute 'block_size' must be at least 1, found " + std::to_string(block));
+  size_list sizes = in.sizes();
+  sizes[static_cast<std::size_t>(at.height)] = size_quotient(c, in[at.height], block, "height");
+  sizes[static_cast<std::size_t>(at.width)] = size_quotient(c, in[at.width], block, "width");
+  sizes[static_cast<std::size_t>(at.depth)] = size_product(c, in[at.depth], size_product(c, block, block));
+  c.set_output(0, partial_shape(std::move(sizes)));
+}
+
+WEFT_DECL void depth_to_space_shape(shape_context& c) {
+  const image_dims at(c);
+  const partial_shape in = c.with_rank(0, at.rank, "input");
+  const std::int64_t block = c.attr<std::int64_t>("block_size");
+  if (block < 1) c.fail("attribute 'block_size' must be at least 1, found " + std::to_string(block));
+  size_list sizes = in.sizes();
+  sizes[static_cast<std::size_t>(at.height)] = size_product(c, in[at.height], block);
+  sizes[static_cast<std::size_t>(at.width)] = size_product(c, in[at.width], block);
+  sizes[static_cast<std::size_t>(at.depth)] = size_quotient(c, in[at.depth], size_product(c, block, block), "depth");
+  c.set_output(0, partial_shape(std::move(sizes)));
+}
+
+// What moves between batch and space: sizes of the blocks and, before and after, what is added to each dimension or cut from it. Values that are not known are absent.
+struct space_blocks {
+  int dims = -1;
+  std::optional<size_list> blocks, borders;
+};
+
+// `blocks` and `borders` are inputs, the block size an attribute where there is no such input; `name` is that of the borders.
+inline space_blocks space_blocks_of(const shape_context& c, const char* name) {
+  space_blocks out;
+  const bool fixed = c.input_count() == 2;
+  const int borders = fixed ? 1 : 2;
+  std::int64_t length = fixed ? 2 : c.with_rank(1, 1, "block_shape")[0];
+  const partial_shape border_shape = c.with_rank(borders, 2, name);
+  if (border_shape[1] >= 0 && border_shape[1] != 2) c.fail(std::string(name) + " must have two columns, found shape " + border_shape.text());
+  length = size_merged(c, length, border_shape[0], std::string("the number of block sizes and of rows of ") + name);
+  if (length < 0) return out;
+  if (length > max_rank) c.fail("at most " + std::to_string(max_rank) + " dimensions can be divided into blocks, found " + std::to_string(length));
+  out.dims = static_cast<int>(length);
+  out.blocks = fixed ? size_list(2, c.attr<std::int64_t>("block_size")) : c.input_integers(1);
+  out.borders = c.input_integers(borders);
+  for (std::size_t i = 0; out.blocks && i < out.blocks->size(); ++i)
+    if ((*out.blocks)[i] < 1) c.fail("block size " + std::to_string(i) + " must be at least 1, found " + std::to_string((*out.blocks)[i]));
+  for (std::size_t i = 0; out.borders && i < out.borders->size(); ++i)
+    if ((*out.borders)[i] < 0) c.fail(std::string(name) + " must not be negative, found " + std::to_string((*out.borders)[i]));
+  if (c.input(0).known_rank() && c.input(0).rank() <= out.dims) c.fail("a tensor of shape " + c.input(0).text() + " must have a batch dimension and " + std::to_string(out.dims) + " more");
+  return out;
+}
+
+inline void space_to_batch_rule(shape_context& c) {
+  const space_blocks space = space_blocks_of(c, "paddings");
+  const partial_shape& in = c.input(0);
+  if (space.dims < 0 || !in.known_rank()) return;
+  size_list sizes = in.sizes();
+  for (std::size_t i = 0; i < static_cast<std::size_t>(space.dims); ++i) {
+    sizes[0] = size_product(c, sizes[0], space.blocks ? (*space.blocks)[i] : -1);
+    std::int64_t& size = sizes[i + 1];
+    if (!space.borders) size = -1;
+    else size = size_sum(c, size, size_sum(c, (*space.borders)[2 * i], (*space.borders)[2 * i + 1]));
+    size = size_quotient(c, size, space.blocks ? (*space.blocks)[i] : -1, "padded dimension " + std::to_string(i + 1) + " of size");
+  }
+  c.set_output(0, partial_shape(std::move(sizes)));
+}
+
+inline void batch_to_space_rule(shape_context& c) {
+  const space_blocks space = space_blocks_of(c, "crops");
+  const partial_shape& in = c.input(0);
+  if (space.dims < 0 || !in.known_rank()) return;
+  size_list sizes = in.sizes();
+  std::int64_t blocks = 1;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(space.dims); ++i) {
+    blocks = size_product(c, blocks, space.blocks ? (*space.blocks)[i] : -1);
+    std::int64_t& size = sizes[i + 1];
+    size = size_product(c, size, space.blocks ? (*space.blocks)[i] : -1);
+    const std::int64_t cut = space.borders ? size_sum(c, (*space.borders)[2 * i], (*space.borders)[2 * i + 1]) : -1;
+    if (size >= 0 && cut > size) c.fail("dimension " + std::to_string(i + 1) + " of size " + std::to_string(size) + " cannot lose " + std::to_string(cut) + " to crops");
+    size = size < 0 || cut < 0 ? -1 : size - cut;
+  }
+  sizes[0] = size_quotient(c, sizes[0], blocks, "the batch of size");
+  c.set_output(0, partial_shape(std::move(sizes)));
+}
+
+WEFT_DECL void space_to_batch_nd_shape(shape_context& c) { space_to_batch_rule(c); }
+WEFT_DECL void batch_to_space_nd_shape(shape_context& c) { batch_to_space_rule(c); }
+WEFT_DECL void space_to_batch_shape(shape_context& c) {
+  c.set_output(0, c.with_rank(0, 4, "input"));
+  space_to_batch_rule(c);
+}
+WEFT_DECL void batch_to_space_shape(shape_context& c) {
+  c.set_output(0, c.with_rank(0, 4, "input"));
+  batch_to_space_rule(c);
+}
+
+WEFT_DECL void diag_shape(shape_context& c) {
+  const partial_shape& in = c.input(0);
+  expect_dims_at_least(c, 0, 1, "the diagonal");
+  if (!in.known_rank()) return;
+  size_list sizes = in.sizes();
+  append(sizes, in.sizes());
+  c.set_output(0, partial_shape(std::move(sizes)));
+}
+
+WEFT_DECL void diag_part_shape(shape_context& c) {
+  const partial_shape& in = c.input(0);
+  if (!in.known_rank()) return;
+  if (in.rank() == 0 || in.rank() % 2 != 0) c.fail("the input must have an even number of dimensions, found shape " + in.text());
+  size_list sizes;
+  for (int i = 0; i < in.rank() / 2; ++i) sizes.push_back(size_merged(c, in[i], in[i + in.rank() / 2], "dimensions " + std::to_string(i) + " and " + std::to_string(i + in.rank() / 2)));
+  c.set_output(0, partial_shape(std::move(sizes)));
+}
+
+WEFT_DECL void matrix_diag_shape(shape_context& c) {
+  const partial_shape& in = c.input(0);
+  expect_dims_at_least(c, 0, 1, "the diagonal");
+  if (!in.known_rank()) return;
+  size_list sizes = in.sizes();
+  sizes.push_back(sizes.back());
+  c.set_output(0, partial_shape(std::move(sizes)));
+}
+
+// The shape without its last two dimensions, then the smaller of the two.
+inline partial_shape diagonal_shape(const partial_shape& in) {
+  size_list sizes = in.sizes();
+  const std::int64_t rows = sizes[sizes.size() - 2], columns = sizes.back();
+  sizes.pop_back();
+  sizes.back() = rows == 0 || columns == 0 ? 0 : rows < 0 || columns < 0 ? -1 : std::min(rows, columns);
+  return partial_shape(std::move(sizes));
+}
+
+WEFT_DECL void matrix_diag_part_shape(shape_context& c) {
+  expect_dims_at_least(c, 0, 2, "the input");
+  if (c.input(0).known_rank()) c.set_output(0, diagonal_shape(c.input(0)));
+}
+
+WEFT_DECL void matrix_set_diag_shape(shape_context& c) {
+  expect_dims_at_least(c, 0, 2, "the input");
+  expect_dims_at_least(c, 1, 1, "the diagonal");
+  const partial_shape &in = c.input(0), &diagonal = c.input(1);
+  if (in.known_rank() && !merge_shapes(diagonal_shape(in), diagonal)) c.fail("the diagonal of shape " + in.text() + " must have shape " + diagonal_shape(in).text() + ", found " + diagonal.text());
+  c.set_output(0, in);
+}
+
+WEFT_DECL void matrix_band_part_shape(shape_context& c) {
+  (void)c.with_rank(1, 0, "num_lower");
+  (void)c.with_rank(2, 0, "num_upper");
+  if (c.running()) expect_dims_at_least(c, 0, 2, "the input");
+  c.set_output(0, c.input(0));
+}
+
+inline constexpr op_row array_layout_ops[] = {
+    {"Transpose(x: T, perm: Tperm) -> y: T", "T: type; Tperm: {int32, int64} = int32", transpose_shape},
+    {"InvertPermutation(x: T) -> y: T", "T: {int32, int64} = int32", invert_permutation_shape},
+    {"SpaceToDepth(input: T) -> output: T", "T: type; block_size: int >= 2; data_format: {'NHWC', 'NCHW', 'NCHW_VECT_C'} = 'NHWC'", space_to_depth_shape},
+    {"DepthToSpace(input: T) -> output: T", "T: type; block_size: int >= 2; data_format: {'NHWC', 'NCHW', 'NCHW_VECT_C'} = 'NHWC'", depth_to_space_shape},
+    {"SpaceToBatchND(input: T, block_shape: Tblock_shape, paddings: Tpaddings) -> output: T", "T: type; Tblock_shape: {int32, int64} = int32; Tpaddings: {int32, int64} = int32", space_to_batch_nd_shape},
+    {"BatchToSpaceND(input: T, block_shape: Tblock_shape, crops: Tcrops) -> output: T", "T: type; Tblock_shape: {int32, int64} = int32; Tcrops: {int32, int64} = int32", batch_to_space_nd_shape},
+    {"SpaceToBatch(input: T, paddings: Tpaddings) -> output: T", "T: type; Tpaddings: {int32, int64} = int32; block_size: int >= 2", space_to_batch_shape},
+    {"BatchToSpace(input: T, crops: Tidx) -> output: T", "T: type; block_size: int >= 2; Tidx: {int32, int64} = int32", batch_to_space_shape},
+    {"Diag(diagonal: T) -> output: T", "T: {floats, int32, int64, complex}", diag_shape},
+    {"DiagPart(input: T) -> diagonal: T", "T: {floats, int32, int64, complex}", diag_part_shape},
+    {"MatrixDiag(diagonal: T) -> output: T", "T: type", matrix_diag_shape},
+    {"MatrixDiagPart(input: T) -> diagonal: T", "T: type", matrix_diag_part_shape},
+    {"MatrixSetDiag(input: T, diagonal: T) -> output: T", "T: type", matrix_set_diag_shape},
+    {"MatrixBandPart(input: T, num_lower: Tindex, num_upper: Tindex) -> band: T", "T: type; Tindex: {int32, int64} = int64", matrix_band_part_shape},
+};
+#endif
+
+}  // namespace weft::detail
+
+#endif
+
+#ifndef WEFT_OPS_ARRAY_SELECT_HPP
+#define WEFT_OPS_ARRAY_SELECT_HPP
+// Ops that choose, sort out or compare elements: where, select, one-hot, top k, unique, partitions.
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+namespace weft::detail {
+
+void select_shape(shape_context& c);
+void select_v2_shape(shape_context& c);
+void where_shape(shape_context& c);
+void one_hot_shape(shape_context& c);
+void top_k_shape(shape_context& c);
+void unique_shape(shape_context& c);
+void unique_v2_shape(shape_context& c);
+void list_diff_shape(shape_context& c);
+void dynamic_partition_shape(shape_context& c);
+void dynamic_stitch_shape(shape_context& c);
+
+#if WEFT_HAS_BODIES
+// A condition has the shape of what it chooses from, or is a scalar, or a vector that chooses rows.
+WEFT_DECL void select_shape(shape_context& c) {
+  const partial_shape& condition = c.input(0);
+  const auto data = merge_shapes(c.input(1), c.input(2));
+  if (!data) c.fail("both choices must have one shape, found " + c.input(1).text() + " and " + c.input(2).text());
+  if (!condition.known_rank() || !data->known_rank() || condition.rank() == 0) return c.set_output(0, *data);
+  const bool rows = condition.rank() == 1 && data->rank() > 1;
+  const auto both = merge_shapes(condition, rows ? partial_shape({(*data)[0]}) : *data);
+  if (!both) c.fail("a condition of shape " + condition.text() + " cannot choose from shape " + data->text());
+  c.set_output(0, rows ? *data : *both);
+}
+
+WEFT_DECL void select_v2_shape(shape_context& c) {
+  const auto data = broadcast_shapes(c.input(1), c.input(2));
+  const auto all = data ? broadcast_shapes(c.input(0), *data) : std::nullopt;
+  if (!all) c.fail("shapes " + c.input(0).text() + " of the condition, " + c.input(1).text() + " and " + c.input(2).text() + " cannot be broadcast");
+  c.set_output(0, *all);
+}
+
+WEFT_DECL void where_shape(shape_context& c) {
+  if (c.running()) expect_dims_at_least(c, 0, 1, "the input");
+  c.set_output(0, partial_shape({-1, c.input(0).known_rank() ? static_cast<std::int64_t>(c.input(0).rank()) : -1}));
+}
+
+WEFT_DECL void one_hot_shape(shape_context& c) {
+  const partial_shape& in = c.input(0);
+  const std::int64_t axis = c.attr<std::int64_t>("axis");
+  if (axis < -1) c.fail("attribute 'axis' must be at least -1, found " + std::to_string(axis));
+  const auto depth = scalar_input(c, 1, "depth");
+  if (depth && *depth < 0) c.fail("depth must not be negative, found " + std::to_string(*depth));
+  if (c.running()) {
+    (void)c.with_rank(2, 0, "on_value");
+    (void)c.with_rank(3, 0, "off_value");
+  }
+  if (!in.known_rank()) return;
+  if (axis > in.rank()) c.fail("attribute 'axis' must be at most " + std::to_string(in.rank()) + ", the rank of the indices, found " + std::to_string(axis));
+  size_list sizes = in.sizes();
+  sizes.insert(axis < 0 ? sizes.end() : sizes.begin() + axis, depth.value_or(-1));
+  c.set_output(0, partial_shape(std::move(sizes)));
+}
+
+WEFT_DECL void top_k_shape(shape_context& c) {
+  const auto k = c.input_count() > 1 ? scalar_input(c, 1, "k") : std::optional<std::int64_t>(c.attr<std::int64_t>("k"));
+  if (k && *k < 0) c.fail("k must not be negative, found " + std::to_string(*k));
+  expect_dims_at_least(c, 0, 1, "the input");
+  const partial_shape& in = c.input(0);
+  if (!in.known_rank()) return;
+  size_list sizes = in.sizes();
+  if (k && sizes.back() >= 0 && sizes.back() < *k) c.fail("rows of " + std::to_string(sizes.back()) + " elements have no " + std::to_string(*k) + " largest");
+  sizes.back() = k.value_or(-1);
+  for (int i = 0; i < c.output_count(); ++i) c.set_output(i, partial_shape(sizes));
+}
+
+WEFT_DECL void unique_shape(shape_context& c) {
+  const partial_shape in = c.with_rank(0, 1, "x");
+  c.set_output(0, partial_shape({-1}));
+  c.set_output(1, in);
+  if (c.output_count() > 2) c.set_output(2, partial_shape({-1}));
+}
+
+// The axis is a vector of one element, or of none for the only axis of a vector.
+WEFT_DECL void unique_v2_shape(shape_context& c) {
+  const partial_shape& in = c.input(0);
+  const auto axis = c.input_integers(1);
+  (void)c.with_rank(1, 1, "axis");
+  if (axis && axis->size() > 1) c.fail("axis may have one element, found " + std::to_string(axis->size()));
+  if (axis && axis->empty() && in.known_rank() && in.rank() != 1) c.fail("x must be a vector when no axis is given, found shape " + in.text());
+  size_list values, index{-1};
+  if (in.known_rank()) {
+    values.assign(in.sizes().size(), -1);
+    if (axis) {
+      const int at = axis->empty() ? 0 : axis_in_rank(c, axis->front(), in.rank());
+      values = in.sizes();
+      index[0] = values[static_cast<std::size_t>(at)];
+      values[static_cast<std::size_t>(at)] = -1;
+    }
+    c.set_output(0, partial_shape(values));
+  }
+  c.set_output(1, partial_shape(index));
+  if (c.output_count() > 2) c.set_output(2, partial_shape({-1}));
+}
+
+WEFT_DECL void list_diff_shape(shape_context& c) {
+  (void)c.with_rank(0, 1, "x");
+  (void)c.with_rank(1, 1, "y");
+  c.set_output(0, partial_shape({-1}));
+  c.set_output(1, partial_shape({-1}));
+}
+
+// What is left of the shape of `data` behind that of `indices`, with which it begins; unknown when either rank is.
+inline partial_shape rest_behind(const shape_context& c, const partial_shape& data, const partial_shape& indices, const char* what) {
+  if (!data.known_rank() || !indices.known_rank()) return partial_shape();
+  bool fits = data.rank() >= indices.rank();
+  for (int i = 0; fits && i < indices.rank(); ++i) fits = data[i] < 0 || indices[i] < 0 || data[i] == indices[i];
+  if (!fits) c.fail("data of shape " + data.text() + " must begin with the shape " + indices.text() + " of its " + what);
+  return partial_shape(sizes_between(data, indices.rank(), data.rank()));
+}
+
+WEFT_DECL void dynamic_partition_shape(shape_context& c) {
+  const partial_shape rest = rest_behind(c, c.input(0), c.input(1), "partitions");
+  if (!rest.known_rank()) return;
+  size_list sizes{-1};
+  append(sizes, rest.sizes());
+  for (int i = 0; i < c.output_count(); ++i) c.set_output(i, partial_shape(sizes));
+}
+
+// As many rows as the largest index says; inputs are all indices, then all data.
+WEFT_DECL void dynamic_stitch_shape(shape_context& c) {
+  const int count = c.input_count() / 2;
+  partial_shape rest;
+  std::int64_t rows = 0;
+  for (int i = 0; i < count; ++i) {
+    const partial_shape found = rest_behind(c, c.input(count + i), c.input(i), "indices");
+    const auto both = merge_shapes(rest, found);
+    if (!both) c.fail("behind their indices all data must have one shape, found " + rest.text() + " and " + found.text());
+    rest = *both;
+    const auto indices = c.input_integers(i);
+    if (!indices) rows = -1;
+    for (std::size_t k = 0; rows >= 0 && k < indices->size(); ++k) rows = std::max(rows, (*indices)[k] + 1);
+  }
+  if (!rest.known_rank()) return;
+  size_list sizes{rows};
+  append(sizes, rest.sizes());
+  c.set_output(0, partial_shape(std::move(sizes)));
+}
+
+inline constexpr op_row array_select_ops[] = {
+    {"Select(condition: bool, t: T, e: T) -> output: T", "T: type", select_shape},
+    {"SelectV2(condition: bool, t: T, e: T) -> output: T", "T: type", select_v2_shape},
+    {"Where(input: T) -> index: int64", "T: {numbers, complex, bool} = bool", where_shape},
+    {"OneHot(indices: TI, depth: int32, on_value: T, off_value: T) -> output: T", "axis: int = -1; T: type; TI: {uint8, int8, int32, int64} = int64", one_hot_shape},
+    {"TopK(input: T) -> values: T, indices: int32", "k: int >= 0; sorted: bool = true; T: {numbers}", top_k_shape},
+    {"TopKV2(input: T, k: Tk) -> values: T, indices: index_type", "sorted: bool = true; T: {numbers}; Tk: {int16, int32, int64} = int32; index_type: {int16, int32, int64} = int32", top_k_shape},
+    {"Unique(x: T) -> y: T, idx: out_idx", "T: type; out_idx: {int32, int64} = int32", unique_shape},
+    {"UniqueWithCounts(x: T) -> y: T, idx: out_idx, count: out_idx", "T: type; out_idx: {int32, int64} = int32", unique_shape},
+    {"UniqueV2(x: T, axis: Taxis) -> y: T, idx: out_idx", "T: type; Taxis: {int32, int64} = int64; out_idx: {int32, int64} = int32", unique_v2_shape},
+    {"UniqueWithCountsV2(x: T, axis: Taxis) -> y: T, idx: out_idx, count: out_idx", "T: type; Taxis: {int32, int64} = int64; out_idx: {int32, int64} = int32", unique_v2_shape},
+    {"ListDiff(x: T, y: T) -> out: T, idx: out_idx", "T: type; out_idx: {int32, int64} = int32", list_diff_shape},
+    {"DynamicPartition(data: T, partitions: int32) -> outputs: num_partitions * T", "num_partitions: int >= 1; T: type", dynamic_partition_shape},
+    {"DynamicStitch ParallelDynamicStitch(indices: N * int32, data: N * T) -> merged: T", "N: int >= 1; T: type", dynamic_stitch_shape},
+};
+#endif
+
+}  // namespace weft::detail
+
+#endif
+
+#ifndef WEFT_OPS_STRIDED_SLICE_HPP
+#define WEFT_OPS_STRIDED_SLICE_HPP
+// What StridedSlice's inputs and masks mean for a tensor: which elements of each dimension, and which dimensions are left.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace weft::detail {
+
+/// A strided slice of a tensor of known rank. Unknown sizes are -1; `begin` holds where both bounds are known.
+struct strided_slice_plan {
+  /// By dimension of the input: the first element, the step, and how many elements.
+  size_list begin, stride, count;
+  /// The shape of the result: new axes inserted, shrunk ones dropped.
+  size_list result;
+};
+
+/// The slice that begin, end and strides (inputs `first` to `first` + 2) and the mask attributes ask of a tensor of shape `in`, whose rank is known;
+/// nothing when that depends on values that are not known yet.
+std::optional<strided_slice_plan> plan_strided_slice(const shape_context& c, const partial_shape& in, int first);
+
+#if WEFT_HAS_BODIES
+// Entry i of the slice's specification, and the masks about it.
+struct strided_slice_masks {
+  explicit strided_slice_masks(const shape_context& c)
+      : begin(c.attr<std::int64_t>("begin_mask")), end(c.attr<std::int64_t>("end_mask")), ellipsis(c.attr<std::int64_t>("ellipsis_mask")),
+        new_axis(c.attr<std::int64_t>("new_axis_mask")), shrink(c.attr<std::int64_t>("shrink_axis_mask")) {}
+  static bool has(std::int64_t mask, std::size_t i) noexcept { return i < 63 && (mask >> i & 1) != 0; }
+  std::int64_t begin, end, ellipsis, new_axis, shrink;
+};
+
+// One dimension of the input, with what the specification says of it.
+struct strided_slice_axis {
+  std::int64_t begin = 0, end = 0, stride = 1;
+  bool begin_masked = true, end_masked = true, shrinks = false;
+};
+
+// Negative positions count from the end; what lies outside is moved to the nearest end.
+inline std::int64_t clamped_position(std::int64_t at, bool masked, bool is_end, std::int64_t size, std::int64_t stride) {
+  const std::int64_t low = stride > 0 ? 0 : -1, high = stride > 0 ? size : size - 1;
+  if (masked) return is_end == (stride > 0) ? high : low;
+  const std::int64_t from_start = at < 0 ? (at < -size ? low : at + size) : at;
+  return from_start < low ? low : from_start > high ? high : from_start;
+}
+
+inline std::int64_t stepped_count(std::int64_t distance, std::int64_t stride) {
+  if (distance == 0 || (distance < 0) != (stride < 0)) return 0;
+  return distance / stride + (distance % stride != 0 ? 1 : 0);
+}
+
+// The first element and the number of elements along dimension i.
+inline void plan_strided_axis(const shape_context& c, const strided_slice_axis& axis, int i, std::int64_t size, bool bounds_known, strided_slice_plan& out) {
+  if (axis.stride == 0) c.fail("strides[" + std::to_string(i) + "] must not be 0");
+  if (axis.shrinks && axis.stride < 0) c.fail("a single index needs stride 1, found " + std::to_string(axis.stride) + " for dimension " + std::to_string(i));
+  std::int64_t begin = 0, count = -1;
+  if (axis.shrinks) {
+    count = 1;
+    if (bounds_known && size >= 0) {
+      begin = axis.begin < 0 && axis.begin >= -size ? axis.begin + size : axis.begin;
+      if (begin < 0 || begin >= size) c.fail("index " + std::to_string(axis.begin) + " is outside dimension " + std::to_string(i) + " of size " + std::to_string(size));
+    }
+  } else if (size >= 0 && (bounds_known || (axis.begin_masked && axis.end_masked))) {
+    begin = clamped_position(axis.begin, axis.begin_masked, false, size, axis.stride);
+    count = stepped_count(clamped_position(axis.end, axis.end_masked, true, size, axis.stride) - begin, axis.stride);
+  }
+  out.begin.push_back(begin);
+  out.stride.push_back(axis.stride);
+  out.count.push_back(count);
+}
+
+// 1. The specification's length, and its entries as far as they are known. 2. What each entry says of which dimension; an ellipsis (at the end when none is given) stands for
+// whole dimensions. 3. The elements of each dimension. 4. The dimensions of the result.
+WEFT_DECL std::optional<strided_slice_plan> plan_strided_slice(const shape_context& c, const partial_shape& in, int first) {
+  const strided_slice_masks masks(c);
+  std::int64_t length = -1;
+  for (int k = 0; k < 3; ++k) length = size_merged(c, length, c.with_rank(first + k, 1, k == 0 ? "begin" : k == 1 ? "end" : "strides")[0], "the lengths of begin, end and strides");
+  if (length > 32) c.fail("begin, end and strides may have at most 32 entries, found " + std::to_string(length));
+  const auto begin = c.input_integers(first), end = c.input_integers(first + 1), strides = c.input_integers(first + 2);
+  if (!in.known_rank() || length < 0 || !strides) return std::nullopt;
+  const bool bounds_known = begin && end;
+  const int rank = in.rank();
+
+  std::size_t entries = static_cast<std::size_t>(length), ellipsis = entries, ellipses = 0, new_axes_after = 0;
+  for (std::size_t i = 0; i < entries; ++i) {
+    if (strided_slice_masks::has(masks.ellipsis, i)) {
+      ellipsis = ellipses++ == 0 ? i : ellipsis;
+    } else if (ellipses > 0 && strided_slice_masks::has(masks.new_axis, i)) {
+      ++new_axes_after;
+    }
+  }
+  if (ellipses > 1) c.fail("a slice may have one ellipsis, found " + std::to_string(ellipses));
+  if (ellipses == 0) ++entries;
+
+  constexpr int new_axis = -1, shrunk = -2;
+  std::vector<strided_slice_axis> axes;
+  std::vector<int> result;  // dimension of the input, or one of the above
+  for (std::size_t i = 0; i < entries; ++i) {
+    const int dimension = static_cast<int>(axes.size());
+    if (i == ellipsis) {
+      const int after = static_cast<int>(entries - i - 1 - new_axes_after);
+      for (int d = dimension; d < rank - after; ++d) {
+        result.push_back(d);
+        axes.emplace_back();
+      }
+    } else if (strided_slice_masks::has(masks.new_axis, i)) {
+      result.push_back(new_axis);
+    } else {
+      if (dimension >= rank) c.fail("the slice names dimension " + std::to_string(dimension) + ", the tensor of shape " + in.text() + " has " + std::to_string(rank));
+      const bool shrinks = strided_slice_masks::has(masks.shrink, i);
+      axes.push_back({begin ? (*begin)[i] : 0, end ? (*end)[i] : 0, (*strides)[i], strided_slice_masks::has(masks.begin, i), strided_slice_masks::has(masks.end, i), shrinks});
+      result.push_back(shrinks ? shrunk : dimension);
+    }
+  }
+
+  strided_slice_plan out;
+  for (int d = 0; d < rank; ++d) plan_strided_axis(c, axes[static_cast<std::size_t>(d)], d, in[d], bounds_known, out);
+  for (const int d : result)
+    if (d != shrunk) out.result.push_back(d == new_axis ? 1 : out.count[static_cast<std::size_t>(d)]);
+  return out;
+}
+#endif
+
+}  // namespace weft::detail
+
+#endif
+
+#ifndef WEFT_OPS_ARRAY_SLICE_HPP
+#define WEFT_OPS_ARRAY_SLICE_HPP
+// Ops that read or write parts of a tensor: by bounds, strides or indices.
+
+#include <string>
+#include <vector>
+
+namespace weft::detail {
+
+void slice_shape(shape_context& c);
+void strided_slice_shape(shape_context& c);
+void strided_slice_grad_shape(shape_context& c);
+void gather_shape(shape_context& c);
+void gather_v2_shape(shape_context& c);
+void gather_nd_shape(shape_context& c);
+void scatter_nd_shape(shape_context& c);
+void tensor_scatter_shape(shape_context& c);
+void reverse_v2_shape(shape_context& c);
+void reverse_sequence_shape(shape_context& c);
+
+#if WEFT_HAS_BODIES
+WEFT_DECL void slice_shape(shape_context& c) {
+  const std::int64_t length = size_merged(c, c.with_rank(1, 1, "begin")[0], c.with_rank(2, 1, "size")[0], "the lengths of begin and size");
+  const partial_shape sizes = shape_from_input(c, 2, "size", -1), in = length >= 0 && length <= max_rank ? c.with_rank(0, static_cast<int>(length), "a tensor with so many begins") : c.input(0);
+  if (!in.known_rank()) return;
+  if (!sizes.known_rank()) return c.set_output(0, partial_shape::of_rank(in.rank()));
+  const auto begin = c.input_integers(1), asked = c.input_integers(2);
+  size_list out = sizes.sizes();
+  for (int i = 0; i < in.rank(); ++i) {
+    std::int64_t& size = out[static_cast<std::size_t>(i)];
+    if (c.running() && ((*begin)[static_cast<std::size_t>(i)] < 0 || (*begin)[static_cast<std::size_t>(i)] > in[i]))
+      c.fail("begin[" + std::to_string(i) + "] = " + std::to_string((*begin)[static_cast<std::size_t>(i)]) + " is not in [0, " + std::to_string(in[i]) + "]");
+    // A size of -1 asks for the rest.
+    if (size < 0 && asked && begin && in[i] >= 0) {
+      size = in[i] - (*begin)[static_cast<std::size_t>(i)];
+      if ((*begin)[static_cast<std::size_t>(i)] < 0 || size < 0)
+        c.fail("begin[" + std::to_string(i) + "] = " + std::to_string((*begin)[static_cast<std::size_t>(i)]) + " is not in [0, " + std::to_string(in[i]) + "]");
+    }
+    if (c.running() && size > in[i] - (*begin)[static_cast<std::size_t>(i)])
+      c.fail("size[" + std::to_string(i) + "] = " + std::to_string(size) + " is not in [0, " + std::to_string(in[i] - (*begin)[static_cast<std::size_t>(i)]) + "]");
+  }
+  c.set_output(0, partial_shape(std::move(out)));
+}
+
+WEFT_DECL void strided_slice_shape(shape_context& c) {
+  if (auto plan = plan_strided_slice(c, c.input(0), 1)) c.set_output(0, partial_shape(std::move(plan->result)));
+}
+
+WEFT_DECL void strided_slice_grad_shape(shape_context& c) {
+  const partial_shape whole = shape_from_input(c, 0, "shape");
+  const auto plan = plan_strided_slice(c, whole, 1);
+  if (c.running() && plan && partial_shape(plan->result) != c.input(4)) c.fail("dy must have shape " + partial_shape(plan->result).text() + ", found " + c.input(4).text());
+  c.set_output(0, whole);
+}
+
+// params[..., indices, ...] at an axis; the first `batch` dimensions of both go together.
+inline void gathered_shape(shape_context& c, int axis, int batch) {
+  const partial_shape &params = c.input(0), &indices = c.input(1);
+  for (int i = 0; i < batch; ++i) (void)size_merged(c, params[i], indices[i], "batch dimension " + std::to_string(i) + " of params and indices");
+  size_list sizes = sizes_between(params, 0, axis);
+  append(sizes, sizes_between(indices, batch, indices.rank()));
+  append(sizes, sizes_between(params, axis + 1, params.rank()));
+  c.set_output(0, partial_shape(std::move(sizes)));
+}
+
+WEFT_DECL void gather_shape(shape_context& c) {
+  expect_dims_at_least(c, 0, 1, "params");
+  if (c.input(0).known_rank() && c.input(1).known_rank()) gathered_shape(c, 0, 0);
+}
+
+WEFT_DECL void gather_v2_shape(shape_context& c) {
+  expect_dims_at_least(c, 0, 1, "params");
+  const auto wanted = scalar_input(c, 2, "axis");
+  const partial_shape &params = c.input(0), &indices = c.input(1);
+  if (!params.known_rank() || !indices.known_rank()) return;
+  std::int64_t batch = c.attr<std::int64_t>("batch_dims");
+  if (batch < -indices.rank() || batch > indices.rank() || batch > params.rank())
+    c.fail("attribute 'batch_dims' is " + std::to_string(batch) + ", params have shape " + params.text() + " and indices " + indices.text());
+  if (batch < 0) batch += indices.rank();
+  if (!wanted) {
+    const std::int64_t rank = params.rank() - 1 + indices.rank() - batch;
+    return c.set_output(0, rank >= 0 && rank <= max_rank ? partial_shape::of_rank(static_cast<int>(rank)) : partial_shape());
+  }
+  const int axis = axis_in_rank(c, *wanted, params.rank());
+  if (batch > axis) c.fail("attribute 'batch_dims' is " + std::to_string(batch) + ", it cannot be more than the axis " + std::to_string(axis));
+  gathered_shape(c, axis, static_cast<int>(batch));
+}
+
+WEFT_DECL void gather_nd_shape(shape_context& c) {
+  expect_dims_at_least(c, 1, 1, "indices");
+  const partial_shape &params = c.input(0), &indices = c.input(1);
+  if (!params.known_rank() || !indices.known_rank()) return;
+  const std::int64_t depth = indices[indices.rank() - 1];
+  if (depth < 0) return;
+  if (depth > params.rank()) c.fail("indices of shape " + indices.text() + " name " + std::to_string(depth) + " dimensions, params of shape " + params.text() + " have " + std::to_string(params.rank()));
+  size_list sizes = sizes_between(indices, 0, indices.rank() - 1);
+  append(sizes, sizes_between(params, static_cast<int>(depth), params.rank()));
+  c.set_output(0, partial_shape(std::move(sizes)));
+}
+
+// Updates are one slice of the output for each index: indices.shape[:-1] + output.shape[depth:].
+inline void expect_updates(const shape_context& c, const partial_shape& indices, const partial_shape& updates, const partial_shape& out) {
+  if (indices.known_rank() && indices.rank() == 0) c.fail("indices must have at least 1 dimension, found shape []");
+  if (!indices.known_rank() || !updates.known_rank()) return;
+  const int outer = indices.rank() - 1;
+  const std::int64_t depth = indices[outer];
+  if (depth > out.rank() && out.known_rank()) c.fail("indices of shape " + indices.text() + " name " + std::to_string(depth) + " dimensions, the output of shape " + out.text() + " has " + std::to_string(out.rank()));
+  size_list wanted = sizes_between(indices, 0, outer);
+  const bool all = depth >= 0 && out.known_rank();
+  if (all) append(wanted, sizes_between(out, static_cast<int>(depth), out.rank()));
+  bool fits = all ? updates.rank() == static_cast<int>(wanted.size()) : updates.rank() >= outer;
+  for (std::size_t i = 0; fits && i < wanted.size(); ++i) fits = wanted[i] < 0 || updates.sizes()[i] < 0 || wanted[i] == updates.sizes()[i];
+  if (!fits) c.fail("updates must have shape " + partial_shape(wanted).text() + (all ? "" : " and more") + " (indices " + indices.text() + ", output " + out.text() + "), found " + updates.text());
+}
+
+WEFT_DECL void scatter_nd_shape(shape_context& c) {
+  const partial_shape out = shape_from_input(c, 2, "shape");
+  expect_updates(c, c.input(0), c.input(1), out);
+  c.set_output(0, out);
+}
+
+WEFT_DECL void tensor_scatter_shape(shape_context& c) {
+  expect_dims_at_least(c, 0, 1, "tensor");
+  expect_updates(c, c.input(1), c.input(2), c.input(0));
+  c.set_output(0, c.input(0));
+}
+
+WEFT_DECL void reverse_v2_shape(shape_context& c) {
+  const partial_shape& in = c.input(0);
+  (void)c.with_rank(1, 1, "axis");
+  if (const auto axes = c.input_integers(1); axes && in.known_rank()) {
+    std::vector<bool> seen(static_cast<std::size_t>(in.rank()), false);
+    for (const std::int64_t wanted : *axes) {
+      const int axis = axis_in_rank(c, wanted, in.rank());
+      if (seen[static_cast<std::size_t>(axis)]) c.fail("axis " + std::to_string(axis) + " is named twice");
+      seen[static_cast<std::size_t>(axis)] = true;
+    }
+  }
+  c.set_output(0, in);
+}
+
+WEFT_DECL void reverse_sequence_shape(shape_context& c) {
+  const partial_shape& in = c.input(0);
+  const std::int64_t count = c.with_rank(1, 1, "seq_lengths")[0], seq = c.attr<std::int64_t>("seq_dim"), batch = c.attr<std::int64_t>("batch_dim");
+  if (seq < 0 || batch < 0) c.fail("attributes 'seq_dim' and 'batch_dim' must not be negative, found " + std::to_string(seq) + " and " + std::to_string(batch));
+  if (!in.known_rank()) return;
+  if (seq >= in.rank() || batch >= in.rank()) c.fail("attributes 'seq_dim' " + std::to_string(seq) + " and 'batch_dim' " + std::to_string(batch) + " must be dimensions of shape " + in.text());
+  if (c.running() && seq == batch) c.fail("attributes 'seq_dim' and 'batch_dim' must differ, both are " + std::to_string(seq));
+  size_list sizes = in.sizes();
+  std::int64_t& size = sizes[static_cast<std::size_t>(batch)];
+  size = size_merged(c, size, count, "the batch dimension " + std::to_string(batch) + " and the number of seq_lengths");
+  c.set_output(0, partial_shape(std::move(sizes)));
+}
+
+#define WEFT_SLICE_MASKS "; begin_mask: int = 0; end_mask: int = 0; ellipsis_mask: int = 0; new_axis_mask: int = 0; shrink_axis_mask: int = 0"
+inline constexpr op_row array_slice_ops[] = {
+    {"Slice(input: T, begin: Index, size: Index) -> output: T", "T: type; Index: {int32, int64}", slice_shape},
+    {"StridedSlice(input: T, begin: Index, end: Index, strides: Index) -> output: T", "T: type; Index: {int16, int32, int64}" WEFT_SLICE_MASKS, strided_slice_shape},
+    {"StridedSliceGrad(shape: Index, begin: Index, end: Index, strides: Index, dy: T) -> output: T", "T: type; Index: {int32, int64}" WEFT_SLICE_MASKS, strided_slice_grad_shape},
+    {"Gather(params: Tparams, indices: Tindices) -> output: Tparams", "validate_indices: bool = true; Tparams: type; Tindices: {int32, int64}", gather_shape},
+    {"GatherV2(params: Tparams, indices: Tindices, axis: Taxis) -> output: Tparams", "batch_dims: int = 0; Tparams: type; Tindices: {int16, int32, int64}; Taxis: {int32, int64}", gather_v2_shape},
+    {"GatherNd(params: Tparams, indices: Tindices) -> output: Tparams", "Tparams: type; Tindices: {int16, int32, int64}; bad_indices_policy: string = ''", gather_nd_shape},
+    {"ScatterNd(indices: Tindices, updates: T, shape: Tindices) -> output: T", "T: type; Tindices: {int16, int32, int64}; bad_indices_policy: string = ''", scatter_nd_shape},
+    {"TensorScatterUpdate(tensor: T, indices: Tindices, updates: T) -> output: T", "T: type; Tindices: {int16, int32, int64, uint16}; bad_indices_policy: string = ''", tensor_scatter_shape},
+    {"TensorScatterAdd TensorScatterSub TensorScatterMax TensorScatterMin(tensor: T, indices: Tindices, updates: T) -> output: T",
+     "T: type; Tindices: {int32, int64}; bad_indices_policy: string = ''", tensor_scatter_shape},
+    {"ReverseV2(tensor: T, axis: Tidx) -> output: T", "Tidx: {int32, int64} = int32; T: {numbers, bool, complex, string}", reverse_v2_shape},
+    {"ReverseSequence(input: T, seq_lengths: Tlen) -> output: T", "seq_dim: int; batch_dim: int = 0; T: type; Tlen: {int32, int64} = int64", reverse_sequence_shape},
+};
+#undef WEFT_SLICE_MASKS
+#endif
+
+}  // namespace weft::detail
 
 #endif
 
@@ -6329,7 +7544,11 @@ namespace weft {
 WEFT_DECL const op_registry& standard_ops() {
   static const op_registry all = [] {
     op_registry ops;
-    detail::define_array_ops(ops);
+    ops.add(detail::array_ops);
+    ops.add(detail::array_join_ops);
+    ops.add(detail::array_layout_ops);
+    ops.add(detail::array_select_ops);
+    ops.add(detail::array_slice_ops);
     ops.add(detail::control_ops);
     ops.add(detail::linear_ops);
     ops.add(detail::math_ops);

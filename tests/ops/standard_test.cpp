@@ -37,7 +37,7 @@ TEST_CASE("standard_ops: every definition is whole") {
 
 TEST_CASE("standard_ops: which keep state or have effects") {
   for (const char* name : {"AssignAddVariableOp", "AssignVariableOp", "DestroyResourceOp", "Multinomial", "RandomShuffle", "RandomStandardNormal", "RandomUniform", "ReadVariableOp", "VarHandleOp", "VarIsInitializedOp", "ResourceGather",
-                           "ResourceScatterAdd", "ResourceApplyAdam", "ResourceSparseApplyAdagrad", "Assert", "Print", "_Arg", "_HostRecv", "_HostSend", "_Recv", "_Retval", "_Send"}) {
+                           "ResourceScatterAdd", "ResourceApplyAdam", "ResourceSparseApplyAdagrad", "Assert", "CheckNumerics", "DeepCopy", "Print", "_Arg", "_HostRecv", "_HostSend", "_Recv", "_Retval", "_Send"}) {
     CAPTURE(name);
     CHECK(standard_ops().find(name)->stateful);
   }

@@ -74,7 +74,11 @@ namespace weft {
 
 // A running node has values instead of nodes to follow.
 WEFT_DECL std::optional<std::vector<std::int64_t>> shape_context::input_integers(int i) const {
-  if (running()) return detail::integers_of(values_[i]);
+  if (running()) {
+    auto all = detail::integers_of(values_[i]);
+    if (!all) fail("input " + std::to_string(i) + " must hold integers, found " + to_text(values_[i].dtype()));
+    return all;
+  }
   // Constants may be of any size.
   if (const tensor_value* v = input_value(i)) return detail::integers_of(*v);
   auto known = known_value(node_.inputs()[static_cast<std::size_t>(i)]);

@@ -156,7 +156,7 @@ WEFT_DECL void batch_to_space_shape(shape_context& c) {
 
 WEFT_DECL void diag_shape(shape_context& c) {
   const partial_shape& in = c.input(0);
-  expect_rank_at_least(c, 0, 1, "the diagonal");
+  expect_dims_at_least(c, 0, 1, "the diagonal");
   if (!in.known_rank()) return;
   size_list sizes = in.sizes();
   append(sizes, in.sizes());
@@ -174,7 +174,7 @@ WEFT_DECL void diag_part_shape(shape_context& c) {
 
 WEFT_DECL void matrix_diag_shape(shape_context& c) {
   const partial_shape& in = c.input(0);
-  expect_rank_at_least(c, 0, 1, "the diagonal");
+  expect_dims_at_least(c, 0, 1, "the diagonal");
   if (!in.known_rank()) return;
   size_list sizes = in.sizes();
   sizes.push_back(sizes.back());
@@ -191,13 +191,13 @@ inline partial_shape diagonal_shape(const partial_shape& in) {
 }
 
 WEFT_DECL void matrix_diag_part_shape(shape_context& c) {
-  expect_rank_at_least(c, 0, 2, "the input");
+  expect_dims_at_least(c, 0, 2, "the input");
   if (c.input(0).known_rank()) c.set_output(0, diagonal_shape(c.input(0)));
 }
 
 WEFT_DECL void matrix_set_diag_shape(shape_context& c) {
-  expect_rank_at_least(c, 0, 2, "the input");
-  expect_rank_at_least(c, 1, 1, "the diagonal");
+  expect_dims_at_least(c, 0, 2, "the input");
+  expect_dims_at_least(c, 1, 1, "the diagonal");
   const partial_shape &in = c.input(0), &diagonal = c.input(1);
   if (in.known_rank() && !merge_shapes(diagonal_shape(in), diagonal)) c.fail("the diagonal of shape " + in.text() + " must have shape " + diagonal_shape(in).text() + ", found " + diagonal.text());
   c.set_output(0, in);
@@ -206,7 +206,7 @@ WEFT_DECL void matrix_set_diag_shape(shape_context& c) {
 WEFT_DECL void matrix_band_part_shape(shape_context& c) {
   (void)c.with_rank(1, 0, "num_lower");
   (void)c.with_rank(2, 0, "num_upper");
-  if (c.running()) expect_rank_at_least(c, 0, 2, "the input");
+  if (c.running()) expect_dims_at_least(c, 0, 2, "the input");
   c.set_output(0, c.input(0));
 }
 

@@ -72,7 +72,8 @@ WEFT_DECL void reshape_shape(shape_context& c) {
   const auto elements = in.elements();
   const bool fits = !elements || (open < 0 ? *elements == *known : *known == 0 ? *elements == 0 : *elements % *known == 0);
   if (!fits) c.fail("a tensor of shape " + in.text() + " has " + std::to_string(*elements) + " elements and cannot be given shape " + wanted.text());
-  if (elements && open >= 0) sizes[static_cast<std::size_t>(open)] = *known == 0 ? 0 : *elements / *known;
+  // Nothing can be arranged in any number of rows; when the node runs they are none.
+  if (elements && open >= 0 && (*known != 0 || c.running())) sizes[static_cast<std::size_t>(open)] = *known == 0 ? 0 : *elements / *known;
   c.set_output(0, partial_shape(std::move(sizes)));
 }
 

@@ -43,7 +43,7 @@ WEFT_DECL void select_v2_shape(shape_context& c) {
 }
 
 WEFT_DECL void where_shape(shape_context& c) {
-  if (c.running()) expect_rank_at_least(c, 0, 1, "the input");
+  if (c.running()) expect_dims_at_least(c, 0, 1, "the input");
   c.set_output(0, partial_shape({-1, c.input(0).known_rank() ? static_cast<std::int64_t>(c.input(0).rank()) : -1}));
 }
 
@@ -67,7 +67,7 @@ WEFT_DECL void one_hot_shape(shape_context& c) {
 WEFT_DECL void top_k_shape(shape_context& c) {
   const auto k = c.input_count() > 1 ? scalar_input(c, 1, "k") : std::optional<std::int64_t>(c.attr<std::int64_t>("k"));
   if (k && *k < 0) c.fail("k must not be negative, found " + std::to_string(*k));
-  expect_rank_at_least(c, 0, 1, "the input");
+  expect_dims_at_least(c, 0, 1, "the input");
   const partial_shape& in = c.input(0);
   if (!in.known_rank()) return;
   size_list sizes = in.sizes();

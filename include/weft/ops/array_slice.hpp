@@ -68,12 +68,12 @@ inline void gathered_shape(shape_context& c, int axis, int batch) {
 }
 
 WEFT_DECL void gather_shape(shape_context& c) {
-  expect_rank_at_least(c, 0, 1, "params");
+  expect_dims_at_least(c, 0, 1, "params");
   if (c.input(0).known_rank() && c.input(1).known_rank()) gathered_shape(c, 0, 0);
 }
 
 WEFT_DECL void gather_v2_shape(shape_context& c) {
-  expect_rank_at_least(c, 0, 1, "params");
+  expect_dims_at_least(c, 0, 1, "params");
   const auto wanted = scalar_input(c, 2, "axis");
   const partial_shape &params = c.input(0), &indices = c.input(1);
   if (!params.known_rank() || !indices.known_rank()) return;
@@ -91,7 +91,7 @@ WEFT_DECL void gather_v2_shape(shape_context& c) {
 }
 
 WEFT_DECL void gather_nd_shape(shape_context& c) {
-  expect_rank_at_least(c, 1, 1, "indices");
+  expect_dims_at_least(c, 1, 1, "indices");
   const partial_shape &params = c.input(0), &indices = c.input(1);
   if (!params.known_rank() || !indices.known_rank()) return;
   const std::int64_t depth = indices[indices.rank() - 1];
@@ -124,7 +124,7 @@ WEFT_DECL void scatter_nd_shape(shape_context& c) {
 }
 
 WEFT_DECL void tensor_scatter_shape(shape_context& c) {
-  expect_rank_at_least(c, 0, 1, "tensor");
+  expect_dims_at_least(c, 0, 1, "tensor");
   expect_updates(c, c.input(1), c.input(2), c.input(0));
   c.set_output(0, c.input(0));
 }

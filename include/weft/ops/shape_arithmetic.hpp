@@ -29,7 +29,7 @@ int axis_in_rank(const shape_context& c, std::int64_t axis, int rank, const char
 /// The value of input i, a scalar named `what`, when it is known; an error when it is no scalar.
 std::optional<std::int64_t> scalar_input(const shape_context& c, int i, const char* what);
 /// Fails when input i is known to have fewer dimensions.
-void expect_rank_at_least(const shape_context& c, int i, int rank, const char* what);
+void expect_dims_at_least(const shape_context& c, int i, int rank, const char* what);
 /// The sizes from dimension `first` up to `last` of a shape of known rank.
 size_list sizes_between(const partial_shape& s, int first, int last);
 inline void append(size_list& to, const size_list& more) { to.insert(to.end(), more.begin(), more.end()); }
@@ -71,7 +71,7 @@ WEFT_DECL std::optional<std::int64_t> scalar_input(const shape_context& c, int i
   return values->front();
 }
 
-WEFT_DECL void expect_rank_at_least(const shape_context& c, int i, int rank, const char* what) {
+WEFT_DECL void expect_dims_at_least(const shape_context& c, int i, int rank, const char* what) {
   const partial_shape& s = c.input(i);
   if (s.known_rank() && s.rank() < rank) c.fail(std::string(what) + " must have at least " + std::to_string(rank) + (rank == 1 ? " dimension" : " dimensions") + ", found shape " + s.text());
 }
