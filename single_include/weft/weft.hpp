@@ -15081,332 +15081,86 @@ WEFT_SIMD_END
 
 #endif
 
-#ifndef WEFT_KERNELS_PHILOX_HPP
-#define WEFT_KERNELS_PHILOX_HPP
-// Random numbers: Philox4x32-10 (Salmon et al., "Parallel Random Numbers: As Easy as 1, 2, 3", SC 2011) with the streams of
-// TensorFlow's CPU kernels. A block is four 32-bit words, a function of a key and a counter, so any part of a stream can be
-// computed by itself. Seeds of 0 and 0, which mean "not deterministic" in a graph, are the caller's to replace.
+#ifndef WEFT_KERNELS_NN_INPUTS_HPP
+#define WEFT_KERNELS_NN_INPUTS_HPP
+// What kernels of neural networks check of their inputs, in the words of the shape rules, and images as they lie in memory.
 
-#include <atomic>
-
-namespace weft::detail {
-
-/// A position in a Philox stream: the key, and the counter of the next block.
-class philox_random {
- public:
-  /// Words of a block.
-  static constexpr std::size_t block_words = 4;
-
-  /// TensorFlow's set-up: the key is `seed`, the counter starts at `seed2` in its upper half.
-  philox_random(std::uint64_t seed, std::uint64_t seed2) noexcept : key_(seed), high_(seed2) {}
-
-  /// Moves on by `blocks` blocks.
-  void skip(std::uint64_t blocks) noexcept {
-    low_ += blocks;
-    high_ += low_ < blocks ? 1 : 0;
-  }
-
-  std::uint64_t key() const noexcept { return key_; }
-  std::uint64_t counter_low() const noexcept { return low_; }
-  std::uint64_t counter_high() const noexcept { return high_; }
-
- private:
-  std::uint64_t key_, low_ = 0, high_;
-};
-
-/// The stream of one random node: each run takes a part of it. Runs may be concurrent.
-class philox_counter {
- public:
-  /// Blocks that TensorFlow sets aside for each element of an output.
-  static constexpr std::uint64_t blocks_per_element = 256;
-
-  philox_counter(std::uint64_t seed, std::uint64_t seed2) noexcept : start_(seed, seed2) {}
-
-  /// Where a run that needs `blocks` blocks begins; the next one begins after them.
-  philox_random reserve_blocks(std::uint64_t blocks) noexcept {
-    philox_random generator = start_;
-    generator.skip(used_.fetch_add(blocks, std::memory_order_relaxed));
-    return generator;
-  }
-
-  /// The same for a run with `elements` results, as RandomUniform, RandomUniformInt and RandomStandardNormal reserve.
-  philox_random reserve(std::uint64_t elements) noexcept { return reserve_blocks(elements * blocks_per_element); }
-
- private:
-  philox_random start_;
-  std::atomic<std::uint64_t> used_{0};
-};
-
-#if WEFT_HAS_KERNEL_BODIES
-
-WEFT_SIMD_BEGIN
-
-/// Writes the words of `blocks` blocks, in the order of their counters.
-struct philox_body {
-  static constexpr std::size_t lanes = 32;  // more than a compiler unrolls instead of making vectors
-
-  template <instruction_set S>
-  WEFT_SIMD_INLINE static void run(std::uint64_t key, std::uint64_t low, std::uint64_t high, std::uint32_t* out, std::size_t blocks) {
-    for (std::size_t begin = 0; begin < blocks; begin += lanes) {
-      std::uint32_t c0[lanes], c1[lanes], c2[lanes], c3[lanes];
-      for (std::size_t i = 0; i < lanes; ++i) {
-        const std::uint64_t counter = low + begin + i, upper = high + (counter < low ? 1 : 0);
-        c0[i] = static_cast<std::uint32_t>(counter);
-        c1[i] = static_cast<std::uint32_t>(counter >> 32);
-        c2[i] = static_cast<std::uint32_t>(upper);
-        c3[i] = static_cast<std::uint32_t>(upper >> 32);
-      }
-      auto k0 = static_cast<std::uint32_t>(key), k1 = static_cast<std::uint32_t>(key >> 32);
-      for (int round = 0; round < 10; ++round, k0 += 0x9e3779b9U, k1 += 0xbb67ae85U) {
-        WEFT_SIMD_INDEPENDENT
-        for (std::size_t i = 0; i < lanes; ++i) {
-          const std::uint64_t p0 = std::uint64_t{0xd2511f53U} * c0[i], p1 = std::uint64_t{0xcd9e8d57U} * c2[i];
-          const std::uint32_t next0 = static_cast<std::uint32_t>(p1 >> 32) ^ c1[i] ^ k0;
-          const std::uint32_t next2 = static_cast<std::uint32_t>(p0 >> 32) ^ c3[i] ^ k1;
-          c0[i] = next0;
-          c1[i] = static_cast<std::uint32_t>(p1);
-          c2[i] = next2;
-          c3[i] = static_cast<std::uint32_t>(p0);
-        }
-      }
-      const std::size_t size = blocks - begin < lanes ? blocks - begin : lanes;
-      for (std::size_t i = 0; i < size; ++i) {
-        std::uint32_t* words = out + (begin + i) * philox_random::block_words;
-        words[0] = c0[i];
-        words[1] = c1[i];
-        words[2] = c2[i];
-        words[3] = c3[i];
-      }
-    }
-  }
-};
-
-namespace element {
-
-/// A word to a number in [0, 1): its low bits as the mantissa of a number in [1, 2), minus 1.
-struct uniform_from_word {
-  template <instruction_set S> WEFT_SIMD_INLINE static float apply(std::uint32_t word) {
-    return from_bits((word & 0x7fffffU) | 0x3f800000U) - 1.0f;
-  }
-};
-struct uniform_half_from_word {
-  template <instruction_set S> WEFT_SIMD_INLINE static std::uint16_t apply(std::uint32_t word) {
-    return float_to_half(half_to_float(static_cast<std::uint16_t>((word & 0x3ffU) | 0x3c00U)) - 1.0f);
-  }
-};
-struct uniform_bfloat16_from_word {
-  template <instruction_set S> WEFT_SIMD_INLINE static std::uint16_t apply(std::uint32_t word) {
-    return float_to_bfloat16(bfloat16_to_float(static_cast<std::uint16_t>((word & 0x7fU) | 0x3f80U)) - 1.0f);
-  }
-};
-
-}  // namespace element
-
-WEFT_SIMD_END
-
-/// Writes the words of the next `blocks` blocks and moves on.
-inline void philox_words(philox_random& generator, std::uint32_t* out, std::size_t blocks, instruction_set set = best_instruction_set()) {
-  dispatch<philox_body>(set, generator.key(), generator.counter_low(), generator.counter_high(), out, blocks);
-  generator.skip(blocks);
-}
-
-/// Calls `write(words, begin, size)` for consecutive parts of `count` results of `words_each` words, results that share a block together.
-template <class Write>
-void for_each_words(philox_random& generator, std::size_t count, std::size_t words_each, instruction_set set, Write write) {
-  constexpr std::size_t words_at_once = 1024;
-  std::uint32_t words[words_at_once];
-  const std::size_t at_once = words_at_once / words_each, in_block = philox_random::block_words / words_each;
-  for (std::size_t begin = 0; begin < count; begin += at_once) {
-    const std::size_t size = count - begin < at_once ? count - begin : at_once;
-    philox_words(generator, words, (size + in_block - 1) / in_block, set);
-    write(static_cast<const std::uint32_t*>(words), begin, size);
-  }
-}
-
-/// Fills with numbers uniform in [0, 1) as TensorFlow's RandomUniform: T is float, double or a 16-bit floating type.
-template <class T>
-void fill_uniform(T* out, std::size_t count, philox_random generator, instruction_set set = best_instruction_set()) {
-  if constexpr (std::is_same_v<T, double>) {
-    for_each_words(generator, count, 2, set, [out](const std::uint32_t* words, std::size_t begin, std::size_t size) {
-      for (std::size_t i = 0; i < size; ++i) {
-        const std::uint64_t mantissa = (std::uint64_t{words[2 * i] & 0xfffffU} << 32) | words[2 * i + 1];
-        const std::uint64_t bits = mantissa | (std::uint64_t{1023} << 52);
-        double value;
-        std::memcpy(&value, &bits, sizeof value);
-        out[begin + i] = value - 1.0;
-      }
-    });
-  } else {
-    using R = std::conditional_t<is_float16_v<T>, std::uint16_t, T>;
-    using F = std::conditional_t<float16_format_v<T> == float16_format::ieee, element::uniform_half_from_word,
-                                 std::conditional_t<is_float16_v<T>, element::uniform_bfloat16_from_word, element::uniform_from_word>>;
-    static_assert(std::is_same_v<T, float> || is_float16_v<T>, "uniform numbers are float, double, half or bfloat16");
-    for_each_words(generator, count, 1, set, [out, set](const std::uint32_t* words, std::size_t begin, std::size_t size) {
-      dispatch<unary_body<F, std::uint32_t, R>, instruction_set::avx2>(set, words, reinterpret_cast<R*>(out + begin), size);
-    });
-  }
-}
-
-/// Fills with integers from [lowest, above) as TensorFlow's RandomUniformInt: lowest + word mod range. `lowest` must be less than `above`.
-template <class T>
-void fill_uniform_int(T* out, std::size_t count, T lowest, T above, philox_random generator, instruction_set set = best_instruction_set()) {
-  static_assert(std::is_same_v<T, std::int32_t> || std::is_same_v<T, std::int64_t>, "uniform integers are int32 or int64");
-  using U = std::make_unsigned_t<T>;
-  const U range = static_cast<U>(static_cast<U>(above) - static_cast<U>(lowest));
-  for_each_words(generator, count, sizeof(T) / 4, set, [=](const std::uint32_t* words, std::size_t begin, std::size_t size) {
-    for (std::size_t i = 0; i < size; ++i) {
-      U word;
-      if constexpr (sizeof(T) == 4) word = words[i];
-      else word = (std::uint64_t{words[2 * i + 1]} << 32) | words[2 * i];
-      out[begin + i] = static_cast<T>(static_cast<U>(lowest) + word % range);
-    }
-  });
-}
-
-#endif
-
-}  // namespace weft::detail
-
-#endif
-
-#ifndef WEFT_KERNELS_RANDOM_HPP
-#define WEFT_KERNELS_RANDOM_HPP
-// Kernels of random numbers: TensorFlow's streams, one for each node of a session.
-
-#include <algorithm>
-#include <cmath>
-#include <memory>
-#include <random>
+#include <cstdint>
 #include <string>
-#include <string_view>
-#include <type_traits>
-
-namespace weft::detail {
-/// The factory of a random op; nullptr for ops of other families.
-kernel_factory random_kernel_of(std::string_view op);
-}  // namespace weft::detail
 
 #if WEFT_HAS_KERNEL_BODIES
-WEFT_SIMD_BEGIN
 namespace weft::detail {
 
-/// The position of one node's stream in one session.
-class random_state final : public resource {
- public:
-  random_state(std::uint64_t seed, std::uint64_t seed2) : stream(seed, seed2) {}
-  std::string describe() const override { return "a random number stream"; }
-  philox_counter stream;
+/// Fails unless input i has this rank.
+inline void expect_rank(const kernel_context& context, int i, int rank, const char* what) {
+  const shape& s = context.input(i).shape();
+  if (s.rank() != rank) context.fail(std::string(what) + " must have rank " + std::to_string(rank) + ", found shape " + s.text());
+}
+
+/// Fails unless two sizes are equal.
+inline void expect_same(const kernel_context& context, std::int64_t a, std::int64_t b, const std::string& what) {
+  if (a != b) context.fail(what + " must be equal, found " + std::to_string(a) + " and " + std::to_string(b));
+}
+
+/// Fails about the node when no kernel of its op takes elements of this dtype.
+template <class Function> Function expect_function(const node& n, const wide_functions<Function>& functions, dtype type) {
+  const Function found = functions.of(type);
+  if (found == nullptr) n.fail_about(error_code::unimplemented, std::string("no kernel of this op takes elements of dtype ") + to_text(type));
+  return found;
+}
+
+/// A new value for elements of `type` in the dtype in which they are computed.
+inline tensor_value allocate_wide(const kernel_context& context, dtype type, shape s) { return context.allocate(wide_dtype(type), std::move(s)); }
+
+/// Axes of images: batch, rows, columns and channels.
+struct image_extents {
+  std::int64_t batch, rows, columns, channels;
+
+  static image_extents of(const shape& s, bool channels_first) noexcept {
+    if (channels_first) return {s[0], s[2], s[3], s[1]};
+    return {s[0], s[1], s[2], s[3]};
+  }
+  weft::shape shape(bool channels_first) const {
+    if (channels_first) return {batch, channels, rows, columns};
+    return {batch, rows, columns, channels};
+  }
 };
 
-/// Random tensors of the shape in input 0: RandomUniform in [0, 1), RandomStandardNormal, RandomUniformInt in [input 1, input 2).
-class random_kernel final : public kernel {
- public:
-  explicit random_kernel(const node& n);
-  void compute(kernel_context& context) override;
-  bool expensive(const kernel_context& context) const noexcept override;
-
- private:
-  enum class distribution { uniform, normal, integers };
-  std::shared_ptr<random_state> state(kernel_context& context) const;
-  template <class T> void fill(philox_random generator, tensor_value& out) const;
-  template <class T> void fill_integers(const kernel_context& context, philox_random generator, tensor_value& out) const;
-  distribution kind_;
-  dtype type_;
-  std::uint64_t seed_, seed2_;
-};
-
-inline random_kernel::random_kernel(const node& n)
-    : kind_(n.op() == "RandomUniform" ? distribution::uniform : n.op() == "RandomStandardNormal" ? distribution::normal : distribution::integers),
-      type_(type_attr(n, kind_ == distribution::integers ? "Tout" : "dtype")),
-      seed_(static_cast<std::uint64_t>(n.attr<std::int64_t>("seed"))), seed2_(static_cast<std::uint64_t>(n.attr<std::int64_t>("seed2"))) {
-  const bool fits = kind_ == distribution::integers ? type_ == dtype::int32 || type_ == dtype::int64 : is_floating(type_);
-  if (!fits) n.fail_about(error_code::unimplemented, std::string("no kernel of this op gives elements of dtype ") + to_text(type_));
+/// Copies `count` matrices of `rows` x `columns` elements of `Bytes` bytes, each transposed.
+template <std::size_t Bytes> void transpose_matrices(const std::byte* in, std::byte* out, std::size_t count, std::size_t rows, std::size_t columns) {
+  constexpr std::size_t block = 16;
+  for (std::size_t m = 0; m < count; ++m, in += rows * columns * Bytes, out += rows * columns * Bytes)
+    for (std::size_t i0 = 0; i0 < rows; i0 += block)
+      for (std::size_t j0 = 0; j0 < columns; j0 += block)
+        for (std::size_t i = i0; i < std::min(rows, i0 + block); ++i)
+          for (std::size_t j = j0; j < std::min(columns, j0 + block); ++j) std::memcpy(out + (j * rows + i) * Bytes, in + (i * columns + j) * Bytes, Bytes);
 }
 
-inline bool random_kernel::expensive(const kernel_context& context) const noexcept {
-  if (context.input_count() == 0) return false;
-  const tensor_value& sizes = context.input(0);
-  double elements = 1;
-  for (std::int64_t i = 0; i < sizes.elements(); ++i)
-    elements *= sizes.dtype() == dtype::int64 ? static_cast<double>(sizes.data<std::int64_t>()[i]) : sizes.dtype() == dtype::int32 ? sizes.data<std::int32_t>()[i] : 0;
-  return elements > 4096;
+/// Images whose channels come first, or last, stored the other way round; elements have 4 or 8 bytes.
+inline tensor_value channels_moved(const tensor_value& images, bool to_last) {
+  const shape& s = images.shape();
+  const image_extents e = image_extents::of(s, to_last);
+  tensor_value out(images.dtype(), e.shape(!to_last));
+  if (images.elements() == 0) return out;
+  const auto pixels = static_cast<std::size_t>(e.rows * e.columns), channels = static_cast<std::size_t>(e.channels), count = static_cast<std::size_t>(e.batch);
+  const auto move = size_of(images.dtype()) == 4 ? &transpose_matrices<4> : &transpose_matrices<8>;
+  move(images.raw_data(), out.mutable_raw_data(), count, to_last ? channels : pixels, to_last ? pixels : channels);
+  return out;
 }
 
-/// Box and Muller's transformation of two uniform numbers into two normal ones.
-template <class T> void to_normal(T u, T v, T* out) {
-  const T radius = std::sqrt(T(-2) * std::log(u < T(1e-7) ? T(1e-7) : u)), angle = T(6.283185307179586476925286766559) * v;
-  out[0] = std::sin(angle) * radius;
-  out[1] = std::cos(angle) * radius;
+/// An input of images in the dtype in which they are computed, channels last.
+inline tensor_value images_of(const kernel_context& context, int i, bool channels_first) {
+  const tensor_value wide = widened(context.input(i));
+  return channels_first ? channels_moved(wide, true) : wide;
 }
 
-/// Turns uniform numbers, of which there is an even number, into normal ones in place, pair by pair.
-template <class T> void make_normal(T* numbers, std::size_t count) {
-  for (std::size_t i = 0; i < count; i += 2) to_normal(numbers[i], numbers[i + 1], numbers + i);
-}
-
-template <class T> void random_kernel::fill(philox_random generator, tensor_value& out) const {
-  const auto count = static_cast<std::size_t>(out.elements());
-  T* to = out.mutable_data<T>();
-  if (kind_ == distribution::uniform) return fill_uniform(to, count, generator);
-  // 16-bit floats are drawn as float; an odd count takes one number more.
-  using wide = std::conditional_t<std::is_same_v<T, double>, double, float>;
-  constexpr std::size_t block = 512;
-  wide numbers[block];
-  for (std::size_t begin = 0; begin < count; begin += block) {
-    const std::size_t size = std::min(count - begin, block), even = size + size % 2;
-    fill_uniform(numbers, even, generator);
-    generator.skip(block * sizeof(wide) / 4 / philox_random::block_words);
-    make_normal(numbers, even);
-    if constexpr (std::is_same_v<T, wide>) std::copy_n(numbers, size, to + begin);
-    else cast_loop<T>(static_cast<const wide*>(numbers), to + begin, size);
-  }
-}
-
-template <class T> void random_kernel::fill_integers(const kernel_context& context, philox_random generator, tensor_value& out) const {
-  const T low = *context.input(1).data<T>(), high = *context.input(2).data<T>();
-  if (low >= high) context.fail("minval must be less than maxval, found " + std::to_string(low) + " and " + std::to_string(high));
-  fill_uniform_int(out.mutable_data<T>(), static_cast<std::size_t>(out.elements()), low, high, generator);
-}
-
-// Without seeds the stream is another in every session.
-inline std::shared_ptr<random_state> random_kernel::state(kernel_context& context) const {
-  resource_manager* session = context.environment().session_state;
-  if (session == nullptr) context.fail(error_code::internal, "the step has no session state to keep the random number stream in");
-  return session->find_or_make<random_state>("random", context.about().name(), [&] {
-    if (seed_ != 0 || seed2_ != 0) return std::make_shared<random_state>(seed_, seed2_);
-    std::random_device device;
-    const auto draw = [&] { return std::uint64_t{device()} << 32 | device(); };
-    const std::uint64_t first = draw();
-    return std::make_shared<random_state>(first, draw());
-  });
-}
-
-inline void random_kernel::compute(kernel_context& context) {
-  const bool integers = kind_ == distribution::integers;
-  expect_inputs(context, integers ? 3 : 1);
-  for (int i = 1; integers && i < 3; ++i) {
-    expect_dtype(context, i, type_);
-    if (context.input(i).shape().rank() != 0) context.fail("minval and maxval must be scalars, found shape " + context.input(i).shape().text());
-  }
-  tensor_value& out = context.allocate_output(0, type_, wanted_shape(context, 0, "the wanted shape"));
-  if (out.elements() == 0) return;
-  const philox_random generator = state(context)->stream.reserve(static_cast<std::uint64_t>(out.elements()));
-  switch (type_) {
-    case dtype::int32: return fill_integers<std::int32_t>(context, generator, out);
-    case dtype::int64: return fill_integers<std::int64_t>(context, generator, out);
-    case dtype::float64: return fill<double>(generator, out);
-    case dtype::half: return fill<half>(generator, out);
-    case dtype::bfloat16: return fill<bfloat16>(generator, out);
-    default: return fill<float>(generator, out);
-  }
-}
-
-WEFT_DECL kernel_factory random_kernel_of(std::string_view op) {
-  return op == "RandomUniform" || op == "RandomStandardNormal" || op == "RandomUniformInt" ? &make_kernel<random_kernel> : nullptr;
+/// Sets an output to images that were computed channels last in the wide dtype of `type`.
+inline void set_images(kernel_context& context, tensor_value images, bool channels_first, dtype type) {
+  if (channels_first) images = channels_moved(images, false);
+  context.set_output(0, narrowed(std::move(images), type));
 }
 
 }  // namespace weft::detail
-WEFT_SIMD_END
 #endif
 
 #endif
@@ -15695,6 +15449,2058 @@ void reduce_loop(const T* in, T* out, const reduce_plan& plan, instruction_set s
 #endif
 
 }  // namespace weft::detail
+
+#endif
+
+#ifndef WEFT_KERNELS_NN_HPP
+#define WEFT_KERNELS_NN_HPP
+// Kernels of biases, softmax, cross entropies and accuracy.
+
+#include <cmath>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace weft::detail {
+/// The factory of a kernel of this file; nullptr for other ops.
+kernel_factory nn_kernel(std::string_view op);
+}  // namespace weft::detail
+
+#if WEFT_HAS_KERNEL_BODIES
+WEFT_SIMD_BEGIN
+namespace weft::detail {
+
+/// out = in + addend over rows, the addend being a row.
+template <class T> struct add_row_body {
+  template <instruction_set S> WEFT_SIMD_INLINE static void run(const T* in, const T* addend, T* out, std::size_t rows, std::size_t columns) {
+    for (std::size_t r = 0; r < rows; ++r, in += columns, out += columns) {
+      WEFT_SIMD_INDEPENDENT
+      for (std::size_t i = 0; i < columns; ++i) out[i] = element::add::apply<S, T>(in[i], addend[i]);
+    }
+  }
+};
+
+/// out = in + addend over rows, row r having the addend of index r mod `period`.
+template <class T> struct add_scalar_body {
+  template <instruction_set S> WEFT_SIMD_INLINE static void run(const T* in, const T* addends, T* out, std::size_t rows, std::size_t columns, std::size_t period) {
+    for (std::size_t r = 0; r < rows; ++r, in += columns, out += columns) {
+      const T addend = addends[r % period];
+      WEFT_SIMD_INDEPENDENT
+      for (std::size_t i = 0; i < columns; ++i) out[i] = element::add::apply<S, T>(in[i], addend);
+    }
+  }
+};
+
+// An array [outer, channels, inner] plus one bias for each channel.
+using bias_function = void (*)(const void* in, const void* bias, void* out, std::size_t outer, std::size_t channels, std::size_t inner);
+template <class T> void add_bias(const void* in_data, const void* bias_data, void* out_data, std::size_t outer, std::size_t channels, std::size_t inner) {
+  const auto *in = static_cast<const T*>(in_data), *bias = static_cast<const T*>(bias_data);
+  auto* out = static_cast<T*>(out_data);
+  const instruction_set set = best_instruction_set();
+  if (inner != 1) return dispatch<add_scalar_body<T>, instruction_set::avx2>(set, in, bias, out, outer * channels, inner, channels);
+  // Few channels are repeated, so that loops are long.
+  const std::size_t repeat = channels < 256 ? 512 / channels : 1, together = outer / repeat, width = repeat * channels;
+  std::vector<T> repeated(bias, bias + channels);
+  for (std::size_t i = channels; i < width; ++i) repeated.push_back(bias[i % channels]);
+  dispatch<add_row_body<T>, instruction_set::avx2>(set, in, static_cast<const T*>(repeated.data()), out, together, width);
+  const std::size_t done = together * width, rest = outer * channels - done;
+  dispatch<add_row_body<T>, instruction_set::avx2>(set, in + done, static_cast<const T*>(repeated.data()), out + done, std::size_t{1}, rest);
+}
+
+/// Sums an array [outer, channels, inner] over all but the channels.
+using bias_gradient_function = void (*)(const void* in, void* out, std::size_t outer, std::size_t channels, std::size_t inner);
+template <class T> void sum_channels(const void* in, void* out, std::size_t outer, std::size_t channels, std::size_t inner) {
+  const std::int64_t sizes[] = {static_cast<std::int64_t>(outer), static_cast<std::int64_t>(channels), static_cast<std::int64_t>(inner)};
+  constexpr bool reduced[] = {true, false, true};
+  reduce_loop<reduction::sum>(static_cast<const T*>(in), static_cast<T*>(out), plan_reduction(sizes, reduced, 3));
+}
+
+/// An array as [outer, channels, inner], the channels being those of attribute data_format.
+struct channel_extents {
+  std::size_t outer = 1, channels = 1, inner = 1;
+
+  channel_extents(const shape& s, int axis) {
+    channels = static_cast<std::size_t>(s[axis]);
+    if (s.elements() == 0) {
+      outer = 0;
+      return;
+    }
+    for (int i = 0; i < axis; ++i) outer *= static_cast<std::size_t>(s[i]);
+    for (int i = axis + 1; i < s.rank(); ++i) inner *= static_cast<std::size_t>(s[i]);
+  }
+};
+
+/// BiasAdd, BiasAddV1 and BiasAddGrad.
+class bias_kernel final : public kernel {
+ public:
+  explicit bias_kernel(const node& n) : type_(type_attr(n, "T")), gradient_(n.op() == "BiasAddGrad") {
+    const std::string* format = n.find_attr<std::string>("data_format");
+    first_ = format != nullptr && *format == "NCHW";
+    constexpr wide_functions<bias_function> adds{add_bias<float>, add_bias<double>, add_bias<std::uint64_t>, add_bias<std::uint64_t>, nullptr};
+    constexpr wide_functions<bias_gradient_function> sums{sum_channels<float>, sum_channels<double>, sum_channels<std::uint64_t>, sum_channels<std::uint64_t>, nullptr};
+    add_ = expect_function(n, adds, type_);
+    sum_ = expect_function(n, sums, type_);
+  }
+  void compute(kernel_context& context) override;
+  bool expensive(const kernel_context& context) const noexcept override { return input_elements(context) > expensive_elements; }
+
+ private:
+  dtype type_;
+  bool gradient_, first_ = false;
+  bias_function add_;
+  bias_gradient_function sum_;
+};
+
+inline void bias_kernel::compute(kernel_context& context) {
+  expect_inputs(context, gradient_ ? 1 : 2);
+  const shape s = context.input(0).shape();
+  const int least = first_ ? 3 : 2, axis = first_ ? 1 : s.rank() - 1;
+  expect_dtype(context, 0, type_);
+  if (s.rank() < least) context.fail(std::string(gradient_ ? "out_backprop" : "value") + " must have at least rank " + std::to_string(least) + ", found shape " + s.text());
+  const channel_extents e(s, axis);
+  if (gradient_) {
+    tensor_value out = allocate_wide(context, type_, shape{s[axis]});
+    sum_(widened(context.input(0)).raw_data(), out.mutable_raw_data(), e.outer, e.channels, e.inner);
+    return context.set_output(0, narrowed(std::move(out), type_));
+  }
+  expect_dtype(context, 1, type_);
+  expect_rank(context, 1, 1, "bias");
+  expect_same(context, s[axis], context.input(1).shape()[0], "the channels of value and bias");
+  const tensor_value bias = widened(context.input(1));
+  if (wide_dtype(type_) == type_) {
+    const std::byte* from = context.input(0).raw_data();
+    tensor_value& out = context.forward_or_allocate(0, 0, type_, s);
+    if (e.outer != 0) add_(from, bias.raw_data(), out.mutable_raw_data(), e.outer, e.channels, e.inner);
+    return;
+  }
+  tensor_value wide = widened(context.input(0));
+  if (e.outer != 0) add_(wide.raw_data(), bias.raw_data(), wide.mutable_raw_data(), e.outer, e.channels, e.inner);
+  context.set_output(0, narrowed(std::move(wide), type_));
+}
+
+/// A row of numbers relative to the largest of them. Sums run in lanes that are folded in halves, as exact as pairwise summation for rows of common lengths.
+template <class T> struct softmax_row {
+  static constexpr std::size_t most = 64;
+
+  /// The lanes that a row of this length needs: a power of two.
+  WEFT_SIMD_INLINE static std::size_t lanes_for(std::size_t columns) {
+    std::size_t lanes = 1;
+    while (lanes < columns && lanes < most) lanes *= 2;
+    return lanes;
+  }
+  template <instruction_set S> WEFT_SIMD_INLINE static T largest(const T* in, std::size_t columns, std::size_t lanes) {
+    T best[most];
+    for (std::size_t i = 0; i < lanes; ++i) best[i] = -std::numeric_limits<T>::infinity();
+    for (std::size_t begin = 0; begin < columns; begin += lanes) {
+      const std::size_t size = columns - begin < lanes ? columns - begin : lanes;
+      WEFT_SIMD_INDEPENDENT
+      for (std::size_t i = 0; i < size; ++i) best[i] = best[i] < in[begin + i] ? in[begin + i] : best[i];
+    }
+    for (std::size_t half = lanes / 2; half > 0; half /= 2) {
+      WEFT_SIMD_INDEPENDENT
+      for (std::size_t i = 0; i < half; ++i) best[i] = best[i] < best[half + i] ? best[half + i] : best[i];
+    }
+    return best[0];
+  }
+  template <instruction_set S> WEFT_SIMD_INLINE static T folded(T* sums, std::size_t lanes) {
+    for (std::size_t half = lanes / 2; half > 0; half /= 2) {
+      WEFT_SIMD_INDEPENDENT
+      for (std::size_t i = 0; i < half; ++i) sums[i] += sums[half + i];
+    }
+    return sums[0];
+  }
+  /// The sum of exp(in - top), whose terms are also written to `out` unless that is null.
+  template <instruction_set S> WEFT_SIMD_INLINE static T exponentials(const T* in, T* out, std::size_t columns, std::size_t lanes, T top) {
+    T sums[most];
+    for (std::size_t i = 0; i < lanes; ++i) sums[i] = T(0);
+    for (std::size_t begin = 0; begin < columns; begin += lanes) {
+      const std::size_t size = columns - begin < lanes ? columns - begin : lanes;
+      const T* from = in + begin;
+      T terms[most];
+      WEFT_SIMD_INDEPENDENT
+      for (std::size_t i = 0; i < size; ++i) {
+        terms[i] = element::exp::apply<S>(from[i] - top);
+        sums[i] += terms[i];
+      }
+      if (out == nullptr) continue;
+      WEFT_SIMD_INDEPENDENT
+      for (std::size_t i = 0; i < size; ++i) out[begin + i] = terms[i];
+    }
+    return folded<S>(sums, lanes);
+  }
+};
+
+/// Softmax of each row, or its logarithm. The output may be the input.
+template <class T> struct softmax_body {
+  template <instruction_set S> WEFT_SIMD_INLINE static void run(const T* in, T* out, std::size_t rows, std::size_t columns, bool logarithm) {
+    const std::size_t lanes = softmax_row<T>::lanes_for(columns);
+    for (std::size_t r = 0; r < rows; ++r, in += columns, out += columns) {
+      const T top = softmax_row<T>::template largest<S>(in, columns, lanes);
+      const T sum = softmax_row<T>::template exponentials<S>(in, logarithm ? nullptr : out, columns, lanes, top);
+      if (logarithm) {
+        const T shift = element::log::apply<S>(sum);
+        WEFT_SIMD_INDEPENDENT
+        for (std::size_t i = 0; i < columns; ++i) out[i] = (in[i] - top) - shift;
+      } else {
+        const T scale = T(1) / sum;
+        WEFT_SIMD_INDEPENDENT
+        for (std::size_t i = 0; i < columns; ++i) out[i] *= scale;
+      }
+    }
+  }
+};
+
+/// Cross entropies of rows of logits with rows of labels, and their derivatives by the logits.
+template <class T> struct cross_entropy_body {
+  template <instruction_set S> WEFT_SIMD_INLINE static void run(const T* logits, const T* labels, T* loss, T* gradient, std::size_t rows, std::size_t columns) {
+    const std::size_t lanes = softmax_row<T>::lanes_for(columns);
+    for (std::size_t r = 0; r < rows; ++r, logits += columns, labels += columns, gradient += columns) {
+      const T top = softmax_row<T>::template largest<S>(logits, columns, lanes);
+      const T sum = softmax_row<T>::template exponentials<S>(logits, gradient, columns, lanes, top), shift = element::log::apply<S>(sum), scale = T(1) / sum;
+      T sums[softmax_row<T>::most];
+      for (std::size_t i = 0; i < lanes; ++i) sums[i] = T(0);
+      for (std::size_t begin = 0; begin < columns; begin += lanes) {
+        const std::size_t size = columns - begin < lanes ? columns - begin : lanes;
+        WEFT_SIMD_INDEPENDENT
+        for (std::size_t i = 0; i < size; ++i) sums[i] += labels[begin + i] * (shift - (logits[begin + i] - top));
+      }
+      loss[r] = softmax_row<T>::template folded<S>(sums, lanes);
+      WEFT_SIMD_INDEPENDENT
+      for (std::size_t i = 0; i < columns; ++i) gradient[i] = gradient[i] * scale - labels[i];
+    }
+  }
+};
+
+/// The same where each row has one label, which is valid.
+template <class T> struct sparse_cross_entropy_body {
+  template <instruction_set S> WEFT_SIMD_INLINE static void run(const T* logits, const std::int64_t* labels, T* loss, T* gradient, std::size_t rows, std::size_t columns) {
+    const std::size_t lanes = softmax_row<T>::lanes_for(columns);
+    for (std::size_t r = 0; r < rows; ++r, logits += columns, gradient += columns) {
+      const T top = softmax_row<T>::template largest<S>(logits, columns, lanes);
+      const T sum = softmax_row<T>::template exponentials<S>(logits, gradient, columns, lanes, top), scale = T(1) / sum;
+      loss[r] = element::log::apply<S>(sum) - (logits[labels[r]] - top);
+      WEFT_SIMD_INDEPENDENT
+      for (std::size_t i = 0; i < columns; ++i) gradient[i] *= scale;
+      gradient[labels[r]] -= T(1);
+    }
+  }
+};
+
+using softmax_function = void (*)(const void* in, void* out, std::size_t rows, std::size_t columns, bool logarithm);
+template <class T> void softmax_rows(const void* in, void* out, std::size_t rows, std::size_t columns, bool logarithm) {
+  dispatch<softmax_body<T>>(best_instruction_set(), static_cast<const T*>(in), static_cast<T*>(out), rows, columns, logarithm);
+}
+using cross_entropy_function = void (*)(const void* logits, const void* labels, void* loss, void* gradient, std::size_t rows, std::size_t columns);
+template <class T> void cross_entropy_rows(const void* logits, const void* labels, void* loss, void* gradient, std::size_t rows, std::size_t columns) {
+  dispatch<cross_entropy_body<T>>(best_instruction_set(), static_cast<const T*>(logits), static_cast<const T*>(labels), static_cast<T*>(loss), static_cast<T*>(gradient), rows, columns);
+}
+template <class T> void sparse_cross_entropy_rows(const void* logits, const void* labels, void* loss, void* gradient, std::size_t rows, std::size_t columns) {
+  dispatch<sparse_cross_entropy_body<T>>(best_instruction_set(), static_cast<const T*>(logits), static_cast<const std::int64_t*>(labels), static_cast<T*>(loss), static_cast<T*>(gradient),
+                                         rows, columns);
+}
+
+/// Softmax and LogSoftmax over the last axis.
+class softmax_kernel final : public kernel {
+ public:
+  explicit softmax_kernel(const node& n) : type_(type_attr(n, "T")), logarithm_(n.op() == "LogSoftmax") {
+    constexpr wide_functions<softmax_function> functions{softmax_rows<float>, softmax_rows<double>, nullptr, nullptr, nullptr};
+    function_ = expect_function(n, functions, type_);
+  }
+  void compute(kernel_context& context) override {
+    expect_inputs(context, 1);
+    expect_dtype(context, 0, type_);
+    const shape s = context.input(0).shape();
+    if (s.rank() < 1) context.fail("logits must have at least rank 1, found shape " + s.text());
+    const auto elements = static_cast<std::size_t>(s.elements()), columns = static_cast<std::size_t>(s[s.rank() - 1]);
+    const tensor_value in = widened(context.input(0));
+    tensor_value out = allocate_wide(context, type_, s);
+    if (elements != 0) function_(in.raw_data(), out.mutable_raw_data(), elements / columns, columns, logarithm_);
+    context.set_output(0, narrowed(std::move(out), type_));
+  }
+  bool expensive(const kernel_context& context) const noexcept override { return input_elements(context) > expensive_elements / 4; }
+
+ private:
+  dtype type_;
+  bool logarithm_;
+  softmax_function function_;
+};
+
+/// SoftmaxCrossEntropyWithLogits and SparseSoftmaxCrossEntropyWithLogits.
+class cross_entropy_kernel final : public kernel {
+ public:
+  explicit cross_entropy_kernel(const node& n) : type_(type_attr(n, "T")), sparse_(n.op() != "SoftmaxCrossEntropyWithLogits") {
+    constexpr wide_functions<cross_entropy_function> dense{cross_entropy_rows<float>, cross_entropy_rows<double>, nullptr, nullptr, nullptr};
+    constexpr wide_functions<cross_entropy_function> sparse{sparse_cross_entropy_rows<float>, sparse_cross_entropy_rows<double>, nullptr, nullptr, nullptr};
+    function_ = expect_function(n, sparse_ ? sparse : dense, type_);
+  }
+  void compute(kernel_context& context) override;
+  bool expensive(const kernel_context& context) const noexcept override { return input_elements(context) > expensive_elements / 4; }
+
+ private:
+  tensor_value labels_of(const kernel_context& context) const;
+  tensor_value broadcast(const tensor_value& matrix, std::int64_t rows, std::int64_t columns) const;
+  shape broadcast_shape(const kernel_context& context) const;
+  dtype type_;
+  bool sparse_;
+  cross_entropy_function function_;
+};
+
+// One label for each row of logits, checked, as int64.
+inline tensor_value cross_entropy_kernel::labels_of(const kernel_context& context) const {
+  expect_rank(context, 0, 2, "logits");
+  expect_rank(context, 1, 1, "labels");
+  const shape& s = context.input(0).shape();
+  expect_same(context, s[0], context.input(1).shape()[0], "the rows of logits and the labels");
+  if (s[0] != 0 && s[1] == 0) context.fail("there must be at least one class, found logits of shape " + s.text());
+  const auto labels = integers_of(context, 1, "labels");
+  for (const std::int64_t label : labels)
+    if (label < 0 || label >= s[1]) context.fail("label " + std::to_string(label) + " is not in [0, " + std::to_string(s[1]) + ")");
+  return tensor_value::from<std::int64_t>({s[0]}, labels);
+}
+
+inline shape cross_entropy_kernel::broadcast_shape(const kernel_context& context) const {
+  const shape &a = context.input(0).shape(), &b = context.input(1).shape();
+  const auto both = broadcast_shapes(a, b);
+  if (!both) context.fail("the shapes " + a.text() + " of logits and " + b.text() + " of labels cannot be broadcast");
+  if (both->rank() != 2) context.fail("logits and labels must be broadcast to rank 2, found shapes " + a.text() + " and " + b.text());
+  if (!both->elements()) context.fail("logits of shape " + a.text() + " and labels of shape " + b.text() + " give too many elements");
+  return both->to_shape();
+}
+
+// A matrix of wide elements with rows and columns repeated.
+inline tensor_value cross_entropy_kernel::broadcast(const tensor_value& matrix, std::int64_t rows, std::int64_t columns) const {
+  const shape& s = matrix.shape();
+  if (s.rank() == 2 && s[0] == rows && s[1] == columns) return matrix;
+  tensor_value out(matrix.dtype(), shape{rows, columns});
+  if (out.elements() == 0) return out;
+  const std::size_t size = size_of(matrix.dtype());
+  const std::int64_t own_columns = s.rank() > 0 ? s[s.rank() - 1] : 1, own_rows = s.rank() > 1 ? s[0] : 1;
+  for (std::int64_t r = 0; r < rows; ++r)
+    for (std::int64_t i = 0; i < columns; ++i)
+      std::memcpy(out.mutable_raw_data() + static_cast<std::size_t>(r * columns + i) * size,
+                  matrix.raw_data() + static_cast<std::size_t>((own_rows == 1 ? 0 : r * own_columns) + (own_columns == 1 ? 0 : i)) * size, size);
+  return out;
+}
+
+inline void cross_entropy_kernel::compute(kernel_context& context) {
+  expect_inputs(context, 2);
+  expect_dtype(context, 0, type_);
+  if (!sparse_) expect_dtype(context, 1, type_);
+  const tensor_value sparse_labels = sparse_ ? labels_of(context) : tensor_value();
+  const shape s = sparse_ ? context.input(0).shape() : broadcast_shape(context);
+  const tensor_value logits = broadcast(widened(context.input(0)), s[0], s[1]), labels = sparse_ ? sparse_labels : broadcast(widened(context.input(1)), s[0], s[1]);
+  tensor_value loss = allocate_wide(context, type_, shape{s[0]}), gradient = allocate_wide(context, type_, s);
+  function_(logits.raw_data(), labels.raw_data(), loss.mutable_raw_data(), gradient.mutable_raw_data(), static_cast<std::size_t>(s[0]), static_cast<std::size_t>(s[1]));
+  context.set_output(0, narrowed(std::move(loss), type_));
+  context.set_output(1, narrowed(std::move(gradient), type_));
+}
+
+/// InTopK and InTopKV2: whether fewer than k predictions of a row exceed that of its target. False where a number that decides is not finite, or the target is no class.
+class in_top_k_kernel final : public kernel {
+ public:
+  explicit in_top_k_kernel(const node& n) : type_(type_attr(n, "T")) {
+    if (const auto* k = n.find_attr<std::int64_t>("k"); n.op() == "InTopK" && k != nullptr) k_ = *k;
+    given_ = n.op() == "InTopKV2";
+  }
+  void compute(kernel_context& context) override {
+    expect_inputs(context, given_ ? 3 : 2);
+    expect_dtype(context, 0, dtype::float32);
+    expect_dtype(context, 1, type_);
+    expect_rank(context, 0, 2, "predictions");
+    expect_rank(context, 1, 1, "targets");
+    if (given_) expect_rank(context, 2, 0, "k");
+    const std::int64_t k = given_ ? integers_of(context, 2, "k")[0] : k_, rows = context.input(0).shape()[0], classes = context.input(0).shape()[1];
+    expect_same(context, rows, context.input(1).shape()[0], "the rows of predictions and the targets");
+    const auto targets = integers_of(context, 1, "targets");
+    const float* row = context.input(0).data<float>();
+    bool* out = context.allocate_output(0, dtype::boolean, shape{rows}).mutable_data<bool>();
+    for (std::size_t r = 0; r < targets.size(); ++r, row += classes) out[r] = targets[r] >= 0 && targets[r] < classes && above(row, classes, row[targets[r]], k);
+  }
+  bool expensive(const kernel_context& context) const noexcept override { return input_elements(context) > expensive_elements; }
+
+ private:
+  static bool above(const float* row, std::int64_t classes, float wanted, std::int64_t k) {
+    if (!std::isfinite(wanted)) return false;
+    std::int64_t larger = 0;
+    for (std::int64_t i = 0; i < classes && larger <= k; ++i) {
+      if (!std::isfinite(row[i])) return false;
+      larger += row[i] > wanted ? 1 : 0;
+    }
+    return larger < k;
+  }
+  dtype type_;
+  bool given_ = false;
+  std::int64_t k_ = 0;
+};
+
+WEFT_DECL kernel_factory nn_kernel(std::string_view op) {
+  if (op == "BiasAdd" || op == "BiasAddV1" || op == "BiasAddGrad") return &make_kernel<bias_kernel>;
+  if (op == "Softmax" || op == "LogSoftmax") return &make_kernel<softmax_kernel>;
+  if (op == "SoftmaxCrossEntropyWithLogits" || op == "SparseSoftmaxCrossEntropyWithLogits") return &make_kernel<cross_entropy_kernel>;
+  if (op == "InTopK" || op == "InTopKV2") return &make_kernel<in_top_k_kernel>;
+  return nullptr;
+}
+
+}  // namespace weft::detail
+WEFT_SIMD_END
+#endif
+
+#endif
+
+#ifndef WEFT_KERNELS_NN_CONVOLUTION_HPP
+#define WEFT_KERNELS_NN_CONVOLUTION_HPP
+// What a convolution is to compute: its extents and its window, read from a node's attributes and its inputs' shapes and checked against each other.
+
+#include <cstdint>
+#include <string>
+
+#if WEFT_HAS_KERNEL_BODIES
+namespace weft::detail {
+
+/// Extents of a convolution over images with channels last: a filter [rows, columns, depth, outputs] that is applied to groups of channels.
+struct convolution {
+  image_extents in, out;
+  window_axis rows, columns;
+  std::int64_t rows_before = 0, columns_before = 0;  // padding
+  std::int64_t depth = 0, outputs = 0, groups = 1;
+
+  /// Elements that one output reads.
+  std::int64_t window() const noexcept { return rows.size * columns.size * depth; }
+  /// Where the window of output (row, column) begins, in input rows and columns; may lie before the image.
+  std::int64_t first_row(std::int64_t row) const noexcept { return row * rows.stride - rows_before; }
+  std::int64_t first_column(std::int64_t column) const noexcept { return column * columns.stride - columns_before; }
+  shape filter_shape() const { return {rows.size, columns.size, depth, outputs}; }
+};
+
+/// The attributes of a convolution that has a kernel.
+inline window_attrs read_convolution(const node& n, bool depthwise) {
+  const window_attrs w = read_window(n, false);
+  if (w.batch_stride != 1 || w.depth.stride != 1) n.fail_about(error_code::unimplemented, "no kernel of this op has strides over the batch or the depth");
+  if (w.batch_dilation != 1 || w.depth.dilation != 1) n.fail_about(error_code::unimplemented, "no kernel of this op has dilations over the batch or the depth");
+  if (depthwise && w.rows.stride != w.columns.stride)
+    n.fail_about(error_code::invalid_argument, "the strides of rows and columns must be equal, found " + std::to_string(w.rows.stride) + " and " + std::to_string(w.columns.stride));
+  return w;
+}
+
+/// The convolution of images with a filter. Fails where they do not fit.
+inline convolution plan_convolution(const kernel_context& context, const window_attrs& w, const shape& images, const shape& filter, bool depthwise) {
+  if (images.rank() != 4) context.fail("input must have rank 4, found shape " + images.text());
+  if (filter.rank() != 4) context.fail("filter must have rank 4, found shape " + filter.text());
+  convolution c;
+  c.in = image_extents::of(images, w.channels_first);
+  c.depth = filter[2];
+  c.outputs = filter[3];
+  if (depthwise && c.in.channels != filter[2]) context.fail("input and filter must have the same depth, found " + std::to_string(c.in.channels) + " and " + std::to_string(filter[2]));
+  if (!depthwise) {
+    if (filter[2] == 0) context.fail("the filter must have at least one channel, found shape " + filter.text());
+    if (c.in.channels == 0 || c.in.channels % filter[2] != 0)
+      context.fail("the depth " + std::to_string(c.in.channels) + " of the input is no multiple of the depth " + std::to_string(filter[2]) + " of the filter");
+    c.groups = c.in.channels / filter[2];
+    if (filter[3] % c.groups != 0) context.fail("a filter with " + std::to_string(filter[3]) + " outputs cannot be cut into " + std::to_string(c.groups) + " groups");
+  }
+  if (filter[0] == 0 || filter[1] == 0) context.fail("the filter must have rows and columns, found shape " + filter.text());
+  if (filter[0] > largest_window || filter[1] > largest_window) context.fail("the filter of shape " + filter.text() + " is too large");
+  c.rows = w.rows;
+  c.columns = w.columns;
+  c.rows.size = filter[0];
+  c.columns.size = filter[1];
+  const window_places rows = place_window(context.about(), c.rows, c.in.rows), columns = place_window(context.about(), c.columns, c.in.columns);
+  c.rows_before = rows.before;
+  c.columns_before = columns.before;
+  const std::int64_t sizes[] = {c.in.batch, rows.count, columns.count, depthwise ? c.depth : c.outputs, depthwise ? c.outputs : 1};
+  if (!checked_elements(sizes, 5)) context.fail("the convolution of " + images.text() + " with " + filter.text() + " has too many elements");
+  c.out = {c.in.batch, rows.count, columns.count, sizes[3] * sizes[4]};
+  return c;
+}
+
+/// Fails unless a gradient has the shape of the convolution's output.
+inline void expect_gradient(const kernel_context& context, int i, const convolution& c, bool channels_first) {
+  const shape wanted = c.out.shape(channels_first);
+  if (context.input(i).shape() != wanted) context.fail("out_backprop must have shape " + wanted.text() + ", found " + context.input(i).shape().text());
+}
+
+/// The shape of images that a vector input asks for; a convolution's may name rows and columns only.
+inline shape wanted_images(const kernel_context& context, int i, const char* what, bool channels_first, const shape* gradient, const shape* filter) {
+  const shape s = wanted_shape(context, i, what);
+  if (s.rank() == 2 && gradient != nullptr && gradient->rank() == 4 && filter->rank() == 4) {
+    const shape whole = image_extents{(*gradient)[0], s[0], s[1], (*filter)[2]}.shape(channels_first);
+    if (!checked_elements(whole.data(), 4)) context.fail(std::string(what) + " " + s.text() + " asks for too many elements");
+    return whole;
+  }
+  if (s.rank() != 4) context.fail(std::string(what) + " must contain 4 values" + (gradient != nullptr ? " or 2" : "") + ", found " + std::to_string(s.rank()));
+  return s;
+}
+
+}  // namespace weft::detail
+#endif
+
+#endif
+
+#ifndef WEFT_KERNELS_NN_CONV_HPP
+#define WEFT_KERNELS_NN_CONV_HPP
+// Convolutions and their gradients as matrix products: an output pixel is a row of the elements that its window reads, times the filter.
+// Short windows of floats are packed into the panels of the product's micro-kernel as they are read; else rows are written out first, so
+// many that they stay in the cache.
+
+#include <cstring>
+#include <memory>
+#include <string_view>
+
+namespace weft::detail {
+/// The factory of a convolution or one of its gradients; nullptr for other ops.
+kernel_factory nn_conv_kernel(std::string_view op);
+}  // namespace weft::detail
+
+#if WEFT_HAS_KERNEL_BODIES
+WEFT_SIMD_BEGIN
+namespace weft::detail {
+
+/// Extents of a convolution as matrix products, one for each group, over rows that are output pixels.
+struct convolution_extents {
+  std::size_t pixels, window, outputs, stride;  // pixels and window elements of an image's product, outputs of a group, of all groups
+
+  explicit convolution_extents(const convolution& c)
+      : pixels(static_cast<std::size_t>(c.out.rows * c.out.columns)), window(static_cast<std::size_t>(c.window())), outputs(static_cast<std::size_t>(c.outputs / c.groups)),
+        stride(static_cast<std::size_t>(c.outputs)) {}
+};
+
+/// Pixels whose windows are written out at a time.
+inline std::size_t pixels_at_once(std::size_t window) noexcept { return window >= 65536 ? 1 : 65536 / window; }
+
+/// Memory for windows; each thread keeps its own from call to call.
+inline void* thread_window_scratch(std::size_t bytes) {
+  thread_local gemm_scratch scratch;
+  return scratch.reserve(bytes);
+}
+
+/// Where a window's rows lie in memory, pixel by pixel; what lies outside of the image is zero.
+template <class T> class window_reader {
+ public:
+  window_reader(const convolution& c, const T* images, std::int64_t group) : c_(c), images_(images + group * c.depth), run_(static_cast<std::size_t>(c.columns.size * c.depth)) {}
+
+  /// Elements of a window's row.
+  std::size_t run() const noexcept { return run_; }
+
+  /// Row `row` of the window of a pixel, in the image itself where it lies there in one piece, else copied to `copy`.
+  const T* find(std::size_t pixel, std::int64_t row, T* copy) const {
+    const auto columns = static_cast<std::size_t>(c_.out.columns), rows = static_cast<std::size_t>(c_.out.rows);
+    const auto x = static_cast<std::int64_t>(pixel % columns), y = static_cast<std::int64_t>(pixel / columns % rows), image = static_cast<std::int64_t>(pixel / columns / rows);
+    const std::int64_t in_row = c_.first_row(y) + row * c_.rows.dilation, first = c_.first_column(x);
+    if (in_row < 0 || in_row >= c_.in.rows) {
+      std::memset(static_cast<void*>(copy), 0, run_ * sizeof(T));
+      return copy;
+    }
+    const T* from = images_ + (image * c_.in.rows + in_row) * c_.in.columns * c_.in.channels;
+    if (c_.columns.dilation == 1 && c_.groups == 1 && first >= 0 && first + c_.columns.size <= c_.in.columns) return from + first * c_.in.channels;
+    const auto depth = static_cast<std::size_t>(c_.depth);
+    for (std::int64_t column = 0; column < c_.columns.size; ++column, copy += depth) {
+      const std::int64_t at = first + column * c_.columns.dilation;
+      if (at >= 0 && at < c_.in.columns) std::memcpy(copy, from + at * c_.in.channels, depth * sizeof(T));
+      else std::memset(static_cast<void*>(copy), 0, depth * sizeof(T));
+    }
+    return copy - run_;
+  }
+
+  /// Writes the windows of `count` pixels, one after the other.
+  void write(std::size_t first, std::size_t count, T* out) const {
+    for (std::size_t pixel = first; pixel < first + count; ++pixel)
+      for (std::int64_t row = 0; row < c_.rows.size; ++row, out += run_) {
+        const T* from = find(pixel, row, out);
+        if (from != out) std::memcpy(out, from, run_ * sizeof(T));
+      }
+  }
+
+ private:
+  const convolution& c_;
+  const T* images_;
+  std::size_t run_;
+};
+
+/// Adds the windows of `count` pixels of one group to the places of the images that they were read from.
+template <class T> void add_windows(const convolution& c, std::int64_t group, std::size_t first, std::size_t count, const T* windows, T* images) {
+  const auto columns = static_cast<std::size_t>(c.out.columns), rows = static_cast<std::size_t>(c.out.rows), depth = static_cast<std::size_t>(c.depth);
+  images += group * c.depth;
+  for (std::size_t pixel = first; pixel < first + count; ++pixel) {
+    const auto x = static_cast<std::int64_t>(pixel % columns), y = static_cast<std::int64_t>(pixel / columns % rows), image = static_cast<std::int64_t>(pixel / columns / rows);
+    for (std::int64_t row = 0; row < c.rows.size; ++row) {
+      const std::int64_t in_row = c.first_row(y) + row * c.rows.dilation;
+      for (std::int64_t column = 0; column < c.columns.size; ++column, windows += depth) {
+        const std::int64_t in_column = c.first_column(x) + column * c.columns.dilation;
+        if (in_row < 0 || in_row >= c.in.rows || in_column < 0 || in_column >= c.in.columns) continue;
+        T* to = images + ((image * c.in.rows + in_row) * c.in.columns + in_column) * c.in.channels;
+        for (std::size_t i = 0; i < depth; ++i) to[i] += windows[i];
+      }
+    }
+  }
+}
+
+/// out[p * padded + i] = rows[i][p] for four rows.
+template <class T> WEFT_SIMD_CONTRACTED void interleave_rows(const T* const* rows, std::size_t length, std::size_t padded, T* out) {
+  std::size_t p = 0;
+#if defined(WEFT_GEMM_SHUFFLE)
+  if constexpr (std::is_same_v<T, float>) {
+    typedef float vector __attribute__((vector_size(16)));
+    for (; p + 4 <= length; p += 4) {
+      vector r[4];
+      for (std::size_t i = 0; i < 4; ++i) std::memcpy(&r[i], rows[i] + p, sizeof r[i]);
+      const vector low02 = __builtin_shufflevector(r[0], r[2], 0, 4, 1, 5), high02 = __builtin_shufflevector(r[0], r[2], 2, 6, 3, 7);
+      const vector low13 = __builtin_shufflevector(r[1], r[3], 0, 4, 1, 5), high13 = __builtin_shufflevector(r[1], r[3], 2, 6, 3, 7);
+      const vector columns[4] = {__builtin_shufflevector(low02, low13, 0, 4, 1, 5), __builtin_shufflevector(low02, low13, 2, 6, 3, 7),
+                                 __builtin_shufflevector(high02, high13, 0, 4, 1, 5), __builtin_shufflevector(high02, high13, 2, 6, 3, 7)};
+      for (std::size_t j = 0; j < 4; ++j) std::memcpy(out + (p + j) * padded, &columns[j], sizeof columns[j]);
+    }
+  }
+#endif
+  for (; p < length; ++p)
+    for (std::size_t i = 0; i < 4; ++i) out[p * padded + i] = rows[i][p];
+}
+
+/// A convolution whose windows go straight into panels of the micro-kernel. The filter is packed once; parts of the pixels may run in several threads.
+template <class T> class packed_convolution {
+ public:
+  /// The longest window for which the panels stay in the cache.
+  static constexpr std::size_t longest = 1024;
+
+  packed_convolution(const convolution& c, const T* images, const T* filter, T* out, instruction_set set)
+      : reader_(c, images, 0), extents_(c), rows_(c.rows.size), out_(out), tile_(select_gemm<T>(set)) {
+    const std::size_t panels = (extents_.outputs + tile_.columns - 1) / tile_.columns;
+    filter_.reset(new T[panels * tile_.columns * extents_.window]);
+    for (std::size_t j = 0; j < extents_.outputs; j += tile_.columns)
+      pack_panel(filter + j, 1, extents_.stride, smaller(extents_.outputs - j, tile_.columns), extents_.window, tile_.columns, filter_.get() + j * extents_.window);
+  }
+
+  /// Pixels that are packed at a time.
+  std::size_t block() const noexcept { return round_up(smaller(pixels_at_once(extents_.window), 1024), tile_.rows); }
+
+  void run(std::size_t first, std::size_t count) const {
+    const std::size_t panel = tile_.rows * extents_.window;
+    T* panels = static_cast<T*>(thread_window_scratch((round_up(count, tile_.rows) * extents_.window + 4 * reader_.run()) * sizeof(T)));
+    T* copies = panels + round_up(count, tile_.rows) * extents_.window;
+    for (std::size_t i = 0; i < count; i += tile_.rows) pack(first + i, smaller(count - i, tile_.rows), panels + i / tile_.rows * panel, copies);
+    gemm_step<T> step{nullptr, nullptr, nullptr, extents_.window, tile_.columns, extents_.stride, 0, 0, false};
+    for (std::size_t j = 0; j < extents_.outputs; j += tile_.columns) {
+      step.b = filter_.get() + j * extents_.window;
+      step.columns = smaller(extents_.outputs - j, tile_.columns);
+      for (std::size_t i = 0; i < count; i += tile_.rows) {
+        step.rows = smaller(count - i, tile_.rows);
+        step.a = panels + i / tile_.rows * panel;
+        step.c = out_ + (first + i) * extents_.stride + j;
+        (step.rows <= tile_.few_rows ? tile_.few : tile_.whole)(step);
+      }
+    }
+  }
+
+ private:
+  // The windows of up to a panel's rows, element by element. Rows beyond `count` repeat the last: nobody reads what comes of them.
+  void pack(std::size_t first, std::size_t count, T* panel, T* copies) const {
+    const std::size_t padded = tile_.padded(count), run = reader_.run();
+    for (std::int64_t row = 0; row < rows_; ++row, panel += run * padded)
+      for (std::size_t i = 0; i < padded; i += 4) {
+        const T* rows[4];
+        const std::size_t width = smaller(padded - i, 4);
+        for (std::size_t k = 0; k < width; ++k) rows[k] = reader_.find(first + smaller(i + k, count - 1), row, copies + k * run);
+        if (width == 4) interleave_rows(rows, run, padded, panel + i);
+        else
+          for (std::size_t k = 0; k < width; ++k)
+            for (std::size_t p = 0; p < run; ++p) panel[p * padded + i + k] = rows[k][p];
+      }
+  }
+
+  window_reader<T> reader_;
+  convolution_extents extents_;
+  std::int64_t rows_;
+  T* out_;
+  gemm_kernels<T> tile_;
+  std::unique_ptr<T[]> filter_;
+};
+
+/// Calls work(first, count) for parts of `total` pixels of at most `at_once`, on the pool's threads too when they are many.
+template <class Work> void for_each_part(thread_pool* pool, std::size_t total, std::size_t at_once, const Work& work) {
+  const std::size_t parts = (total + at_once - 1) / at_once;
+  const auto part = [&](std::size_t i) { work(i * at_once, smaller(total - i * at_once, at_once)); };
+  if (pool != nullptr && pool->size() > 1 && parts > 1) return parallel_for(*pool, parts, part);
+  for (std::size_t i = 0; i < parts; ++i) part(i);
+}
+
+using convolution_function = void (*)(const convolution&, const void* a, const void* b, void* out, thread_pool* pool);
+
+/// out = images * filter.
+template <class T> void convolve(const convolution& c, const void* images_data, const void* filter_data, void* out_data, thread_pool* pool) {
+  const auto *images = static_cast<const T*>(images_data), *filter = static_cast<const T*>(filter_data);
+  auto* out = static_cast<T*>(out_data);
+  const convolution_extents e(c);
+  const std::size_t total = e.pixels * static_cast<std::size_t>(c.out.batch);
+  if constexpr (std::is_floating_point_v<T>) {
+    if (c.groups == 1 && e.window <= packed_convolution<T>::longest) {
+      const packed_convolution<T> packed(c, images, filter, out, best_instruction_set());
+      return for_each_part(pool, total, packed.block(), [&](std::size_t first, std::size_t count) { packed.run(first, count); });
+    }
+  }
+  for (std::int64_t group = 0; group < c.groups; ++group) {
+    const window_reader<T> reader(c, images, group);
+    const std::size_t offset = static_cast<std::size_t>(group) * e.outputs;
+    for_each_part(pool, total, pixels_at_once(e.window), [&](std::size_t first, std::size_t count) {
+      T* windows = static_cast<T*>(thread_window_scratch(count * e.window * sizeof(T)));
+      reader.write(first, count, windows);
+      gemm<T>({count, e.outputs, e.window}, {windows, e.window}, {filter + offset, e.stride}, {out + first * e.stride + offset, e.stride});
+    });
+  }
+}
+
+/// The gradient of the images: windows of gradient * transposed filter, added where they came from. Images are independent of each other.
+template <class T> void convolve_back_to_input(const convolution& c, const void* gradient_data, const void* filter_data, void* images_data, thread_pool* pool) {
+  const auto *gradient = static_cast<const T*>(gradient_data), *filter = static_cast<const T*>(filter_data);
+  auto* images = static_cast<T*>(images_data);
+  const convolution_extents e(c);
+  const std::size_t image = static_cast<std::size_t>(c.in.rows * c.in.columns * c.in.channels), at_once = pixels_at_once(e.window);
+  for_each_part(pool, static_cast<std::size_t>(c.in.batch), 1, [&](std::size_t index, std::size_t) {
+    std::memset(static_cast<void*>(images + index * image), 0, image * sizeof(T));
+    for (std::int64_t group = 0; group < c.groups; ++group) {
+      const std::size_t offset = static_cast<std::size_t>(group) * e.outputs;
+      for (std::size_t begin = 0; begin < e.pixels; begin += at_once) {
+        const std::size_t count = smaller(e.pixels - begin, at_once), first = index * e.pixels + begin;
+        T* windows = static_cast<T*>(thread_window_scratch(count * e.window * sizeof(T)));
+        gemm<T>({count, e.window, e.outputs}, {gradient + first * e.stride + offset, e.stride}, {filter + offset, e.stride, transposition::transposed}, {windows, e.window});
+        add_windows(c, group, first, count, static_cast<const T*>(windows), images);
+      }
+    }
+  });
+}
+
+/// The gradient of the filter: transposed windows * gradient, summed over parts of the pixels in their order.
+template <class T> void convolve_back_to_filter(const convolution& c, const void* images_data, const void* gradient_data, void* filter_data, thread_pool*) {
+  const auto *images = static_cast<const T*>(images_data), *gradient = static_cast<const T*>(gradient_data);
+  auto* filter = static_cast<T*>(filter_data);
+  const convolution_extents e(c);
+  if (e.stride == 0) return;
+  std::memset(filter_data, 0, e.window * e.stride * sizeof(T));
+  const std::size_t total = e.pixels * static_cast<std::size_t>(c.out.batch), at_once = e.window > 65536 ? 1 : std::max<std::size_t>(pixels_at_once(e.window), 64);
+  if (total == 0) return;
+  const std::unique_ptr<T[]> sums(new T[e.window * e.outputs]);
+  for (std::int64_t group = 0; group < c.groups; ++group) {
+    const window_reader<T> reader(c, images, group);
+    const std::size_t offset = static_cast<std::size_t>(group) * e.outputs;
+    for (std::size_t first = 0; first < total; first += at_once) {
+      const std::size_t count = smaller(total - first, at_once);
+      T* windows = static_cast<T*>(thread_window_scratch(count * e.window * sizeof(T)));
+      reader.write(first, count, windows);
+      gemm<T>({e.window, e.outputs, count}, {windows, e.window, transposition::transposed}, {gradient + first * e.stride + offset, e.stride}, {sums.get(), e.outputs});
+      for (std::size_t k = 0; k < e.window; ++k)
+        for (std::size_t j = 0; j < e.outputs; ++j) filter[k * e.stride + offset + j] += sums[k * e.outputs + j];
+    }
+  }
+}
+
+/// Conv2D and the two ops of its gradient.
+class conv2d_kernel final : public kernel {
+ public:
+  explicit conv2d_kernel(const node& n) : type_(type_attr(n, "T")), attrs_(read_convolution(n, false)), to_input_(n.op() == "Conv2DBackpropInput"), to_filter_(n.op() == "Conv2DBackpropFilter") {
+    constexpr wide_functions<convolution_function> forward{convolve<float>, convolve<double>, convolve<std::uint64_t>, nullptr, nullptr};
+    constexpr wide_functions<convolution_function> to_input{convolve_back_to_input<float>, convolve_back_to_input<double>, convolve_back_to_input<std::uint64_t>, nullptr, nullptr};
+    constexpr wide_functions<convolution_function> to_filter{convolve_back_to_filter<float>, convolve_back_to_filter<double>, nullptr, nullptr, nullptr};
+    function_ = expect_function(n, to_input_ ? to_input : to_filter_ ? to_filter : forward, type_);
+  }
+  void compute(kernel_context& context) override;
+  bool expensive(const kernel_context& context) const noexcept override { return input_elements(context) > 1024; }
+
+ private:
+  void input_gradient(kernel_context& context) const;
+  void filter_gradient(kernel_context& context) const;
+  dtype type_;
+  window_attrs attrs_;
+  bool to_input_, to_filter_;
+  convolution_function function_;
+};
+
+inline void conv2d_kernel::compute(kernel_context& context) {
+  expect_inputs(context, to_input_ || to_filter_ ? 3 : 2);
+  if (to_input_) return input_gradient(context);
+  if (to_filter_) return filter_gradient(context);
+  expect_dtype(context, 0, type_);
+  expect_dtype(context, 1, type_);
+  const convolution c = plan_convolution(context, attrs_, context.input(0).shape(), context.input(1).shape(), false);
+  tensor_value out = allocate_wide(context, type_, c.out.shape(false));
+  if (out.elements() != 0) function_(c, images_of(context, 0, attrs_.channels_first).raw_data(), widened(context.input(1)).raw_data(), out.mutable_raw_data(), context.pool());
+  set_images(context, std::move(out), attrs_.channels_first, type_);
+}
+
+inline void conv2d_kernel::input_gradient(kernel_context& context) const {
+  expect_dtype(context, 1, type_);
+  expect_dtype(context, 2, type_);
+  const shape filter = context.input(1).shape(), gradient = context.input(2).shape();
+  const shape images = wanted_images(context, 0, "input_sizes", attrs_.channels_first, &gradient, &filter);
+  const convolution c = plan_convolution(context, attrs_, images, filter, false);
+  expect_gradient(context, 2, c, attrs_.channels_first);
+  tensor_value out = allocate_wide(context, type_, c.in.shape(false));
+  if (out.elements() != 0) function_(c, images_of(context, 2, attrs_.channels_first).raw_data(), widened(context.input(1)).raw_data(), out.mutable_raw_data(), context.pool());
+  set_images(context, std::move(out), attrs_.channels_first, type_);
+}
+
+inline void conv2d_kernel::filter_gradient(kernel_context& context) const {
+  expect_dtype(context, 0, type_);
+  expect_dtype(context, 2, type_);
+  const shape filter = wanted_images(context, 1, "filter_sizes", false, nullptr, nullptr);
+  const convolution c = plan_convolution(context, attrs_, context.input(0).shape(), filter, false);
+  expect_gradient(context, 2, c, attrs_.channels_first);
+  tensor_value out = allocate_wide(context, type_, filter);
+  function_(c, images_of(context, 0, attrs_.channels_first).raw_data(), images_of(context, 2, attrs_.channels_first).raw_data(), out.mutable_raw_data(), context.pool());
+  context.set_output(0, narrowed(std::move(out), type_));
+}
+
+WEFT_DECL kernel_factory nn_conv_kernel(std::string_view op) {
+  return op == "Conv2D" || op == "Conv2DBackpropInput" || op == "Conv2DBackpropFilter" ? &make_kernel<conv2d_kernel> : nullptr;
+}
+
+}  // namespace weft::detail
+WEFT_SIMD_END
+#endif
+
+#endif
+
+#ifndef WEFT_KERNELS_NN_DEPTHWISE_HPP
+#define WEFT_KERNELS_NN_DEPTHWISE_HPP
+// Depthwise convolutions and their gradients: each channel has filters of its own, so that a pixel's channels are multiplied element by element.
+
+#include <cstring>
+#include <string_view>
+
+namespace weft::detail {
+/// The factory of a depthwise convolution or one of its gradients; nullptr for other ops.
+kernel_factory nn_depthwise_kernel(std::string_view op);
+}  // namespace weft::detail
+
+#if WEFT_HAS_KERNEL_BODIES
+WEFT_SIMD_BEGIN
+namespace weft::detail {
+
+/// to[c * multiplier + m] += from[c] * other[c * multiplier + m] over channels c.
+template <class T> struct multiply_channels_body {
+  template <instruction_set S> WEFT_SIMD_INLINE static void run(const T* from, const T* other, T* to, std::size_t channels, std::size_t multiplier) {
+    if (multiplier == 1) {
+      WEFT_SIMD_INDEPENDENT
+      for (std::size_t i = 0; i < channels; ++i) to[i] = multiply_add<S>(from[i], other[i], to[i]);
+      return;
+    }
+    for (std::size_t c = 0; c < channels; ++c, other += multiplier, to += multiplier) {
+      const T factor = from[c];
+      WEFT_SIMD_INDEPENDENT
+      for (std::size_t m = 0; m < multiplier; ++m) to[m] = multiply_add<S>(factor, other[m], to[m]);
+    }
+  }
+};
+
+/// to[c] += the sum over m of from[c * multiplier + m] * other[c * multiplier + m].
+template <class T> struct gather_channels_body {
+  template <instruction_set S> WEFT_SIMD_INLINE static void run(const T* from, const T* other, T* to, std::size_t channels, std::size_t multiplier) {
+    if (multiplier == 1) return multiply_channels_body<T>::template run<S>(from, other, to, channels, multiplier);
+    for (std::size_t c = 0; c < channels; ++c, from += multiplier, other += multiplier) {
+      T sum = T(0);
+      for (std::size_t m = 0; m < multiplier; ++m) sum = multiply_add<S>(from[m], other[m], sum);
+      to[c] += sum;
+    }
+  }
+};
+
+/// What a depthwise convolution computes from two of images, filter and the output's gradient: the third.
+enum class depthwise_result : unsigned char { output, input_gradient, filter_gradient };
+
+using depthwise_function = void (*)(const convolution&, depthwise_result, const void* images, const void* filter, const void* out, void* result);
+
+/// Visits each element of each window inside of the images; the result, one of the three arrays, is overwritten.
+template <class T> void depthwise(const convolution& c, depthwise_result wanted, const void* images_data, const void* filter_data, const void* out_data, void* result_data) {
+  const auto *images = static_cast<const T*>(images_data), *filter = static_cast<const T*>(filter_data), *out = static_cast<const T*>(out_data);
+  auto* result = static_cast<T*>(result_data);
+  const auto channels = static_cast<std::size_t>(c.depth), multiplier = static_cast<std::size_t>(c.outputs);
+  const instruction_set set = best_instruction_set();
+  using body = void (*)(const T*, const T*, T*, std::size_t, std::size_t);
+  const body multiply = select<multiply_channels_body<T>, instruction_set::avx2, const T*, const T*, T*, std::size_t, std::size_t>(set);
+  const body gather = select<gather_channels_body<T>, instruction_set::avx2, const T*, const T*, T*, std::size_t, std::size_t>(set);
+  for (std::int64_t image = 0; image < c.out.batch; ++image)
+    for (std::int64_t y = 0; y < c.out.rows; ++y)
+      for (std::int64_t x = 0; x < c.out.columns; ++x)
+        for (std::int64_t row = 0; row < c.rows.size; ++row) {
+          const std::int64_t in_row = c.first_row(y) + row * c.rows.dilation;
+          if (in_row < 0 || in_row >= c.in.rows) continue;
+          for (std::int64_t column = 0; column < c.columns.size; ++column) {
+            const std::int64_t in_column = c.first_column(x) + column * c.columns.dilation;
+            if (in_column < 0 || in_column >= c.in.columns) continue;
+            const std::int64_t in_at = ((image * c.in.rows + in_row) * c.in.columns + in_column) * c.in.channels;
+            const std::int64_t out_at = ((image * c.out.rows + y) * c.out.columns + x) * c.out.channels, filter_at = (row * c.columns.size + column) * c.out.channels;
+            if (wanted == depthwise_result::output) multiply(images + in_at, filter + filter_at, result + out_at, channels, multiplier);
+            else if (wanted == depthwise_result::filter_gradient) multiply(images + in_at, out + out_at, result + filter_at, channels, multiplier);
+            else gather(out + out_at, filter + filter_at, result + in_at, channels, multiplier);
+          }
+        }
+}
+
+/// DepthwiseConv2dNative and the two ops of its gradient.
+class depthwise_kernel final : public kernel {
+ public:
+  explicit depthwise_kernel(const node& n)
+      : type_(type_attr(n, "T")), attrs_(read_convolution(n, true)),
+        result_(n.op() == "DepthwiseConv2dNative" ? depthwise_result::output : n.op() == "DepthwiseConv2dNativeBackpropInput" ? depthwise_result::input_gradient : depthwise_result::filter_gradient) {
+    constexpr wide_functions<depthwise_function> functions{depthwise<float>, depthwise<double>, nullptr, nullptr, nullptr};
+    function_ = expect_function(n, functions, type_);
+  }
+  void compute(kernel_context& context) override;
+  bool expensive(const kernel_context& context) const noexcept override { return input_elements(context) > 1024; }
+
+ private:
+  dtype type_;
+  window_attrs attrs_;
+  depthwise_result result_;
+  depthwise_function function_;
+};
+
+// 1. What is given: the node's inputs are the two of images, filter and gradient that are not wanted, with the wanted one's shape. 2. The result, from zeros.
+inline void depthwise_kernel::compute(kernel_context& context) {
+  const bool forward = result_ == depthwise_result::output, to_input = result_ == depthwise_result::input_gradient, first = attrs_.channels_first;
+  expect_inputs(context, forward ? 2 : 3);
+  for (int i = 0; i < context.input_count(); ++i)
+    if (forward || i != (to_input ? 0 : 1)) expect_dtype(context, i, type_);
+  const shape images = to_input ? wanted_images(context, 0, "input_sizes", first, nullptr, nullptr) : context.input(0).shape();
+  const shape filter = forward || to_input ? context.input(1).shape() : wanted_images(context, 1, "filter_sizes", false, nullptr, nullptr);
+  const convolution c = plan_convolution(context, attrs_, images, filter, true);
+  if (!forward) expect_gradient(context, 2, c, first);
+  const tensor_value image_values = to_input ? tensor_value() : images_of(context, 0, first), filter_values = forward || to_input ? widened(context.input(1)) : tensor_value();
+  const tensor_value gradient = forward ? tensor_value() : images_of(context, 2, first);
+  tensor_value out = allocate_wide(context, type_, forward ? c.out.shape(false) : to_input ? c.in.shape(false) : filter);
+  if (out.elements() != 0) {
+    std::memset(out.mutable_raw_data(), 0, static_cast<std::size_t>(out.elements()) * size_of(out.dtype()));
+    const auto data = [](const tensor_value& v) { return v.empty() ? nullptr : v.raw_data(); };
+    if (c.out.channels != 0) function_(c, result_, data(image_values), data(filter_values), data(gradient), out.mutable_raw_data());
+  }
+  if (forward || to_input) return set_images(context, std::move(out), first, type_);
+  context.set_output(0, narrowed(std::move(out), type_));
+}
+
+WEFT_DECL kernel_factory nn_depthwise_kernel(std::string_view op) {
+  return op == "DepthwiseConv2dNative" || op == "DepthwiseConv2dNativeBackpropInput" || op == "DepthwiseConv2dNativeBackpropFilter" ? &make_kernel<depthwise_kernel> : nullptr;
+}
+
+}  // namespace weft::detail
+WEFT_SIMD_END
+#endif
+
+#endif
+
+#ifndef WEFT_KERNELS_NN_NORM_HPP
+#define WEFT_KERNELS_NN_NORM_HPP
+// Batch normalisation and local response normalisation of images, and their gradients. All of it in float; sums over a batch in double.
+
+#include <cmath>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace weft::detail {
+/// The factory of a normalisation; nullptr for other ops.
+kernel_factory nn_norm_kernel(std::string_view op);
+}  // namespace weft::detail
+
+#if WEFT_HAS_KERNEL_BODIES
+WEFT_SIMD_BEGIN
+namespace weft::detail {
+
+/// Images as rows of channels, channels last, with numbers for each channel. Few channels are repeated, so that loops over rows are long.
+class channel_rows {
+ public:
+  channel_rows(std::size_t elements, std::size_t channels)
+      : channels_(channels), repeat_(channels != 0 && channels < 64 ? 64 / channels : 1), width_(channels * repeat_), rows_(width_ == 0 ? 0 : elements / width_),
+        rest_(width_ == 0 ? 0 : elements % width_) {}
+
+  std::size_t width() const noexcept { return width_; }
+  std::size_t rows() const noexcept { return rows_; }
+  /// Elements after the last whole row.
+  std::size_t rest() const noexcept { return rest_; }
+  template <class T> std::vector<T> repeated(const T* numbers) const {
+    std::vector<T> out;
+    out.reserve(width_);
+    for (std::size_t i = 0; i < width_; ++i) out.push_back(numbers[i % channels_]);
+    return out;
+  }
+
+ private:
+  std::size_t channels_, repeat_, width_, rows_, rest_;
+};
+
+/// sums[i] += (a[i] - a_shift[i]) * (b[i] - b_shift[i]) over rows; without b, a[i] alone.
+struct channel_sum_body {
+  template <instruction_set S>
+  WEFT_SIMD_INLINE static void run(const float* a, const float* b, const float* a_shift, const float* b_shift, double* sums, std::size_t rows, std::size_t width) {
+    for (std::size_t r = 0; r < rows; ++r, a += width) {
+      if (b == nullptr) {
+        WEFT_SIMD_INDEPENDENT
+        for (std::size_t i = 0; i < width; ++i) sums[i] += static_cast<double>(a[i]);
+        continue;
+      }
+      WEFT_SIMD_INDEPENDENT
+      for (std::size_t i = 0; i < width; ++i) sums[i] += static_cast<double>((a[i] - a_shift[i]) * (b[i] - b_shift[i]));
+      b += width;
+    }
+  }
+};
+
+/// out = (x - shift) * factor + offset over rows.
+struct normalise_body {
+  template <instruction_set S>
+  WEFT_SIMD_INLINE static void run(const float* x, const float* shift, const float* factor, const float* offset, float* out, std::size_t rows, std::size_t width) {
+    for (std::size_t r = 0; r < rows; ++r, x += width, out += width) {
+      WEFT_SIMD_INDEPENDENT
+      for (std::size_t i = 0; i < width; ++i) out[i] = (x[i] - shift[i]) * factor[i] + offset[i];
+    }
+  }
+};
+
+/// out = (dy - mean_dy - (x - mean) * slope) * factor over rows.
+struct normalise_back_body {
+  template <instruction_set S>
+  WEFT_SIMD_INLINE static void run(const float* dy, const float* x, const float* mean_dy, const float* mean, const float* slope, const float* factor, float* out, std::size_t rows, std::size_t width) {
+    for (std::size_t r = 0; r < rows; ++r, dy += width, x += width, out += width) {
+      WEFT_SIMD_INDEPENDENT
+      for (std::size_t i = 0; i < width; ++i) out[i] = (dy[i] - mean_dy[i] - (x[i] - mean[i]) * slope[i]) * factor[i];
+    }
+  }
+};
+
+/// For each channel the sum over rows of (a - a_shift) * (b - b_shift), or of a where b is null.
+inline std::vector<double> channel_sums(const channel_rows& layout, std::size_t channels, const float* a, const float* b, const std::vector<float>& a_shift, const std::vector<float>& b_shift) {
+  const std::vector<float> left = layout.repeated(a_shift.data()), right = layout.repeated(b_shift.data());
+  std::vector<double> wide(layout.width(), 0.0), out(channels, 0.0);
+  const std::size_t done = layout.rows() * layout.width();
+  const auto add = select<channel_sum_body, instruction_set::avx2, const float*, const float*, const float*, const float*, double*, std::size_t, std::size_t>(best_instruction_set());
+  add(a, b, left.data(), right.data(), wide.data(), layout.rows(), layout.width());
+  add(a + done, b == nullptr ? nullptr : b + done, left.data(), right.data(), wide.data(), 1, layout.rest());
+  for (std::size_t i = 0; i < wide.size(); ++i) out[i % channels] += wide[i];
+  return out;
+}
+
+/// FusedBatchNorm, its younger versions, and the ops of their gradients.
+class batch_norm_kernel final : public kernel {
+ public:
+  explicit batch_norm_kernel(const node& n)
+      : type_(type_attr(n, "T")), epsilon_(n.attr<float>("epsilon")), training_(n.attr<bool>("is_training")), gradient_(n.op().find("Grad") != std::string::npos), third_(n.op().back() == '3') {
+    const std::string& format = n.attr<std::string>("data_format");
+    rank_ = static_cast<int>(format.size());
+    first_ = rank_ > 1 && format[1] == 'C';
+    const dtype* own = n.find_attr<dtype>("U");
+    numbers_ = own == nullptr ? type_ : *own;
+    if (!gradient_) factor_ = n.attr<float>("exponential_avg_factor");
+    if (wide_dtype(type_) != dtype::float32 || wide_dtype(numbers_) != dtype::float32)
+      n.fail_about(error_code::unimplemented, std::string("no kernel of this op takes elements of dtype ") + to_text(type_) + " and numbers of dtype " + to_text(numbers_));
+  }
+  void compute(kernel_context& context) override;
+  bool expensive(const kernel_context& context) const noexcept override { return input_elements(context) > expensive_elements / 8; }
+
+ private:
+  using numbers = std::vector<float>;
+  shape images(const kernel_context& context, int i, const char* what) const;
+  numbers channel_numbers(const kernel_context& context, int i, const char* what, std::int64_t channels) const;
+  tensor_value moved(const tensor_value& wide, const shape& s, bool to_last) const;
+  void set_numbers(kernel_context& context, int i, const numbers& values) const {
+    context.set_output(i, narrowed(tensor_value::from<float>({static_cast<std::int64_t>(values.size())}, values), numbers_));
+  }
+  void forward(kernel_context& context) const;
+  void backward(kernel_context& context) const;
+  std::size_t channels_of(const shape& s) const { return static_cast<std::size_t>(s[first_ ? 1 : rank_ - 1]); }
+
+  dtype type_, numbers_ = dtype::float32;
+  float epsilon_, factor_ = 1;
+  bool training_, gradient_, third_, first_ = false;
+  int rank_ = 4;
+};
+
+inline shape batch_norm_kernel::images(const kernel_context& context, int i, const char* what) const {
+  expect_dtype(context, i, type_);
+  expect_rank(context, i, rank_, what);
+  return context.input(i).shape();
+}
+
+// One number for each channel.
+inline batch_norm_kernel::numbers batch_norm_kernel::channel_numbers(const kernel_context& context, int i, const char* what, std::int64_t channels) const {
+  expect_rank(context, i, 1, what);
+  expect_same(context, channels, context.input(i).shape()[0], std::string("the channels of x and the size of ") + what);
+  const tensor_value wide = widened(context.input(i));
+  return {wide.data<float>(), wide.data<float>() + wide.elements()};
+}
+
+// Channels moved to the end of rows, or back before the pixels of each image; nothing where they are stored last.
+inline tensor_value batch_norm_kernel::moved(const tensor_value& wide, const shape& s, bool to_last) const {
+  if (!first_ || wide.elements() == 0) return wide;
+  const std::size_t batch = static_cast<std::size_t>(s[0]), channels = channels_of(s), pixels = static_cast<std::size_t>(wide.elements()) / batch / channels;
+  tensor_value out(dtype::float32, s);
+  transpose_matrices<4>(wide.raw_data(), out.mutable_raw_data(), batch, to_last ? channels : pixels, to_last ? pixels : channels);
+  return out;
+}
+
+inline void batch_norm_kernel::compute(kernel_context& context) {
+  expect_inputs(context, gradient_ && third_ ? 6 : 5);
+  if (gradient_) backward(context);
+  else forward(context);
+}
+
+// 1. Mean and variance: of the batch in training, else given. 2. The images. 3. What is handed on: moving averages, and for the gradient the batch's own.
+inline void batch_norm_kernel::forward(kernel_context& context) const {
+  const shape s = images(context, 0, "x");
+  for (int i = 1; i < 5; ++i) expect_dtype(context, i, numbers_);
+  const std::size_t channels = channels_of(s), elements = static_cast<std::size_t>(s.elements());
+  const auto count = static_cast<std::int64_t>(channels);
+  const numbers scale = channel_numbers(context, 1, "scale", count), offset = channel_numbers(context, 2, "offset", count);
+  const bool averaged = factor_ != 1.f;
+  numbers given_mean, given_variance;
+  if (!training_ || averaged) {
+    given_mean = channel_numbers(context, 3, "mean", count);
+    given_variance = channel_numbers(context, 4, "variance", count);
+  }
+  if (third_) context.allocate_output(5, numbers_, shape{}) = narrowed(tensor_value::scalar(0.f), numbers_);
+  if (elements == 0) {
+    context.set_output(0, tensor_value(type_, s));
+    for (int i = 1; i < 5; ++i) set_numbers(context, i, numbers(channels, std::numeric_limits<float>::quiet_NaN()));
+    return;
+  }
+  const tensor_value x = moved(widened(context.input(0)), s, true);
+  const channel_rows layout(elements, channels);
+  const double rows = static_cast<double>(elements / channels);
+  numbers mean = given_mean, variance = given_variance;
+  if (training_) {
+    const numbers zeros(channels, 0.f);
+    const auto sums = channel_sums(layout, channels, x.data<float>(), nullptr, zeros, zeros);
+    mean.resize(channels);
+    for (std::size_t i = 0; i < channels; ++i) mean[i] = static_cast<float>(sums[i] / rows);
+    const auto squares = channel_sums(layout, channels, x.data<float>(), x.data<float>(), mean, mean);
+    variance.resize(channels);
+    for (std::size_t i = 0; i < channels; ++i) variance[i] = static_cast<float>(squares[i] / rows);
+  }
+  numbers factor(channels);
+  for (std::size_t i = 0; i < channels; ++i) factor[i] = scale[i] / std::sqrt(variance[i] + epsilon_);
+  const numbers shifts = layout.repeated(mean.data()), factors = layout.repeated(factor.data()), offsets = layout.repeated(offset.data());
+  tensor_value y = context.allocate(dtype::float32, s);
+  const auto normalise = select<normalise_body, instruction_set::avx2, const float*, const float*, const float*, const float*, float*, std::size_t, std::size_t>(best_instruction_set());
+  const std::size_t done = layout.rows() * layout.width();
+  normalise(x.data<float>(), shifts.data(), factors.data(), offsets.data(), y.mutable_data<float>(), layout.rows(), layout.width());
+  normalise(x.data<float>() + done, shifts.data(), factors.data(), offsets.data(), y.mutable_data<float>() + done, 1, layout.rest());
+  context.set_output(0, narrowed(moved(y, s, false), type_));
+  numbers next_mean = mean, next_variance = variance;
+  for (std::size_t i = 0; training_ && i < channels; ++i) {
+    if (rows > 1) next_variance[i] = static_cast<float>(static_cast<double>(variance[i]) * rows / (rows - 1));
+    if (!averaged) continue;
+    next_mean[i] = (1 - factor_) * given_mean[i] + factor_ * mean[i];
+    next_variance[i] = (1 - factor_) * given_variance[i] + factor_ * next_variance[i];
+  }
+  set_numbers(context, 1, next_mean);
+  set_numbers(context, 2, next_variance);
+  set_numbers(context, 3, mean);
+  set_numbers(context, 4, variance);
+}
+
+// With n rows, c = 1 / sqrt(variance + epsilon) and sums over rows: the offset's gradient is the sum of dy, the scale's c * the sum of dy (x - mean). The images' is
+// scale c dy where mean and variance were given; else these depend on the images, which takes away the mean of dy and (x - mean) c^2 times the mean of dy (x - mean).
+inline void batch_norm_kernel::backward(kernel_context& context) const {
+  const shape s = images(context, 0, "y_backprop");
+  if (images(context, 1, "x") != s) context.fail("y_backprop and x must have one shape, found " + s.text() + " and " + context.input(1).shape().text());
+  expect_dtype(context, 2, dtype::float32);
+  for (int i = 3; i < 5; ++i) expect_dtype(context, i, numbers_);
+  const std::size_t channels = channels_of(s), elements = static_cast<std::size_t>(s.elements());
+  const auto count = static_cast<std::int64_t>(channels);
+  const numbers scale = channel_numbers(context, 2, "scale", count), mean = channel_numbers(context, 3, "reserve_space_1", count), variance = channel_numbers(context, 4, "reserve_space_2", count);
+  for (int i = 3; i < 5; ++i) set_numbers(context, i, {});
+  if (elements == 0) {
+    context.set_output(0, tensor_value(type_, s));
+    for (int i = 1; i < 3; ++i) set_numbers(context, i, numbers(channels, 0.f));
+    return;
+  }
+  const tensor_value dy = moved(widened(context.input(0)), s, true), x = moved(widened(context.input(1)), s, true);
+  const channel_rows layout(elements, channels);
+  const double rows = static_cast<double>(elements / channels);
+  const numbers zeros(channels, 0.f);
+  const auto sums = channel_sums(layout, channels, dy.data<float>(), nullptr, zeros, zeros), products = channel_sums(layout, channels, x.data<float>(), dy.data<float>(), mean, zeros);
+  numbers factor(channels), mean_dy(channels), slope(channels), scale_gradient(channels), offset_gradient(channels);
+  for (std::size_t i = 0; i < channels; ++i) {
+    const double inverse = 1 / std::sqrt(static_cast<double>(variance[i]) + static_cast<double>(epsilon_));
+    factor[i] = static_cast<float>(static_cast<double>(scale[i]) * inverse);
+    mean_dy[i] = training_ ? static_cast<float>(sums[i] / rows) : 0.f;
+    slope[i] = training_ ? static_cast<float>(products[i] / rows * inverse * inverse) : 0.f;
+    scale_gradient[i] = static_cast<float>(products[i] * inverse);
+    offset_gradient[i] = static_cast<float>(sums[i]);
+  }
+  const numbers factors = layout.repeated(factor.data()), means = layout.repeated(mean.data()), means_dy = layout.repeated(mean_dy.data()), slopes = layout.repeated(slope.data());
+  tensor_value dx = context.allocate(dtype::float32, s);
+  const auto back = select<normalise_back_body, instruction_set::avx2, const float*, const float*, const float*, const float*, const float*, const float*, float*, std::size_t, std::size_t>(
+      best_instruction_set());
+  const std::size_t done = layout.rows() * layout.width();
+  back(dy.data<float>(), x.data<float>(), means_dy.data(), means.data(), slopes.data(), factors.data(), dx.mutable_data<float>(), layout.rows(), layout.width());
+  back(dy.data<float>() + done, x.data<float>() + done, means_dy.data(), means.data(), slopes.data(), factors.data(), dx.mutable_data<float>() + done, 1, layout.rest());
+  context.set_output(0, narrowed(moved(dx, s, false), type_));
+  set_numbers(context, 1, scale_gradient);
+  set_numbers(context, 2, offset_gradient);
+}
+
+/// LRN divides each channel by a power of the squares of its neighbours; LRNGrad is its gradient.
+class lrn_kernel final : public kernel {
+ public:
+  explicit lrn_kernel(const node& n)
+      : type_(type_attr(n, "T")), radius_(n.attr<std::int64_t>("depth_radius")), bias_(n.attr<float>("bias")), alpha_(n.attr<float>("alpha")), beta_(n.attr<float>("beta")), gradient_(n.op() == "LRNGrad") {
+    if (wide_dtype(type_) != dtype::float32) n.fail_about(error_code::unimplemented, std::string("no kernel of this op takes elements of dtype ") + to_text(type_));
+    if (radius_ < 0) n.fail_about(error_code::invalid_argument, "attribute 'depth_radius' must not be negative, found " + std::to_string(radius_));
+  }
+  void compute(kernel_context& context) override;
+  bool expensive(const kernel_context& context) const noexcept override { return input_elements(context) > 1024; }
+
+ private:
+  // bias + alpha * the squares of channel i and its neighbours.
+  float norm(const float* in, std::int64_t i, std::int64_t channels) const {
+    float sum = 0;
+    for (std::int64_t k = first(i); k < last(i, channels); ++k) sum += in[k] * in[k];
+    return bias_ + alpha_ * sum;
+  }
+  std::int64_t first(std::int64_t i) const noexcept { return i > radius_ ? i - radius_ : 0; }
+  std::int64_t last(std::int64_t i, std::int64_t channels) const noexcept { return radius_ < channels - i ? i + radius_ + 1 : channels; }
+  dtype type_;
+  std::int64_t radius_;
+  float bias_, alpha_, beta_;
+  bool gradient_;
+};
+
+inline void lrn_kernel::compute(kernel_context& context) {
+  const int count = gradient_ ? 3 : 1;
+  expect_inputs(context, count);
+  const shape s = context.input(0).shape();
+  for (int i = 0; i < count; ++i) {
+    expect_dtype(context, i, type_);
+    if (s.rank() != 4 || context.input(i).shape() != s)
+      context.fail(gradient_ ? "input_grads, input_image and output_image must have one shape of rank 4, found " + s.text() + ", " + context.input(1).shape().text() + " and " + context.input(2).shape().text()
+                             : "input must have rank 4, found shape " + s.text());
+  }
+  tensor_value result = context.allocate(dtype::float32, s);
+  const std::int64_t channels = s[3], elements = s.elements();
+  const tensor_value first_input = widened(context.input(0)), image = gradient_ ? widened(context.input(1)) : first_input, output = gradient_ ? widened(context.input(2)) : first_input;
+  float* out = result.mutable_data<float>();
+  for (std::int64_t at = 0; at < elements; at += channels) {
+    const float* in = image.data<float>() + at;
+    for (std::int64_t i = 0; gradient_ && i < channels; ++i) out[at + i] = 0;
+    for (std::int64_t i = 0; i < channels; ++i) {
+      const float n = norm(in, i, channels), power = std::pow(n, -beta_);
+      if (!gradient_) {
+        out[at + i] = in[i] * power;
+        continue;
+      }
+      const float gradient = first_input.data<float>()[at + i], common = -2 * alpha_ * beta_ * output.data<float>()[at + i] / n;
+      for (std::int64_t k = first(i); k < last(i, channels); ++k) out[at + k] += (common * in[k] + (k == i ? power : 0)) * gradient;
+    }
+  }
+  context.set_output(0, narrowed(std::move(result), type_));
+}
+
+WEFT_DECL kernel_factory nn_norm_kernel(std::string_view op) {
+  if (op == "LRN" || op == "LRNGrad") return &make_kernel<lrn_kernel>;
+  for (const std::string_view name : {"FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3", "FusedBatchNormGrad", "FusedBatchNormGradV2", "FusedBatchNormGradV3"})
+    if (op == name) return &make_kernel<batch_norm_kernel>;
+  return nullptr;
+}
+
+}  // namespace weft::detail
+WEFT_SIMD_END
+#endif
+
+#endif
+
+#ifndef WEFT_KERNELS_NN_POOL_HPP
+#define WEFT_KERNELS_NN_POOL_HPP
+// Pools over images, and the ops of their gradients. Channels lie together, so that a window's pixels are compared or added as rows.
+
+#include <cstring>
+#include <limits>
+#include <string>
+#include <string_view>
+
+namespace weft::detail {
+/// The factory of a pool or of an op of its gradient; nullptr for other ops.
+kernel_factory nn_pool_kernel(std::string_view op);
+}  // namespace weft::detail
+
+#if WEFT_HAS_KERNEL_BODIES
+WEFT_SIMD_BEGIN
+namespace weft::detail {
+
+/// Windows over rows, columns and, of largest elements only, channels.
+struct pool_plan {
+  image_extents in, out;
+  window_axis rows, columns, depth;
+  std::int64_t rows_before = 0, columns_before = 0;
+};
+
+/// The part of a window inside of an axis: [begin, end).
+struct window_part {
+  std::int64_t begin, end;
+
+  window_part(const window_axis& axis, std::int64_t before, std::int64_t place, std::int64_t size) : begin(place * axis.stride - before), end(std::min(begin + axis.size, size)) {
+    begin = std::max<std::int64_t>(begin, 0);
+  }
+  std::int64_t size() const noexcept { return std::max<std::int64_t>(end - begin, 0); }
+};
+
+/// Calls visit(pixel of the output, first input pixel of its image, rows, columns) for each place of a window.
+template <class Visit> void for_each_window(const pool_plan& p, Visit visit) {
+  std::int64_t at = 0;
+  for (std::int64_t image = 0; image < p.out.batch; ++image)
+    for (std::int64_t y = 0; y < p.out.rows; ++y) {
+      const window_part rows(p.rows, p.rows_before, y, p.in.rows);
+      for (std::int64_t x = 0; x < p.out.columns; ++x, ++at) visit(at, image * p.in.rows * p.in.columns, rows, window_part(p.columns, p.columns_before, x, p.in.columns));
+    }
+}
+
+template <class T> struct larger_row_body {
+  template <instruction_set S> WEFT_SIMD_INLINE static void run(const T* in, T* out, std::size_t count) {
+    WEFT_SIMD_INDEPENDENT
+    for (std::size_t i = 0; i < count; ++i) out[i] = element::maximum::apply<S, T>(out[i], in[i]);
+  }
+};
+template <class T> struct add_scaled_row_body {
+  template <instruction_set S> WEFT_SIMD_INLINE static void run(const T* in, T scale, T* out, std::size_t count) {
+    WEFT_SIMD_INDEPENDENT
+    for (std::size_t i = 0; i < count; ++i) out[i] += in[i] * scale;
+  }
+};
+
+/// The lowest value of elements that are computed in T, where a window lies in the padding altogether.
+template <class T> T lowest_of(dtype type) noexcept {
+  switch (type) {
+    case dtype::half: return T(-65504);
+    case dtype::int8: return static_cast<T>(std::numeric_limits<std::int8_t>::min());
+    case dtype::int16: return static_cast<T>(std::numeric_limits<std::int16_t>::min());
+    case dtype::int32: return static_cast<T>(std::numeric_limits<std::int32_t>::min());
+    default: return std::numeric_limits<T>::lowest();
+  }
+}
+
+// The arrays of a pool and its gradients: images, the output's gradient (or, for a second derivative, the images'), the result.
+using pool_function = void (*)(const pool_plan&, dtype type, const void* images, const void* gradient, void* result);
+
+template <class T> void max_pool(const pool_plan& p, dtype type, const void* images, const void*, void* result) {
+  const auto* in = static_cast<const T*>(images);
+  auto* out = static_cast<T*>(result);
+  const auto larger = select<larger_row_body<T>, std::is_floating_point_v<T> ? instruction_set::avx2 : instruction_set::portable, const T*, T*, std::size_t>(best_instruction_set());
+  const auto channels = static_cast<std::size_t>(p.in.channels);
+  if (p.depth.size > 1) {  // windows lie side by side in the channels
+    const auto window = static_cast<std::size_t>(p.depth.size);
+    for (std::int64_t i = 0; i < p.out.batch * p.out.rows * p.out.columns * p.out.channels; ++i, in += window) {
+      out[i] = in[0];
+      for (std::size_t j = 1; j < window; ++j) out[i] = element::maximum::apply<instruction_set::portable, T>(out[i], in[j]);
+    }
+    return;
+  }
+  for_each_window(p, [&](std::int64_t at, std::int64_t image, const window_part& rows, const window_part& columns) {
+    T* to = out + at * p.in.channels;
+    if (rows.size() == 0 || columns.size() == 0) {
+      for (std::size_t i = 0; i < channels; ++i) to[i] = lowest_of<T>(type);
+      return;
+    }
+    std::memcpy(to, in + (image + rows.begin * p.in.columns + columns.begin) * p.in.channels, channels * sizeof(T));
+    for (std::int64_t y = rows.begin; y < rows.end; ++y)
+      for (std::int64_t x = columns.begin; x < columns.end; ++x) larger(in + (image + y * p.in.columns + x) * p.in.channels, to, channels);
+  });
+}
+
+/// Where the largest element of one channel of a window lies, the first of equals, in elements of the images; -1 in the padding.
+template <class T> std::int64_t find_largest(const pool_plan& p, const T* in, std::int64_t image, const window_part& rows, const window_part& columns, std::int64_t channel) {
+  std::int64_t best = -1;
+  for (std::int64_t y = rows.begin; y < rows.end; ++y)
+    for (std::int64_t x = columns.begin; x < columns.end; ++x) {
+      const std::int64_t at = (image + y * p.in.columns + x) * p.in.channels + channel;
+      if (best < 0 || in[at] > in[best] || (element::is_nan(in[at]) && !element::is_nan(in[best]))) best = at;
+    }
+  return best;
+}
+
+// Gives each window's gradient to its largest element, or (second derivative) fetches it from there.
+template <class T, bool Second> void max_pool_gradient(const pool_plan& p, dtype, const void* images, const void* gradient_data, void* result) {
+  const auto *in = static_cast<const T*>(images), *gradient = static_cast<const T*>(gradient_data);
+  auto* out = static_cast<T*>(result);
+  const auto pass = [&](std::int64_t window, std::int64_t element) {
+    if constexpr (Second) out[window] = element < 0 ? T(0) : gradient[element];
+    else if (element >= 0) out[element] = static_cast<T>(out[element] + gradient[window]);
+  };
+  if (p.depth.size > 1) {
+    for (std::int64_t i = 0; i < p.out.batch * p.out.rows * p.out.columns * p.out.channels; ++i) {
+      std::int64_t best = i * p.depth.size;
+      for (std::int64_t at = best + 1; at < (i + 1) * p.depth.size; ++at)
+        if (in[at] > in[best] || (element::is_nan(in[at]) && !element::is_nan(in[best]))) best = at;
+      pass(i, best);
+    }
+    return;
+  }
+  for_each_window(p, [&](std::int64_t at, std::int64_t image, const window_part& rows, const window_part& columns) {
+    for (std::int64_t channel = 0; channel < p.in.channels; ++channel) pass(at * p.in.channels + channel, find_largest(p, in, image, rows, columns, channel));
+  });
+}
+
+// The mean of what lies inside of the images, or its gradient.
+template <class T, bool Gradient> void average_pool(const pool_plan& p, dtype, const void* from_data, const void*, void* result) {
+  const auto* from = static_cast<const T*>(from_data);
+  auto* to = static_cast<T*>(result);
+  const auto add = select<add_scaled_row_body<T>, instruction_set::avx2, const T*, T, T*, std::size_t>(best_instruction_set());
+  const auto channels = static_cast<std::size_t>(p.in.channels);
+  for_each_window(p, [&](std::int64_t at, std::int64_t image, const window_part& rows, const window_part& columns) {
+    const T count = static_cast<T>(rows.size() * columns.size());
+    for (std::int64_t y = rows.begin; y < rows.end; ++y)
+      for (std::int64_t x = columns.begin; x < columns.end; ++x) {
+        const std::int64_t pixel = (image + y * p.in.columns + x) * p.in.channels, window = at * p.in.channels;
+        if constexpr (Gradient) add(from + window, T(1) / count, to + pixel, channels);
+        else add(from + pixel, T(1), to + window, channels);
+      }
+    if constexpr (!Gradient)
+      for (std::size_t i = 0; i < channels; ++i) to[at * p.in.channels + static_cast<std::int64_t>(i)] /= count;
+  });
+}
+
+/// MaxPool, AvgPool, MaxPoolGrad, AvgPoolGrad and MaxPoolGradGrad.
+class pool_kernel final : public kernel {
+ public:
+  explicit pool_kernel(const node& n);
+  void compute(kernel_context& context) override;
+  bool expensive(const kernel_context& context) const noexcept override { return input_elements(context) > 4096; }
+
+ private:
+  pool_plan plan(const kernel_context& context, const shape& images) const;
+  dtype type_;
+  window_attrs attrs_;
+  bool average_, gradient_, second_;
+  pool_function function_;
+};
+
+inline pool_kernel::pool_kernel(const node& n)
+    : type_(type_attr(n, "T")), attrs_(read_window(n, true)), average_(n.op().compare(0, 3, "Avg") == 0), gradient_(n.op() == "MaxPoolGrad" || n.op() == "AvgPoolGrad"), second_(n.op() == "MaxPoolGradGrad") {
+  if (attrs_.batch_size != 1 || attrs_.batch_stride != 1) n.fail_about(error_code::unimplemented, "no kernel of this op pools over the batch");
+  const bool deep = attrs_.depth.size != 1 || attrs_.depth.stride != 1;
+  if (deep && average_) n.fail_about(error_code::unimplemented, "no kernel of this op pools over the depth");
+  if (deep && (attrs_.rows.size != 1 || attrs_.columns.size != 1 || attrs_.rows.stride != 1 || attrs_.columns.stride != 1))
+    n.fail_about(error_code::unimplemented, "no kernel of this op pools over the depth and over rows or columns at once");
+  if (deep && attrs_.depth.size != attrs_.depth.stride) n.fail_about(error_code::unimplemented, "windows over the depth must lie side by side: their size and stride must be equal");
+  using i64 = std::int64_t;
+  using u64 = std::uint64_t;
+  constexpr wide_functions<pool_function> averages{average_pool<float, false>, average_pool<double, false>, nullptr, nullptr, nullptr};
+  constexpr wide_functions<pool_function> average_gradients{average_pool<float, true>, average_pool<double, true>, nullptr, nullptr, nullptr};
+  constexpr wide_functions<pool_function> largest{max_pool<float>, max_pool<double>, max_pool<i64>, max_pool<u64>, nullptr};
+  constexpr wide_functions<pool_function> gradients{max_pool_gradient<float, false>, max_pool_gradient<double, false>, max_pool_gradient<i64, false>, max_pool_gradient<u64, false>, nullptr};
+  constexpr wide_functions<pool_function> seconds{max_pool_gradient<float, true>, max_pool_gradient<double, true>, max_pool_gradient<i64, true>, max_pool_gradient<u64, true>, nullptr};
+  function_ = expect_function(n, average_ ? (gradient_ ? average_gradients : averages) : gradient_ ? gradients : second_ ? seconds : largest, type_);
+}
+
+inline pool_plan pool_kernel::plan(const kernel_context& context, const shape& images) const {
+  if (images.rank() != 4) context.fail("input must have rank 4, found shape " + images.text());
+  pool_plan p;
+  p.in = image_extents::of(images, attrs_.channels_first);
+  p.rows = attrs_.rows;
+  p.columns = attrs_.columns;
+  p.depth = attrs_.depth;
+  const window_places rows = place_window(context.about(), p.rows, p.in.rows), columns = place_window(context.about(), p.columns, p.in.columns);
+  p.rows_before = rows.before;
+  p.columns_before = columns.before;
+  if (p.in.channels % p.depth.size != 0)
+    context.fail("windows over " + std::to_string(p.depth.size) + " channels do not divide a depth of " + std::to_string(p.in.channels));
+  const std::int64_t sizes[] = {p.in.batch, rows.count, columns.count, p.in.channels / p.depth.size};
+  if (!checked_elements(sizes, 4)) context.fail("the pool of " + images.text() + " has too many elements");
+  p.out = {sizes[0], sizes[1], sizes[2], sizes[3]};
+  return p;
+}
+
+// 1. The windows; 2. that a gradient fits them; 3. the result, from zeros where it is summed.
+inline void pool_kernel::compute(kernel_context& context) {
+  const bool first = attrs_.channels_first, sized = average_ && gradient_;
+  expect_inputs(context, sized ? 2 : gradient_ || second_ ? 3 : 1);
+  const int gradient_input = context.input_count() - 1;
+  for (int i = sized ? 1 : 0; i < context.input_count(); ++i) expect_dtype(context, i, type_);
+  shape images = context.input(0).shape();
+  if (sized) {
+    images = wanted_shape(context, 0, "orig_input_shape");
+    if (images.rank() != 4) context.fail("orig_input_shape must contain 4 values, found " + std::to_string(images.rank()));
+  }
+  const pool_plan p = plan(context, images);
+  const shape out = p.out.shape(first);
+  if (gradient_ || second_) {
+    const shape wanted = second_ ? images : out;
+    if (!sized && context.input(1).shape() != out) context.fail("orig_output must have shape " + out.text() + ", found " + context.input(1).shape().text());
+    if (context.input(gradient_input).shape() != wanted) context.fail("grad must have shape " + wanted.text() + ", found " + context.input(gradient_input).shape().text());
+  }
+  tensor_value result = allocate_wide(context, type_, gradient_ ? p.in.shape(false) : p.out.shape(false));
+  if (result.elements() != 0) {
+    if (gradient_ || average_) std::memset(result.mutable_raw_data(), 0, static_cast<std::size_t>(result.elements()) * size_of(result.dtype()));
+    const tensor_value in = images_of(context, sized ? 1 : 0, first), gradient = gradient_ || second_ ? images_of(context, gradient_input, first) : tensor_value();
+    function_(p, type_, in.raw_data(), gradient.empty() ? nullptr : gradient.raw_data(), result.mutable_raw_data());
+  }
+  set_images(context, std::move(result), first, type_);
+}
+
+WEFT_DECL kernel_factory nn_pool_kernel(std::string_view op) {
+  for (const std::string_view name : {"MaxPool", "AvgPool", "MaxPoolGrad", "AvgPoolGrad", "MaxPoolGradGrad"})
+    if (op == name) return &make_kernel<pool_kernel>;
+  return nullptr;
+}
+
+}  // namespace weft::detail
+WEFT_SIMD_END
+#endif
+
+#endif
+
+#ifndef WEFT_KERNELS_PHILOX_HPP
+#define WEFT_KERNELS_PHILOX_HPP
+// Random numbers: Philox4x32-10 (Salmon et al., "Parallel Random Numbers: As Easy as 1, 2, 3", SC 2011) with the streams of
+// TensorFlow's CPU kernels. A block is four 32-bit words, a function of a key and a counter, so any part of a stream can be
+// computed by itself. Seeds of 0 and 0, which mean "not deterministic" in a graph, are the caller's to replace.
+
+#include <atomic>
+
+namespace weft::detail {
+
+/// A position in a Philox stream: the key, and the counter of the next block.
+class philox_random {
+ public:
+  /// Words of a block.
+  static constexpr std::size_t block_words = 4;
+
+  /// TensorFlow's set-up: the key is `seed`, the counter starts at `seed2` in its upper half.
+  philox_random(std::uint64_t seed, std::uint64_t seed2) noexcept : key_(seed), high_(seed2) {}
+
+  /// Moves on by `blocks` blocks.
+  void skip(std::uint64_t blocks) noexcept {
+    low_ += blocks;
+    high_ += low_ < blocks ? 1 : 0;
+  }
+
+  std::uint64_t key() const noexcept { return key_; }
+  std::uint64_t counter_low() const noexcept { return low_; }
+  std::uint64_t counter_high() const noexcept { return high_; }
+
+ private:
+  std::uint64_t key_, low_ = 0, high_;
+};
+
+/// The stream of one random node: each run takes a part of it. Runs may be concurrent.
+class philox_counter {
+ public:
+  /// Blocks that TensorFlow sets aside for each element of an output.
+  static constexpr std::uint64_t blocks_per_element = 256;
+
+  philox_counter(std::uint64_t seed, std::uint64_t seed2) noexcept : start_(seed, seed2) {}
+
+  /// Where a run that needs `blocks` blocks begins; the next one begins after them.
+  philox_random reserve_blocks(std::uint64_t blocks) noexcept {
+    philox_random generator = start_;
+    generator.skip(used_.fetch_add(blocks, std::memory_order_relaxed));
+    return generator;
+  }
+
+  /// The same for a run with `elements` results, as RandomUniform, RandomUniformInt and RandomStandardNormal reserve.
+  philox_random reserve(std::uint64_t elements) noexcept { return reserve_blocks(elements * blocks_per_element); }
+
+ private:
+  philox_random start_;
+  std::atomic<std::uint64_t> used_{0};
+};
+
+#if WEFT_HAS_KERNEL_BODIES
+
+WEFT_SIMD_BEGIN
+
+/// Writes the words of `blocks` blocks, in the order of their counters.
+struct philox_body {
+  static constexpr std::size_t lanes = 32;  // more than a compiler unrolls instead of making vectors
+
+  template <instruction_set S>
+  WEFT_SIMD_INLINE static void run(std::uint64_t key, std::uint64_t low, std::uint64_t high, std::uint32_t* out, std::size_t blocks) {
+    for (std::size_t begin = 0; begin < blocks; begin += lanes) {
+      std::uint32_t c0[lanes], c1[lanes], c2[lanes], c3[lanes];
+      for (std::size_t i = 0; i < lanes; ++i) {
+        const std::uint64_t counter = low + begin + i, upper = high + (counter < low ? 1 : 0);
+        c0[i] = static_cast<std::uint32_t>(counter);
+        c1[i] = static_cast<std::uint32_t>(counter >> 32);
+        c2[i] = static_cast<std::uint32_t>(upper);
+        c3[i] = static_cast<std::uint32_t>(upper >> 32);
+      }
+      auto k0 = static_cast<std::uint32_t>(key), k1 = static_cast<std::uint32_t>(key >> 32);
+      for (int round = 0; round < 10; ++round, k0 += 0x9e3779b9U, k1 += 0xbb67ae85U) {
+        WEFT_SIMD_INDEPENDENT
+        for (std::size_t i = 0; i < lanes; ++i) {
+          const std::uint64_t p0 = std::uint64_t{0xd2511f53U} * c0[i], p1 = std::uint64_t{0xcd9e8d57U} * c2[i];
+          const std::uint32_t next0 = static_cast<std::uint32_t>(p1 >> 32) ^ c1[i] ^ k0;
+          const std::uint32_t next2 = static_cast<std::uint32_t>(p0 >> 32) ^ c3[i] ^ k1;
+          c0[i] = next0;
+          c1[i] = static_cast<std::uint32_t>(p1);
+          c2[i] = next2;
+          c3[i] = static_cast<std::uint32_t>(p0);
+        }
+      }
+      const std::size_t size = blocks - begin < lanes ? blocks - begin : lanes;
+      for (std::size_t i = 0; i < size; ++i) {
+        std::uint32_t* words = out + (begin + i) * philox_random::block_words;
+        words[0] = c0[i];
+        words[1] = c1[i];
+        words[2] = c2[i];
+        words[3] = c3[i];
+      }
+    }
+  }
+};
+
+namespace element {
+
+/// A word to a number in [0, 1): its low bits as the mantissa of a number in [1, 2), minus 1.
+struct uniform_from_word {
+  template <instruction_set S> WEFT_SIMD_INLINE static float apply(std::uint32_t word) {
+    return from_bits((word & 0x7fffffU) | 0x3f800000U) - 1.0f;
+  }
+};
+struct uniform_half_from_word {
+  template <instruction_set S> WEFT_SIMD_INLINE static std::uint16_t apply(std::uint32_t word) {
+    return float_to_half(half_to_float(static_cast<std::uint16_t>((word & 0x3ffU) | 0x3c00U)) - 1.0f);
+  }
+};
+struct uniform_bfloat16_from_word {
+  template <instruction_set S> WEFT_SIMD_INLINE static std::uint16_t apply(std::uint32_t word) {
+    return float_to_bfloat16(bfloat16_to_float(static_cast<std::uint16_t>((word & 0x7fU) | 0x3f80U)) - 1.0f);
+  }
+};
+
+/// Two words to a number in [0, 1) of double precision.
+WEFT_SIMD_INLINE double uniform_from_words(std::uint32_t first, std::uint32_t second) {
+  return from_bits((std::uint64_t{first & 0xfffffU} << 32) | second | (std::uint64_t{1023} << 52)) - 1.0;
+}
+
+}  // namespace element
+
+WEFT_SIMD_END
+
+/// Writes the words of the next block and moves on.
+inline void philox_block(philox_random& generator, std::uint32_t* out) {
+  auto k0 = static_cast<std::uint32_t>(generator.key()), k1 = static_cast<std::uint32_t>(generator.key() >> 32);
+  out[0] = static_cast<std::uint32_t>(generator.counter_low());
+  out[1] = static_cast<std::uint32_t>(generator.counter_low() >> 32);
+  out[2] = static_cast<std::uint32_t>(generator.counter_high());
+  out[3] = static_cast<std::uint32_t>(generator.counter_high() >> 32);
+  for (int round = 0; round < 10; ++round, k0 += 0x9e3779b9U, k1 += 0xbb67ae85U) {
+    const std::uint64_t p0 = std::uint64_t{0xd2511f53U} * out[0], p1 = std::uint64_t{0xcd9e8d57U} * out[2];
+    out[0] = static_cast<std::uint32_t>(p1 >> 32) ^ out[1] ^ k0;
+    out[2] = static_cast<std::uint32_t>(p0 >> 32) ^ out[3] ^ k1;
+    out[1] = static_cast<std::uint32_t>(p1);
+    out[3] = static_cast<std::uint32_t>(p0);
+  }
+  generator.skip(1);
+}
+
+/// Writes the words of the next `blocks` blocks and moves on.
+inline void philox_words(philox_random& generator, std::uint32_t* out, std::size_t blocks, instruction_set set = best_instruction_set()) {
+  dispatch<philox_body>(set, generator.key(), generator.counter_low(), generator.counter_high(), out, blocks);
+  generator.skip(blocks);
+}
+
+/// Calls `write(words, begin, size)` for consecutive parts of `count` results of `words_each` words, results that share a block together.
+template <class Write>
+void for_each_words(philox_random& generator, std::size_t count, std::size_t words_each, instruction_set set, Write write) {
+  constexpr std::size_t words_at_once = 1024;
+  std::uint32_t words[words_at_once];
+  const std::size_t at_once = words_at_once / words_each, in_block = philox_random::block_words / words_each;
+  for (std::size_t begin = 0; begin < count; begin += at_once) {
+    const std::size_t size = count - begin < at_once ? count - begin : at_once;
+    philox_words(generator, words, (size + in_block - 1) / in_block, set);
+    write(static_cast<const std::uint32_t*>(words), begin, size);
+  }
+}
+
+/// Fills with numbers uniform in [0, 1) as TensorFlow's RandomUniform: T is float, double or a 16-bit floating type.
+template <class T>
+void fill_uniform(T* out, std::size_t count, philox_random generator, instruction_set set = best_instruction_set()) {
+  if constexpr (std::is_same_v<T, double>) {
+    for_each_words(generator, count, 2, set, [out](const std::uint32_t* words, std::size_t begin, std::size_t size) {
+      for (std::size_t i = 0; i < size; ++i) out[begin + i] = element::uniform_from_words(words[2 * i], words[2 * i + 1]);
+    });
+  } else {
+    using R = std::conditional_t<is_float16_v<T>, std::uint16_t, T>;
+    using F = std::conditional_t<float16_format_v<T> == float16_format::ieee, element::uniform_half_from_word,
+                                 std::conditional_t<is_float16_v<T>, element::uniform_bfloat16_from_word, element::uniform_from_word>>;
+    static_assert(std::is_same_v<T, float> || is_float16_v<T>, "uniform numbers are float, double, half or bfloat16");
+    for_each_words(generator, count, 1, set, [out, set](const std::uint32_t* words, std::size_t begin, std::size_t size) {
+      dispatch<unary_body<F, std::uint32_t, R>, instruction_set::avx2>(set, words, reinterpret_cast<R*>(out + begin), size);
+    });
+  }
+}
+
+/// Fills with integers from [lowest, above) as TensorFlow's RandomUniformInt: lowest + word mod range. `lowest` must be less than `above`.
+template <class T>
+void fill_uniform_int(T* out, std::size_t count, T lowest, T above, philox_random generator, instruction_set set = best_instruction_set()) {
+  static_assert(std::is_same_v<T, std::int32_t> || std::is_same_v<T, std::int64_t>, "uniform integers are int32 or int64");
+  using U = std::make_unsigned_t<T>;
+  const U range = static_cast<U>(static_cast<U>(above) - static_cast<U>(lowest));
+  for_each_words(generator, count, sizeof(T) / 4, set, [=](const std::uint32_t* words, std::size_t begin, std::size_t size) {
+    for (std::size_t i = 0; i < size; ++i) {
+      U word;
+      if constexpr (sizeof(T) == 4) word = words[i];
+      else word = (std::uint64_t{words[2 * i + 1]} << 32) | words[2 * i];
+      out[begin + i] = static_cast<T>(static_cast<U>(lowest) + word % range);
+    }
+  });
+}
+
+/// Fills with integers of 32 or 64 random bits.
+template <class U>
+void fill_all_integers(U* out, std::size_t count, philox_random generator, instruction_set set = best_instruction_set()) {
+  static_assert(std::is_same_v<U, std::uint32_t> || std::is_same_v<U, std::uint64_t>, "integers of all bits are uint32 or uint64");
+  for_each_words(generator, count, sizeof(U) / 4, set, [=](const std::uint32_t* words, std::size_t begin, std::size_t size) {
+    if constexpr (sizeof(U) == 4) std::memcpy(out + begin, words, size * sizeof(U));
+    else
+      for (std::size_t i = 0; i < size; ++i) out[begin + i] = (std::uint64_t{words[2 * i + 1]} << 32) | words[2 * i];
+  });
+}
+
+#endif
+
+}  // namespace weft::detail
+
+#endif
+
+#ifndef WEFT_KERNELS_RANDOM_HPP
+#define WEFT_KERNELS_RANDOM_HPP
+// Kernels of random numbers: TensorFlow's streams, one for each node of a session, or made of seeds that are inputs.
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <random>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace weft::detail {
+/// The factory of a random op; nullptr for ops of other families.
+kernel_factory random_kernel_of(std::string_view op);
+}  // namespace weft::detail
+
+#if WEFT_HAS_KERNEL_BODIES
+WEFT_SIMD_BEGIN
+namespace weft::detail {
+
+/// The position of one node's stream in one session.
+class random_state final : public resource {
+ public:
+  random_state(std::uint64_t seed, std::uint64_t seed2) : stream(seed, seed2) {}
+  std::string describe() const override { return "a random number stream"; }
+  philox_counter stream;
+};
+
+/// The attributes seed and seed2 of a node.
+struct random_seeds {
+  std::uint64_t seed = 0, seed2 = 0;
+
+  static random_seeds of(const node& n) { return {static_cast<std::uint64_t>(n.attr<std::int64_t>("seed")), static_cast<std::uint64_t>(n.attr<std::int64_t>("seed2"))}; }
+  /// Where the node's stream stands in the step's session. Without seeds it is another in every session.
+  std::shared_ptr<random_state> state(kernel_context& context) const;
+};
+
+inline std::shared_ptr<random_state> random_seeds::state(kernel_context& context) const {
+  resource_manager* session = context.environment().session_state;
+  if (session == nullptr) context.fail(error_code::internal, "the step has no session state to keep the random number stream in");
+  return session->find_or_make<random_state>("random", context.about().name(), [this] {
+    if (seed != 0 || seed2 != 0) return std::make_shared<random_state>(seed, seed2);
+    std::random_device device;
+    const auto draw = [&] { return std::uint64_t{device()} << 32 | device(); };
+    const std::uint64_t first = draw();
+    return std::make_shared<random_state>(first, draw());
+  });
+}
+
+/// How random numbers are spread.
+enum class distribution : unsigned char { uniform, normal, truncated, integers, all_integers };
+
+/// Box and Muller's transformation of two uniform numbers into two normal ones.
+template <class T> void to_normal(T u, T v, T* out) {
+  const T radius = std::sqrt(T(-2) * std::log(u < T(1e-7) ? T(1e-7) : u)), angle = T(6.283185307179586476925286766559) * v;
+  out[0] = std::sin(angle) * radius;
+  out[1] = std::cos(angle) * radius;
+}
+
+/// Turns uniform numbers, of which there is an even number, into normal ones in place, pair by pair.
+template <class T> void make_normal(T* numbers, std::size_t count) {
+  for (std::size_t i = 0; i < count; i += 2) to_normal(numbers[i], numbers[i + 1], numbers + i);
+}
+
+/// Words of a stream one by one.
+class word_reader {
+ public:
+  explicit word_reader(philox_random generator) : generator_(generator) {}
+  std::uint32_t next() {
+    if (at_ == philox_random::block_words) {
+      philox_block(generator_, words_);
+      at_ = 0;
+    }
+    return words_[at_++];
+  }
+  /// A number in [0, 1).
+  template <class T> T uniform() {
+    const std::uint32_t first = next();
+    if constexpr (std::is_same_v<T, double>) return element::uniform_from_words(first, next());
+    else return element::uniform_from_word::apply<instruction_set::portable>(first);
+  }
+
+ private:
+  philox_random generator_;
+  std::uint32_t words_[philox_random::block_words];
+  std::size_t at_ = philox_random::block_words;
+};
+
+/// Normal numbers between -2 and 2: those outside are drawn again. Each group of 4 (double: 2) has 256 (128) blocks of the stream for itself.
+template <class T> void fill_truncated(T* out, std::size_t count, const philox_random& generator) {
+  constexpr std::size_t group = std::is_same_v<T, double> ? 2 : 4, blocks = group * philox_counter::blocks_per_element / philox_random::block_words;
+  for (std::size_t begin = 0; begin < count; begin += group) {
+    philox_random own = generator;
+    own.skip(begin / group * blocks);
+    word_reader words(own);
+    const std::size_t size = std::min(count - begin, group);
+    for (std::size_t i = 0; i < size;) {
+      T pair[2];
+      const T u = words.uniform<T>();
+      to_normal(u, words.uniform<T>(), pair);
+      for (const T x : pair)
+        if (i < size && std::abs(x) < T(2)) out[begin + i++] = x;
+    }
+  }
+}
+
+template <class T> void fill_floats(distribution kind, philox_random generator, tensor_value& out) {
+  const auto count = static_cast<std::size_t>(out.elements());
+  T* to = out.mutable_data<T>();
+  if (kind == distribution::uniform) return fill_uniform(to, count, generator);
+  // 16-bit floats are drawn as float; an odd count takes one number more.
+  using wide = std::conditional_t<std::is_same_v<T, double>, double, float>;
+  constexpr std::size_t block = 512;
+  wide numbers[block];
+  for (std::size_t begin = 0; begin < count; begin += block) {
+    const std::size_t size = std::min(count - begin, block), even = size + size % 2;
+    if (kind == distribution::truncated) {
+      fill_truncated(numbers, size, generator);
+      generator.skip(block * philox_counter::blocks_per_element / philox_random::block_words);
+    } else {
+      fill_uniform(numbers, even, generator);
+      generator.skip(block * sizeof(wide) / 4 / philox_random::block_words);
+      make_normal(numbers, even);
+    }
+    if constexpr (std::is_same_v<T, wide>) std::copy_n(numbers, size, to + begin);
+    else cast_loop<T>(static_cast<const wide*>(numbers), to + begin, size);
+  }
+}
+
+/// Random tensors of the shape in input 0: RandomUniform in [0, 1), RandomStandardNormal, TruncatedNormal, RandomUniformInt in [minval, maxval), and those whose name begins
+/// with Stateless, which take their seeds from input 1 and give the same numbers each time.
+class random_kernel final : public kernel {
+ public:
+  explicit random_kernel(const node& n);
+  void compute(kernel_context& context) override;
+  bool expensive(const kernel_context& context) const noexcept override;
+
+ private:
+  philox_random stateless_stream(const kernel_context& context) const;
+  template <class T> void fill_integers(const kernel_context& context, philox_random generator, tensor_value& out) const;
+  void check_inputs(const kernel_context& context) const;
+  distribution kind_;
+  bool stateless_;
+  dtype type_;
+  random_seeds seeds_;
+};
+
+inline distribution distribution_of(std::string_view op) noexcept {
+  if (op.substr(0, 9) == "Stateless") op.remove_prefix(9);
+  if (op == "RandomUniform") return distribution::uniform;
+  if (op == "RandomUniformInt") return distribution::integers;
+  if (op == "RandomUniformFullInt") return distribution::all_integers;
+  return op == "TruncatedNormal" ? distribution::truncated : distribution::normal;
+}
+
+inline random_kernel::random_kernel(const node& n) : kind_(distribution_of(n.op())), stateless_(n.op().compare(0, 9, "Stateless") == 0), type_(type_attr(n, n.op() == "RandomUniformInt" ? "Tout" : "dtype")) {
+  if (!stateless_) seeds_ = random_seeds::of(n);
+  const bool signed_integer = type_ == dtype::int32 || type_ == dtype::int64;
+  const bool fits = kind_ == distribution::integers ? signed_integer : kind_ == distribution::all_integers ? signed_integer || type_ == dtype::uint32 || type_ == dtype::uint64 : is_floating(type_);
+  if (!fits) n.fail_about(error_code::unimplemented, std::string("no kernel of this op gives elements of dtype ") + to_text(type_));
+}
+
+inline bool random_kernel::expensive(const kernel_context& context) const noexcept {
+  if (context.input_count() == 0) return false;
+  const tensor_value& sizes = context.input(0);
+  double elements = 1;
+  for (std::int64_t i = 0; i < sizes.elements(); ++i)
+    elements *= sizes.dtype() == dtype::int64 ? static_cast<double>(sizes.data<std::int64_t>()[i]) : sizes.dtype() == dtype::int32 ? sizes.data<std::int32_t>()[i] : 0;
+  return elements > 4096;
+}
+
+template <class T> void random_kernel::fill_integers(const kernel_context& context, philox_random generator, tensor_value& out) const {
+  const auto count = static_cast<std::size_t>(out.elements());
+  if (kind_ == distribution::all_integers) return fill_all_integers(reinterpret_cast<std::make_unsigned_t<T>*>(out.mutable_raw_data()), count, generator);
+  const int last = context.input_count() - 1;
+  fill_uniform_int(out.mutable_data<T>(), count, *context.input(last - 1).data<T>(), *context.input(last).data<T>(), generator);
+}
+
+// The two seeds, mixed by a block of the generator, make key and counter, so that no bit of them matters more than another.
+inline philox_random random_kernel::stateless_stream(const kernel_context& context) const {
+  const tensor_value& seed = context.input(1);
+  if (seed.shape() != shape{2}) context.fail("seed must have shape [2], found " + seed.shape().text());
+  std::uint64_t seeds[2] = {};
+  for (int i = 0; i < 2; ++i) switch (seed.dtype()) {
+      case dtype::int32: seeds[i] = static_cast<std::uint64_t>(seed.data<std::int32_t>()[i]); break;
+      case dtype::uint32: seeds[i] = seed.data<std::uint32_t>()[i]; break;
+      case dtype::int64: seeds[i] = static_cast<std::uint64_t>(seed.data<std::int64_t>()[i]); break;
+      case dtype::uint64: seeds[i] = seed.data<std::uint64_t>()[i]; break;
+      default: context.fail(std::string("seed must be int32 or int64, found ") + to_text(seed.dtype()));
+    }
+  philox_random mixer(0x02461e293ec8f720U, seeds[1]);
+  mixer.skip(seeds[0]);
+  std::uint32_t words[philox_random::block_words];
+  philox_block(mixer, words);
+  return philox_random(std::uint64_t{words[1]} << 32 | words[0], std::uint64_t{words[3]} << 32 | words[2]);
+}
+
+inline void random_kernel::check_inputs(const kernel_context& context) const {
+  const int limits = kind_ == distribution::integers ? 2 : 0, first = stateless_ ? 2 : 1;
+  expect_inputs(context, first + limits);
+  if (limits == 0) return;
+  for (int i = first; i < first + 2; ++i) {
+    expect_dtype(context, i, type_);
+    if (context.input(i).shape().rank() != 0) context.fail("minval and maxval must be scalars, found shape " + context.input(i).shape().text());
+  }
+  const std::int64_t low = integers_of(context, first, "minval")[0], high = integers_of(context, first + 1, "maxval")[0];
+  if (low >= high) context.fail("minval must be less than maxval, found " + std::to_string(low) + " and " + std::to_string(high));
+}
+
+inline void random_kernel::compute(kernel_context& context) {
+  check_inputs(context);
+  const shape wanted = wanted_shape(context, 0, "the wanted shape");
+  philox_random generator = stateless_ ? stateless_stream(context) : philox_random(0, 0);
+  tensor_value& out = context.allocate_output(0, type_, wanted);
+  if (out.elements() == 0) return;
+  if (!stateless_) generator = seeds_.state(context)->stream.reserve(static_cast<std::uint64_t>(out.elements()));
+  switch (type_) {
+    case dtype::int32: case dtype::uint32: return fill_integers<std::int32_t>(context, generator, out);
+    case dtype::int64: case dtype::uint64: return fill_integers<std::int64_t>(context, generator, out);
+    case dtype::float64: return fill_floats<double>(kind_, generator, out);
+    case dtype::half: return fill_floats<half>(kind_, generator, out);
+    case dtype::bfloat16: return fill_floats<bfloat16>(kind_, generator, out);
+    default: return fill_floats<float>(kind_, generator, out);
+  }
+}
+
+/// RandomShuffle: the rows of a tensor in another order.
+class shuffle_kernel final : public kernel {
+ public:
+  explicit shuffle_kernel(const node& n) : type_(type_attr(n, "T")), seeds_(random_seeds::of(n)) {}
+  void compute(kernel_context& context) override;
+  bool expensive(const kernel_context& context) const noexcept override { return input_elements(context) > 4096; }
+
+ private:
+  dtype type_;
+  random_seeds seeds_;
+};
+
+inline void shuffle_kernel::compute(kernel_context& context) {
+  expect_inputs(context, 1);
+  expect_dtype(context, 0, type_);
+  const shape s = context.input(0).shape();
+  if (s.elements() <= 1 || s[0] <= 1) return context.set_output(0, context.take_input(0));
+  const auto rows = static_cast<std::size_t>(s[0]), width = static_cast<std::size_t>(s.elements()) / rows;
+  if (rows > 0xffffffffU) context.fail(error_code::resource_exhausted, "cannot shuffle " + std::to_string(rows) + " rows, at most " + std::to_string(0xffffffffU));
+  word_reader words(seeds_.state(context)->stream.reserve_blocks((rows + 2) / philox_random::block_words));
+  std::vector<std::uint32_t> order(rows);
+  for (std::size_t i = 0; i < rows; ++i) order[i] = static_cast<std::uint32_t>(i);
+  for (std::size_t i = 0; i + 1 < rows; ++i) std::swap(order[i], order[i + words.next() % (rows - i)]);
+  const tensor_value& in = context.input(0);
+  tensor_value& out = context.allocate_output(0, type_, s);
+  if (type_ == dtype::string) {
+    for (std::size_t i = 0; i < rows; ++i) std::copy_n(in.data<std::string>() + order[i] * width, width, out.mutable_data<std::string>() + i * width);
+    return;
+  }
+  const std::size_t bytes = width * size_of(type_);
+  for (std::size_t i = 0; i < rows; ++i) std::memcpy(out.mutable_raw_data() + i * bytes, in.raw_data() + order[i] * bytes, bytes);
+}
+
+/// Multinomial: for each row of logits, classes drawn with probabilities in proportion to exp(logit). Logits that are not finite count as no probability.
+class multinomial_kernel final : public kernel {
+ public:
+  explicit multinomial_kernel(const node& n) : type_(type_attr(n, "T")), out_type_(type_attr(n, "output_dtype")), seeds_(random_seeds::of(n)) {
+    if (wide_dtype(type_) == dtype::invalid || wide_dtype(type_) == dtype::boolean || (out_type_ != dtype::int32 && out_type_ != dtype::int64))
+      n.fail_about(error_code::unimplemented, std::string("no kernel of this op takes logits of dtype ") + to_text(type_) + " and gives " + to_text(out_type_));
+  }
+  void compute(kernel_context& context) override;
+  bool expensive(const kernel_context&) const noexcept override { return true; }
+
+ private:
+  std::vector<double> logits(const tensor_value& v) const;
+  static void accumulate(double* row, std::size_t classes);
+  dtype type_, out_type_;
+  random_seeds seeds_;
+};
+
+inline std::vector<double> multinomial_kernel::logits(const tensor_value& v) const {
+  const tensor_value wide = widened(v);
+  std::vector<double> out(static_cast<std::size_t>(v.elements()));
+  for (std::size_t i = 0; i < out.size(); ++i) switch (wide.dtype()) {
+      case dtype::float32: out[i] = static_cast<double>(wide.data<float>()[i]); break;
+      case dtype::float64: out[i] = wide.data<double>()[i]; break;
+      case dtype::int64: out[i] = static_cast<double>(wide.data<std::int64_t>()[i]); break;
+      default: out[i] = static_cast<double>(wide.data<std::uint64_t>()[i]);
+    }
+  return out;
+}
+
+// Turns logits into sums of probabilities up to each class, which are not scaled to 1.
+inline void multinomial_kernel::accumulate(double* row, std::size_t classes) {
+  double largest = std::numeric_limits<double>::lowest(), total = 0;
+  for (std::size_t i = 0; i < classes; ++i)
+    if (std::isfinite(row[i])) largest = std::max(largest, row[i]);
+  for (std::size_t i = 0; i < classes; ++i) row[i] = total += std::isfinite(row[i]) ? std::exp(row[i] - largest) : 0;
+}
+
+inline void multinomial_kernel::compute(kernel_context& context) {
+  expect_inputs(context, 2);
+  expect_dtype(context, 0, type_);
+  expect_dtype(context, 1, dtype::int32);
+  const shape& s = context.input(0).shape();
+  if (s.rank() != 2) context.fail("logits must have rank 2, found shape " + s.text());
+  if (context.input(1).shape().rank() != 0) context.fail("num_samples must have rank 0, found shape " + context.input(1).shape().text());
+  const std::int64_t samples = *context.input(1).data<std::int32_t>();
+  if (samples < 0) context.fail("num_samples must not be negative, found " + std::to_string(samples));
+  if (s[1] == 0) context.fail("there must be at least one class, found logits of shape " + s.text());
+  const std::int64_t sizes[] = {s[0], samples};
+  if (!checked_elements(sizes, 2)) context.fail(std::to_string(samples) + " samples for logits of shape " + s.text() + " are too many elements");
+  tensor_value& out = context.allocate_output(0, out_type_, shape(sizes, 2));
+  if (out.elements() == 0) return;
+  // Each sample is a double, of two words; TensorFlow sets aside samples in fours.
+  const std::uint64_t elements = static_cast<std::uint64_t>(s[0]) * ((static_cast<std::uint64_t>(samples) + 3) / 4 * 4) * 2;
+  word_reader words(seeds_.state(context)->stream.reserve(elements));
+  std::vector<double> sums = logits(context.input(0));
+  const auto classes = static_cast<std::size_t>(s[1]);
+  for (std::int64_t i = 0; i < out.elements(); ++i) {
+    double* row = sums.data() + static_cast<std::size_t>(i / samples) * classes;
+    if (i % samples == 0) accumulate(row, classes);
+    const double wanted = words.uniform<double>() * row[classes - 1];
+    const std::int64_t found = std::upper_bound(row, row + classes, wanted) - row;
+    if (out_type_ == dtype::int64) out.mutable_data<std::int64_t>()[i] = found;
+    else out.mutable_data<std::int32_t>()[i] = static_cast<std::int32_t>(found);
+  }
+}
+
+WEFT_DECL kernel_factory random_kernel_of(std::string_view op) {
+  if (op == "RandomShuffle") return &make_kernel<shuffle_kernel>;
+  if (op == "Multinomial") return &make_kernel<multinomial_kernel>;
+  for (const std::string_view name : {"RandomUniform", "RandomStandardNormal", "TruncatedNormal", "RandomUniformInt", "StatelessRandomUniform", "StatelessRandomNormal", "StatelessTruncatedNormal",
+                                      "StatelessRandomUniformInt", "StatelessRandomUniformFullInt"})
+    if (op == name) return &make_kernel<random_kernel>;
+  return nullptr;
+}
+
+}  // namespace weft::detail
+WEFT_SIMD_END
+#endif
 
 #endif
 
@@ -16170,9 +17976,24 @@ inline constexpr kernel_row standard_kernel_rows[] = {
     {"IdentityN", "", 0},
     {"Reshape ExpandDims Squeeze ConcatV2 Pack Fill ZerosLike", "T", values},
     {"OnesLike", "T", numbers_and_bool},
+    // Neural networks.
+    {"BiasAdd BiasAddV1 BiasAddGrad", "T", numbers},
+    {"Softmax LogSoftmax SoftmaxCrossEntropyWithLogits SparseSoftmaxCrossEntropyWithLogits", "T", floats},
+    {"InTopK InTopKV2", "T", dtypes(dtype::int32, dtype::int64)},
+    {"FusedBatchNorm FusedBatchNormGrad", "T", dtypes(dtype::float32)},
+    {"FusedBatchNormV2 FusedBatchNormV3 FusedBatchNormGradV2 FusedBatchNormGradV3", "T", dtypes(dtype::float32, dtype::half, dtype::bfloat16)},
+    {"LRN LRNGrad", "T", dtypes(dtype::float32, dtype::half, dtype::bfloat16)},
+    {"Conv2D Conv2DBackpropInput", "T", floats | dtypes(dtype::int32)},
+    {"Conv2DBackpropFilter DepthwiseConv2dNative DepthwiseConv2dNativeBackpropInput DepthwiseConv2dNativeBackpropFilter", "T", floats},
+    {"AvgPool AvgPoolGrad", "T", floats},
+    {"MaxPool MaxPoolGrad MaxPoolGradGrad", "T", numbers},
     // Random numbers.
-    {"RandomUniform RandomStandardNormal", "dtype", floats},
+    {"RandomUniform RandomStandardNormal TruncatedNormal StatelessRandomUniform StatelessRandomNormal StatelessTruncatedNormal", "dtype", floats},
     {"RandomUniformInt", "Tout", dtypes(dtype::int32, dtype::int64)},
+    {"StatelessRandomUniformInt", "dtype", dtypes(dtype::int32, dtype::int64)},
+    {"StatelessRandomUniformFullInt", "dtype", dtypes(dtype::int32, dtype::int64, dtype::uint32, dtype::uint64)},
+    {"RandomShuffle", "T", values},
+    {"Multinomial", "T", numbers},
     // State.
     {"VarHandleOp ReadVariableOp AssignVariableOp", "dtype", values},
     {"AssignAddVariableOp AssignSubVariableOp", "dtype", numbers},
@@ -16238,7 +18059,7 @@ const kernel_registry& standard_kernels();
 #if WEFT_HAS_BODIES
 namespace detail {
 inline kernel_factory standard_factory(const std::string& op) {
-  for (const auto family : {math_kernel, cast_kernel_of, reduction_kernel, linear_kernel, array_kernel, random_kernel_of, state_kernel, control_kernel})
+  for (const auto family : {math_kernel, cast_kernel_of, reduction_kernel, linear_kernel, array_kernel, nn_kernel, nn_conv_kernel, nn_depthwise_kernel, nn_pool_kernel, nn_norm_kernel, random_kernel_of, state_kernel, control_kernel})
     if (const kernel_factory factory = family(op)) return factory;
   fail(error_code::internal, "the catalogue of standard kernels names '" + op + "', which has none");
 }

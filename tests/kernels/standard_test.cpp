@@ -39,8 +39,17 @@ TEST_CASE("standard kernels: every entry makes a kernel for each of its dtypes")
       spec.scoped = false;
       spec.outputs = std::vector<weft::output_type>{};
       for (const auto& [attr, types] : entry.constraints) spec.attrs[attr] = type;
-      for (const char* flag : {"transpose_a", "transpose_b", "keep_dims"}) spec.attrs[flag] = false;
-      for (const char* number : {"seed", "seed2", "axis"}) spec.attrs[number] = std::int64_t{0};
+      // Other attributes have their defaults, or a value that every op takes.
+      if (const auto def = weft::standard_ops().find(op))
+        for (const auto& attr : def->attrs) {
+          if (spec.attrs.find(attr.name) != spec.attrs.end()) continue;
+          if (attr.default_value) spec.attrs[attr.name] = *attr.default_value;
+          else if (attr.kind == "bool") spec.attrs[attr.name] = false;
+          else if (attr.kind == "int") spec.attrs[attr.name] = attr.minimum.value_or(0);
+          else if (attr.kind == "type") spec.attrs[attr.name] = type;
+          else if (attr.kind == "string" && !attr.allowed_strings.empty()) spec.attrs[attr.name] = attr.allowed_strings[0];
+          else if (attr.kind == "list(int)") spec.attrs[attr.name] = std::vector<std::int64_t>{1, 1, 1, 1};
+        }
       spec.attrs["value"] = weft::tensor_value(type == dtype::resource ? dtype::boolean : type, weft::shape());
       const weft::node& n = graph.add(std::move(spec));
       CHECK_NOTHROW(weft::standard_kernels().make({n, ""}, "CPU"));

@@ -119,9 +119,31 @@ struct uniform_bfloat16_from_word {
   }
 };
 
+/// Two words to a number in [0, 1) of double precision.
+WEFT_SIMD_INLINE double uniform_from_words(std::uint32_t first, std::uint32_t second) {
+  return from_bits((std::uint64_t{first & 0xfffffU} << 32) | second | (std::uint64_t{1023} << 52)) - 1.0;
+}
+
 }  // namespace element
 
 WEFT_SIMD_END
+
+/// Writes the words of the next block and moves on.
+inline void philox_block(philox_random& generator, std::uint32_t* out) {
+  auto k0 = static_cast<std::uint32_t>(generator.key()), k1 = static_cast<std::uint32_t>(generator.key() >> 32);
+  out[0] = static_cast<std::uint32_t>(generator.counter_low());
+  out[1] = static_cast<std::uint32_t>(generator.counter_low() >> 32);
+  out[2] = static_cast<std::uint32_t>(generator.counter_high());
+  out[3] = static_cast<std::uint32_t>(generator.counter_high() >> 32);
+  for (int round = 0; round < 10; ++round, k0 += 0x9e3779b9U, k1 += 0xbb67ae85U) {
+    const std::uint64_t p0 = std::uint64_t{0xd2511f53U} * out[0], p1 = std::uint64_t{0xcd9e8d57U} * out[2];
+    out[0] = static_cast<std::uint32_t>(p1 >> 32) ^ out[1] ^ k0;
+    out[2] = static_cast<std::uint32_t>(p0 >> 32) ^ out[3] ^ k1;
+    out[1] = static_cast<std::uint32_t>(p1);
+    out[3] = static_cast<std::uint32_t>(p0);
+  }
+  generator.skip(1);
+}
 
 /// Writes the words of the next `blocks` blocks and moves on.
 inline void philox_words(philox_random& generator, std::uint32_t* out, std::size_t blocks, instruction_set set = best_instruction_set()) {
@@ -147,13 +169,7 @@ template <class T>
 void fill_uniform(T* out, std::size_t count, philox_random generator, instruction_set set = best_instruction_set()) {
   if constexpr (std::is_same_v<T, double>) {
     for_each_words(generator, count, 2, set, [out](const std::uint32_t* words, std::size_t begin, std::size_t size) {
-      for (std::size_t i = 0; i < size; ++i) {
-        const std::uint64_t mantissa = (std::uint64_t{words[2 * i] & 0xfffffU} << 32) | words[2 * i + 1];
-        const std::uint64_t bits = mantissa | (std::uint64_t{1023} << 52);
-        double value;
-        std::memcpy(&value, &bits, sizeof value);
-        out[begin + i] = value - 1.0;
-      }
+      for (std::size_t i = 0; i < size; ++i) out[begin + i] = element::uniform_from_words(words[2 * i], words[2 * i + 1]);
     });
   } else {
     using R = std::conditional_t<is_float16_v<T>, std::uint16_t, T>;
@@ -179,6 +195,17 @@ void fill_uniform_int(T* out, std::size_t count, T lowest, T above, philox_rando
       else word = (std::uint64_t{words[2 * i + 1]} << 32) | words[2 * i];
       out[begin + i] = static_cast<T>(static_cast<U>(lowest) + word % range);
     }
+  });
+}
+
+/// Fills with integers of 32 or 64 random bits.
+template <class U>
+void fill_all_integers(U* out, std::size_t count, philox_random generator, instruction_set set = best_instruction_set()) {
+  static_assert(std::is_same_v<U, std::uint32_t> || std::is_same_v<U, std::uint64_t>, "integers of all bits are uint32 or uint64");
+  for_each_words(generator, count, sizeof(U) / 4, set, [=](const std::uint32_t* words, std::size_t begin, std::size_t size) {
+    if constexpr (sizeof(U) == 4) std::memcpy(out + begin, words, size * sizeof(U));
+    else
+      for (std::size_t i = 0; i < size; ++i) out[begin + i] = (std::uint64_t{words[2 * i + 1]} << 32) | words[2 * i];
   });
 }
 
