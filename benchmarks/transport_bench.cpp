@@ -1,11 +1,12 @@
 // Messages against bare sockets, between two processes on one machine: one JSON line per case. The bare peers move the same number of
 // bytes with blocking sockets or with Asio, whichever is faster, and allocate nothing in the loop.
 
-#undef WEFT_SEPARATE_COMPILATION  // the bodies are what is measured
 #include <weft/cluster/blocking_connection.hpp>
 #include <weft/cluster/connection.hpp>
 #include <weft/cluster/listener.hpp>
 
+#include <asio/read.hpp>
+#include <asio/write.hpp>
 #include <signal.h>
 #include <sys/wait.h>
 

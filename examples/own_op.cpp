@@ -1,5 +1,6 @@
 // An op and a kernel of one's own: copy the two registries, add to them, and hand them to the graph and to the session.
 
+#include <weft/kernels/standard.hpp>
 #include <weft/weft.hpp>
 
 #include <iostream>

@@ -7640,7 +7640,10 @@ struct placement_options {
   const placement* earlier = nullptr;
 };
 
-/// One line per node, as `log_device_placement` prints: `y (Mul): /job:work/task:1/device:CPU:0 (pinned at train.cpp:42)`.
+/// Where a node was placed and why: `y (Mul): /job:work/task:1/device:CPU:0 (pinned at train.cpp:42)`.
+std::string to_text(const placed_node& where, const node& n);
+
+/// One such line per node, as `log_device_placement` prints them.
 std::string to_text(const placement& where, const graph& g);
 
 }  // namespace weft
@@ -7648,10 +7651,12 @@ std::string to_text(const placement& where, const graph& g);
 #if WEFT_HAS_BODIES
 namespace weft {
 
+WEFT_DECL std::string to_text(const placed_node& where, const node& n) { return n.name() + " (" + n.op() + "): " + where.device + " (" + where.reason + ")"; }
+
 WEFT_DECL std::string to_text(const placement& where, const graph& g) {
   std::string out;
   for (const node* n : g.nodes())
-    if (where.has(*n)) out += n->name() + " (" + n->op() + "): " + where.device_of(*n) + " (" + where.reason_of(*n) + ")\n";
+    if (where.has(*n)) out += to_text(where.nodes()[static_cast<std::size_t>(n->id())], *n) + "\n";
   return out;
 }
 
@@ -7692,6 +7697,15 @@ struct part {
   }
   friend bool operator!=(const part& a, const part& b) { return !(a == b); }
 };
+
+/// Positions of a part's feeds or fetches, which it knows by name, among those of the whole step.
+inline std::vector<std::size_t> positions_of(const std::vector<std::string>& names, const std::vector<output>& among) {
+  std::vector<std::string> all;
+  for (const output& o : among) all.push_back(o.from->name() + ":" + std::to_string(o.index));
+  std::vector<std::size_t> out;
+  for (const std::string& name : names) out.push_back(static_cast<std::size_t>(std::find(all.begin(), all.end(), name) - all.begin()));
+  return out;
+}
 
 /// The lines of its graph.
 inline std::string to_text(const part& p) { return to_text(p.graph); }

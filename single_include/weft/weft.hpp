@@ -8215,1085 +8215,81 @@ WEFT_DECL void write_graphdef_json(const graph& g, const std::string& path, cons
 
 #endif
 
-#ifndef WEFT_CLUSTER_ASIO_HPP
-#define WEFT_CLUSTER_ASIO_HPP
-// The one door to Asio. Other headers of this layer include this one, never Asio itself.
+#ifndef WEFT_CLUSTER_SERVER_OPTIONS_HPP
+#define WEFT_CLUSTER_SERVER_OPTIONS_HPP
+// What a task server can be told: its devices, kernels and threads, how long the protocol waits, and what it may hold.
 
-#include <cstdlib>
-#include <utility>
-
-#if WEFT_HAS_CLUSTER_BODIES
-#if defined(__SANITIZE_THREAD__) && !defined(__clang__)
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wtsan"
-#endif
-#include <asio.hpp>
-#if defined(__SANITIZE_THREAD__) && !defined(__clang__)
-#pragma GCC diagnostic pop
-#endif
-#endif
-
-#endif
-
-#ifndef WEFT_CLUSTER_RECEIVE_POOL_HPP
-#define WEFT_CLUSTER_RECEIVE_POOL_HPP
-// Host memory that keeps the storage of large tensors for the next ones: fresh pages from the system cost as much as receiving into them.
-
-#include <cstddef>
-#include <cstdint>
-#include <cstdlib>
-#include <mutex>
-#include <string_view>
-#include <vector>
-
-namespace weft {
-
-/// A source of host memory that keeps up to `limit` bytes of what comes back, and gives them out again for about the same size.
-/// Memory that was never given out is not touched. Thread-safe.
-class receive_pool final : public memory {
- public:
-  /// Blocks smaller than this are not worth keeping; plain memory serves them well.
-  static constexpr std::size_t least_bytes = std::size_t{64} << 10;
-
-  explicit receive_pool(std::size_t limit = std::size_t{256} << 20) noexcept : limit_(limit) {}
-  receive_pool(const receive_pool&) = delete;
-  receive_pool& operator=(const receive_pool&) = delete;
-  ~receive_pool() override { drop_oldest(0); }
-
-  void* allocate(std::size_t bytes) override;
-  void deallocate(void* data, std::size_t bytes) noexcept override;
-  bool host() const noexcept override { return true; }
-  std::string_view name() const noexcept override { return "host"; }
-  /// Bytes that are kept for later.
-  std::size_t kept_bytes() const {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    return kept_bytes_;
-  }
-
- private:
-  // Stands in front of the storage, in its alignment.
-  struct alignas(64) block {
-    std::size_t bytes;
-  };
-  void drop_oldest(std::size_t limit) noexcept;
-
-  const std::size_t limit_;
-  mutable std::mutex mutex_;
-  // Under the mutex: blocks that came back, the oldest first.
-  std::vector<block*> kept_;
-  std::size_t kept_bytes_ = 0;
-};
-
-inline void* receive_pool::allocate(std::size_t bytes) {
-  // 1. The latest block that is large enough and not by far too large.
-  if (bytes >= least_bytes) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    for (std::size_t i = kept_.size(); i-- > 0;) {
-      block* found = kept_[i];
-      if (found->bytes < bytes || found->bytes - bytes > bytes / 4) continue;
-      kept_.erase(kept_.begin() + static_cast<std::ptrdiff_t>(i));
-      kept_bytes_ -= found->bytes;
-      return found + 1;
-    }
-  }
-  // 2. A new one.
-  if (bytes > SIZE_MAX / 2) return nullptr;
-  const std::size_t rounded = (bytes + sizeof(block) - 1) / sizeof(block) * sizeof(block);
-  block* fresh = static_cast<block*>(std::aligned_alloc(alignof(block), sizeof(block) + rounded));
-  if (fresh == nullptr) return nullptr;
-  fresh->bytes = rounded;
-  return fresh + 1;
-}
-
-inline void receive_pool::deallocate(void* data, std::size_t) noexcept {
-  block* back = static_cast<block*>(data) - 1;
-  const std::size_t bytes = back->bytes;
-  if (bytes < least_bytes || bytes > limit_) return std::free(back);
-  const std::lock_guard<std::mutex> lock(mutex_);
-  drop_oldest(limit_ - bytes);
-  try {
-    kept_.push_back(back);
-  } catch (const std::bad_alloc&) {
-    return std::free(back);
-  }
-  kept_bytes_ += bytes;
-}
-
-// Frees blocks until at most `limit` bytes are kept.
-inline void receive_pool::drop_oldest(std::size_t limit) noexcept {
-  std::size_t n = 0;
-  for (; n < kept_.size() && kept_bytes_ > limit; ++n) {
-    kept_bytes_ -= kept_[n]->bytes;
-    std::free(kept_[n]);
-  }
-  kept_.erase(kept_.begin(), kept_.begin() + static_cast<std::ptrdiff_t>(n));
-}
-
-}  // namespace weft
-
-#endif
-
-#ifndef WEFT_CLUSTER_WIRE_HPP
-#define WEFT_CLUSTER_WIRE_HPP
-// The control part of a message: little-endian numbers and counted strings, written without and read with checks.
-
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-#include <string>
-#include <string_view>
-#include <type_traits>
-#include <utility>
-
-namespace weft {
-
-namespace detail {
-
-#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-inline constexpr bool is_little_endian = true;
-#else
-inline constexpr bool is_little_endian = false;
-#endif
-
-// The bytes of a number, least significant first.
-template <class T> void store_little_endian(T value, char* to) noexcept {
-  static_assert(std::is_unsigned_v<T>, "signed numbers are stored as unsigned ones of their width");
-  if constexpr (is_little_endian) std::memcpy(to, &value, sizeof value);
-  else
-    for (std::size_t i = 0; i < sizeof(T); ++i) to[i] = static_cast<char>(static_cast<unsigned char>(value >> (8 * i)));
-}
-
-template <class T> T load_little_endian(const char* from) noexcept {
-  static_assert(std::is_unsigned_v<T>, "signed numbers are stored as unsigned ones of their width");
-  T value = 0;
-  if constexpr (is_little_endian) std::memcpy(&value, from, sizeof value);
-  else
-    for (std::size_t i = 0; i < sizeof(T); ++i)
-      value = static_cast<T>(value | static_cast<T>(static_cast<T>(static_cast<unsigned char>(from[i])) << (8 * i)));
-  return value;
-}
-
-}  // namespace detail
-
-/// Appends little-endian numbers and counted strings to a string of bytes.
-class wire_writer {
- public:
-  wire_writer() = default;
-  /// Continues behind the bytes that `start` already holds.
-  explicit wire_writer(std::string start) : bytes_(std::move(start)) {}
-
-  wire_writer& u8(std::uint8_t value) { return number(value); }
-  wire_writer& u16(std::uint16_t value) { return number(value); }
-  wire_writer& u32(std::uint32_t value) { return number(value); }
-  wire_writer& u64(std::uint64_t value) { return number(value); }
-  wire_writer& i32(std::int32_t value) { return number(static_cast<std::uint32_t>(value)); }
-  wire_writer& i64(std::int64_t value) { return number(static_cast<std::uint64_t>(value)); }
-  /// The bits of a double, NaN and -0 included.
-  wire_writer& f64(double value) {
-    std::uint64_t bits;
-    std::memcpy(&bits, &value, sizeof bits);
-    return number(bits);
-  }
-  wire_writer& boolean(bool value) { return number(static_cast<std::uint8_t>(value ? 1 : 0)); }
-  /// An enumerator, as its number in 8 bits.
-  template <class E, class = std::enable_if_t<std::is_enum_v<E>>> wire_writer& enumerator(E value) {
-    return number(static_cast<std::uint8_t>(value));
-  }
-  /// How many elements follow, in 32 bits. Throws INVALID_ARGUMENT for more than fit.
-  wire_writer& count(std::size_t elements) {
-    if (elements > UINT32_MAX) fail(error_code::invalid_argument, "a message cannot hold a list of " + std::to_string(elements) + " elements");
-    return number(static_cast<std::uint32_t>(elements));
-  }
-  /// The length in 32 bits, and the bytes.
-  wire_writer& string(std::string_view text) {
-    count(text.size());
-    bytes_.append(text);
-    return *this;
-  }
-  /// Bytes without their length.
-  wire_writer& raw(std::string_view bytes) {
-    bytes_.append(bytes);
-    return *this;
-  }
-
-  /// Makes room for so many bytes in all.
-  void reserve(std::size_t bytes) { bytes_.reserve(bytes); }
-  std::size_t size() const noexcept { return bytes_.size(); }
-  const std::string& bytes() const noexcept { return bytes_; }
-  /// The bytes; the writer is empty afterwards.
-  std::string take() { return std::exchange(bytes_, std::string()); }
-
- private:
-  template <class T> wire_writer& number(T value) {
-    char bytes[sizeof(T)];
-    detail::store_little_endian(value, bytes);
-    bytes_.append(bytes, sizeof bytes);
-    return *this;
-  }
-  std::string bytes_;
-};
-
-/// Reads what `wire_writer` wrote. Whatever the bytes are, nothing is read past their end and no more memory is taken than
-/// they themselves have; every fault throws INVALID_ARGUMENT that begins with `what` and names the offset.
-class wire_reader {
- public:
-  /// Reads `bytes`, which must outlive the reader; `what` names them in errors (`run message`) and must be a literal.
-  explicit wire_reader(std::string_view bytes, const char* what = "message") noexcept : bytes_(bytes), what_(what) {}
-
-  std::uint8_t u8() { return number<std::uint8_t>(); }
-  std::uint16_t u16() { return number<std::uint16_t>(); }
-  std::uint32_t u32() { return number<std::uint32_t>(); }
-  std::uint64_t u64() { return number<std::uint64_t>(); }
-  std::int32_t i32() { return static_cast<std::int32_t>(number<std::uint32_t>()); }
-  std::int64_t i64() { return static_cast<std::int64_t>(number<std::uint64_t>()); }
-  double f64() {
-    const std::uint64_t bits = number<std::uint64_t>();
-    double value;
-    std::memcpy(&value, &bits, sizeof value);
-    return value;
-  }
-  /// 0 or 1; anything else is a fault.
-  bool boolean();
-  /// An enumerator that is at most `last`.
-  template <class E, class = std::enable_if_t<std::is_enum_v<E>>> E enumerator(E last) {
-    const std::uint8_t value = u8();
-    if (value > static_cast<std::uint8_t>(last))
-      bad("value " + std::to_string(value) + " is not one of 0 to " + std::to_string(static_cast<unsigned>(last)));
-    return static_cast<E>(value);
-  }
-  /// The number of elements that follow, each of at least `least_bytes` bytes: a number that the rest of the message cannot
-  /// hold is a fault, so memory may be reserved for what this returns.
-  std::size_t count(std::size_t least_bytes = 1);
-  std::string string() { return std::string(view()); }
-  /// A counted string, in place.
-  std::string_view view();
-  /// The next bytes, in place.
-  std::string_view raw(std::size_t length);
-
-  /// Bytes not read yet.
-  std::size_t remaining() const noexcept { return bytes_.size() - at_; }
-  bool done() const noexcept { return remaining() == 0; }
-  /// Throws if anything is left.
-  void finish() const {
-    if (!done()) bad(std::to_string(remaining()) + " bytes are left over");
-  }
-  /// Throws INVALID_ARGUMENT about the bytes before this place.
-  [[noreturn]] void bad(const std::string& fault) const {
-    fail(error_code::invalid_argument, std::string(what_) + ": " + fault + " (before byte " + std::to_string(at_) + " of " + std::to_string(bytes_.size()) + ")");
-  }
-
- private:
-  template <class T> T number() { return detail::load_little_endian<T>(raw(sizeof(T)).data()); }
-  std::string_view bytes_;
-  const char* what_;
-  std::size_t at_ = 0;
-};
-
-inline bool wire_reader::boolean() {
-  const std::uint8_t value = u8();
-  if (value > 1) bad("expected 0 or 1, found " + std::to_string(value));
-  return value == 1;
-}
-
-inline std::size_t wire_reader::count(std::size_t least_bytes) {
-  const std::size_t elements = u32();
-  if (least_bytes != 0 && elements > remaining() / least_bytes)
-    bad("a list of " + std::to_string(elements) + " elements does not fit into the " + std::to_string(remaining()) + " bytes that follow");
-  return elements;
-}
-
-inline std::string_view wire_reader::view() {
-  const std::size_t length = u32();
-  if (length > remaining()) bad("a string of " + std::to_string(length) + " bytes does not fit into the " + std::to_string(remaining()) + " bytes that follow");
-  return raw(length);
-}
-
-inline std::string_view wire_reader::raw(std::size_t length) {
-  if (length > remaining()) bad("expected " + std::to_string(length) + " more bytes, found " + std::to_string(remaining()));
-  const std::string_view out = bytes_.substr(at_, length);
-  at_ += length;
-  return out;
-}
-
-/// Writes a status with all its fields.
-inline void encode_status(wire_writer& to, const status& s) {
-  const unsigned flags = (s.derived ? 1U : 0U) | (s.may_have_run ? 2U : 0U);
-  to.enumerator(s.code).u8(static_cast<std::uint8_t>(flags));
-  to.string(s.message).string(s.node).string(s.op).string(s.device).string(s.task).string(s.site);
-}
-
-/// Reads a status. Throws INVALID_ARGUMENT for a code or flag that does not exist.
-inline status decode_status(wire_reader& from) {
-  status s;
-  s.code = from.enumerator(error_code::unauthenticated);
-  const std::uint8_t flags = from.u8();
-  if (flags > 3) from.bad("a status has the unknown flags " + std::to_string(flags));
-  s.derived = (flags & 1U) != 0;
-  s.may_have_run = (flags & 2U) != 0;
-  for (std::string* field : {&s.message, &s.node, &s.op, &s.device, &s.task, &s.site}) *field = from.string();
-  return s;
-}
-
-}  // namespace weft
-
-#endif
-
-#ifndef WEFT_CLUSTER_FRAME_HPP
-#define WEFT_CLUSTER_FRAME_HPP
-// Messages between tasks, what a receiver accepts of them, and the fixed header with which each begins on the wire.
-//
-//   offset  bytes  header, little-endian
-//        0      4  magic 'WEFT'
-//        4      1  version of the protocol
-//        5      1  type of the message
-//        6      1  flags of the message
-//        7      1  zero
-//        8      4  number of tensors
-//       12      4  bytes of the tensor table
-//       16      4  bytes of the head
-//       20      4  zero
-//       24      8  bytes of the body
-//
-// Then come the tensor table (tensor_codec.hpp), the head, and the body: the elements of one tensor after the other.
-
-#include <atomic>
 #include <chrono>
 #include <cstddef>
-#include <cstdint>
-#include <limits>
+#include <functional>
+#include <map>
 #include <memory>
 #include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 namespace weft {
 
-/// The version of the protocol that this header speaks.
-inline constexpr std::uint8_t wire_version = 1;
+/// Receives one line of a server's log: level (`info`, `warning`, `error`) and text. Called from any of the server's threads.
+using log_function = std::function<void(const char* level, const std::string& text)>;
 
-/// What a receiver accepts of one frame. A frame past a limit closes its connection before memory is taken for it.
-struct frame_limits {
-  /// Bytes of the head, which holds registered graphs too.
-  std::uint32_t max_head = 64U << 20;
-  /// Bytes of all tensors together.
-  std::uint64_t max_body = std::uint64_t{4} << 30;
-  /// Tensors.
-  std::uint32_t max_tensors = 1U << 20;
-  /// Dimensions of a tensor.
-  std::uint32_t max_rank = 32;
+/// Options of a server; the defaults fit a task on a trusted machine.
+struct server_options {
+  server_options();
+  server_options(const server_options&);
+  server_options(server_options&&) noexcept;
+  server_options& operator=(const server_options&);
+  server_options& operator=(server_options&&) noexcept;
+  ~server_options();
+
+  /// Devices of the task by type: `{"CPU", 4}` makes CPU:0 to CPU:3.
+  std::map<std::string, int> devices{{"CPU", 1}};
+  /// Threads for kernels that take long; 0 means one per processor.
+  std::size_t kernel_threads = 0;
+  /// The ops that graphs may use; TensorFlow's that weft knows when empty.
+  std::shared_ptr<const op_registry> ops;
+  /// The kernels that run them; weft's own when empty.
+  std::shared_ptr<const kernel_registry> kernels;
+  /// Listen at an address that is not the machine's own loopback, although anyone who can reach it may run graphs.
+  bool allow_unauthenticated = false;
+
+  /// Longest wait for a connection to a task, with its greeting and the registration of a graph.
+  std::chrono::milliseconds connect_timeout{10000};
+  /// Longest wait for the greeting of whoever connects.
+  std::chrono::milliseconds handshake_timeout{5000};
+  /// How long a failed step waits for tasks to confirm that nothing of it is running.
+  std::chrono::milliseconds abort_grace{2000};
+  /// A task of which nothing was heard for this long is lost.
+  std::chrono::milliseconds heartbeat{10000};
+  /// How long a task keeps the graphs that a lost master registered.
+  std::chrono::milliseconds registration_lease{60000};
+
+  /// Tensors up to this many bytes are pushed without asking.
+  std::size_t small_tensor_bytes = std::size_t{64} << 10;
+  /// Bytes that one task may leave here for steps that are not known yet; past it such a step fails with RESOURCE_EXHAUSTED.
+  std::size_t parked_bytes_per_peer = std::size_t{256} << 20;
+  /// Bytes received for running steps and not used yet; past it the step fails with RESOURCE_EXHAUSTED.
+  std::size_t received_bytes = std::size_t{8} << 30;
+  /// Prepared step signatures that a master keeps for all its sessions; the least recently used is dropped.
+  std::size_t max_signatures = 256;
+  /// Graphs that masters may register with this task at one time.
+  std::size_t max_registrations = 4096;
+  /// Nodes of one session's graph.
+  std::size_t max_graph_nodes = 4000000;
+
+  /// Where log lines go; empty means standard error, for levels above info and the line that says where the server listens.
+  log_function log;
 };
-
-/// A number of bytes that several connections share. Thread-safe.
-class receive_budget {
- public:
-  explicit receive_budget(std::uint64_t limit) noexcept : limit_(limit) {}
-  receive_budget(const receive_budget&) = delete;
-  receive_budget& operator=(const receive_budget&) = delete;
-
-  /// Takes bytes if so many are left.
-  bool try_take(std::uint64_t bytes) noexcept {
-    std::uint64_t used = used_.load(std::memory_order_relaxed);
-    do {
-      if (bytes > limit_ - used) return false;
-    } while (!used_.compare_exchange_weak(used, used + bytes, std::memory_order_relaxed));
-    return true;
-  }
-  /// Returns bytes that were taken.
-  void give_back(std::uint64_t bytes) noexcept { used_.fetch_sub(bytes, std::memory_order_relaxed); }
-  std::uint64_t used() const noexcept { return used_.load(std::memory_order_relaxed); }
-  std::uint64_t limit() const noexcept { return limit_; }
-
- private:
-  const std::uint64_t limit_;
-  std::atomic<std::uint64_t> used_{0};
-};
-
-/// Bytes of a budget, given back by the destructor.
-class receive_lease {
- public:
-  /// Holds `bytes` that the caller took from the budget.
-  receive_lease(std::shared_ptr<receive_budget> budget, std::uint64_t bytes) noexcept : budget_(std::move(budget)), bytes_(bytes) {}
-  receive_lease(const receive_lease&) = delete;
-  receive_lease& operator=(const receive_lease&) = delete;
-  ~receive_lease() { budget_->give_back(bytes_); }
-  std::uint64_t bytes() const noexcept { return bytes_; }
-
- private:
-  std::shared_ptr<receive_budget> budget_;
-  std::uint64_t bytes_;
-};
-
-/// One message: a control part and tensors. Copies share the tensors' elements.
-struct message {
-  /// What it is; the transport does not look at it.
-  std::uint8_t type = 0;
-  /// Marks of the type; the transport does not look at them.
-  std::uint8_t flags = 0;
-  /// The control part, made with `wire_writer`.
-  std::string head;
-  /// Values in host memory, none of them empty.
-  std::vector<tensor_value> tensors;
-  /// Set by the receiver: the tensors did not fit into its budget, or memory, and were thrown away. Fail the step with RESOURCE_EXHAUSTED.
-  bool refused = false;
-  /// Set by the receiver: the budget's bytes that the tensors take, given back when the last holder is gone. Whoever keeps the
-  /// tensors waiting keeps this too; whoever has used them drops it.
-  std::shared_ptr<const receive_lease> lease = nullptr;
-};
-
-/// How a connection behaves.
-struct connection_options {
-  frame_limits limits;
-  /// Bytes of received tensors that may be held at once by all connections with this budget; none means no limit.
-  std::shared_ptr<receive_budget> budget = nullptr;
-  /// Where large tensors are received; copies of the options share it. Plain host memory when null.
-  std::shared_ptr<weft::memory> memory = std::make_shared<receive_pool>();
-  /// The longest pause inside a frame that has begun to arrive; past it the connection is closed with DEADLINE_EXCEEDED. Zero: none.
-  std::chrono::milliseconds frame_timeout{30000};
-  /// How long after its start a connection may take to deliver its first whole message. Zero: for ever.
-  std::chrono::milliseconds first_message_timeout{0};
-};
-
-/// The fixed part of a frame.
-struct frame_header {
-  static constexpr std::size_t size = 32;
-  std::uint8_t type = 0;
-  std::uint8_t flags = 0;
-  std::uint32_t tensors = 0;
-  std::uint32_t table_bytes = 0;
-  std::uint32_t head_bytes = 0;
-  std::uint64_t body_bytes = 0;
-};
-
-/// Bytes of a tensor's entry in the table, without its dimensions: dtype, rank, two zeros, bytes in the body.
-inline constexpr std::size_t tensor_entry_bytes = 12;
-
-/// Writes `frame_header::size` bytes.
-inline void encode_header(const frame_header& header, char* to) noexcept {
-  std::memset(to, 0, frame_header::size);
-  std::memcpy(to, "WEFT", 4);
-  to[4] = static_cast<char>(wire_version);
-  to[5] = static_cast<char>(header.type);
-  to[6] = static_cast<char>(header.flags);
-  detail::store_little_endian(header.tensors, to + 8);
-  detail::store_little_endian(header.table_bytes, to + 12);
-  detail::store_little_endian(header.head_bytes, to + 16);
-  detail::store_little_endian(header.body_bytes, to + 24);
-}
-
-namespace detail {
-
-// Bytes for an error message, `47 45 54 20`.
-inline std::string hex_bytes(std::string_view bytes) {
-  constexpr const char* digits = "0123456789abcdef";
-  std::string out;
-  for (char c : bytes) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (!out.empty()) out += ' ';
-    out += digits[byte >> 4];
-    out += digits[byte & 15U];
-  }
-  return out;
-}
-
-inline void check_limit(std::uint64_t found, std::uint64_t most, const char* what, const char* option) {
-  if (found > most)
-    fail(error_code::resource_exhausted, std::string("frame with ") + std::to_string(found) + " " + what + ", at most " +
-                                             std::to_string(most) + " are accepted (frame_limits::" + option + ")");
-}
-
-}  // namespace detail
-
-/// Reads and checks `frame_header::size` bytes. Throws INVALID_ARGUMENT (no weft frame, lengths that contradict each other),
-/// UNIMPLEMENTED (another version) or RESOURCE_EXHAUSTED (past a limit).
-inline frame_header decode_header(const char* from, const frame_limits& limits) {
-  // 1. Is this ours?
-  if (std::memcmp(from, "WEFT", 4) != 0)
-    fail(error_code::invalid_argument, "not a weft frame: expected 'WEFT' (57 45 46 54), found " + detail::hex_bytes({from, 4}));
-  const auto version = static_cast<std::uint8_t>(from[4]);
-  if (version != wire_version)
-    fail(error_code::unimplemented, "frame of protocol version " + std::to_string(version) + ", this program speaks version " + std::to_string(wire_version));
-  if (from[7] != 0 || detail::load_little_endian<std::uint32_t>(from + 20) != 0)
-    fail(error_code::invalid_argument, "frame header with reserved bytes that are not zero: " + detail::hex_bytes({from, frame_header::size}));
-
-  // 2. The numbers, each within its limit.
-  frame_header header;
-  header.type = static_cast<std::uint8_t>(from[5]);
-  header.flags = static_cast<std::uint8_t>(from[6]);
-  header.tensors = detail::load_little_endian<std::uint32_t>(from + 8);
-  header.table_bytes = detail::load_little_endian<std::uint32_t>(from + 12);
-  header.head_bytes = detail::load_little_endian<std::uint32_t>(from + 16);
-  header.body_bytes = detail::load_little_endian<std::uint64_t>(from + 24);
-  detail::check_limit(header.tensors, limits.max_tensors, "tensors", "max_tensors");
-  detail::check_limit(header.head_bytes, limits.max_head, "bytes of head", "max_head");
-  detail::check_limit(header.body_bytes, limits.max_body, "bytes of body", "max_body");
-
-  // 3. The table has room for every tensor and no more; without tensors there is no body.
-  const std::uint64_t least = std::uint64_t{header.tensors} * tensor_entry_bytes;
-  const std::uint64_t most = least + std::uint64_t{header.tensors} * limits.max_rank * 8;
-  if (header.table_bytes < least || header.table_bytes > most)
-    fail(error_code::invalid_argument, "frame with a table of " + std::to_string(header.table_bytes) + " bytes for " + std::to_string(header.tensors) +
-                                           " tensors of at most " + std::to_string(limits.max_rank) + " dimensions, expected " + std::to_string(least) + " to " + std::to_string(most));
-  if (header.tensors == 0 && header.body_bytes != 0)
-    fail(error_code::invalid_argument, "frame with a body of " + std::to_string(header.body_bytes) + " bytes and no tensor");
-  return header;
-}
-
-}  // namespace weft
-
-#endif
-
-#ifndef WEFT_CLUSTER_TENSOR_CODEC_HPP
-#define WEFT_CLUSTER_TENSOR_CODEC_HPP
-// Tensors in a frame. The table has one entry each: dtype (1 byte), rank (1), zero (2), bytes in the body (8), and 8 bytes for every
-// dimension. Plain elements are the body's bytes as they are; strings follow a list of their 64-bit lengths; a resource handle is its
-// four strings, each behind its 32-bit length.
-
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <utility>
-
-namespace weft::detail {
-
-// One checked row of a tensor table.
-struct tensor_entry {
-  weft::dtype dtype = weft::dtype::invalid;
-  weft::shape shape;
-  std::uint64_t bytes = 0;
-  std::uint64_t elements = 0;
-};
-
-// The least that an element takes in the body.
-inline std::uint64_t least_element_bytes(dtype type) noexcept {
-  if (type == dtype::string) return 8;
-  if (type == dtype::resource) return 16;
-  return size_of(type);
-}
-
-// What a received tensor takes in memory, with the objects around its elements.
-inline std::uint64_t memory_bytes(const tensor_entry& entry) noexcept {
-  std::uint64_t objects = 0;
-  if (entry.dtype == dtype::string) objects = entry.elements * sizeof(std::string);
-  if (entry.dtype == dtype::resource) objects = entry.elements * sizeof(resource_handle);
-  return entry.bytes + objects + sizeof(tensor_value) + sizeof(buffer) + 64;
-}
-
-// Walks over a tensor table, checking each entry. Every fault throws INVALID_ARGUMENT that names the tensor by its number.
-class tensor_table_reader {
- public:
-  tensor_table_reader(std::string_view table, const frame_header& header, const frame_limits& limits) noexcept
-      : from_(table, "tensor table"), header_(header), limits_(limits) {}
-
-  // The next entry; false, and the sums checked, behind the last.
-  bool next(tensor_entry& entry);
-
- private:
-  [[noreturn]] void bad(const std::string& fault) const { from_.bad("tensor " + std::to_string(index_) + " " + fault); }
-  void read_shape(tensor_entry& entry, std::size_t rank);
-  void check_bytes(const tensor_entry& entry);
-
-  wire_reader from_;
-  const frame_header& header_;
-  const frame_limits& limits_;
-  std::uint32_t index_ = 0;
-  std::uint64_t body_ = 0;
-};
-
-inline bool tensor_table_reader::next(tensor_entry& entry) {
-  if (index_ == header_.tensors) {
-    from_.finish();
-    if (body_ != header_.body_bytes)
-      from_.bad("the tensors have " + std::to_string(body_) + " bytes, the body " + std::to_string(header_.body_bytes));
-    return false;
-  }
-  const unsigned type = from_.u8();
-  const std::size_t rank = from_.u8();
-  if (from_.u16() != 0) bad("has reserved bytes that are not zero");
-  entry.bytes = from_.u64();
-  entry.dtype = static_cast<dtype>(type);
-  if (least_element_bytes(entry.dtype) == 0)
-    bad(is_known_dtype(type) ? std::string("has dtype ") + to_text(entry.dtype) + ", whose values cannot be sent" : "has the unknown dtype " + std::to_string(type));
-  if (rank > limits_.max_rank) bad("has " + std::to_string(rank) + " dimensions, at most " + std::to_string(limits_.max_rank) + " are accepted");
-  read_shape(entry, rank);
-  check_bytes(entry);
-  ++index_;
-  return true;
-}
-
-inline void tensor_table_reader::read_shape(tensor_entry& entry, std::size_t rank) {
-  static constexpr std::int64_t unset[256] = {};
-  entry.shape = weft::shape(unset, rank);
-  for (int i = 0; i < entry.shape.rank(); ++i) {
-    const std::int64_t size = from_.i64();
-    if (size < 0) bad("has the negative size " + std::to_string(size) + " in dimension " + std::to_string(i));
-    entry.shape.set(i, size);
-  }
-  const auto elements = checked_elements(entry.shape.data(), rank);
-  if (!elements) bad("has shape " + entry.shape.text() + ", which has too many elements");
-  entry.elements = static_cast<std::uint64_t>(*elements);
-}
-
-// Plain elements fill their bytes exactly; objects have at least room for their lengths.
-inline void tensor_table_reader::check_bytes(const tensor_entry& entry) {
-  const std::uint64_t each = least_element_bytes(entry.dtype);
-  const bool overflow = entry.elements > UINT64_MAX / each;
-  const bool wrong = is_plain(entry.dtype) ? entry.elements * each != entry.bytes : entry.elements * each > entry.bytes;
-  if (overflow || wrong || (entry.elements == 0 && entry.bytes != 0))
-    bad(std::string("claims ") + std::to_string(entry.bytes) + " bytes for shape " + entry.shape.text() + " of " + to_text(entry.dtype));
-  if (entry.bytes > header_.body_bytes - body_)
-    bad("claims " + std::to_string(entry.bytes) + " bytes, the body has " + std::to_string(header_.body_bytes - body_) + " left");
-  body_ += entry.bytes;
-}
-
-// Strings or handles as the bytes of a body.
-inline std::string encode_objects(const tensor_value& value) {
-  wire_writer out;
-  const auto n = static_cast<std::size_t>(value.elements());
-  if (value.dtype() == dtype::string) {
-    const std::string* strings = value.data<std::string>();
-    for (std::size_t i = 0; i < n; ++i) out.u64(strings[i].size());
-    for (std::size_t i = 0; i < n; ++i) out.raw(strings[i]);
-  } else {
-    const resource_handle* handles = value.data<resource_handle>();
-    for (std::size_t i = 0; i < n; ++i) out.string(handles[i].device).string(handles[i].container).string(handles[i].name).string(handles[i].kind);
-  }
-  return out.take();
-}
-
-// The value of an entry whose elements are objects. Throws INVALID_ARGUMENT if the lengths do not add up to the body.
-inline tensor_value decode_objects(const tensor_entry& entry, std::string_view body) {
-  wire_reader from(body, to_text(entry.dtype));
-  tensor_value out(entry.dtype, entry.shape);
-  const auto n = static_cast<std::size_t>(entry.elements);
-  if (entry.dtype == dtype::string) {
-    wire_reader lengths(from.raw(n * 8), "string lengths");
-    std::string* strings = out.mutable_data<std::string>();
-    for (std::size_t i = 0; i < n; ++i) {
-      const std::uint64_t length = lengths.u64();
-      if (length > from.remaining()) from.bad("element " + std::to_string(i) + " claims " + std::to_string(length) + " bytes, " + std::to_string(from.remaining()) + " are left");
-      strings[i].assign(from.raw(static_cast<std::size_t>(length)));
-    }
-  } else {
-    resource_handle* handles = out.mutable_data<resource_handle>();
-    for (std::size_t i = 0; i < n; ++i)
-      for (std::string* field : {&handles[i].device, &handles[i].container, &handles[i].name, &handles[i].kind}) *field = from.string();
-  }
-  from.finish();
-  return out;
-}
-
-// Appends the table's row of a value that takes `bytes` in the body. Throws INVALID_ARGUMENT for what no receiver accepts.
-inline void encode_entry(wire_writer& table, const tensor_value& value, std::uint64_t bytes, const frame_limits& limits) {
-  const auto rank = static_cast<std::uint32_t>(value.shape().rank());
-  if (rank > limits.max_rank)
-    fail(error_code::invalid_argument, "a tensor of shape " + value.shape().text() + " cannot be sent: at most " + std::to_string(limits.max_rank) + " dimensions");
-  table.u8(static_cast<std::uint8_t>(value.dtype())).u8(static_cast<std::uint8_t>(rank)).u16(0).u64(bytes);
-  for (std::int64_t size : value.shape()) table.i64(size);
-}
-
-}  // namespace weft::detail
-
-#endif
-
-#ifndef WEFT_CLUSTER_FRAME_READER_HPP
-#define WEFT_CLUSTER_FRAME_READER_HPP
-// Bytes on their way in: where to put them, and the messages they make up. Plain elements go straight to their tensors. No sockets.
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-#include <memory>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 #if WEFT_HAS_CLUSTER_BODIES
-#include <sys/uio.h>
-
-namespace weft {
-
-/// Puts frames together. Memory for a tensor is reserved, not touched, when its checked size is known and the budget has it; memory for
-/// head and table grows with what has arrived.
-class frame_reader {
- public:
-  /// The most pieces that `space` names.
-  static constexpr std::size_t max_parts = 16;
-  /// Bytes of the buffer through which small frames come.
-  static constexpr std::size_t buffer_bytes = std::size_t{64} << 10;
-
-  explicit frame_reader(const connection_options& options)
-      : limits_(options.limits), budget_(options.budget), memory_(options.memory), buffer_(new char[buffer_bytes]) {}
-
-  /// Where the next bytes go, in order: at most `max_parts` pieces, at least one byte. Only after `next` has returned false.
-  std::size_t space(iovec* parts) noexcept;
-  /// `bytes` were put there.
-  void filled(std::size_t bytes) noexcept;
-  /// The next whole message, if there is one. Throws what `decode_header` throws, or INVALID_ARGUMENT for a bad tensor; nothing can be read
-  /// afterwards.
-  bool next(message& into);
-  /// Whether a frame has begun that is not whole.
-  bool inside_frame() const noexcept { return phase_ != phase::header || begin_ != end_; }
-
- private:
-  enum class phase : std::uint8_t { header, table, head, body };
-
-  std::size_t buffered() const noexcept { return end_ - begin_; }
-  bool read_header();
-  bool collect(std::string& into, std::size_t bytes);
-  void begin_body();
-  void make_tensors();
-  void refuse() noexcept;
-  bool read_body();
-  void pass(std::size_t bytes) noexcept;
-  void finish_objects();
-  void finish(message& into);
-
-  frame_limits limits_;
-  std::shared_ptr<receive_budget> budget_;
-  std::shared_ptr<weft::memory> memory_;
-  std::unique_ptr<char[]> buffer_;
-  std::size_t begin_ = 0, end_ = 0;
-  // How much is read before it is known what it is: little where large tensors come, which would be copied; more where small frames follow
-  // each other.
-  static constexpr std::size_t least_ahead = 4096;
-  std::size_t ahead_ = least_ahead;
-
-  phase phase_ = phase::header;
-  frame_header header_;
-  std::string table_;
-  message message_;
-  // Tensors of objects: their number and what they will be; until the body is there, raw bytes stand in their place.
-  std::vector<std::pair<std::size_t, detail::tensor_entry>> objects_;
-  // The tensor that is being filled, and how far; the bytes of a refused body that are still to come.
-  std::size_t tensor_ = 0, offset_ = 0;
-  std::uint64_t discard_ = 0;
-};
-
-inline std::size_t frame_reader::space(iovec* parts) noexcept {
-  // 1. A body that is not in the buffer goes to its tensors, in pieces that do not hold up other connections.
-  std::size_t count = 0, most = std::size_t{2} << 20;
-  if (phase_ == phase::body && discard_ == 0) {
-    std::size_t offset = offset_;
-    for (std::size_t i = tensor_; i < message_.tensors.size(); ++i, offset = 0) {
-      tensor_value& tensor = message_.tensors[i];
-      const std::size_t left = tensor.bytes() - offset;
-      if (left == 0) continue;
-      if (count == max_parts - 1 || most == 0) return count;
-      parts[count] = {static_cast<char*>(tensor.buffer()->data()) + offset, std::min(left, most)};
-      most -= parts[count].iov_len;
-      if (parts[count++].iov_len < left) return count;
-    }
-  }
-  // 2. What follows goes to the buffer, which holds less than a header now.
-  if (begin_ != 0) {
-    std::memmove(buffer_.get(), buffer_.get() + begin_, buffered());
-    end_ -= begin_;
-    begin_ = 0;
-  }
-  parts[count++] = {buffer_.get() + end_, std::min(buffer_bytes - end_, ahead_)};
-  return count;
-}
-
-inline void frame_reader::filled(std::size_t bytes) noexcept {
-  if (phase_ == phase::body && discard_ == 0) {
-    while (tensor_ < message_.tensors.size() && bytes > 0) {
-      const std::size_t step = std::min(bytes, message_.tensors[tensor_].bytes() - offset_);
-      pass(step);
-      bytes -= step;
-    }
-  }
-  end_ += bytes;
-  if (bytes >= ahead_) ahead_ = std::min(2 * ahead_, buffer_bytes);
-}
-
-inline bool frame_reader::next(message& into) {
-  for (;;) {
-    switch (phase_) {
-      case phase::header:
-        if (!read_header()) return false;
-        phase_ = phase::table;
-        break;
-      case phase::table:
-        if (!collect(table_, header_.table_bytes)) return false;
-        phase_ = phase::head;
-        break;
-      case phase::head:
-        if (!collect(message_.head, header_.head_bytes)) return false;
-        begin_body();
-        phase_ = phase::body;
-        break;
-      case phase::body:
-        if (!read_body()) return false;
-        finish(into);
-        phase_ = phase::header;
-        return true;
-    }
-  }
-}
-
-// Something that is no frame is known by its first bytes, so that it need not be 32 bytes long.
-inline bool frame_reader::read_header() {
-  const char* at = buffer_.get() + begin_;
-  if (buffered() < frame_header::size) {
-    char padded[frame_header::size] = {};
-    encode_header(frame_header(), padded);
-    std::memcpy(padded, at, std::min<std::size_t>(buffered(), 5));
-    if (buffered() > 0) static_cast<void>(decode_header(padded, limits_));
-    return false;
-  }
-  header_ = decode_header(at, limits_);
-  begin_ += frame_header::size;
-  message_.type = header_.type;
-  message_.flags = header_.flags;
-  message_.refused = false;
-  return true;
-}
-
-// Moves bytes from the buffer until `into` has so many. Capacity grows with what is there, whatever was claimed.
-inline bool frame_reader::collect(std::string& into, std::size_t bytes) {
-  const std::size_t step = std::min(buffered(), bytes - into.size());
-  into.append(buffer_.get() + begin_, step);
-  begin_ += step;
-  return into.size() == bytes;
-}
-
-inline void frame_reader::begin_body() {
-  tensor_ = offset_ = 0;
-  if (header_.body_bytes > buffer_bytes) ahead_ = least_ahead;
-  // 1. Check the whole table before anything is taken.
-  std::uint64_t memory = 0;
-  detail::tensor_entry entry;
-  for (detail::tensor_table_reader table(table_, header_, limits_); table.next(entry);) memory += detail::memory_bytes(entry);
-  if (header_.tensors == 0) return;
-  // 2. Take the budget, then the memory; a body for which there is none is read and thrown away.
-  if (budget_ != nullptr) {
-    if (!budget_->try_take(memory)) return refuse();
-    message_.lease = std::make_shared<const receive_lease>(budget_, memory);
-  }
-  try {
-    make_tensors();
-  } catch (const error& e) {
-    if (e.code() != error_code::resource_exhausted) throw;
-    refuse();
-  } catch (const std::bad_alloc&) {
-    refuse();
-  }
-}
-
-inline void frame_reader::make_tensors() {
-  message_.tensors.reserve(header_.tensors);
-  detail::tensor_entry entry;
-  for (detail::tensor_table_reader table(table_, header_, limits_); table.next(entry);) {
-    if (is_plain(entry.dtype)) {
-      const bool large = entry.bytes >= receive_pool::least_bytes;
-      message_.tensors.emplace_back(entry.dtype, std::move(entry.shape), large ? memory_ : nullptr);
-    } else {
-      objects_.emplace_back(message_.tensors.size(), entry);
-      message_.tensors.emplace_back(dtype::uint8, weft::shape{static_cast<std::int64_t>(entry.bytes)});
-    }
-  }
-}
-
-inline void frame_reader::refuse() noexcept {
-  message_.tensors.clear();
-  message_.lease.reset();
-  message_.refused = true;
-  objects_.clear();
-  discard_ = header_.body_bytes;
-}
-
-inline bool frame_reader::read_body() {
-  if (discard_ != 0) {
-    const auto step = static_cast<std::size_t>(std::min<std::uint64_t>(buffered(), discard_));
-    begin_ += step;
-    discard_ -= step;
-    return discard_ == 0;
-  }
-  while (tensor_ < message_.tensors.size()) {
-    tensor_value& tensor = message_.tensors[tensor_];
-    const std::size_t step = std::min(buffered(), tensor.bytes() - offset_);
-    if (step != 0) std::memcpy(static_cast<char*>(tensor.buffer()->data()) + offset_, buffer_.get() + begin_, step);
-    begin_ += step;
-    const std::size_t before = tensor_;
-    pass(step);
-    if (tensor_ == before) return false;
-  }
-  return true;
-}
-
-// Counts bytes of the current tensor, and goes to the next behind its last one.
-inline void frame_reader::pass(std::size_t bytes) noexcept {
-  offset_ += bytes;
-  if (offset_ < message_.tensors[tensor_].bytes()) return;
-  offset_ = 0;
-  ++tensor_;
-}
-
-inline void frame_reader::finish_objects() {
-  for (const auto& [index, entry] : objects_) {
-    const tensor_value& raw = message_.tensors[index];
-    message_.tensors[index] = detail::decode_objects(entry, {reinterpret_cast<const char*>(raw.raw_data()), raw.bytes()});
-  }
-  objects_.clear();
-}
-
-inline void frame_reader::finish(message& into) {
-  try {
-    finish_objects();
-  } catch (const error& e) {
-    if (e.code() != error_code::resource_exhausted) throw;
-    refuse();
-  } catch (const std::bad_alloc&) {
-    refuse();
-  }
-  discard_ = 0;
-  table_.clear();
-  if (table_.capacity() > buffer_bytes) table_.shrink_to_fit();
-  into = std::move(message_);
-  message_.head.clear();
-  message_.tensors.clear();
-}
+WEFT_DECL server_options::server_options() = default;
+WEFT_DECL server_options::server_options(const server_options&) = default;
+WEFT_DECL server_options::server_options(server_options&&) noexcept = default;
+WEFT_DECL server_options& server_options::operator=(const server_options&) = default;
+WEFT_DECL server_options& server_options::operator=(server_options&&) noexcept = default;
+WEFT_DECL server_options::~server_options() = default;
+#endif
 
 }  // namespace weft
 
-#endif
-#endif
-
-#ifndef WEFT_CLUSTER_FRAME_WRITER_HPP
-#define WEFT_CLUSTER_FRAME_WRITER_HPP
-// A message on its way out: the pieces of memory that make up its frame, and how far they have been written. No sockets.
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <utility>
-#include <vector>
-
-#if WEFT_HAS_CLUSTER_BODIES
-#include <sys/uio.h>
-
-namespace weft {
-
-/// The frame of one message. Holds the message's tensors; their elements are copied only into the smallest frames (and encoded, if they
-/// are strings or handles).
-class frame_writer {
- public:
-  /// Throws INVALID_ARGUMENT for an empty value or one that no receiver accepts, RESOURCE_EXHAUSTED past the limits.
-  frame_writer(message m, const frame_limits& limits);
-
-  /// Bytes not written yet.
-  std::uint64_t remaining() const noexcept { return remaining_; }
-  /// The next pieces, at most `most_parts` with at most `most_bytes`; returns how many.
-  std::size_t gather(iovec* parts, std::size_t most_parts, std::size_t most_bytes) const noexcept;
-  /// `bytes` more of the pieces have been written.
-  void advance(std::size_t bytes) noexcept;
-
- private:
-  // A frame of at most so many bytes is one piece: copying them costs less than telling the system about several pieces.
-  static constexpr std::uint64_t small_frame = 2048;
-  // The pieces in order: header and table, head, tensors.
-  std::size_t pieces() const noexcept { return is_small_ ? 1 : 2 + message_.tensors.size(); }
-  void join_pieces();
-  iovec piece(std::size_t i) const noexcept;
-  std::uint64_t encode_tensor(wire_writer& prefix, std::size_t i, const frame_limits& limits);
-
-  message message_;
-  std::string prefix_;
-  // The encoded elements of strings and handles, by the tensor's number; no entry behind the last such tensor.
-  std::vector<std::string> objects_;
-  std::size_t piece_ = 0, offset_ = 0;
-  std::uint64_t remaining_ = 0;
-  bool is_small_ = false;
-};
-
-inline frame_writer::frame_writer(message m, const frame_limits& limits) : message_(std::move(m)) {
-  detail::check_limit(message_.head.size(), limits.max_head, "bytes of head", "max_head");
-  detail::check_limit(message_.tensors.size(), limits.max_tensors, "tensors", "max_tensors");
-  constexpr char header_place[frame_header::size] = {};
-  wire_writer prefix;
-  prefix.reserve(frame_header::size + message_.tensors.size() * (tensor_entry_bytes + 4 * 8));
-  prefix.raw({header_place, frame_header::size});
-  frame_header header;
-  header.type = message_.type;
-  header.flags = message_.flags;
-  header.tensors = static_cast<std::uint32_t>(message_.tensors.size());
-  header.head_bytes = static_cast<std::uint32_t>(message_.head.size());
-  for (std::size_t i = 0; i < message_.tensors.size(); ++i) header.body_bytes += encode_tensor(prefix, i, limits);
-  detail::check_limit(header.body_bytes, limits.max_body, "bytes of body", "max_body");
-  detail::check_limit(prefix.size(), UINT32_MAX, "bytes of tensor table", "max_tensors");
-  header.table_bytes = static_cast<std::uint32_t>(prefix.size() - frame_header::size);
-  prefix_ = prefix.take();
-  encode_header(header, prefix_.data());
-  remaining_ = prefix_.size() + message_.head.size() + header.body_bytes;
-  if (remaining_ <= small_frame) join_pieces();
-}
-
-inline void frame_writer::join_pieces() {
-  prefix_.reserve(static_cast<std::size_t>(remaining_));
-  for (std::size_t i = 1; i < pieces(); ++i) {
-    const iovec part = piece(i);
-    if (part.iov_len > 0) prefix_.append(static_cast<const char*>(part.iov_base), part.iov_len);
-  }
-  is_small_ = true;
-  message_.tensors.clear();
-}
-
-inline std::uint64_t frame_writer::encode_tensor(wire_writer& prefix, std::size_t i, const frame_limits& limits) {
-  const tensor_value& value = message_.tensors[i];
-  if (detail::least_element_bytes(value.dtype()) == 0)
-    fail(error_code::invalid_argument, "tensor " + std::to_string(i) + " of a message has dtype " + to_text(value.dtype()) + " and cannot be sent");
-  std::uint64_t bytes = value.bytes();
-  if (is_plain(value.dtype())) {
-    if (bytes != 0) static_cast<void>(value.raw_data());  // refuses memory that the host cannot read
-  } else {
-    objects_.resize(i + 1);
-    objects_[i] = detail::encode_objects(value);
-    bytes = objects_[i].size();
-  }
-  detail::encode_entry(prefix, value, bytes, limits);
-  return bytes;
-}
-
-inline iovec frame_writer::piece(std::size_t i) const noexcept {
-  const auto part = [](const void* data, std::size_t bytes) { return iovec{const_cast<void*>(data), bytes}; };
-  if (i == 0) return part(prefix_.data(), prefix_.size());
-  if (i == 1) return part(message_.head.data(), message_.head.size());
-  const tensor_value& value = message_.tensors[i - 2];
-  if (!is_plain(value.dtype())) return part(objects_[i - 2].data(), objects_[i - 2].size());
-  return value.buffer() ? part(value.buffer()->data(), value.bytes()) : part(nullptr, 0);
-}
-
-inline std::size_t frame_writer::gather(iovec* parts, std::size_t most_parts, std::size_t most_bytes) const noexcept {
-  std::size_t count = 0, offset = offset_;
-  for (std::size_t i = piece_; i < pieces() && count < most_parts && most_bytes > 0; ++i, offset = 0) {
-    const iovec whole = piece(i);
-    if (whole.iov_len == offset) continue;
-    parts[count] = {static_cast<char*>(whole.iov_base) + offset, std::min(whole.iov_len - offset, most_bytes)};
-    most_bytes -= parts[count++].iov_len;
-  }
-  return count;
-}
-
-inline void frame_writer::advance(std::size_t bytes) noexcept {
-  remaining_ -= bytes;
-  while (piece_ < pieces()) {
-    const std::size_t left = piece(piece_).iov_len - offset_;
-    if (bytes < left) break;
-    bytes -= left;
-    offset_ = 0;
-    ++piece_;
-  }
-  offset_ += bytes;
-}
-
-}  // namespace weft
-
-#endif
 #endif
 
 #ifndef WEFT_CORE_CLUSTER_SPEC_HPP
@@ -9695,6 +8691,1144 @@ WEFT_DECL cluster_spec parse_cluster_spec(std::string_view text) {
 
 #endif
 
+#if WEFT_HAS_CLUSTER_BODIES
+#ifndef WEFT_CLUSTER_ASIO_HPP
+#define WEFT_CLUSTER_ASIO_HPP
+// The one door to Asio. Other headers of this layer include this one, never Asio itself.
+
+#include <cstdlib>
+#include <utility>
+
+#if defined(__SANITIZE_THREAD__) && !defined(__clang__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wtsan"
+#endif
+#include <asio/dispatch.hpp>
+#include <asio/executor_work_guard.hpp>
+#include <asio/io_context.hpp>
+#include <asio/ip/tcp.hpp>
+#include <asio/ip/v6_only.hpp>
+#include <asio/post.hpp>
+#include <asio/steady_timer.hpp>
+#if defined(__SANITIZE_THREAD__) && !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
+
+#endif
+#endif
+
+#if WEFT_HAS_CLUSTER_BODIES
+#ifndef WEFT_CLUSTER_RECEIVE_POOL_HPP
+#define WEFT_CLUSTER_RECEIVE_POOL_HPP
+// Host memory that keeps the storage of large tensors for the next ones: fresh pages from the system cost as much as receiving into them.
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <mutex>
+#include <string_view>
+#include <vector>
+
+namespace weft {
+
+/// A source of host memory that keeps up to `limit` bytes of what comes back, and gives them out again for about the same size.
+/// Memory that was never given out is not touched. Thread-safe.
+class receive_pool final : public memory {
+ public:
+  /// Blocks smaller than this are not worth keeping; plain memory serves them well.
+  static constexpr std::size_t least_bytes = std::size_t{64} << 10;
+
+  explicit receive_pool(std::size_t limit = std::size_t{256} << 20) noexcept : limit_(limit) {}
+  receive_pool(const receive_pool&) = delete;
+  receive_pool& operator=(const receive_pool&) = delete;
+  ~receive_pool() override { drop_oldest(0); }
+
+  void* allocate(std::size_t bytes) override;
+  void deallocate(void* data, std::size_t bytes) noexcept override;
+  bool host() const noexcept override { return true; }
+  std::string_view name() const noexcept override { return "host"; }
+  /// Bytes that are kept for later.
+  std::size_t kept_bytes() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return kept_bytes_;
+  }
+
+ private:
+  // Stands in front of the storage, in its alignment.
+  struct alignas(64) block {
+    std::size_t bytes;
+  };
+  void drop_oldest(std::size_t limit) noexcept;
+
+  const std::size_t limit_;
+  mutable std::mutex mutex_;
+  // Under the mutex: blocks that came back, the oldest first.
+  std::vector<block*> kept_;
+  std::size_t kept_bytes_ = 0;
+};
+
+inline void* receive_pool::allocate(std::size_t bytes) {
+  // 1. The latest block that is large enough and not by far too large.
+  if (bytes >= least_bytes) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    for (std::size_t i = kept_.size(); i-- > 0;) {
+      block* found = kept_[i];
+      if (found->bytes < bytes || found->bytes - bytes > bytes / 4) continue;
+      kept_.erase(kept_.begin() + static_cast<std::ptrdiff_t>(i));
+      kept_bytes_ -= found->bytes;
+      return found + 1;
+    }
+  }
+  // 2. A new one.
+  if (bytes > SIZE_MAX / 2) return nullptr;
+  const std::size_t rounded = (bytes + sizeof(block) - 1) / sizeof(block) * sizeof(block);
+  block* fresh = static_cast<block*>(std::aligned_alloc(alignof(block), sizeof(block) + rounded));
+  if (fresh == nullptr) return nullptr;
+  fresh->bytes = rounded;
+  return fresh + 1;
+}
+
+inline void receive_pool::deallocate(void* data, std::size_t) noexcept {
+  block* back = static_cast<block*>(data) - 1;
+  const std::size_t bytes = back->bytes;
+  if (bytes < least_bytes || bytes > limit_) return std::free(back);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  drop_oldest(limit_ - bytes);
+  try {
+    kept_.push_back(back);
+  } catch (const std::bad_alloc&) {
+    return std::free(back);
+  }
+  kept_bytes_ += bytes;
+}
+
+// Frees blocks until at most `limit` bytes are kept.
+inline void receive_pool::drop_oldest(std::size_t limit) noexcept {
+  std::size_t n = 0;
+  for (; n < kept_.size() && kept_bytes_ > limit; ++n) {
+    kept_bytes_ -= kept_[n]->bytes;
+    std::free(kept_[n]);
+  }
+  kept_.erase(kept_.begin(), kept_.begin() + static_cast<std::ptrdiff_t>(n));
+}
+
+}  // namespace weft
+
+#endif
+#endif
+
+#if WEFT_HAS_CLUSTER_BODIES
+#ifndef WEFT_CLUSTER_WIRE_HPP
+#define WEFT_CLUSTER_WIRE_HPP
+// The control part of a message: little-endian numbers and counted strings, written without and read with checks.
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+namespace weft {
+
+namespace detail {
+
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+inline constexpr bool is_little_endian = true;
+#else
+inline constexpr bool is_little_endian = false;
+#endif
+
+// The bytes of a number, least significant first.
+template <class T> void store_little_endian(T value, char* to) noexcept {
+  static_assert(std::is_unsigned_v<T>, "signed numbers are stored as unsigned ones of their width");
+  if constexpr (is_little_endian) std::memcpy(to, &value, sizeof value);
+  else
+    for (std::size_t i = 0; i < sizeof(T); ++i) to[i] = static_cast<char>(static_cast<unsigned char>(value >> (8 * i)));
+}
+
+template <class T> T load_little_endian(const char* from) noexcept {
+  static_assert(std::is_unsigned_v<T>, "signed numbers are stored as unsigned ones of their width");
+  T value = 0;
+  if constexpr (is_little_endian) std::memcpy(&value, from, sizeof value);
+  else
+    for (std::size_t i = 0; i < sizeof(T); ++i)
+      value = static_cast<T>(value | static_cast<T>(static_cast<T>(static_cast<unsigned char>(from[i])) << (8 * i)));
+  return value;
+}
+
+}  // namespace detail
+
+/// Appends little-endian numbers and counted strings to a string of bytes.
+class wire_writer {
+ public:
+  wire_writer() = default;
+  /// Continues behind the bytes that `start` already holds.
+  explicit wire_writer(std::string start) : bytes_(std::move(start)) {}
+
+  wire_writer& u8(std::uint8_t value) { return number(value); }
+  wire_writer& u16(std::uint16_t value) { return number(value); }
+  wire_writer& u32(std::uint32_t value) { return number(value); }
+  wire_writer& u64(std::uint64_t value) { return number(value); }
+  wire_writer& i32(std::int32_t value) { return number(static_cast<std::uint32_t>(value)); }
+  wire_writer& i64(std::int64_t value) { return number(static_cast<std::uint64_t>(value)); }
+  /// The bits of a double, NaN and -0 included.
+  wire_writer& f64(double value) {
+    std::uint64_t bits;
+    std::memcpy(&bits, &value, sizeof bits);
+    return number(bits);
+  }
+  wire_writer& boolean(bool value) { return number(static_cast<std::uint8_t>(value ? 1 : 0)); }
+  /// An enumerator, as its number in 8 bits.
+  template <class E, class = std::enable_if_t<std::is_enum_v<E>>> wire_writer& enumerator(E value) {
+    return number(static_cast<std::uint8_t>(value));
+  }
+  /// How many elements follow, in 32 bits. Throws INVALID_ARGUMENT for more than fit.
+  wire_writer& count(std::size_t elements) {
+    if (elements > UINT32_MAX) fail(error_code::invalid_argument, "a message cannot hold a list of " + std::to_string(elements) + " elements");
+    return number(static_cast<std::uint32_t>(elements));
+  }
+  /// The length in 32 bits, and the bytes.
+  wire_writer& string(std::string_view text) {
+    count(text.size());
+    bytes_.append(text);
+    return *this;
+  }
+  /// Bytes without their length.
+  wire_writer& raw(std::string_view bytes) {
+    bytes_.append(bytes);
+    return *this;
+  }
+
+  /// Makes room for so many bytes in all.
+  void reserve(std::size_t bytes) { bytes_.reserve(bytes); }
+  std::size_t size() const noexcept { return bytes_.size(); }
+  const std::string& bytes() const noexcept { return bytes_; }
+  /// The bytes; the writer is empty afterwards.
+  std::string take() { return std::exchange(bytes_, std::string()); }
+
+ private:
+  template <class T> wire_writer& number(T value) {
+    char bytes[sizeof(T)];
+    detail::store_little_endian(value, bytes);
+    bytes_.append(bytes, sizeof bytes);
+    return *this;
+  }
+  std::string bytes_;
+};
+
+/// Reads what `wire_writer` wrote. Whatever the bytes are, nothing is read past their end and no more memory is taken than
+/// they themselves have; every fault throws INVALID_ARGUMENT that begins with `what` and names the offset.
+class wire_reader {
+ public:
+  /// Reads `bytes`, which must outlive the reader; `what` names them in errors (`run message`) and must be a literal.
+  explicit wire_reader(std::string_view bytes, const char* what = "message") noexcept : bytes_(bytes), what_(what) {}
+
+  std::uint8_t u8() { return number<std::uint8_t>(); }
+  std::uint16_t u16() { return number<std::uint16_t>(); }
+  std::uint32_t u32() { return number<std::uint32_t>(); }
+  std::uint64_t u64() { return number<std::uint64_t>(); }
+  std::int32_t i32() { return static_cast<std::int32_t>(number<std::uint32_t>()); }
+  std::int64_t i64() { return static_cast<std::int64_t>(number<std::uint64_t>()); }
+  double f64() {
+    const std::uint64_t bits = number<std::uint64_t>();
+    double value;
+    std::memcpy(&value, &bits, sizeof value);
+    return value;
+  }
+  /// 0 or 1; anything else is a fault.
+  bool boolean();
+  /// An enumerator that is at most `last`.
+  template <class E, class = std::enable_if_t<std::is_enum_v<E>>> E enumerator(E last) {
+    const std::uint8_t value = u8();
+    if (value > static_cast<std::uint8_t>(last))
+      bad("value " + std::to_string(value) + " is not one of 0 to " + std::to_string(static_cast<unsigned>(last)));
+    return static_cast<E>(value);
+  }
+  /// The number of elements that follow, each of at least `least_bytes` bytes: a number that the rest of the message cannot
+  /// hold is a fault, so memory may be reserved for what this returns.
+  std::size_t count(std::size_t least_bytes = 1);
+  std::string string() { return std::string(view()); }
+  /// A counted string, in place.
+  std::string_view view();
+  /// The next bytes, in place.
+  std::string_view raw(std::size_t length);
+
+  /// Bytes not read yet.
+  std::size_t remaining() const noexcept { return bytes_.size() - at_; }
+  bool done() const noexcept { return remaining() == 0; }
+  /// Throws if anything is left.
+  void finish() const {
+    if (!done()) bad(std::to_string(remaining()) + " bytes are left over");
+  }
+  /// Throws INVALID_ARGUMENT about the bytes before this place.
+  [[noreturn]] void bad(const std::string& fault) const {
+    fail(error_code::invalid_argument, std::string(what_) + ": " + fault + " (before byte " + std::to_string(at_) + " of " + std::to_string(bytes_.size()) + ")");
+  }
+
+ private:
+  template <class T> T number() { return detail::load_little_endian<T>(raw(sizeof(T)).data()); }
+  std::string_view bytes_;
+  const char* what_;
+  std::size_t at_ = 0;
+};
+
+/// Writes a status with all its fields.
+inline void encode_status(wire_writer& to, const status& s) {
+  const unsigned flags = (s.derived ? 1U : 0U) | (s.may_have_run ? 2U : 0U);
+  to.enumerator(s.code).u8(static_cast<std::uint8_t>(flags));
+  to.string(s.message).string(s.node).string(s.op).string(s.device).string(s.task).string(s.site);
+}
+
+/// Reads a status. Throws INVALID_ARGUMENT for a code or flag that does not exist.
+status decode_status(wire_reader& from);
+
+#if WEFT_HAS_CLUSTER_BODIES
+
+WEFT_DECL bool wire_reader::boolean() {
+  const std::uint8_t value = u8();
+  if (value > 1) bad("expected 0 or 1, found " + std::to_string(value));
+  return value == 1;
+}
+
+WEFT_DECL std::size_t wire_reader::count(std::size_t least_bytes) {
+  const std::size_t elements = u32();
+  if (least_bytes != 0 && elements > remaining() / least_bytes)
+    bad("a list of " + std::to_string(elements) + " elements does not fit into the " + std::to_string(remaining()) + " bytes that follow");
+  return elements;
+}
+
+WEFT_DECL std::string_view wire_reader::view() {
+  const std::size_t length = u32();
+  if (length > remaining()) bad("a string of " + std::to_string(length) + " bytes does not fit into the " + std::to_string(remaining()) + " bytes that follow");
+  return raw(length);
+}
+
+WEFT_DECL std::string_view wire_reader::raw(std::size_t length) {
+  if (length > remaining()) bad("expected " + std::to_string(length) + " more bytes, found " + std::to_string(remaining()));
+  const std::string_view out = bytes_.substr(at_, length);
+  at_ += length;
+  return out;
+}
+
+WEFT_DECL status decode_status(wire_reader& from) {
+  status s;
+  s.code = from.enumerator(error_code::unauthenticated);
+  const std::uint8_t flags = from.u8();
+  if (flags > 3) from.bad("a status has the unknown flags " + std::to_string(flags));
+  s.derived = (flags & 1U) != 0;
+  s.may_have_run = (flags & 2U) != 0;
+  for (std::string* field : {&s.message, &s.node, &s.op, &s.device, &s.task, &s.site}) *field = from.string();
+  return s;
+}
+
+#endif
+
+}  // namespace weft
+
+#endif
+#endif
+
+#if WEFT_HAS_CLUSTER_BODIES
+#ifndef WEFT_CLUSTER_FRAME_HPP
+#define WEFT_CLUSTER_FRAME_HPP
+// Messages between tasks, what a receiver accepts of them, and the fixed header with which each begins on the wire.
+//
+//   offset  bytes  header, little-endian
+//        0      4  magic 'WEFT'
+//        4      1  version of the protocol
+//        5      1  type of the message
+//        6      1  flags of the message
+//        7      1  zero
+//        8      4  number of tensors
+//       12      4  bytes of the tensor table
+//       16      4  bytes of the head
+//       20      4  zero
+//       24      8  bytes of the body
+//
+// Then come the tensor table (tensor_codec.hpp), the head, and the body: the elements of one tensor after the other.
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace weft {
+
+/// The version of the protocol that this header speaks.
+inline constexpr std::uint8_t wire_version = 1;
+
+/// What a receiver accepts of one frame. A frame past a limit closes its connection before memory is taken for it.
+struct frame_limits {
+  /// Bytes of the head, which holds registered graphs too.
+  std::uint32_t max_head = 64U << 20;
+  /// Bytes of all tensors together.
+  std::uint64_t max_body = std::uint64_t{4} << 30;
+  /// Tensors.
+  std::uint32_t max_tensors = 1U << 20;
+  /// Dimensions of a tensor.
+  std::uint32_t max_rank = 32;
+};
+
+/// A number of bytes that several connections share. Thread-safe.
+class receive_budget {
+ public:
+  explicit receive_budget(std::uint64_t limit) noexcept : limit_(limit) {}
+  receive_budget(const receive_budget&) = delete;
+  receive_budget& operator=(const receive_budget&) = delete;
+
+  /// Takes bytes if so many are left.
+  bool try_take(std::uint64_t bytes) noexcept {
+    std::uint64_t used = used_.load(std::memory_order_relaxed);
+    do {
+      if (bytes > limit_ - used) return false;
+    } while (!used_.compare_exchange_weak(used, used + bytes, std::memory_order_relaxed));
+    return true;
+  }
+  /// Returns bytes that were taken.
+  void give_back(std::uint64_t bytes) noexcept { used_.fetch_sub(bytes, std::memory_order_relaxed); }
+  std::uint64_t used() const noexcept { return used_.load(std::memory_order_relaxed); }
+  std::uint64_t limit() const noexcept { return limit_; }
+
+ private:
+  const std::uint64_t limit_;
+  std::atomic<std::uint64_t> used_{0};
+};
+
+/// Bytes of a budget, given back by the destructor.
+class receive_lease {
+ public:
+  /// Holds `bytes` that the caller took from the budget.
+  receive_lease(std::shared_ptr<receive_budget> budget, std::uint64_t bytes) noexcept : budget_(std::move(budget)), bytes_(bytes) {}
+  receive_lease(const receive_lease&) = delete;
+  receive_lease& operator=(const receive_lease&) = delete;
+  ~receive_lease() { budget_->give_back(bytes_); }
+  std::uint64_t bytes() const noexcept { return bytes_; }
+
+ private:
+  std::shared_ptr<receive_budget> budget_;
+  std::uint64_t bytes_;
+};
+
+/// One message: a control part and tensors. Copies share the tensors' elements.
+struct message {
+  /// What it is; the transport does not look at it.
+  std::uint8_t type = 0;
+  /// Marks of the type; the transport does not look at them.
+  std::uint8_t flags = 0;
+  /// The control part, made with `wire_writer`.
+  std::string head;
+  /// Values in host memory, none of them empty.
+  std::vector<tensor_value> tensors;
+  /// Set by the receiver: the tensors did not fit into its budget, or memory, and were thrown away. Fail the step with RESOURCE_EXHAUSTED.
+  bool refused = false;
+  /// Set by the receiver: the budget's bytes that the tensors take, given back when the last holder is gone. Whoever keeps the
+  /// tensors waiting keeps this too; whoever has used them drops it.
+  std::shared_ptr<const receive_lease> lease = nullptr;
+};
+
+/// How a connection behaves.
+struct connection_options {
+  frame_limits limits;
+  /// Bytes of received tensors that may be held at once by all connections with this budget; none means no limit.
+  std::shared_ptr<receive_budget> budget = nullptr;
+  /// Where large tensors are received; copies of the options share it. Plain host memory when null.
+  std::shared_ptr<weft::memory> memory = std::make_shared<receive_pool>();
+  /// The longest pause inside a frame that has begun to arrive; past it the connection is closed with DEADLINE_EXCEEDED. Zero: none.
+  std::chrono::milliseconds frame_timeout{30000};
+  /// How long after its start a connection may take to deliver its first whole message. Zero: for ever.
+  std::chrono::milliseconds first_message_timeout{0};
+};
+
+/// The fixed part of a frame.
+struct frame_header {
+  static constexpr std::size_t size = 32;
+  std::uint8_t type = 0;
+  std::uint8_t flags = 0;
+  std::uint32_t tensors = 0;
+  std::uint32_t table_bytes = 0;
+  std::uint32_t head_bytes = 0;
+  std::uint64_t body_bytes = 0;
+};
+
+/// Bytes of a tensor's entry in the table, without its dimensions: dtype, rank, two zeros, bytes in the body.
+inline constexpr std::size_t tensor_entry_bytes = 12;
+
+/// Writes `frame_header::size` bytes.
+void encode_header(const frame_header& header, char* to) noexcept;
+
+#if WEFT_HAS_CLUSTER_BODIES
+
+WEFT_DECL void encode_header(const frame_header& header, char* to) noexcept {
+  std::memset(to, 0, frame_header::size);
+  std::memcpy(to, "WEFT", 4);
+  to[4] = static_cast<char>(wire_version);
+  to[5] = static_cast<char>(header.type);
+  to[6] = static_cast<char>(header.flags);
+  detail::store_little_endian(header.tensors, to + 8);
+  detail::store_little_endian(header.table_bytes, to + 12);
+  detail::store_little_endian(header.head_bytes, to + 16);
+  detail::store_little_endian(header.body_bytes, to + 24);
+}
+
+#endif
+
+namespace detail {
+
+// Bytes for an error message, `47 45 54 20`.
+std::string hex_bytes(std::string_view bytes);
+
+inline void check_limit(std::uint64_t found, std::uint64_t most, const char* what, const char* option) {
+  if (found > most)
+    fail(error_code::resource_exhausted, std::string("frame with ") + std::to_string(found) + " " + what + ", at most " +
+                                             std::to_string(most) + " are accepted (frame_limits::" + option + ")");
+}
+
+#if WEFT_HAS_CLUSTER_BODIES
+
+WEFT_DECL std::string hex_bytes(std::string_view bytes) {
+  constexpr const char* digits = "0123456789abcdef";
+  std::string out;
+  for (char c : bytes) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (!out.empty()) out += ' ';
+    out += digits[byte >> 4];
+    out += digits[byte & 15U];
+  }
+  return out;
+}
+
+#endif
+
+}  // namespace detail
+
+/// Reads and checks `frame_header::size` bytes. Throws INVALID_ARGUMENT (no weft frame, lengths that contradict each other),
+/// UNIMPLEMENTED (another version) or RESOURCE_EXHAUSTED (past a limit).
+frame_header decode_header(const char* from, const frame_limits& limits);
+
+#if WEFT_HAS_CLUSTER_BODIES
+
+WEFT_DECL frame_header decode_header(const char* from, const frame_limits& limits) {
+  // 1. Is this ours?
+  if (std::memcmp(from, "WEFT", 4) != 0)
+    fail(error_code::invalid_argument, "not a weft frame: expected 'WEFT' (57 45 46 54), found " + detail::hex_bytes({from, 4}));
+  const auto version = static_cast<std::uint8_t>(from[4]);
+  if (version != wire_version)
+    fail(error_code::unimplemented, "frame of protocol version " + std::to_string(version) + ", this program speaks version " + std::to_string(wire_version));
+  if (from[7] != 0 || detail::load_little_endian<std::uint32_t>(from + 20) != 0)
+    fail(error_code::invalid_argument, "frame header with reserved bytes that are not zero: " + detail::hex_bytes({from, frame_header::size}));
+
+  // 2. The numbers, each within its limit.
+  frame_header header;
+  header.type = static_cast<std::uint8_t>(from[5]);
+  header.flags = static_cast<std::uint8_t>(from[6]);
+  header.tensors = detail::load_little_endian<std::uint32_t>(from + 8);
+  header.table_bytes = detail::load_little_endian<std::uint32_t>(from + 12);
+  header.head_bytes = detail::load_little_endian<std::uint32_t>(from + 16);
+  header.body_bytes = detail::load_little_endian<std::uint64_t>(from + 24);
+  detail::check_limit(header.tensors, limits.max_tensors, "tensors", "max_tensors");
+  detail::check_limit(header.head_bytes, limits.max_head, "bytes of head", "max_head");
+  detail::check_limit(header.body_bytes, limits.max_body, "bytes of body", "max_body");
+
+  // 3. The table has room for every tensor and no more; without tensors there is no body.
+  const std::uint64_t least = std::uint64_t{header.tensors} * tensor_entry_bytes;
+  const std::uint64_t most = least + std::uint64_t{header.tensors} * limits.max_rank * 8;
+  if (header.table_bytes < least || header.table_bytes > most)
+    fail(error_code::invalid_argument, "frame with a table of " + std::to_string(header.table_bytes) + " bytes for " + std::to_string(header.tensors) +
+                                           " tensors of at most " + std::to_string(limits.max_rank) + " dimensions, expected " + std::to_string(least) + " to " + std::to_string(most));
+  if (header.tensors == 0 && header.body_bytes != 0)
+    fail(error_code::invalid_argument, "frame with a body of " + std::to_string(header.body_bytes) + " bytes and no tensor");
+  return header;
+}
+
+#endif
+
+}  // namespace weft
+
+#endif
+#endif
+
+#if WEFT_HAS_CLUSTER_BODIES
+#ifndef WEFT_CLUSTER_TENSOR_CODEC_HPP
+#define WEFT_CLUSTER_TENSOR_CODEC_HPP
+// Tensors in a frame. The table has one entry each: dtype (1 byte), rank (1), zero (2), bytes in the body (8), and 8 bytes for every
+// dimension. Plain elements are the body's bytes as they are; strings follow a list of their 64-bit lengths; a resource handle is its
+// four strings, each behind its 32-bit length.
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace weft::detail {
+
+// One checked row of a tensor table.
+struct tensor_entry {
+  weft::dtype dtype = weft::dtype::invalid;
+  weft::shape shape;
+  std::uint64_t bytes = 0;
+  std::uint64_t elements = 0;
+};
+
+// The least that an element takes in the body.
+inline std::uint64_t least_element_bytes(dtype type) noexcept {
+  if (type == dtype::string) return 8;
+  if (type == dtype::resource) return 16;
+  return size_of(type);
+}
+
+// What a received tensor takes in memory, with the objects around its elements.
+inline std::uint64_t memory_bytes(const tensor_entry& entry) noexcept {
+  std::uint64_t objects = 0;
+  if (entry.dtype == dtype::string) objects = entry.elements * sizeof(std::string);
+  if (entry.dtype == dtype::resource) objects = entry.elements * sizeof(resource_handle);
+  return entry.bytes + objects + sizeof(tensor_value) + sizeof(buffer) + 64;
+}
+
+// Walks over a tensor table, checking each entry. Every fault throws INVALID_ARGUMENT that names the tensor by its number.
+class tensor_table_reader {
+ public:
+  tensor_table_reader(std::string_view table, const frame_header& header, const frame_limits& limits) noexcept
+      : from_(table, "tensor table"), header_(header), limits_(limits) {}
+
+  // The next entry; false, and the sums checked, behind the last.
+  bool next(tensor_entry& entry);
+
+ private:
+  [[noreturn]] void bad(const std::string& fault) const { from_.bad("tensor " + std::to_string(index_) + " " + fault); }
+  void read_shape(tensor_entry& entry, std::size_t rank);
+  void check_bytes(const tensor_entry& entry);
+
+  wire_reader from_;
+  const frame_header& header_;
+  const frame_limits& limits_;
+  std::uint32_t index_ = 0;
+  std::uint64_t body_ = 0;
+};
+
+// Strings or handles as the bytes of a body.
+std::string encode_objects(const tensor_value& value);
+
+// The value of an entry whose elements are objects. Throws INVALID_ARGUMENT if the lengths do not add up to the body.
+tensor_value decode_objects(const tensor_entry& entry, std::string_view body);
+
+// Appends the table's row of a value that takes `bytes` in the body. Throws INVALID_ARGUMENT for what no receiver accepts.
+void encode_entry(wire_writer& table, const tensor_value& value, std::uint64_t bytes, const frame_limits& limits);
+
+#if WEFT_HAS_CLUSTER_BODIES
+
+WEFT_DECL bool tensor_table_reader::next(tensor_entry& entry) {
+  if (index_ == header_.tensors) {
+    from_.finish();
+    if (body_ != header_.body_bytes)
+      from_.bad("the tensors have " + std::to_string(body_) + " bytes, the body " + std::to_string(header_.body_bytes));
+    return false;
+  }
+  const unsigned type = from_.u8();
+  const std::size_t rank = from_.u8();
+  if (from_.u16() != 0) bad("has reserved bytes that are not zero");
+  entry.bytes = from_.u64();
+  entry.dtype = static_cast<dtype>(type);
+  if (least_element_bytes(entry.dtype) == 0)
+    bad(is_known_dtype(type) ? std::string("has dtype ") + to_text(entry.dtype) + ", whose values cannot be sent" : "has the unknown dtype " + std::to_string(type));
+  if (rank > limits_.max_rank) bad("has " + std::to_string(rank) + " dimensions, at most " + std::to_string(limits_.max_rank) + " are accepted");
+  read_shape(entry, rank);
+  check_bytes(entry);
+  ++index_;
+  return true;
+}
+
+WEFT_DECL void tensor_table_reader::read_shape(tensor_entry& entry, std::size_t rank) {
+  static constexpr std::int64_t unset[256] = {};
+  entry.shape = weft::shape(unset, rank);
+  for (int i = 0; i < entry.shape.rank(); ++i) {
+    const std::int64_t size = from_.i64();
+    if (size < 0) bad("has the negative size " + std::to_string(size) + " in dimension " + std::to_string(i));
+    entry.shape.set(i, size);
+  }
+  const auto elements = checked_elements(entry.shape.data(), rank);
+  if (!elements) bad("has shape " + entry.shape.text() + ", which has too many elements");
+  entry.elements = static_cast<std::uint64_t>(*elements);
+}
+
+// Plain elements fill their bytes exactly; objects have at least room for their lengths.
+WEFT_DECL void tensor_table_reader::check_bytes(const tensor_entry& entry) {
+  const std::uint64_t each = least_element_bytes(entry.dtype);
+  const bool overflow = entry.elements > UINT64_MAX / each;
+  const bool wrong = is_plain(entry.dtype) ? entry.elements * each != entry.bytes : entry.elements * each > entry.bytes;
+  if (overflow || wrong || (entry.elements == 0 && entry.bytes != 0))
+    bad(std::string("claims ") + std::to_string(entry.bytes) + " bytes for shape " + entry.shape.text() + " of " + to_text(entry.dtype));
+  if (entry.bytes > header_.body_bytes - body_)
+    bad("claims " + std::to_string(entry.bytes) + " bytes, the body has " + std::to_string(header_.body_bytes - body_) + " left");
+  body_ += entry.bytes;
+}
+
+WEFT_DECL std::string encode_objects(const tensor_value& value) {
+  wire_writer out;
+  const auto n = static_cast<std::size_t>(value.elements());
+  if (value.dtype() == dtype::string) {
+    const std::string* strings = value.data<std::string>();
+    for (std::size_t i = 0; i < n; ++i) out.u64(strings[i].size());
+    for (std::size_t i = 0; i < n; ++i) out.raw(strings[i]);
+  } else {
+    const resource_handle* handles = value.data<resource_handle>();
+    for (std::size_t i = 0; i < n; ++i) out.string(handles[i].device).string(handles[i].container).string(handles[i].name).string(handles[i].kind);
+  }
+  return out.take();
+}
+
+WEFT_DECL tensor_value decode_objects(const tensor_entry& entry, std::string_view body) {
+  wire_reader from(body, to_text(entry.dtype));
+  tensor_value out(entry.dtype, entry.shape);
+  const auto n = static_cast<std::size_t>(entry.elements);
+  if (entry.dtype == dtype::string) {
+    wire_reader lengths(from.raw(n * 8), "string lengths");
+    std::string* strings = out.mutable_data<std::string>();
+    for (std::size_t i = 0; i < n; ++i) {
+      const std::uint64_t length = lengths.u64();
+      if (length > from.remaining()) from.bad("element " + std::to_string(i) + " claims " + std::to_string(length) + " bytes, " + std::to_string(from.remaining()) + " are left");
+      strings[i].assign(from.raw(static_cast<std::size_t>(length)));
+    }
+  } else {
+    resource_handle* handles = out.mutable_data<resource_handle>();
+    for (std::size_t i = 0; i < n; ++i)
+      for (std::string* field : {&handles[i].device, &handles[i].container, &handles[i].name, &handles[i].kind}) *field = from.string();
+  }
+  from.finish();
+  return out;
+}
+
+WEFT_DECL void encode_entry(wire_writer& table, const tensor_value& value, std::uint64_t bytes, const frame_limits& limits) {
+  const auto rank = static_cast<std::uint32_t>(value.shape().rank());
+  if (rank > limits.max_rank)
+    fail(error_code::invalid_argument, "a tensor of shape " + value.shape().text() + " cannot be sent: at most " + std::to_string(limits.max_rank) + " dimensions");
+  table.u8(static_cast<std::uint8_t>(value.dtype())).u8(static_cast<std::uint8_t>(rank)).u16(0).u64(bytes);
+  for (std::int64_t size : value.shape()) table.i64(size);
+}
+
+#endif
+
+}  // namespace weft::detail
+
+#endif
+#endif
+
+#if WEFT_HAS_CLUSTER_BODIES
+#ifndef WEFT_CLUSTER_FRAME_READER_HPP
+#define WEFT_CLUSTER_FRAME_READER_HPP
+// Bytes on their way in: where to put them, and the messages they make up. Plain elements go straight to their tensors. No sockets.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <sys/uio.h>
+
+namespace weft {
+
+/// Puts frames together. Memory for a tensor is reserved, not touched, when its checked size is known and the budget has it; memory for
+/// head and table grows with what has arrived.
+class frame_reader {
+ public:
+  /// The most pieces that `space` names.
+  static constexpr std::size_t max_parts = 16;
+  /// Bytes of the buffer through which small frames come.
+  static constexpr std::size_t buffer_bytes = std::size_t{64} << 10;
+
+  explicit frame_reader(const connection_options& options)
+      : limits_(options.limits), budget_(options.budget), memory_(options.memory), buffer_(new char[buffer_bytes]) {}
+
+  /// Where the next bytes go, in order: at most `max_parts` pieces, at least one byte. Only after `next` has returned false.
+  std::size_t space(iovec* parts) noexcept;
+  /// `bytes` were put there.
+  void filled(std::size_t bytes) noexcept;
+  /// The next whole message, if there is one. Throws what `decode_header` throws, or INVALID_ARGUMENT for a bad tensor; nothing can be read
+  /// afterwards.
+  bool next(message& into);
+  /// Whether a frame has begun that is not whole.
+  bool inside_frame() const noexcept { return phase_ != phase::header || begin_ != end_; }
+
+ private:
+  enum class phase : std::uint8_t { header, table, head, body };
+
+  std::size_t buffered() const noexcept { return end_ - begin_; }
+  bool read_header();
+  bool collect(std::string& into, std::size_t bytes);
+  void begin_body();
+  void make_tensors();
+  void refuse() noexcept;
+  bool read_body();
+  void pass(std::size_t bytes) noexcept;
+  void finish_objects();
+  void finish(message& into);
+
+  frame_limits limits_;
+  std::shared_ptr<receive_budget> budget_;
+  std::shared_ptr<weft::memory> memory_;
+  std::unique_ptr<char[]> buffer_;
+  std::size_t begin_ = 0, end_ = 0;
+  // How much is read before it is known what it is: little where large tensors come, which would be copied; more where small frames follow
+  // each other.
+  static constexpr std::size_t least_ahead = 4096;
+  std::size_t ahead_ = least_ahead;
+
+  phase phase_ = phase::header;
+  frame_header header_;
+  std::string table_;
+  message message_;
+  // Tensors of objects: their number and what they will be; until the body is there, raw bytes stand in their place.
+  std::vector<std::pair<std::size_t, detail::tensor_entry>> objects_;
+  // The tensor that is being filled, and how far; the bytes of a refused body that are still to come.
+  std::size_t tensor_ = 0, offset_ = 0;
+  std::uint64_t discard_ = 0;
+};
+
+#if WEFT_HAS_CLUSTER_BODIES
+
+WEFT_DECL std::size_t frame_reader::space(iovec* parts) noexcept {
+  // 1. A body that is not in the buffer goes to its tensors, in pieces that do not hold up other connections.
+  std::size_t count = 0, most = std::size_t{2} << 20;
+  if (phase_ == phase::body && discard_ == 0) {
+    std::size_t offset = offset_;
+    for (std::size_t i = tensor_; i < message_.tensors.size(); ++i, offset = 0) {
+      tensor_value& tensor = message_.tensors[i];
+      const std::size_t left = tensor.bytes() - offset;
+      if (left == 0) continue;
+      if (count == max_parts - 1 || most == 0) return count;
+      parts[count] = {static_cast<char*>(tensor.buffer()->data()) + offset, std::min(left, most)};
+      most -= parts[count].iov_len;
+      if (parts[count++].iov_len < left) return count;
+    }
+  }
+  // 2. What follows goes to the buffer, which holds less than a header now.
+  if (begin_ != 0) {
+    std::memmove(buffer_.get(), buffer_.get() + begin_, buffered());
+    end_ -= begin_;
+    begin_ = 0;
+  }
+  parts[count++] = {buffer_.get() + end_, std::min(buffer_bytes - end_, ahead_)};
+  return count;
+}
+
+WEFT_DECL void frame_reader::filled(std::size_t bytes) noexcept {
+  if (phase_ == phase::body && discard_ == 0) {
+    while (tensor_ < message_.tensors.size() && bytes > 0) {
+      const std::size_t step = std::min(bytes, message_.tensors[tensor_].bytes() - offset_);
+      pass(step);
+      bytes -= step;
+    }
+  }
+  end_ += bytes;
+  if (bytes >= ahead_) ahead_ = std::min(2 * ahead_, buffer_bytes);
+}
+
+WEFT_DECL bool frame_reader::next(message& into) {
+  for (;;) {
+    switch (phase_) {
+      case phase::header:
+        if (!read_header()) return false;
+        phase_ = phase::table;
+        break;
+      case phase::table:
+        if (!collect(table_, header_.table_bytes)) return false;
+        phase_ = phase::head;
+        break;
+      case phase::head:
+        if (!collect(message_.head, header_.head_bytes)) return false;
+        begin_body();
+        phase_ = phase::body;
+        break;
+      case phase::body:
+        if (!read_body()) return false;
+        finish(into);
+        phase_ = phase::header;
+        return true;
+    }
+  }
+}
+
+// Something that is no frame is known by its first bytes, so that it need not be 32 bytes long.
+WEFT_DECL bool frame_reader::read_header() {
+  const char* at = buffer_.get() + begin_;
+  if (buffered() < frame_header::size) {
+    char padded[frame_header::size] = {};
+    encode_header(frame_header(), padded);
+    std::memcpy(padded, at, std::min<std::size_t>(buffered(), 5));
+    if (buffered() > 0) static_cast<void>(decode_header(padded, limits_));
+    return false;
+  }
+  header_ = decode_header(at, limits_);
+  begin_ += frame_header::size;
+  message_.type = header_.type;
+  message_.flags = header_.flags;
+  message_.refused = false;
+  return true;
+}
+
+// Moves bytes from the buffer until `into` has so many. Capacity grows with what is there, whatever was claimed.
+WEFT_DECL bool frame_reader::collect(std::string& into, std::size_t bytes) {
+  const std::size_t step = std::min(buffered(), bytes - into.size());
+  into.append(buffer_.get() + begin_, step);
+  begin_ += step;
+  return into.size() == bytes;
+}
+
+WEFT_DECL void frame_reader::begin_body() {
+  tensor_ = offset_ = 0;
+  if (header_.body_bytes > buffer_bytes) ahead_ = least_ahead;
+  // 1. Check the whole table before anything is taken.
+  std::uint64_t memory = 0;
+  detail::tensor_entry entry;
+  for (detail::tensor_table_reader table(table_, header_, limits_); table.next(entry);) memory += detail::memory_bytes(entry);
+  if (header_.tensors == 0) return;
+  // 2. Take the budget, then the memory; a body for which there is none is read and thrown away.
+  if (budget_ != nullptr) {
+    if (!budget_->try_take(memory)) return refuse();
+    message_.lease = std::make_shared<const receive_lease>(budget_, memory);
+  }
+  try {
+    make_tensors();
+  } catch (const error& e) {
+    if (e.code() != error_code::resource_exhausted) throw;
+    refuse();
+  } catch (const std::bad_alloc&) {
+    refuse();
+  }
+}
+
+WEFT_DECL void frame_reader::make_tensors() {
+  message_.tensors.reserve(header_.tensors);
+  detail::tensor_entry entry;
+  for (detail::tensor_table_reader table(table_, header_, limits_); table.next(entry);) {
+    if (is_plain(entry.dtype)) {
+      const bool large = entry.bytes >= receive_pool::least_bytes;
+      message_.tensors.emplace_back(entry.dtype, std::move(entry.shape), large ? memory_ : nullptr);
+    } else {
+      objects_.emplace_back(message_.tensors.size(), entry);
+      message_.tensors.emplace_back(dtype::uint8, weft::shape{static_cast<std::int64_t>(entry.bytes)});
+    }
+  }
+}
+
+WEFT_DECL void frame_reader::refuse() noexcept {
+  message_.tensors.clear();
+  message_.lease.reset();
+  message_.refused = true;
+  objects_.clear();
+  discard_ = header_.body_bytes;
+}
+
+WEFT_DECL bool frame_reader::read_body() {
+  if (discard_ != 0) {
+    const auto step = static_cast<std::size_t>(std::min<std::uint64_t>(buffered(), discard_));
+    begin_ += step;
+    discard_ -= step;
+    return discard_ == 0;
+  }
+  while (tensor_ < message_.tensors.size()) {
+    tensor_value& tensor = message_.tensors[tensor_];
+    const std::size_t step = std::min(buffered(), tensor.bytes() - offset_);
+    if (step != 0) std::memcpy(static_cast<char*>(tensor.buffer()->data()) + offset_, buffer_.get() + begin_, step);
+    begin_ += step;
+    const std::size_t before = tensor_;
+    pass(step);
+    if (tensor_ == before) return false;
+  }
+  return true;
+}
+
+// Counts bytes of the current tensor, and goes to the next behind its last one.
+WEFT_DECL void frame_reader::pass(std::size_t bytes) noexcept {
+  offset_ += bytes;
+  if (offset_ < message_.tensors[tensor_].bytes()) return;
+  offset_ = 0;
+  ++tensor_;
+}
+
+WEFT_DECL void frame_reader::finish_objects() {
+  for (const auto& [index, entry] : objects_) {
+    const tensor_value& raw = message_.tensors[index];
+    message_.tensors[index] = detail::decode_objects(entry, {reinterpret_cast<const char*>(raw.raw_data()), raw.bytes()});
+  }
+  objects_.clear();
+}
+
+WEFT_DECL void frame_reader::finish(message& into) {
+  try {
+    finish_objects();
+  } catch (const error& e) {
+    if (e.code() != error_code::resource_exhausted) throw;
+    refuse();
+  } catch (const std::bad_alloc&) {
+    refuse();
+  }
+  discard_ = 0;
+  table_.clear();
+  if (table_.capacity() > buffer_bytes) table_.shrink_to_fit();
+  into = std::move(message_);
+  message_.head.clear();
+  message_.tensors.clear();
+}
+
+#endif
+
+}  // namespace weft
+
+#endif
+#endif
+
+#if WEFT_HAS_CLUSTER_BODIES
+#ifndef WEFT_CLUSTER_FRAME_WRITER_HPP
+#define WEFT_CLUSTER_FRAME_WRITER_HPP
+// A message on its way out: the pieces of memory that make up its frame, and how far they have been written. No sockets.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <sys/uio.h>
+
+namespace weft {
+
+/// The frame of one message. Holds the message's tensors; their elements are copied only into the smallest frames (and encoded, if they
+/// are strings or handles).
+class frame_writer {
+ public:
+  /// Throws INVALID_ARGUMENT for an empty value or one that no receiver accepts, RESOURCE_EXHAUSTED past the limits.
+  frame_writer(message m, const frame_limits& limits);
+
+  /// Bytes not written yet.
+  std::uint64_t remaining() const noexcept { return remaining_; }
+  /// The next pieces, at most `most_parts` with at most `most_bytes`; returns how many.
+  std::size_t gather(iovec* parts, std::size_t most_parts, std::size_t most_bytes) const noexcept;
+  /// `bytes` more of the pieces have been written.
+  void advance(std::size_t bytes) noexcept;
+
+ private:
+  // A frame of at most so many bytes is one piece: copying them costs less than telling the system about several pieces.
+  static constexpr std::uint64_t small_frame = 2048;
+  // The pieces in order: header and table, head, tensors.
+  std::size_t pieces() const noexcept { return is_small_ ? 1 : 2 + message_.tensors.size(); }
+  void join_pieces();
+  iovec piece(std::size_t i) const noexcept;
+  std::uint64_t encode_tensor(wire_writer& prefix, std::size_t i, const frame_limits& limits);
+
+  message message_;
+  std::string prefix_;
+  // The encoded elements of strings and handles, by the tensor's number; no entry behind the last such tensor.
+  std::vector<std::string> objects_;
+  std::size_t piece_ = 0, offset_ = 0;
+  std::uint64_t remaining_ = 0;
+  bool is_small_ = false;
+};
+
+#if WEFT_HAS_CLUSTER_BODIES
+
+WEFT_DECL frame_writer::frame_writer(message m, const frame_limits& limits) : message_(std::move(m)) {
+  detail::check_limit(message_.head.size(), limits.max_head, "bytes of head", "max_head");
+  detail::check_limit(message_.tensors.size(), limits.max_tensors, "tensors", "max_tensors");
+  constexpr char header_place[frame_header::size] = {};
+  wire_writer prefix;
+  prefix.reserve(frame_header::size + message_.tensors.size() * (tensor_entry_bytes + 4 * 8));
+  prefix.raw({header_place, frame_header::size});
+  frame_header header;
+  header.type = message_.type;
+  header.flags = message_.flags;
+  header.tensors = static_cast<std::uint32_t>(message_.tensors.size());
+  header.head_bytes = static_cast<std::uint32_t>(message_.head.size());
+  for (std::size_t i = 0; i < message_.tensors.size(); ++i) header.body_bytes += encode_tensor(prefix, i, limits);
+  detail::check_limit(header.body_bytes, limits.max_body, "bytes of body", "max_body");
+  detail::check_limit(prefix.size(), UINT32_MAX, "bytes of tensor table", "max_tensors");
+  header.table_bytes = static_cast<std::uint32_t>(prefix.size() - frame_header::size);
+  prefix_ = prefix.take();
+  encode_header(header, prefix_.data());
+  remaining_ = prefix_.size() + message_.head.size() + header.body_bytes;
+  if (remaining_ <= small_frame) join_pieces();
+}
+
+WEFT_DECL void frame_writer::join_pieces() {
+  prefix_.reserve(static_cast<std::size_t>(remaining_));
+  for (std::size_t i = 1; i < pieces(); ++i) {
+    const iovec part = piece(i);
+    if (part.iov_len > 0) prefix_.append(static_cast<const char*>(part.iov_base), part.iov_len);
+  }
+  is_small_ = true;
+  message_.tensors.clear();
+}
+
+WEFT_DECL std::uint64_t frame_writer::encode_tensor(wire_writer& prefix, std::size_t i, const frame_limits& limits) {
+  const tensor_value& value = message_.tensors[i];
+  if (detail::least_element_bytes(value.dtype()) == 0)
+    fail(error_code::invalid_argument, "tensor " + std::to_string(i) + " of a message has dtype " + to_text(value.dtype()) + " and cannot be sent");
+  std::uint64_t bytes = value.bytes();
+  if (is_plain(value.dtype())) {
+    if (bytes != 0) static_cast<void>(value.raw_data());  // refuses memory that the host cannot read
+  } else {
+    objects_.resize(i + 1);
+    objects_[i] = detail::encode_objects(value);
+    bytes = objects_[i].size();
+  }
+  detail::encode_entry(prefix, value, bytes, limits);
+  return bytes;
+}
+
+WEFT_DECL iovec frame_writer::piece(std::size_t i) const noexcept {
+  const auto part = [](const void* data, std::size_t bytes) { return iovec{const_cast<void*>(data), bytes}; };
+  if (i == 0) return part(prefix_.data(), prefix_.size());
+  if (i == 1) return part(message_.head.data(), message_.head.size());
+  const tensor_value& value = message_.tensors[i - 2];
+  if (!is_plain(value.dtype())) return part(objects_[i - 2].data(), objects_[i - 2].size());
+  return value.buffer() ? part(value.buffer()->data(), value.bytes()) : part(nullptr, 0);
+}
+
+WEFT_DECL std::size_t frame_writer::gather(iovec* parts, std::size_t most_parts, std::size_t most_bytes) const noexcept {
+  std::size_t count = 0, offset = offset_;
+  for (std::size_t i = piece_; i < pieces() && count < most_parts && most_bytes > 0; ++i, offset = 0) {
+    const iovec whole = piece(i);
+    if (whole.iov_len == offset) continue;
+    parts[count] = {static_cast<char*>(whole.iov_base) + offset, std::min(whole.iov_len - offset, most_bytes)};
+    most_bytes -= parts[count++].iov_len;
+  }
+  return count;
+}
+
+WEFT_DECL void frame_writer::advance(std::size_t bytes) noexcept {
+  remaining_ -= bytes;
+  while (piece_ < pieces()) {
+    const std::size_t left = piece(piece_).iov_len - offset_;
+    if (bytes < left) break;
+    bytes -= left;
+    offset_ = 0;
+    ++piece_;
+  }
+  offset_ += bytes;
+}
+
+#endif
+
+}  // namespace weft
+
+#endif
+#endif
+
+#if WEFT_HAS_CLUSTER_BODIES
 #ifndef WEFT_CLUSTER_SOCKET_HPP
 #define WEFT_CLUSTER_SOCKET_HPP
 // The system calls that both kinds of connection share, none of which blocks, and the words for their failures.
@@ -9709,7 +9843,6 @@ WEFT_DECL cluster_spec parse_cluster_spec(std::string_view text) {
 #include <system_error>
 #include <utility>
 
-#if WEFT_HAS_CLUSTER_BODIES
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
@@ -9743,48 +9876,15 @@ inline constexpr std::size_t most_per_send = std::size_t{1} << 20;
 enum class io_result : std::uint8_t { done, would_block, lost };
 
 // One piece alone is cheaper without the list around it.
-inline ssize_t send_parts(int socket, iovec* parts, std::size_t count) noexcept {
-  constexpr int flags = MSG_NOSIGNAL | MSG_DONTWAIT;
-  if (count == 1) return ::send(socket, parts->iov_base, parts->iov_len, flags);
-  msghdr call{};
-  call.msg_iov = parts;
-  call.msg_iovlen = count;
-  return ::sendmsg(socket, &call, flags);
-}
+ssize_t send_parts(int socket, iovec* parts, std::size_t count) noexcept;
 
-inline ssize_t receive_parts(int socket, iovec* parts, std::size_t count, int flags) noexcept {
-  if (count == 1) return ::recv(socket, parts->iov_base, parts->iov_len, flags);
-  msghdr call{};
-  call.msg_iov = parts;
-  call.msg_iovlen = count;
-  return ::recvmsg(socket, &call, flags);
-}
+ssize_t receive_parts(int socket, iovec* parts, std::size_t count, int flags) noexcept;
 
 // Writes until the frame is out, `budget` bytes have gone, or the socket takes no more. errno tells why it was lost.
-inline io_result send_frame(int socket, frame_writer& frame, std::size_t budget, std::uint64_t& sent) noexcept {
-  constexpr std::size_t most_parts = 64;
-  iovec parts[most_parts];
-  while (frame.remaining() > 0 && budget > 0) {
-    const std::size_t count = frame.gather(parts, most_parts, std::min(budget, most_per_send));
-    const ssize_t n = send_parts(socket, parts, count);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS ? io_result::would_block : io_result::lost;
-    const auto bytes = static_cast<std::size_t>(n);
-    frame.advance(bytes);
-    budget -= bytes;
-    sent += bytes;
-  }
-  return io_result::done;
-}
+io_result send_frame(int socket, frame_writer& frame, std::size_t budget, std::uint64_t& sent) noexcept;
 
 // Whether a loopback connection has met itself, which happens when nobody listens at a port that the system also gives to callers.
-inline bool connected_to_itself(int socket) noexcept {
-  sockaddr_storage here{}, there{};
-  socklen_t here_size = sizeof here, there_size = sizeof there;
-  if (::getsockname(socket, reinterpret_cast<sockaddr*>(&here), &here_size) != 0) return false;
-  if (::getpeername(socket, reinterpret_cast<sockaddr*>(&there), &there_size) != 0) return false;
-  return here_size == there_size && std::memcmp(&here, &there, here_size) == 0;
-}
+bool connected_to_itself(int socket) noexcept;
 
 inline void set_no_delay(int socket) noexcept {
   const int on = 1;
@@ -9799,16 +9899,7 @@ inline std::chrono::milliseconds bounded(std::chrono::milliseconds time) noexcep
 }
 
 // `10 s`, `1.5 s`, `100 ms`.
-inline std::string duration_text(std::chrono::milliseconds time) {
-  const auto ms = time.count();
-  if (ms < 1000) return std::to_string(ms) + " ms";
-  std::string out = std::to_string(ms / 1000);
-  if (ms % 1000 != 0) {
-    std::string part = std::to_string(1000 + ms % 1000).substr(1);
-    out += "." + part.substr(0, part.find_last_not_of('0') + 1);
-  }
-  return out + " s";
-}
+std::string duration_text(std::chrono::milliseconds time);
 
 inline status connect_failure(const host_port& to, int number) {
   if (number == ECONNREFUSED) return {error_code::unavailable, "connection refused: no server is listening at " + to_text(to)};
@@ -9844,11 +9935,68 @@ inline status bad_frame(const std::string& remote, const status& why) {
   return out;
 }
 
+#if WEFT_HAS_CLUSTER_BODIES
+
+WEFT_DECL ssize_t send_parts(int socket, iovec* parts, std::size_t count) noexcept {
+  constexpr int flags = MSG_NOSIGNAL | MSG_DONTWAIT;
+  if (count == 1) return ::send(socket, parts->iov_base, parts->iov_len, flags);
+  msghdr call{};
+  call.msg_iov = parts;
+  call.msg_iovlen = count;
+  return ::sendmsg(socket, &call, flags);
+}
+
+WEFT_DECL ssize_t receive_parts(int socket, iovec* parts, std::size_t count, int flags) noexcept {
+  if (count == 1) return ::recv(socket, parts->iov_base, parts->iov_len, flags);
+  msghdr call{};
+  call.msg_iov = parts;
+  call.msg_iovlen = count;
+  return ::recvmsg(socket, &call, flags);
+}
+
+WEFT_DECL io_result send_frame(int socket, frame_writer& frame, std::size_t budget, std::uint64_t& sent) noexcept {
+  constexpr std::size_t most_parts = 64;
+  iovec parts[most_parts];
+  while (frame.remaining() > 0 && budget > 0) {
+    const std::size_t count = frame.gather(parts, most_parts, std::min(budget, most_per_send));
+    const ssize_t n = send_parts(socket, parts, count);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS ? io_result::would_block : io_result::lost;
+    const auto bytes = static_cast<std::size_t>(n);
+    frame.advance(bytes);
+    budget -= bytes;
+    sent += bytes;
+  }
+  return io_result::done;
+}
+
+WEFT_DECL bool connected_to_itself(int socket) noexcept {
+  sockaddr_storage here{}, there{};
+  socklen_t here_size = sizeof here, there_size = sizeof there;
+  if (::getsockname(socket, reinterpret_cast<sockaddr*>(&here), &here_size) != 0) return false;
+  if (::getpeername(socket, reinterpret_cast<sockaddr*>(&there), &there_size) != 0) return false;
+  return here_size == there_size && std::memcmp(&here, &there, here_size) == 0;
+}
+
+WEFT_DECL std::string duration_text(std::chrono::milliseconds time) {
+  const auto ms = time.count();
+  if (ms < 1000) return std::to_string(ms) + " ms";
+  std::string out = std::to_string(ms / 1000);
+  if (ms % 1000 != 0) {
+    std::string part = std::to_string(1000 + ms % 1000).substr(1);
+    out += "." + part.substr(0, part.find_last_not_of('0') + 1);
+  }
+  return out + " s";
+}
+
+#endif
+
 }  // namespace weft::detail
 
 #endif
 #endif
 
+#if WEFT_HAS_CLUSTER_BODIES
 #ifndef WEFT_CLUSTER_CONNECTION_HPP
 #define WEFT_CLUSTER_CONNECTION_HPP
 // A TCP connection between tasks that belongs to an event loop: messages in, messages out, in order.
@@ -9869,8 +10017,6 @@ inline status bad_frame(const std::string& remote, const status& why) {
 #include <system_error>
 #include <utility>
 #include <vector>
-
-#if WEFT_HAS_CLUSTER_BODIES
 
 namespace weft {
 
@@ -9994,7 +10140,9 @@ class connection : public std::enable_shared_from_this<connection> {
   std::shared_ptr<void> slot_;
 };
 
-inline connection::connection(tcp::socket socket, const connection_options& options, std::shared_ptr<void> slot)
+#if WEFT_HAS_CLUSTER_BODIES
+
+WEFT_DECL connection::connection(tcp::socket socket, const connection_options& options, std::shared_ptr<void> slot)
     : options_(options), executor_(socket.get_executor()), socket_(std::move(socket)), timer_(executor_), reader_(options), slot_(std::move(slot)) {}
 
 inline std::shared_ptr<connection> connection::adopt(tcp::socket socket, const connection_options& options, std::shared_ptr<void> slot) {
@@ -10006,7 +10154,7 @@ inline std::shared_ptr<connection> connection::adopt(tcp::socket socket, const c
   return out;
 }
 
-inline std::shared_ptr<connection> connection::open(asio::io_context& io, const host_port& to, std::chrono::milliseconds deadline,
+WEFT_DECL std::shared_ptr<connection> connection::open(asio::io_context& io, const host_port& to, std::chrono::milliseconds deadline,
                                                     const connection_options& options, open_handler done) {
   std::shared_ptr<connection> out(new connection(tcp::socket(io), options, nullptr));
   out->remote_ = to_text(to);
@@ -10015,7 +10163,7 @@ inline std::shared_ptr<connection> connection::open(asio::io_context& io, const 
   return out;
 }
 
-inline void connection::resolve() {
+WEFT_DECL void connection::resolve() {
   if (opening_ == nullptr) return;
   timer_->expires_after(detail::bounded(opening_->deadline));
   timer_->async_wait([self = shared_from_this()](const std::error_code& error) {
@@ -10037,7 +10185,7 @@ inline void connection::resolve() {
 }
 
 // Tries the addresses of the host one after the other.
-inline void connection::connect_next() {
+WEFT_DECL void connection::connect_next() {
   std::error_code error;
   for (;;) {
     if (opening_->next == opening_->endpoints.size()) return opened(detail::connect_failure(opening_->to, opening_->failure));
@@ -10054,7 +10202,7 @@ inline void connection::connect_next() {
   });
 }
 
-inline void connection::opened(const status& s) {
+WEFT_DECL void connection::opened(const status& s) {
   if (closed()) return;  // finish calls back
   const open_handler done = std::move(opening_->done);
   opening_.reset();
@@ -10067,20 +10215,20 @@ inline void connection::opened(const status& s) {
   done(s, nullptr);
 }
 
-inline void connection::connected() {
+WEFT_DECL void connection::connected() {
   const std::lock_guard<std::mutex> lock(mutex_);
   descriptor_ = socket_->native_handle();
   detail::set_no_delay(descriptor_);
   last_received_.store(clock::now().time_since_epoch().count(), std::memory_order_relaxed);
 }
 
-inline void connection::start(message_handler on_message, close_handler on_closed) {
+WEFT_DECL void connection::start(message_handler on_message, close_handler on_closed) {
   asio::dispatch(executor_, [self = shared_from_this(), on_message = std::move(on_message), on_closed = std::move(on_closed)]() mutable {
     self->begin(std::move(on_message), std::move(on_closed));
   });
 }
 
-inline void connection::begin(message_handler on_message, close_handler on_closed) {
+WEFT_DECL void connection::begin(message_handler on_message, close_handler on_closed) {
   on_message_ = std::move(on_message);
   on_closed_ = std::move(on_closed);
   if (closed()) return post([](connection& self) { self.finish(); });
@@ -10089,7 +10237,7 @@ inline void connection::begin(message_handler on_message, close_handler on_close
   read();
 }
 
-inline void connection::read() {
+WEFT_DECL void connection::read() {
   iovec pieces[frame_reader::max_parts];
   const std::size_t count = reader_.space(pieces);
   for (std::size_t i = 0; i < count; ++i) parts_[i] = asio::mutable_buffer(pieces[i].iov_base, pieces[i].iov_len);
@@ -10098,7 +10246,7 @@ inline void connection::read() {
   else socket_->async_read_some(read_range{parts_.data(), parts_.data() + count}, std::move(done));
 }
 
-inline void connection::on_read(const std::error_code& error, std::size_t bytes) {
+WEFT_DECL void connection::on_read(const std::error_code& error, std::size_t bytes) {
   if (closed()) return;
   if (error) return close(detail::lost_connection(remote_, error == asio::error::eof ? 0 : error.value(), reader_.inside_frame()));
   bytes_received_.fetch_add(bytes, std::memory_order_relaxed);
@@ -10110,7 +10258,7 @@ inline void connection::on_read(const std::error_code& error, std::size_t bytes)
 }
 
 // Hands out the messages that are whole. False when the connection is closed.
-inline bool connection::deliver() {
+WEFT_DECL bool connection::deliver() {
   try {
     for (message m;;) {
       try {
@@ -10131,7 +10279,7 @@ inline bool connection::deliver() {
   return false;
 }
 
-inline void connection::send(message m) {
+WEFT_DECL void connection::send(message m) {
   frame_writer frame(std::move(m), options_.limits);
   int descriptor = -1;
   {
@@ -10149,13 +10297,13 @@ inline void connection::send(message m) {
   after_direct_write(frame, result, number);
 }
 
-inline void connection::sent(std::uint64_t bytes) noexcept {
+WEFT_DECL void connection::sent(std::uint64_t bytes) noexcept {
   queued_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
   bytes_sent_.fetch_add(bytes, std::memory_order_relaxed);
 }
 
 // The thread inside `send` gives up writing: to nobody if all is out, else to the io thread.
-inline void connection::after_direct_write(frame_writer& frame, detail::io_result result, int number) {
+WEFT_DECL void connection::after_direct_write(frame_writer& frame, detail::io_result result, int number) {
   bool drained = false;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -10175,7 +10323,7 @@ inline void connection::after_direct_write(frame_writer& frame, detail::io_resul
 }
 
 // What the other end sent before it went may still be there to be read; reading finds the end of the connection then.
-inline void connection::lost_writing(int number) {
+WEFT_DECL void connection::lost_writing(int number) {
   std::deque<frame_writer> dropped;
   bool closing = false;
   {
@@ -10190,7 +10338,7 @@ inline void connection::lost_writing(int number) {
 }
 
 // On the io thread, while `writer_` is `loop`: writes what is queued, and lets others have a turn after each mebibyte.
-inline void connection::write_queue() {
+WEFT_DECL void connection::write_queue() {
   std::size_t budget = detail::most_per_send;
   while (!closed()) {
     frame_writer* front = nullptr;
@@ -10224,7 +10372,7 @@ inline void connection::write_queue() {
   }
 }
 
-inline void connection::close(status why) {
+WEFT_DECL void connection::close(status why) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (closed()) return;
@@ -10235,7 +10383,7 @@ inline void connection::close(status why) {
   post([](connection& self) { self.finish(); });
 }
 
-inline void connection::close_when_sent(status why) {
+WEFT_DECL void connection::close_when_sent(status why) {
   bool busy = false;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -10251,7 +10399,7 @@ inline void connection::close_when_sent(status why) {
   });
 }
 
-inline void connection::expect_message_within(std::chrono::milliseconds time) {
+WEFT_DECL void connection::expect_message_within(std::chrono::milliseconds time) {
   if (closed()) return;
   asio::dispatch(executor_, [self = shared_from_this(), time] {
     self->expect_within_ = time;
@@ -10261,7 +10409,7 @@ inline void connection::expect_message_within(std::chrono::milliseconds time) {
 }
 
 // Closes the connection if a deadline has passed, else comes back at the next one.
-inline void connection::watch() {
+WEFT_DECL void connection::watch() {
   if (closed()) return;
   const clock::time_point now = clock::now();
   clock::time_point next = expect_by_;
@@ -10283,7 +10431,7 @@ inline void connection::watch() {
   if (next != never) arm(next);
 }
 
-inline void connection::arm(clock::time_point at) {
+WEFT_DECL void connection::arm(clock::time_point at) {
   if (armed_at_ <= at) return;
   armed_at_ = at;
   timer_->expires_at(at);
@@ -10295,7 +10443,7 @@ inline void connection::arm(clock::time_point at) {
 }
 
 // On the io thread, after `closed_` was set: frees everything and tells the owner. A thread that is writing calls this again.
-inline void connection::finish() {
+WEFT_DECL void connection::finish() {
   std::deque<frame_writer> dropped;
   std::shared_ptr<void> slot;
   status reason;
@@ -10322,11 +10470,14 @@ inline void connection::finish() {
   if (on_closed) on_closed(reason);
 }
 
+#endif
+
 }  // namespace weft
 
 #endif
 #endif
 
+#if WEFT_HAS_CLUSTER_BODIES
 #ifndef WEFT_CLUSTER_GRAPH_CODEC_HPP
 #define WEFT_CLUSTER_GRAPH_CODEC_HPP
 // Nodes of a graph in a message: binary, with inputs by the number of their node; tensors stand in the message's body and are
@@ -10471,8 +10622,14 @@ class attr_decoder {
   const std::vector<tensor_value>& tensors_;
 };
 
+static_assert(static_cast<int>(attr_kind::funcs) == 17, "a new kind of attribute needs a case in read_value");
+
+void decode_node(wire_reader& from, const std::vector<tensor_value>& tensors, const graph& into, std::vector<const node*>& nodes);
+
+#if WEFT_HAS_CLUSTER_BODIES
+
 // The kinds in the order of detail::attr_kind.
-inline attr_value attr_decoder::read_value(int depth) {
+WEFT_DECL attr_value attr_decoder::read_value(int depth) {
   const std::uint8_t kind = from_.u8();
   switch (kind) {
     case 0: return attr_value();
@@ -10504,9 +10661,8 @@ inline attr_value attr_decoder::read_value(int depth) {
     default: from_.bad("there is no kind of attribute " + std::to_string(kind));
   }
 }
-static_assert(static_cast<int>(attr_kind::funcs) == 17, "a new kind of attribute needs a case in read_value");
 
-inline void decode_node(wire_reader& from, const std::vector<tensor_value>& tensors, const graph& into, std::vector<const node*>& nodes) {
+WEFT_DECL void decode_node(wire_reader& from, const std::vector<tensor_value>& tensors, const graph& into, std::vector<const node*>& nodes) {
   const auto earlier = [&](std::size_t index) {
     if (index >= nodes.size()) from.bad("a node refers to node " + std::to_string(index) + ", which is not before it");
     return nodes[index];
@@ -10534,9 +10690,13 @@ inline void decode_node(wire_reader& from, const std::vector<tensor_value>& tens
   nodes.push_back(&into.add(std::move(spec)));
 }
 
+#endif
+
 }  // namespace detail
 
-inline void encode_nodes(wire_writer& to, std::vector<tensor_value>& tensors, const std::vector<const node*>& nodes, std::size_t first) {
+#if WEFT_HAS_CLUSTER_BODIES
+
+WEFT_DECL void encode_nodes(wire_writer& to, std::vector<tensor_value>& tensors, const std::vector<const node*>& nodes, std::size_t first) {
   detail::attr_encoder attrs(to, tensors);
   to.count(first).count(nodes.size() - first);
   for (std::size_t i = first; i < nodes.size(); ++i) {
@@ -10555,7 +10715,7 @@ inline void encode_nodes(wire_writer& to, std::vector<tensor_value>& tensors, co
   }
 }
 
-inline void decode_nodes(wire_reader& from, const std::vector<tensor_value>& tensors, const graph& into, std::size_t max_nodes) {
+WEFT_DECL void decode_nodes(wire_reader& from, const std::vector<tensor_value>& tensors, const graph& into, std::size_t max_nodes) {
   std::vector<const node*> nodes = into.nodes();
   const std::size_t first = from.u32(), added = from.count(25);
   if (first != nodes.size()) from.bad("expected nodes from number " + std::to_string(nodes.size()) + " on, found " + std::to_string(first));
@@ -10566,10 +10726,14 @@ inline void decode_nodes(wire_reader& from, const std::vector<tensor_value>& ten
   for (std::size_t i = 0; i < added; ++i) detail::decode_node(from, tensors, into, nodes);
 }
 
+#endif
+
 }  // namespace weft
 
 #endif
+#endif
 
+#if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
 #ifndef WEFT_RUNTIME_RENDEZVOUS_HPP
 #define WEFT_RUNTIME_RENDEZVOUS_HPP
 // Where a step's values are handed over between parts and devices: a send meets the receive of the same edge and iteration.
@@ -10605,7 +10769,9 @@ class rendezvous {
 }  // namespace weft
 
 #endif
+#endif
 
+#if WEFT_HAS_CLUSTER_BODIES
 #ifndef WEFT_CLUSTER_REMOTE_RENDEZVOUS_HPP
 #define WEFT_CLUSTER_REMOTE_RENDEZVOUS_HPP
 // The rendezvous of one step on one task of a cluster: what the task's devices send each other meets here, what other
@@ -10721,13 +10887,15 @@ class remote_rendezvous final : public rendezvous {
   std::function<void(const status&)> on_abort_;
 };
 
-inline remote_rendezvous::remote_rendezvous(step_id step, const std::vector<part_edge>& edges, std::map<task_id, std::shared_ptr<tensor_outlet>> outlets,
+#if WEFT_HAS_CLUSTER_BODIES
+
+WEFT_DECL remote_rendezvous::remote_rendezvous(step_id step, const std::vector<part_edge>& edges, std::map<task_id, std::shared_ptr<tensor_outlet>> outlets,
                                             std::function<void(const status&)> on_abort)
     : step_(step), edges_(edges), outlets_(std::move(outlets)), slots_(edges.size()), on_abort_(std::move(on_abort)) {
   for (std::size_t i = 0; i < edges.size(); ++i) slots_[i].about = &edges[i];
 }
 
-inline remote_rendezvous::slot* remote_rendezvous::find(const rendezvous_key& key) {
+WEFT_DECL remote_rendezvous::slot* remote_rendezvous::find(const rendezvous_key& key) {
   const auto at = std::lower_bound(edges_.begin(), edges_.end(), key.edge, [](const part_edge& e, std::int64_t n) { return e.edge < n; });
   if (at == edges_.end() || at->edge != key.edge) return nullptr;
   if (key.iteration == 0) return &slots_[static_cast<std::size_t>(at - edges_.begin())];
@@ -10737,7 +10905,7 @@ inline remote_rendezvous::slot* remote_rendezvous::find(const rendezvous_key& ke
   return &out;
 }
 
-inline status remote_rendezvous::send(const rendezvous_key& key, tensor_value value, bool is_dead) {
+WEFT_DECL status remote_rendezvous::send(const rendezvous_key& key, tensor_value value, bool is_dead) {
   std::unique_lock<std::mutex> lock(mutex_);
   if (aborted_) return *aborted_;
   slot* at = find(key);
@@ -10755,7 +10923,7 @@ inline status remote_rendezvous::send(const rendezvous_key& key, tensor_value va
   return push(about, key, std::move(value), is_dead);
 }
 
-inline status remote_rendezvous::push(const part_edge& about, const rendezvous_key& key, tensor_value value, bool is_dead) {
+WEFT_DECL status remote_rendezvous::push(const part_edge& about, const rendezvous_key& key, tensor_value value, bool is_dead) {
   const auto outlet = outlets_.find(about.peer);
   if (outlet == outlets_.end()) return status(error_code::internal, "there is no road to " + to_text(about.peer));
   try {
@@ -10767,7 +10935,7 @@ inline status remote_rendezvous::push(const part_edge& about, const rendezvous_k
 }
 
 // Hands a value to the receiver that waits in the slot, or keeps it for one.
-inline status remote_rendezvous::place(std::unique_lock<std::mutex> lock, slot& at, const rendezvous_key& key, tensor_value value, bool is_dead,
+WEFT_DECL status remote_rendezvous::place(std::unique_lock<std::mutex> lock, slot& at, const rendezvous_key& key, tensor_value value, bool is_dead,
                                        receive_lease_ptr lease) {
   if (at.state == phase::full || at.state == phase::done)
     return status(error_code::internal, "edge " + std::to_string(key.edge) + " got a second value in iteration " + std::to_string(key.iteration));
@@ -10787,7 +10955,7 @@ inline status remote_rendezvous::place(std::unique_lock<std::mutex> lock, slot& 
   return status();
 }
 
-inline void remote_rendezvous::receive(const rendezvous_key& key, receiver done) {
+WEFT_DECL void remote_rendezvous::receive(const rendezvous_key& key, receiver done) {
   std::unique_lock<std::mutex> lock(mutex_);
   slot* at = aborted_ ? nullptr : find(key);
   if (at == nullptr || at->about->way == part_edge::direction::outgoing || at->state == phase::waiting || at->state == phase::done) {
@@ -10808,7 +10976,7 @@ inline void remote_rendezvous::receive(const rendezvous_key& key, receiver done)
   done(status(), std::move(value), is_dead);
 }
 
-inline void remote_rendezvous::deliver(const task_id& from, const rendezvous_key& key, tensor_value value, bool is_dead, receive_lease_ptr lease) {
+WEFT_DECL void remote_rendezvous::deliver(const task_id& from, const rendezvous_key& key, tensor_value value, bool is_dead, receive_lease_ptr lease) {
   std::unique_lock<std::mutex> lock(mutex_);
   if (aborted_) return;
   slot* at = find(key);
@@ -10826,7 +10994,7 @@ inline void remote_rendezvous::deliver(const task_id& from, const rendezvous_key
   abort(problem);
 }
 
-inline void remote_rendezvous::peer_ready(const task_id& peer) {
+WEFT_DECL void remote_rendezvous::peer_ready(const task_id& peer) {
   std::vector<std::pair<const part_edge*, held_back>> now;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -10845,7 +11013,7 @@ inline void remote_rendezvous::peer_ready(const task_id& peer) {
     if (const status problem = push(*about, each.key, std::move(each.value), each.is_dead); !problem.ok()) abort(problem);
 }
 
-inline bool remote_rendezvous::open_with(const task_id& peer) const {
+WEFT_DECL bool remote_rendezvous::open_with(const task_id& peer) const {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (aborted_) return false;
   return std::any_of(slots_.begin(), slots_.end(), [&](const slot& s) {
@@ -10853,7 +11021,7 @@ inline bool remote_rendezvous::open_with(const task_id& peer) const {
   });
 }
 
-inline void remote_rendezvous::abort(const status& why) {
+WEFT_DECL void remote_rendezvous::abort(const status& why) {
   std::vector<receiver> waiting;
   std::function<void(const status&)> told;
   {
@@ -10877,7 +11045,7 @@ inline void remote_rendezvous::abort(const status& why) {
 }
 
 // The lock is held.
-inline void remote_rendezvous::drop_values() noexcept {
+WEFT_DECL void remote_rendezvous::drop_values() noexcept {
   const auto drop = [](slot& s) {
     s.value = tensor_value();
     s.lease = nullptr;
@@ -10888,8 +11056,11 @@ inline void remote_rendezvous::drop_values() noexcept {
   held_back_.clear();
 }
 
+#endif
+
 }  // namespace weft
 
+#endif
 #endif
 
 #ifndef WEFT_GRAPH_KERNEL_CATALOGUE_HPP
@@ -11176,7 +11347,10 @@ struct placement_options {
   const placement* earlier = nullptr;
 };
 
-/// One line per node, as `log_device_placement` prints: `y (Mul): /job:work/task:1/device:CPU:0 (pinned at train.cpp:42)`.
+/// Where a node was placed and why: `y (Mul): /job:work/task:1/device:CPU:0 (pinned at train.cpp:42)`.
+std::string to_text(const placed_node& where, const node& n);
+
+/// One such line per node, as `log_device_placement` prints them.
 std::string to_text(const placement& where, const graph& g);
 
 }  // namespace weft
@@ -11184,10 +11358,12 @@ std::string to_text(const placement& where, const graph& g);
 #if WEFT_HAS_BODIES
 namespace weft {
 
+WEFT_DECL std::string to_text(const placed_node& where, const node& n) { return n.name() + " (" + n.op() + "): " + where.device + " (" + where.reason + ")"; }
+
 WEFT_DECL std::string to_text(const placement& where, const graph& g) {
   std::string out;
   for (const node* n : g.nodes())
-    if (where.has(*n)) out += n->name() + " (" + n->op() + "): " + where.device_of(*n) + " (" + where.reason_of(*n) + ")\n";
+    if (where.has(*n)) out += to_text(where.nodes()[static_cast<std::size_t>(n->id())], *n) + "\n";
   return out;
 }
 
@@ -11196,6 +11372,7 @@ WEFT_DECL std::string to_text(const placement& where, const graph& g) {
 
 #endif
 
+#if WEFT_HAS_CLUSTER_BODIES
 #ifndef WEFT_CLUSTER_MESSAGES_HPP
 #define WEFT_CLUSTER_MESSAGES_HPP
 // What clients, masters and workers say to each other. Each message is a struct with `encode` and a `decode` that trusts nothing.
@@ -11552,7 +11729,9 @@ struct run_message {
 }  // namespace weft
 
 #endif
+#endif
 
+#if WEFT_HAS_CLUSTER_BODIES
 #ifndef WEFT_CLUSTER_PART_MESSAGES_HPP
 #define WEFT_CLUSTER_PART_MESSAGES_HPP
 // What masters say to workers, and workers to each other. The master of a message is the task whose connection it came by.
@@ -11760,7 +11939,9 @@ inline step_id decode_ready(const message& m) {
 }  // namespace weft
 
 #endif
+#endif
 
+#if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
 #ifndef WEFT_RUNTIME_BUFFER_POOL_HPP
 #define WEFT_RUNTIME_BUFFER_POOL_HPP
 // Storage of large tensors, kept between steps: fresh pages of the operating system cost more than many kernels.
@@ -11819,7 +12000,9 @@ class buffer_pool final : public memory, public std::enable_shared_from_this<buf
   std::map<std::size_t, std::vector<void*>> free_;
 };
 
-inline void* buffer_pool::allocate(std::size_t bytes) {
+#if WEFT_HAS_BODIES
+
+WEFT_DECL void* buffer_pool::allocate(std::size_t bytes) {
   const std::size_t size = block_size(bytes);
   {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -11834,7 +12017,7 @@ inline void* buffer_pool::allocate(std::size_t bytes) {
   return size > SIZE_MAX / 2 ? nullptr : std::aligned_alloc(alignment, size == 0 ? alignment : size);
 }
 
-inline void buffer_pool::deallocate(void* data, std::size_t bytes) noexcept {
+WEFT_DECL void buffer_pool::deallocate(void* data, std::size_t bytes) noexcept {
   const std::size_t size = block_size(bytes);
   if (size >= smallest && size <= bound_) {
     trim(bound_ - size);
@@ -11852,7 +12035,7 @@ inline void buffer_pool::deallocate(void* data, std::size_t bytes) noexcept {
   std::free(data);
 }
 
-inline void buffer_pool::trim(std::size_t bytes) noexcept {
+WEFT_DECL void buffer_pool::trim(std::size_t bytes) noexcept {
   const std::lock_guard<std::mutex> lock(mutex_);
   for (auto it = free_.rbegin(); it != free_.rend() && kept_ > bytes; ++it)
     while (!it->second.empty() && kept_ > bytes) {
@@ -11862,10 +12045,14 @@ inline void buffer_pool::trim(std::size_t bytes) noexcept {
     }
 }
 
+#endif
+
 }  // namespace weft
 
 #endif
+#endif
 
+#if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
 #ifndef WEFT_RUNTIME_CANCELLATION_HPP
 #define WEFT_RUNTIME_CANCELLATION_HPP
 // Cancelling what waits: a source that is cancelled once, tokens that ask and are told.
@@ -11955,7 +12142,9 @@ class cancellation_source {
 }  // namespace weft
 
 #endif
+#endif
 
+#if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
 #ifndef WEFT_RUNTIME_RESOURCE_MANAGER_HPP
 #define WEFT_RUNTIME_RESOURCE_MANAGER_HPP
 // The state of a task that outlives steps and sessions: variables, queues and the like, by container and name.
@@ -12020,7 +12209,9 @@ class resource_manager {
   std::map<key, std::shared_ptr<resource>> resources_;
 };
 
-inline void resource_manager::clear(const std::vector<std::string>& containers, const status& why) {
+#if WEFT_HAS_BODIES
+
+WEFT_DECL void resource_manager::clear(const std::vector<std::string>& containers, const status& why) {
   std::vector<std::shared_ptr<resource>> gone;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -12038,10 +12229,14 @@ inline void resource_manager::clear(const std::vector<std::string>& containers, 
   for (const auto& r : gone) r->close(why);
 }
 
+#endif
+
 }  // namespace weft
 
 #endif
+#endif
 
+#if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
 #ifndef WEFT_RUNTIME_THREAD_POOL_HPP
 #define WEFT_RUNTIME_THREAD_POOL_HPP
 // The threads on which a task's expensive kernels run. A kernel that waits for something gives its place to another thread.
@@ -12112,7 +12307,9 @@ class thread_pool {
   bool stopping_ = false;
 };
 
-inline thread_pool::~thread_pool() {
+#if WEFT_HAS_BODIES
+
+WEFT_DECL thread_pool::~thread_pool() {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     stopping_ = true;
@@ -12129,7 +12326,7 @@ inline thread_pool::~thread_pool() {
   }
 }
 
-inline void thread_pool::schedule(std::function<void()> work) {
+WEFT_DECL void thread_pool::schedule(std::function<void()> work) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     queue_.push_back(std::move(work));
@@ -12137,7 +12334,7 @@ inline void thread_pool::schedule(std::function<void()> work) {
   ready_.notify_one();
 }
 
-inline void thread_pool::work() {
+WEFT_DECL void thread_pool::work() {
   current() = this;
   std::unique_lock<std::mutex> lock(mutex_);
   for (;;) {
@@ -12155,7 +12352,7 @@ inline void thread_pool::work() {
   }
 }
 
-inline void thread_pool::enter_blocking() {
+WEFT_DECL void thread_pool::enter_blocking() {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (threads_.size() < size_ + blocked_ + 1) start_thread();
   ++blocked_;
@@ -12164,16 +12361,20 @@ inline void thread_pool::enter_blocking() {
 }
 
 // The place is taken back at once: for a moment there may be one closure too many.
-inline void thread_pool::leave_blocking() {
+WEFT_DECL void thread_pool::leave_blocking() {
   const std::lock_guard<std::mutex> lock(mutex_);
   --blocked_;
   ++running_;
 }
 
+#endif
+
 }  // namespace weft
 
 #endif
+#endif
 
+#if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
 #ifndef WEFT_RUNTIME_KERNEL_HPP
 #define WEFT_RUNTIME_KERNEL_HPP
 // The interface between the executor and kernels: what a kernel is made from, what it sees of a step, and how it answers.
@@ -12326,7 +12527,9 @@ class kernel_registry {
   std::map<std::string, std::vector<kernel_factory>, std::less<>> factories_;
 };
 
-inline std::unique_ptr<kernel> kernel_registry::make(const kernel_construction& what, std::string_view device_type) const {
+#if WEFT_HAS_BODIES
+
+WEFT_DECL std::unique_ptr<kernel> kernel_registry::make(const kernel_construction& what, std::string_view device_type) const {
   const node& n = what.about;
   const auto& entries = catalogue_.kernels_of(n.op());
   if (const kernel_entry* best = catalogue_.find(n.op(), device_type, n.attrs()))
@@ -12339,71 +12542,14 @@ inline std::unique_ptr<kernel> kernel_registry::make(const kernel_construction& 
   n.fail_about(error_code::unimplemented, "no kernel of this op runs on " + std::string(device_type) + " with these attributes; there is " + (known.empty() ? "none" : known));
 }
 
-}  // namespace weft
-
 #endif
-
-#ifndef WEFT_CLUSTER_SERVER_OPTIONS_HPP
-#define WEFT_CLUSTER_SERVER_OPTIONS_HPP
-// What a task server can be told: its devices, kernels and threads, how long the protocol waits, and what it may hold.
-
-#include <chrono>
-#include <cstddef>
-#include <functional>
-#include <map>
-#include <optional>
-#include <string>
-
-namespace weft {
-
-/// Receives one line of a server's log: level (`info`, `warning`, `error`) and text. Called from any of the server's threads.
-using log_function = std::function<void(const char* level, const std::string& text)>;
-
-/// Options of a server; the defaults fit a task on a trusted machine.
-struct server_options {
-  /// Devices of the task by type: `{"CPU", 4}` makes CPU:0 to CPU:3.
-  std::map<std::string, int> devices{{"CPU", 1}};
-  /// Threads for kernels that take long; 0 means one per processor.
-  std::size_t kernel_threads = 0;
-  /// The ops that graphs may use; TensorFlow's that weft knows when empty.
-  std::optional<op_registry> ops;
-  /// The kernels that run them; weft's own when empty.
-  std::optional<kernel_registry> kernels;
-  /// Listen at an address that is not the machine's own loopback, although anyone who can reach it may run graphs.
-  bool allow_unauthenticated = false;
-
-  /// Longest wait for a connection to a task, with its greeting and the registration of a graph.
-  std::chrono::milliseconds connect_timeout{10000};
-  /// Longest wait for the greeting of whoever connects.
-  std::chrono::milliseconds handshake_timeout{5000};
-  /// How long a failed step waits for tasks to confirm that nothing of it is running.
-  std::chrono::milliseconds abort_grace{2000};
-  /// A task of which nothing was heard for this long is lost.
-  std::chrono::milliseconds heartbeat{10000};
-  /// How long a task keeps the graphs that a lost master registered.
-  std::chrono::milliseconds registration_lease{60000};
-
-  /// Tensors up to this many bytes are pushed without asking.
-  std::size_t small_tensor_bytes = std::size_t{64} << 10;
-  /// Bytes that one task may leave here for steps that are not known yet; past it such a step fails with RESOURCE_EXHAUSTED.
-  std::size_t parked_bytes_per_peer = std::size_t{256} << 20;
-  /// Bytes received for running steps and not used yet; past it the step fails with RESOURCE_EXHAUSTED.
-  std::size_t received_bytes = std::size_t{8} << 30;
-  /// Prepared step signatures that a master keeps for all its sessions; the least recently used is dropped.
-  std::size_t max_signatures = 256;
-  /// Graphs that masters may register with this task at one time.
-  std::size_t max_registrations = 4096;
-  /// Nodes of one session's graph.
-  std::size_t max_graph_nodes = 4000000;
-
-  /// Where log lines go; empty means standard error, for levels above info and the line that says where the server listens.
-  log_function log;
-};
 
 }  // namespace weft
 
 #endif
+#endif
 
+#if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
 #ifndef WEFT_KERNELS_INPUTS_HPP
 #define WEFT_KERNELS_INPUTS_HPP
 // What kernels check of their inputs before they touch an element: dtypes, ranks, and small integer inputs such as shapes and axes.
@@ -12490,7 +12636,9 @@ inline int axis_of(const kernel_context& context, std::int64_t axis, int rank, c
 #endif
 
 #endif
+#endif
 
+#if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
 #ifndef WEFT_KERNELS_SIMD_HPP
 #define WEFT_KERNELS_SIMD_HPP
 // Run-time dispatch to instruction sets, so that loops are fast whatever flags a program is compiled with. A body is a type
@@ -12652,7 +12800,9 @@ WEFT_SIMD_END
 }  // namespace weft::detail
 
 #endif
+#endif
 
+#if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
 #ifndef WEFT_KERNELS_ARRAY_HPP
 #define WEFT_KERNELS_ARRAY_HPP
 // Kernels that make, pass on, reshape and join tensors.
@@ -12944,7 +13094,9 @@ WEFT_SIMD_END
 #endif
 
 #endif
+#endif
 
+#if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
 #ifndef WEFT_KERNELS_SCALAR_FUNCTIONS_HPP
 #define WEFT_KERNELS_SCALAR_FUNCTIONS_HPP
 // The element functions that loops are made of: types with a static `apply<S>(values...)` on scalars, always inlined. Integers wrap,
@@ -13145,7 +13297,9 @@ WEFT_SIMD_END
 #endif
 
 #endif
+#endif
 
+#if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
 #ifndef WEFT_KERNELS_TRANSCENDENTAL_HPP
 #define WEFT_KERNELS_TRANSCENDENTAL_HPP
 // exp, log, tanh, sigmoid and sqrt on scalars, without branches and calls so that loops over them become vector code. Errors stay
@@ -13359,7 +13513,9 @@ WEFT_SIMD_END
 #endif
 
 #endif
+#endif
 
+#if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
 #ifndef WEFT_KERNELS_CONVERSIONS_HPP
 #define WEFT_KERNELS_CONVERSIONS_HPP
 // Conversions between element types, defined for every value and following TensorFlow on x86-64: floats are truncated toward zero, what an
@@ -13558,7 +13714,9 @@ void cast_loop(const From* in, To* out, std::size_t count, instruction_set set =
 #endif
 
 #endif
+#endif
 
+#if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
 #ifndef WEFT_KERNELS_ELEMENT_TYPES_HPP
 #define WEFT_KERNELS_ELEMENT_TYPES_HPP
 // How few loops serve all dtypes: kernels compute in float, double, int64 or uint64 (bool in itself), and elements of other types are
@@ -13677,7 +13835,9 @@ inline tensor_value narrowed(tensor_value v, dtype type) {
 #endif
 
 #endif
+#endif
 
+#if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
 #ifndef WEFT_KERNELS_CAST_HPP
 #define WEFT_KERNELS_CAST_HPP
 // Cast: elements as another dtype. Floats are cut toward zero, integers wrap, what is not zero is true; floats narrow to nearest unless
@@ -13787,7 +13947,9 @@ WEFT_SIMD_END
 #endif
 
 #endif
+#endif
 
+#if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
 #ifndef WEFT_KERNELS_CONTROL_HPP
 #define WEFT_KERNELS_CONTROL_HPP
 // Kernels that compute nothing: points to wait at, and ops that the executor carries out itself.
@@ -13826,7 +13988,9 @@ WEFT_DECL kernel_factory control_kernel(std::string_view op) {
 #endif
 
 #endif
+#endif
 
+#if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
 #ifndef WEFT_KERNELS_LOOPS_HPP
 #define WEFT_KERNELS_LOOPS_HPP
 // Elementwise loops over contiguous arrays: unary, binary with broadcasting, and casts. `F` is one of the types in `element`.
@@ -14185,7 +14349,9 @@ loop_status binary_loop(const T* a, const T* b, loop_result_t<F, T>* out, const 
 }  // namespace weft::detail
 
 #endif
+#endif
 
+#if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
 #ifndef WEFT_KERNELS_GEMM_HPP
 #define WEFT_KERNELS_GEMM_HPP
 // Matrix product C = op(A) op(B) of row-major matrices. Float and double go through packed panels and a micro-kernel in vector
@@ -14621,7 +14787,9 @@ void gemm(const gemm_extents& extents, const matrix_view<const T>& a, const matr
 }  // namespace weft::detail
 
 #endif
+#endif
 
+#if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
 #ifndef WEFT_KERNELS_PARALLEL_HPP
 #define WEFT_KERNELS_PARALLEL_HPP
 // One kernel's work on several threads of its task's pool.
@@ -14678,7 +14846,9 @@ inline void parallel_for(thread_pool& pool, std::size_t count, const std::functi
 #endif
 
 #endif
+#endif
 
+#if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
 #ifndef WEFT_KERNELS_LINEAR_HPP
 #define WEFT_KERNELS_LINEAR_HPP
 // Kernels of matrix products.
@@ -14756,7 +14926,9 @@ WEFT_SIMD_END
 #endif
 
 #endif
+#endif
 
+#if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
 #ifndef WEFT_KERNELS_MATH_HPP
 #define WEFT_KERNELS_MATH_HPP
 // Elementwise kernels: arithmetic, comparisons, logic, functions of one argument, sums of many tensors.
@@ -15080,7 +15252,9 @@ WEFT_SIMD_END
 #endif
 
 #endif
+#endif
 
+#if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
 #ifndef WEFT_KERNELS_NN_INPUTS_HPP
 #define WEFT_KERNELS_NN_INPUTS_HPP
 // What kernels of neural networks check of their inputs, in the words of the shape rules, and images as they lie in memory.
@@ -15164,7 +15338,9 @@ inline void set_images(kernel_context& context, tensor_value images, bool channe
 #endif
 
 #endif
+#endif
 
+#if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
 #ifndef WEFT_KERNELS_REDUCE_LOOPS_HPP
 #define WEFT_KERNELS_REDUCE_LOOPS_HPP
 // Reductions over any axes of a contiguous array: sum, mean, product, maximum, minimum, all, any. Integers wrap; sums of floats are as
@@ -15451,7 +15627,9 @@ void reduce_loop(const T* in, T* out, const reduce_plan& plan, instruction_set s
 }  // namespace weft::detail
 
 #endif
+#endif
 
+#if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
 #ifndef WEFT_KERNELS_NN_HPP
 #define WEFT_KERNELS_NN_HPP
 // Kernels of biases, softmax, cross entropies and accuracy.
@@ -15846,7 +16024,9 @@ WEFT_SIMD_END
 #endif
 
 #endif
+#endif
 
+#if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
 #ifndef WEFT_KERNELS_NN_CONVOLUTION_HPP
 #define WEFT_KERNELS_NN_CONVOLUTION_HPP
 // What a convolution is to compute: its extents and its window, read from a node's attributes and its inputs' shapes and checked against each other.
@@ -15935,7 +16115,9 @@ inline shape wanted_images(const kernel_context& context, int i, const char* wha
 #endif
 
 #endif
+#endif
 
+#if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
 #ifndef WEFT_KERNELS_NN_CONV_HPP
 #define WEFT_KERNELS_NN_CONV_HPP
 // Convolutions and their gradients as matrix products: an output pixel is a row of the elements that its window reads, times the filter.
@@ -16256,7 +16438,9 @@ WEFT_SIMD_END
 #endif
 
 #endif
+#endif
 
+#if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
 #ifndef WEFT_KERNELS_NN_DEPTHWISE_HPP
 #define WEFT_KERNELS_NN_DEPTHWISE_HPP
 // Depthwise convolutions and their gradients: each channel has filters of its own, so that a pixel's channels are multiplied element by element.
@@ -16383,7 +16567,9 @@ WEFT_SIMD_END
 #endif
 
 #endif
+#endif
 
+#if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
 #ifndef WEFT_KERNELS_NN_NORM_HPP
 #define WEFT_KERNELS_NN_NORM_HPP
 // Batch normalisation and local response normalisation of images, and their gradients. All of it in float; sums over a batch in double.
@@ -16704,7 +16890,9 @@ WEFT_SIMD_END
 #endif
 
 #endif
+#endif
 
+#if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
 #ifndef WEFT_KERNELS_NN_POOL_HPP
 #define WEFT_KERNELS_NN_POOL_HPP
 // Pools over images, and the ops of their gradients. Channels lie together, so that a window's pixels are compared or added as rows.
@@ -16943,7 +17131,9 @@ WEFT_SIMD_END
 #endif
 
 #endif
+#endif
 
+#if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
 #ifndef WEFT_KERNELS_PHILOX_HPP
 #define WEFT_KERNELS_PHILOX_HPP
 // Random numbers: Philox4x32-10 (Salmon et al., "Parallel Random Numbers: As Easy as 1, 2, 3", SC 2011) with the streams of
@@ -17158,7 +17348,9 @@ void fill_all_integers(U* out, std::size_t count, philox_random generator, instr
 }  // namespace weft::detail
 
 #endif
+#endif
 
+#if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
 #ifndef WEFT_KERNELS_RANDOM_HPP
 #define WEFT_KERNELS_RANDOM_HPP
 // Kernels of random numbers: TensorFlow's streams, one for each node of a session, or made of seeds that are inputs.
@@ -17503,7 +17695,9 @@ WEFT_SIMD_END
 #endif
 
 #endif
+#endif
 
+#if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
 #ifndef WEFT_KERNELS_REDUCE_HPP
 #define WEFT_KERNELS_REDUCE_HPP
 // Kernels of reductions over axes: sums, means, products, extremes, and whether all or any are true.
@@ -17634,7 +17828,9 @@ WEFT_SIMD_END
 #endif
 
 #endif
+#endif
 
+#if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
 #ifndef WEFT_RUNTIME_VARIABLE_HPP
 #define WEFT_RUNTIME_VARIABLE_HPP
 // A variable's value in its task. Readers share the elements, so an update writes in place only while nobody else holds them.
@@ -17724,7 +17920,9 @@ class variable_resource final : public resource {
   tensor_value value_;
 };
 
-inline void variable_resource::assign(tensor_value v) {
+#if WEFT_HAS_BODIES
+
+WEFT_DECL void variable_resource::assign(tensor_value v) {
   if (v.dtype() != type_)
     fail(error_code::invalid_argument, describe() + " cannot hold a value of dtype " + to_text(v.dtype()));
   if (!shape_.accepts(v.shape())) fail(error_code::invalid_argument, describe() + " cannot hold a value of shape " + v.shape().text());
@@ -17735,10 +17933,14 @@ inline void variable_resource::assign(tensor_value v) {
   // The old value is released here, without the lock.
 }
 
+#endif
+
 }  // namespace weft
 
 #endif
+#endif
 
+#if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
 #ifndef WEFT_KERNELS_STATE_HPP
 #define WEFT_KERNELS_STATE_HPP
 // Kernels of variables: handles, reads, assignments and updates.
@@ -17917,7 +18119,9 @@ WEFT_SIMD_END
 #endif
 
 #endif
+#endif
 
+#if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
 #ifndef WEFT_OPS_STANDARD_CATALOGUE_HPP
 #define WEFT_OPS_STANDARD_CATALOGUE_HPP
 // Which kernels a task has when nothing was added to the standard ones: plain data, for placing a graph without seeing a kernel.
@@ -18043,7 +18247,9 @@ WEFT_DECL const kernel_catalogue& standard_catalogue() {
 }  // namespace weft
 
 #endif
+#endif
 
+#if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
 #ifndef WEFT_KERNELS_STANDARD_HPP
 #define WEFT_KERNELS_STANDARD_HPP
 // The kernels that every task has unless it is given others.
@@ -18081,7 +18287,9 @@ WEFT_DECL const kernel_registry& standard_kernels() {
 }  // namespace weft
 
 #endif
+#endif
 
+#if WEFT_HAS_CLUSTER_BODIES
 #ifndef WEFT_CLUSTER_TASK_CONTEXT_HPP
 #define WEFT_CLUSTER_TASK_CONTEXT_HPP
 // What all parts of one server share: who it is, what it can run, its event loop and its threads.
@@ -18093,8 +18301,6 @@ WEFT_DECL const kernel_registry& standard_kernels() {
 #include <string>
 #include <utility>
 #include <vector>
-
-#if WEFT_HAS_CLUSTER_BODIES
 
 namespace weft::detail {
 
@@ -18163,6 +18369,7 @@ struct task_context {
 #endif
 #endif
 
+#if WEFT_HAS_CLUSTER_BODIES
 #ifndef WEFT_CLUSTER_PEERS_HPP
 #define WEFT_CLUSTER_PEERS_HPP
 // The roads from a task to others, opened when something needs them and kept. Each road is a control connection, for what is small
@@ -18176,8 +18383,6 @@ struct task_context {
 #include <string>
 #include <utility>
 #include <vector>
-
-#if WEFT_HAS_CLUSTER_BODIES
 
 namespace weft::detail {
 
@@ -18227,87 +18432,11 @@ class peer_link : public tensor_outlet, public std::enable_shared_from_this<peer
   lost_handler on_lost_;
 };
 
-// `why`, completed with the task and its address.
-inline status peer_link::about(const status& why) const {
-  status out = why;
-  if (out.message.compare(0, 5, "task ") != 0) out.message = "task " + own_.describe(to_) + ": " + out.message;
-  return out;
-}
-
-inline void peer_link::open(opened_handler opened, message_handler on_message, lost_handler on_lost) {
-  opened_ = std::move(opened);
-  on_message_ = std::move(on_message);
-  on_lost_ = std::move(on_lost);
-  timer_.expires_after(own_.options.connect_timeout);
-  timer_.async_wait([self = shared_from_this()](const std::error_code& stopped) {
-    if (stopped || self->state_ != state::opening) return;
-    self->fail(status(error_code::deadline_exceeded, "no greeting within " + std::to_string(self->own_.options.connect_timeout.count()) + " ms"));
-  });
-  connect(hello_message::role::control);
-}
-
-inline void peer_link::connect(hello_message::role as) {
-  const std::string& address = own_.cluster.task_address(to_);
-  if (address.empty()) return fail(status(error_code::failed_precondition, "its address is not known to the cluster of " + to_text(own_.self)));
-  auto& road = as == hello_message::role::control ? control_ : bulk_;
-  road = connection::open(own_.io, parse_host_port(address), own_.options.connect_timeout, own_.connections,
-                          [self = shared_from_this(), as](const status& result, std::shared_ptr<connection> made) {
-                            if (!result.ok()) return self->fail(result);
-                            if (self->state_ != state::opening) return made->close(status(error_code::cancelled, "no longer needed"));
-                            made->start([self, as](message m) { self->on_message(as, std::move(m)); }, [self](const status& why) { self->fail(why); });
-                            made->send(self->own_.greeting(as, self->to_).encode());
-                          });
-}
-
-inline void peer_link::on_message(hello_message::role as, message m) {
-  if (state_ == state::open && type_of(m) == message_type::heartbeat) return;
-  if (state_ == state::open && on_message_) return on_message_(*this, std::move(m));
-  if (state_ == state::opening) greeted(as, m);
-}
-
-inline void peer_link::greeted(hello_message::role as, const message& m) {
-  if (type_of(m) == message_type::heartbeat) return;
-  if (type_of(m) == message_type::refused) return fail(decode_refusal(m));
-  if (type_of(m) != message_type::welcome) return fail(status(error_code::internal, "answered a greeting with message type " + std::to_string(m.type)));
-  if (as == hello_message::role::control) {
-    peer_ = hello_message::decode(m);
-    return connect(hello_message::role::bulk);
-  }
-  if (hello_message::decode(m).incarnation != peer_.incarnation) return fail(status(error_code::aborted, "was restarted while it was greeted"));
-  state_ = state::open;
-  timer_.cancel();
-  if (const auto opened = std::exchange(opened_, nullptr)) opened(status());
-}
-
-inline void peer_link::fail(const status& why) {
-  if (state_ == state::lost) return;
-  const bool was_open = state_ == state::open;
-  state_ = state::lost;
-  timer_.cancel();
-  const auto self = shared_from_this();
-  for (const auto& road : {control_, bulk_})
-    if (road) road->close(why);
-  const status complete = about(why);
-  const auto opened = std::exchange(opened_, nullptr);
-  const auto lost = std::exchange(on_lost_, nullptr);
-  on_message_ = nullptr;
-  if (!was_open && opened) opened(complete);
-  if (was_open && lost) lost(*this, complete);
-}
-
-inline void peer_link::close(const status& why) { fail(why); }
-
 /// Sends a sign of life on a connection; closes it when the other end was silent for longer than `limit`.
 inline void beat_connection(connection& road, connection::clock::time_point now, std::chrono::milliseconds limit) {
   if (now - road.last_received() > limit) return road.close(status(error_code::unavailable, "nothing was heard for " + std::to_string(limit.count()) + " ms"));
   wire_writer empty;
   road.send(make_message(message_type::heartbeat, empty));
-}
-
-inline void peer_link::beat(connection::clock::time_point now) {
-  const auto self = shared_from_this();
-  for (const auto& road : {control_, bulk_})
-    if (road && state_ == state::open) beat_connection(*road, now, own_.options.heartbeat);
 }
 
 /// All roads of a task: those that it opened, by task.
@@ -18348,7 +18477,85 @@ class peers {
   std::map<task_id, slot> links_;
 };
 
-inline void peers::open(const task_id& to, opened_handler done) {
+#if WEFT_HAS_CLUSTER_BODIES
+
+// `why`, completed with the task and its address.
+WEFT_DECL status peer_link::about(const status& why) const {
+  status out = why;
+  if (out.message.compare(0, 5, "task ") != 0) out.message = "task " + own_.describe(to_) + ": " + out.message;
+  return out;
+}
+
+WEFT_DECL void peer_link::open(opened_handler opened, message_handler on_message, lost_handler on_lost) {
+  opened_ = std::move(opened);
+  on_message_ = std::move(on_message);
+  on_lost_ = std::move(on_lost);
+  timer_.expires_after(own_.options.connect_timeout);
+  timer_.async_wait([self = shared_from_this()](const std::error_code& stopped) {
+    if (stopped || self->state_ != state::opening) return;
+    self->fail(status(error_code::deadline_exceeded, "no greeting within " + std::to_string(self->own_.options.connect_timeout.count()) + " ms"));
+  });
+  connect(hello_message::role::control);
+}
+
+WEFT_DECL void peer_link::connect(hello_message::role as) {
+  const std::string& address = own_.cluster.task_address(to_);
+  if (address.empty()) return fail(status(error_code::failed_precondition, "its address is not known to the cluster of " + to_text(own_.self)));
+  auto& road = as == hello_message::role::control ? control_ : bulk_;
+  road = connection::open(own_.io, parse_host_port(address), own_.options.connect_timeout, own_.connections,
+                          [self = shared_from_this(), as](const status& result, std::shared_ptr<connection> made) {
+                            if (!result.ok()) return self->fail(result);
+                            if (self->state_ != state::opening) return made->close(status(error_code::cancelled, "no longer needed"));
+                            made->start([self, as](message m) { self->on_message(as, std::move(m)); }, [self](const status& why) { self->fail(why); });
+                            made->send(self->own_.greeting(as, self->to_).encode());
+                          });
+}
+
+WEFT_DECL void peer_link::on_message(hello_message::role as, message m) {
+  if (state_ == state::open && type_of(m) == message_type::heartbeat) return;
+  if (state_ == state::open && on_message_) return on_message_(*this, std::move(m));
+  if (state_ == state::opening) greeted(as, m);
+}
+
+WEFT_DECL void peer_link::greeted(hello_message::role as, const message& m) {
+  if (type_of(m) == message_type::heartbeat) return;
+  if (type_of(m) == message_type::refused) return fail(decode_refusal(m));
+  if (type_of(m) != message_type::welcome) return fail(status(error_code::internal, "answered a greeting with message type " + std::to_string(m.type)));
+  if (as == hello_message::role::control) {
+    peer_ = hello_message::decode(m);
+    return connect(hello_message::role::bulk);
+  }
+  if (hello_message::decode(m).incarnation != peer_.incarnation) return fail(status(error_code::aborted, "was restarted while it was greeted"));
+  state_ = state::open;
+  timer_.cancel();
+  if (const auto opened = std::exchange(opened_, nullptr)) opened(status());
+}
+
+WEFT_DECL void peer_link::fail(const status& why) {
+  if (state_ == state::lost) return;
+  const bool was_open = state_ == state::open;
+  state_ = state::lost;
+  timer_.cancel();
+  const auto self = shared_from_this();
+  for (const auto& road : {control_, bulk_})
+    if (road) road->close(why);
+  const status complete = about(why);
+  const auto opened = std::exchange(opened_, nullptr);
+  const auto lost = std::exchange(on_lost_, nullptr);
+  on_message_ = nullptr;
+  if (!was_open && opened) opened(complete);
+  if (was_open && lost) lost(*this, complete);
+}
+
+WEFT_DECL void peer_link::close(const status& why) { fail(why); }
+
+WEFT_DECL void peer_link::beat(connection::clock::time_point now) {
+  const auto self = shared_from_this();
+  for (const auto& road : {control_, bulk_})
+    if (road && state_ == state::open) beat_connection(*road, now, own_.options.heartbeat);
+}
+
+WEFT_DECL void peers::open(const task_id& to, opened_handler done) {
   slot& here = links_[to];
   if (here.link != nullptr && here.link->is_open()) return done(status(), here.link);
   here.waiting.push_back(std::move(done));
@@ -18363,7 +18570,7 @@ inline void peers::open(const task_id& to, opened_handler done) {
              });
 }
 
-inline void peers::opened(const task_id& to, const std::shared_ptr<peer_link>& link, const status& result) {
+WEFT_DECL void peers::opened(const task_id& to, const std::shared_ptr<peer_link>& link, const status& result) {
   const auto it = links_.find(to);
   if (it == links_.end() || it->second.link != link) return;
   const auto waiting = std::exchange(it->second.waiting, {});
@@ -18371,11 +18578,14 @@ inline void peers::opened(const task_id& to, const std::shared_ptr<peer_link>& l
   for (const opened_handler& done : waiting) done(result, result.ok() ? link : nullptr);
 }
 
+#endif
+
 }  // namespace weft::detail
 
 #endif
 #endif
 
+#if WEFT_HAS_CLUSTER_BODIES
 #ifndef WEFT_CLUSTER_ACCEPTED_PEERS_HPP
 #define WEFT_CLUSTER_ACCEPTED_PEERS_HPP
 // The tasks that opened a road to this one: who they are and how to answer them. Lives on the io thread.
@@ -18383,8 +18593,6 @@ inline void peers::opened(const task_id& to, const std::shared_ptr<peer_link>& l
 #include <map>
 #include <memory>
 #include <utility>
-
-#if WEFT_HAS_CLUSTER_BODIES
 
 namespace weft::detail {
 
@@ -18452,6 +18660,7 @@ class accepted_peers {
 #endif
 #endif
 
+#if WEFT_HAS_CLUSTER_BODIES
 #ifndef WEFT_CLUSTER_LISTENER_HPP
 #define WEFT_CLUSTER_LISTENER_HPP
 // Accepts connections at the address of a task.
@@ -18480,8 +18689,6 @@ struct listener_options {
 };
 
 }  // namespace weft
-
-#if WEFT_HAS_CLUSTER_BODIES
 
 namespace weft {
 
@@ -18533,13 +18740,15 @@ class listener {
   host_port address_;
 };
 
-inline listener::listener(asio::io_context& io, const host_port& address, const listener_options& options, accept_handler on_accept)
+#if WEFT_HAS_CLUSTER_BODIES
+
+WEFT_DECL listener::listener(asio::io_context& io, const host_port& address, const listener_options& options, accept_handler on_accept)
     : state_(std::make_shared<state>(io, options, std::move(on_accept))), address_(address) {
   bind(endpoint_of(io, address));
   state_->accept();
 }
 
-inline asio::ip::tcp::endpoint listener::endpoint_of(asio::io_context& io, const host_port& address) {
+WEFT_DECL asio::ip::tcp::endpoint listener::endpoint_of(asio::io_context& io, const host_port& address) {
   std::error_code error;
   const asio::ip::address numeric = asio::ip::make_address(address.host, error);
   if (!error) return {numeric, static_cast<std::uint16_t>(address.port)};
@@ -18550,7 +18759,7 @@ inline asio::ip::tcp::endpoint listener::endpoint_of(asio::io_context& io, const
   return found.begin()->endpoint();
 }
 
-inline void listener::bind(const tcp::endpoint& endpoint) {
+WEFT_DECL void listener::bind(const tcp::endpoint& endpoint) {
   tcp::acceptor& acceptor = state_->acceptor;
   std::error_code error;
   acceptor.open(endpoint.protocol(), error);
@@ -18571,9 +18780,9 @@ inline void listener::bind(const tcp::endpoint& endpoint) {
   fail(error_code::unavailable, where + detail::errno_text(error.value()));
 }
 
-inline void listener::close() { state_->close(); }
+WEFT_DECL void listener::close() { state_->close(); }
 
-inline void listener::state::close() {
+WEFT_DECL void listener::state::close() {
   const std::lock_guard<std::mutex> lock(mutex);
   closed = true;
   std::error_code none;
@@ -18582,14 +18791,14 @@ inline void listener::state::close() {
 }
 
 // Waits for the next connection; false once closed.
-inline bool listener::state::accept() {
+WEFT_DECL bool listener::state::accept() {
   const std::lock_guard<std::mutex> lock(mutex);
   if (closed) return false;
   acceptor.async_accept([self = shared_from_this()](const std::error_code& error, tcp::socket socket) { self->accepted(error, std::move(socket)); });
   return true;
 }
 
-inline void listener::state::accepted(const std::error_code& error, tcp::socket socket) {
+WEFT_DECL void listener::state::accepted(const std::error_code& error, tcp::socket socket) {
   // 1. Without descriptors or memory the next attempt would fail at once: wait for others to close theirs. What a peer took back is passed over.
   if (error && error != asio::error::connection_aborted) {
     const std::lock_guard<std::mutex> lock(mutex);
@@ -18606,11 +18815,14 @@ inline void listener::state::accepted(const std::error_code& error, tcp::socket 
   on_accept(weft::connection::adopt(std::move(socket), options.connection, std::move(slot)));
 }
 
+#endif
+
 }  // namespace weft
 
 #endif
 #endif
 
+#if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
 #ifndef WEFT_RUNTIME_LOCAL_RENDEZVOUS_HPP
 #define WEFT_RUNTIME_LOCAL_RENDEZVOUS_HPP
 // The rendezvous of a step whose values stay in one task. It can serve one step after another, and then allocates nothing.
@@ -18660,14 +18872,16 @@ class local_rendezvous final : public rendezvous {
   status why_;
 };
 
-inline local_rendezvous::entry& local_rendezvous::probe(std::vector<entry>& table, const rendezvous_key& key) const noexcept {
+#if WEFT_HAS_BODIES
+
+WEFT_DECL local_rendezvous::entry& local_rendezvous::probe(std::vector<entry>& table, const rendezvous_key& key) const noexcept {
   const std::size_t mask = table.size() - 1;
   std::size_t i = hash(key) & mask;
   while (table[i].used && !(table[i].key == key)) i = (i + 1) & mask;
   return table[i];
 }
 
-inline local_rendezvous::entry& local_rendezvous::find(const rendezvous_key& key) {
+WEFT_DECL local_rendezvous::entry& local_rendezvous::find(const rendezvous_key& key) {
   if (2 * (used_ + 1) > table_.size()) grow();
   entry& e = probe(table_, key);
   if (!e.used) {
@@ -18679,7 +18893,7 @@ inline local_rendezvous::entry& local_rendezvous::find(const rendezvous_key& key
 }
 
 // Entries that hold nothing are dropped here, so that the iterations of a long loop do not pile up.
-inline void local_rendezvous::grow() {
+WEFT_DECL void local_rendezvous::grow() {
   std::size_t size = table_.empty() ? 16 : 2 * table_.size();
   while (size > 4096 && size > 8 * (held_ + 1)) size /= 2;
   std::vector<entry> next(size);
@@ -18689,7 +18903,7 @@ inline void local_rendezvous::grow() {
   table_ = std::move(next);
 }
 
-inline status local_rendezvous::send(const rendezvous_key& key, tensor_value value, bool is_dead) {
+WEFT_DECL status local_rendezvous::send(const rendezvous_key& key, tensor_value value, bool is_dead) {
   receiver waiting;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -18711,7 +18925,7 @@ inline status local_rendezvous::send(const rendezvous_key& key, tensor_value val
   return status();
 }
 
-inline void local_rendezvous::receive(const rendezvous_key& key, receiver done) {
+WEFT_DECL void local_rendezvous::receive(const rendezvous_key& key, receiver done) {
   tensor_value value;
   bool is_dead = false;
   status answer;
@@ -18739,7 +18953,7 @@ inline void local_rendezvous::receive(const rendezvous_key& key, receiver done) 
   done(answer, std::move(value), is_dead);
 }
 
-inline void local_rendezvous::abort(const status& why) {
+WEFT_DECL void local_rendezvous::abort(const status& why) {
   std::vector<receiver> waiting;
   std::vector<tensor_value> dropped;
   {
@@ -18756,7 +18970,7 @@ inline void local_rendezvous::abort(const status& why) {
   for (const receiver& r : waiting) r(why, tensor_value(), false);
 }
 
-inline void local_rendezvous::reset() {
+WEFT_DECL void local_rendezvous::reset() {
   const std::lock_guard<std::mutex> lock(mutex_);
   why_ = status();
   if (held_ == 0) return;
@@ -18768,10 +18982,14 @@ inline void local_rendezvous::reset() {
   }
 }
 
+#endif
+
 }  // namespace weft
 
 #endif
+#endif
 
+#if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
 #ifndef WEFT_RUNTIME_PLAN_HPP
 #define WEFT_RUNTIME_PLAN_HPP
 // What the executor computes once per part: nodes in the order in which one thread would run them, where their values lie,
@@ -18846,6 +19064,8 @@ struct plan {
   std::vector<std::unique_ptr<kernel>> kernels;
 };
 
+#if WEFT_HAS_BODIES
+
 /// Lists of numbers, one list per owner, in one array: filled by counting, then placing.
 class grouped_lists {
  public:
@@ -18909,24 +19129,6 @@ class plan_builder {
   std::string last_device_, last_type_;
 };
 
-inline plan::plan(graph p, const kernel_registry& registry, std::string where) : part(std::move(p)), task(std::move(where)) {
-  if (part.size() >= nothing / 2) fail(error_code::resource_exhausted, "a part has " + std::to_string(part.size()) + " nodes, which is too many");
-  plan_builder(*this, registry).run();
-}
-
-// 1. A constant in host memory is a value in its readers' slots. It runs only if it has to wait for something.
-inline void plan_builder::find_constants() {
-  constant_.assign(nodes_.size(), nothing);
-  runs_.assign(nodes_.size(), true);
-  for (const node* n : nodes_) {
-    if (n->op() != "Const" || device_type(*n) != "CPU") continue;
-    const auto id = static_cast<std::size_t>(n->id());
-    constant_[id] = static_cast<std::uint32_t>(plan_.constants.size());
-    plan_.constants.push_back(n->attr<tensor_value>("value"));
-    runs_[id] = std::any_of(n->control_inputs().begin(), n->control_inputs().end(), [this](const node* c) { return runs_[static_cast<std::size_t>(c->id())]; });
-  }
-}
-
 template <class F> void plan_builder::each_predecessor(const node& n, F&& found) {
   const auto id = static_cast<std::uint32_t>(n.id());
   const auto visit = [&](const node* from) {
@@ -18939,8 +19141,26 @@ template <class F> void plan_builder::each_predecessor(const node& n, F&& found)
   for (const node* c : n.control_inputs()) visit(c);
 }
 
+WEFT_DECL plan::plan(graph p, const kernel_registry& registry, std::string where) : part(std::move(p)), task(std::move(where)) {
+  if (part.size() >= nothing / 2) fail(error_code::resource_exhausted, "a part has " + std::to_string(part.size()) + " nodes, which is too many");
+  plan_builder(*this, registry).run();
+}
+
+// 1. A constant in host memory is a value in its readers' slots. It runs only if it has to wait for something.
+WEFT_DECL void plan_builder::find_constants() {
+  constant_.assign(nodes_.size(), nothing);
+  runs_.assign(nodes_.size(), true);
+  for (const node* n : nodes_) {
+    if (n->op() != "Const" || device_type(*n) != "CPU") continue;
+    const auto id = static_cast<std::size_t>(n->id());
+    constant_[id] = static_cast<std::uint32_t>(plan_.constants.size());
+    plan_.constants.push_back(n->attr<tensor_value>("value"));
+    runs_[id] = std::any_of(n->control_inputs().begin(), n->control_inputs().end(), [this](const node* c) { return runs_[static_cast<std::size_t>(c->id())]; });
+  }
+}
+
 // 2. Who waits for whom, each pair once.
-inline void plan_builder::link() {
+WEFT_DECL void plan_builder::link() {
   waiting_.assign(nodes_.size(), 0);
   successors_ = std::make_unique<grouped_lists>(nodes_.size());
   seen_.assign(nodes_.size(), nothing);
@@ -18958,7 +19178,7 @@ inline void plan_builder::link() {
 }
 
 // 3. Kinds and kernels.
-inline void plan_builder::make_nodes() {
+WEFT_DECL void plan_builder::make_nodes() {
   made_.resize(nodes_.size());
   for (const node* n : nodes_) {
     const auto id = static_cast<std::size_t>(n->id());
@@ -18974,7 +19194,7 @@ inline void plan_builder::make_nodes() {
   }
 }
 
-inline void plan_builder::make_node(const node& n, plan_node& made) {
+WEFT_DECL void plan_builder::make_node(const node& n, plan_node& made) {
   made.about = &n;
   made.input_count = static_cast<std::uint32_t>(n.inputs().size());
   made.output_count = static_cast<std::uint32_t>(n.output_count());
@@ -19003,20 +19223,20 @@ inline void plan_builder::make_node(const node& n, plan_node& made) {
                                                    std::to_string(made.input_count) + " and " + std::to_string(made.output_count));
 }
 
-inline void plan_builder::make_kernel(const node& n, plan_node& made) {
+WEFT_DECL void plan_builder::make_kernel(const node& n, plan_node& made) {
   plan_.kernels.push_back(registry_.make({n, n.device()}, device_type(n)));
   made.kernel = plan_.kernels.back().get();
   made.kind = made.kernel->asynchronous() ? plan_kind::asynchronous : plan_kind::compute;
 }
 
-inline std::uint32_t plan_builder::index_attr(const node& n, std::uint32_t& count) const {
+WEFT_DECL std::uint32_t plan_builder::index_attr(const node& n, std::uint32_t& count) const {
   const std::int64_t index = n.attr<std::int64_t>("index");
   if (index < 0 || index > 1 << 24) n.fail_about(error_code::invalid_argument, "expected an index of a feed or fetch, found " + std::to_string(index));
   count = std::max(count, static_cast<std::uint32_t>(index) + 1);
   return static_cast<std::uint32_t>(index);
 }
 
-inline const std::string& plan_builder::device_type(const node& n) {
+WEFT_DECL const std::string& plan_builder::device_type(const node& n) {
   if (last_type_.empty() || n.device() != last_device_) {
     last_device_ = n.device();
     last_type_ = parse_device_name(last_device_, n.site()).type.value_or("CPU");
@@ -19026,7 +19246,7 @@ inline const std::string& plan_builder::device_type(const node& n) {
 
 // 4. The order in which a single thread that takes the newest ready node first would run them. Receives are asked for before anything else
 //    starts, sends go out as soon as their value is there.
-inline void plan_builder::order() {
+WEFT_DECL void plan_builder::order() {
   const auto is = [this](std::uint32_t id, plan_kind kind) { return made_[id].kind == kind; };
   std::vector<std::uint32_t> ready, left = waiting_;
   for (std::size_t id = nodes_.size(); id-- > 0;) {
@@ -19050,7 +19270,7 @@ inline void plan_builder::order() {
 }
 
 // 5. Slots for the inputs, in that order.
-inline void plan_builder::place_inputs() {
+WEFT_DECL void plan_builder::place_inputs() {
   std::vector<std::uint32_t> reads(plan_.feeds, 0);
   for (plan_node& p : plan_.nodes) {
     if (p.kind == plan_kind::arg) ++reads[p.number];
@@ -19071,7 +19291,7 @@ inline void plan_builder::place_inputs() {
 }
 
 // 6. A single output is written straight into its first reader's slot. Several outputs, and those without readers, get slots of their own.
-inline void plan_builder::place_outputs() {
+WEFT_DECL void plan_builder::place_outputs() {
   auto next = readers_.begin();
   for (std::uint32_t i = 0; i < plan_.nodes.size(); ++i) {
     plan_node& p = plan_.nodes[i];
@@ -19095,7 +19315,7 @@ inline void plan_builder::place_outputs() {
 }
 
 // 7. Whom each node wakes, by position.
-inline void plan_builder::number_wakes() {
+WEFT_DECL void plan_builder::number_wakes() {
   plan_.predecessors.resize(plan_.nodes.size());
   for (std::uint32_t i = 0; i < plan_.nodes.size(); ++i) {
     plan_node& p = plan_.nodes[i];
@@ -19107,10 +19327,14 @@ inline void plan_builder::number_wakes() {
   }
 }
 
+#endif
+
 }  // namespace weft::detail
 
 #endif
+#endif
 
+#if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
 #ifndef WEFT_RUNTIME_STEP_STATISTICS_HPP
 #define WEFT_RUNTIME_STEP_STATISTICS_HPP
 // When each node of a step ran, for whoever asks; a step that is not asked pays nothing.
@@ -19152,7 +19376,9 @@ class step_statistics {
 }  // namespace weft
 
 #endif
+#endif
 
+#if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
 #ifndef WEFT_RUNTIME_STEP_STATE_HPP
 #define WEFT_RUNTIME_STEP_STATE_HPP
 // One step in flight: the values and counts that a plan needs while it runs. A state is made once and serves many steps without allocating.
@@ -19223,8 +19449,9 @@ class step_state : public std::enable_shared_from_this<step_state> {
   step_state(const step_state&) = delete;
   step_state& operator=(const step_state&) = delete;
 
-  /// Takes the arguments in; the calling thread has the first token. Says what is wrong with them.
-  status begin(step_arguments&& args);
+  /// Takes the arguments in, all but their feeds, which come from `fed`; the calling thread has the first token. False, and the step has failed,
+  /// when there are too few.
+  bool begin(step_arguments&& args, tensor_value* fed, std::size_t count);
   /// Brings everything back to the beginning and gives the state up. Only for whoever has the last token.
   void end();
   bool stopped() const noexcept { return failed.load(std::memory_order_relaxed) || environment.cancellation.cancelled(); }
@@ -19286,9 +19513,11 @@ class step_state : public std::enable_shared_from_this<step_state> {
   std::uint64_t serial_ = 1, registration_ = 0;
 };
 
-inline step_states::~step_states() = default;
+#if WEFT_HAS_BODIES
 
-inline step_state& step_states::acquire() {
+WEFT_DECL step_states::~step_states() = default;
+
+WEFT_DECL step_state& step_states::acquire() {
   if (step_state* spare = spare_.exchange(nullptr, std::memory_order_acquire)) return *spare;
   const std::lock_guard<std::mutex> lock(mutex_);
   if (idle_.empty()) {
@@ -19301,15 +19530,15 @@ inline step_state& step_states::acquire() {
   return *out;
 }
 
-inline void step_states::release(step_state& state) {
+WEFT_DECL void step_states::release(step_state& state) {
   step_state* none = nullptr;
   if (spare_.compare_exchange_strong(none, &state, std::memory_order_release, std::memory_order_relaxed)) return;
   const std::lock_guard<std::mutex> lock(mutex_);
   idle_.push_back(&state);
 }
 
-inline step_state::step_state(const detail::plan& p, step_states& home)
-    : plan(p), values(p.slots), pending(p.nodes.size()), next(p.nodes.size(), nothing), home_(home) {
+WEFT_DECL step_state::step_state(const detail::plan& p, step_states& home)
+    : plan(p), values(p.slots), pending(p.nodes.size()), next(p.nodes.size(), nothing), feeds(p.feeds), fetches(p.fetches), home_(home) {
   contexts.reserve(p.asynchronous.size());
   for (const std::uint32_t i : p.asynchronous) {
     const plan_node& n = p.nodes[i];
@@ -19318,14 +19547,14 @@ inline step_state::step_state(const detail::plan& p, step_states& home)
   reset_values();
 }
 
-inline void step_state::reset_values() {
+WEFT_DECL void step_state::reset_values() {
   for (std::size_t i = 0; i < pending.size(); ++i) pending[i].store(plan.predecessors[i], std::memory_order_relaxed);
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = plan.constant_of[i] == nothing ? tensor_value() : plan.constants[plan.constant_of[i]];
 }
 
-inline status step_state::begin(step_arguments&& args) {
+WEFT_DECL bool step_state::begin(step_arguments&& args, tensor_value* fed, std::size_t count) {
   tokens.store(1, std::memory_order_relaxed);
-  feeds = std::move(args.feeds);
+  for (std::size_t i = 0; i < feeds.size() && i < count; ++i) feeds[i] = std::move(fed[i]);
   fetches.resize(plan.fetches);
   environment.resources = args.resources;
   environment.session_state = args.session_state;
@@ -19339,13 +19568,14 @@ inline status step_state::begin(step_arguments&& args) {
   statistics = args.statistics;
   if (statistics != nullptr) started.resize(plan.nodes.size());
   on_error_ = std::move(args.on_error);
-  if (feeds.size() >= plan.feeds) return status();
-  status s(error_code::invalid_argument, "the part takes " + std::to_string(plan.feeds) + " feeds, found " + std::to_string(feeds.size()));
+  if (count >= feeds.size()) return true;
+  status s(error_code::invalid_argument, "the part takes " + std::to_string(plan.feeds) + " feeds, found " + std::to_string(count));
   s.task = plan.task;
-  return s;
+  fail(s);
+  return false;
 }
 
-inline void step_state::end() {
+WEFT_DECL void step_state::end() {
   if (watches_) {
     environment.cancellation.forget(registration_);
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -19357,25 +19587,26 @@ inline void step_state::end() {
     own_rendezvous_.reset();
     why = status();
     failed.store(false, std::memory_order_relaxed);
+    for (tensor_value& v : fetches) v = tensor_value();
   }
-  feeds.clear();
+  for (tensor_value& v : feeds)
+    if (!v.empty()) v = tensor_value();
   environment.cancellation = cancellation_token();
   on_error_ = nullptr;
   has_caller = false;
   home_.release(*this);
 }
 
-inline void step_state::finish() {
+WEFT_DECL void step_state::finish() {
   const status s = why;
-  std::vector<tensor_value> out = std::move(fetches);
-  fetches.clear();
-  if (!s.ok()) out.clear();
+  std::vector<tensor_value> out;
+  if (s.ok()) out.swap(fetches);
   const done_callback call = std::exchange(done, nullptr);
   end();
   call(s, std::move(out));
 }
 
-inline status step_state::about(const plan_node& p, status s) const {
+WEFT_DECL status step_state::about(const plan_node& p, status s) const {
   if (s.node.empty()) {
     s.node = p.about->name();
     s.op = p.about->op();
@@ -19387,7 +19618,7 @@ inline status step_state::about(const plan_node& p, status s) const {
 }
 
 // Whoever calls has a token, so that taking those of the queue away does not end the step.
-inline void step_state::fail(const status& s) {
+WEFT_DECL void step_state::fail(const status& s) {
   bool first;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -19404,14 +19635,14 @@ inline void step_state::fail(const status& s) {
   environment.rendezvous->abort(s);
 }
 
-inline std::uint32_t step_state::pop_locked() {
+WEFT_DECL std::uint32_t step_state::pop_locked() {
   const std::uint32_t node = queue_head_;
   queue_head_ = next[node];
   if (queue_head_ == nothing) queue_tail_ = nothing;
   return node;
 }
 
-inline void step_state::publish(std::uint32_t node) {
+WEFT_DECL void step_state::publish(std::uint32_t node) {
   bool watch = false, woken = false;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -19430,7 +19661,7 @@ inline void step_state::publish(std::uint32_t node) {
     registration_ = environment.cancellation.on_cancel([self = shared_from_this(), serial = serial_](const status& s) { self->cancelled(serial, s); });
 }
 
-inline void step_state::cancelled(std::uint64_t serial, const status& s) {
+WEFT_DECL void step_state::cancelled(std::uint64_t serial, const status& s) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (serial != serial_ || queue_head_ == nothing) return;
@@ -19440,14 +19671,14 @@ inline void step_state::cancelled(std::uint64_t serial, const status& s) {
   leave();
 }
 
-inline bool step_state::take(std::uint32_t& node) {
+WEFT_DECL bool step_state::take(std::uint32_t& node) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (queue_head_ == nothing) return false;
   node = pop_locked();
   return true;
 }
 
-inline bool step_state::wait(std::uint32_t& node) {
+WEFT_DECL bool step_state::wait(std::uint32_t& node) {
   std::unique_lock<std::mutex> lock(mutex_);
   if (!something_to_do()) {
     const thread_pool::blocking elsewhere(environment.pool);
@@ -19464,7 +19695,7 @@ inline bool step_state::wait(std::uint32_t& node) {
 }
 
 // With a caller the token goes under the lock, which the caller takes before it ends the step: afterwards nobody is left in here.
-inline void step_state::leave() {
+WEFT_DECL void step_state::leave() {
   if (has_caller) {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (tokens.fetch_sub(1, std::memory_order_acq_rel) == 2) changed_.notify_one();
@@ -19473,11 +19704,15 @@ inline void step_state::leave() {
   }
 }
 
+#endif
+
 }  // namespace detail
 }  // namespace weft
 
 #endif
+#endif
 
+#if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
 #ifndef WEFT_RUNTIME_STEP_WORKER_HPP
 #define WEFT_RUNTIME_STEP_WORKER_HPP
 // One thread's share in a step: it runs the nodes that it makes ready, newest first, keeps one expensive node for the end and publishes others.
@@ -19496,19 +19731,7 @@ inline void step_state::leave() {
 namespace weft::detail {
 
 /// The exception in flight as a status.
-inline status status_of_exception() {
-  try {
-    throw;
-  } catch (const error& e) {
-    return e.status();
-  } catch (const std::bad_alloc&) {
-    return status(error_code::resource_exhausted, "out of memory");
-  } catch (const std::exception& e) {
-    return status(error_code::internal, std::string("the kernel threw an exception: ") + e.what());
-  } catch (...) {
-    return status(error_code::internal, "the kernel threw something that is not a std::exception");
-  }
-}
+status status_of_exception();
 
 /// A share in a step, alive while its thread works. It has a token of the step's.
 class step_worker {
@@ -19642,8 +19865,24 @@ class step_worker {
   bool accepts_ = false;
 };
 
+#if WEFT_HAS_BODIES
+
+WEFT_DECL status status_of_exception() {
+  try {
+    throw;
+  } catch (const error& e) {
+    return e.status();
+  } catch (const std::bad_alloc&) {
+    return status(error_code::resource_exhausted, "out of memory");
+  } catch (const std::exception& e) {
+    return status(error_code::internal, std::string("the kernel threw an exception: ") + e.what());
+  } catch (...) {
+    return status(error_code::internal, "the kernel threw something that is not a std::exception");
+  }
+}
+
 // Counts one arrival at a node that waits for several. The last one sets the count back for the next step.
-inline bool step_worker::arrive(std::atomic<std::uint32_t>& count, std::uint32_t all) const noexcept {
+WEFT_DECL bool step_worker::arrive(std::atomic<std::uint32_t>& count, std::uint32_t all) const noexcept {
   const std::uint32_t left = count.load(shared_ ? std::memory_order_acquire : std::memory_order_relaxed);
   if (left != 1) {
     if (!shared_) {
@@ -19657,7 +19896,7 @@ inline bool step_worker::arrive(std::atomic<std::uint32_t>& count, std::uint32_t
 }
 
 // Constants stay in their slots; what a kernel took is gone already.
-inline void step_worker::release_inputs(const plan_node& p) {
+WEFT_DECL void step_worker::release_inputs(const plan_node& p) {
   if (p.input_count > 63) return release_many_inputs(p);
   std::uint64_t kept = p.kept;
   tensor_value* input = values_ + p.inputs;
@@ -19666,7 +19905,7 @@ inline void step_worker::release_inputs(const plan_node& p) {
 }
 
 // Hands a node's outputs on and makes ready whoever waited for nothing else: the one place to change for frames and dead values.
-inline void step_worker::propagate(const plan_node& p) {
+WEFT_DECL void step_worker::propagate(const plan_node& p) {
   const tensor_value* output = values_ + p.outputs;
   for (const tensor_value* const end = output + p.output_count; output != end; ++output)
     if (!output->buffer()) return failed_without_output(p, output - (values_ + p.outputs));
@@ -19677,7 +19916,7 @@ inline void step_worker::propagate(const plan_node& p) {
     if (wake->predecessors == 1 || arrive(state_.pending[wake->node], wake->predecessors)) push(wake->node);
 }
 
-inline void step_worker::work() {
+WEFT_DECL void step_worker::work() {
   for (;;) {
     const bool cheap = ready_ != nothing;
     const std::uint32_t i = cheap ? ready_ : heavy_;
@@ -19694,7 +19933,7 @@ inline void step_worker::work() {
   }
 }
 
-inline void step_worker::compute(std::uint32_t i, const plan_node& p, bool ask) {
+WEFT_DECL void step_worker::compute(std::uint32_t i, const plan_node& p, bool ask) {
   kernel_context context(*p.about, state_.environment, values_ + p.inputs, p.input_count, values_ + p.outputs, p.kept);
   try {
     if (ask && p.kernel->expensive(context)) return defer(i);
@@ -19707,7 +19946,7 @@ inline void step_worker::compute(std::uint32_t i, const plan_node& p, bool ask) 
   propagate(p);
 }
 
-inline void step_worker::run_other(std::uint32_t i, const plan_node& p, bool ask) {
+WEFT_DECL void step_worker::run_other(std::uint32_t i, const plan_node& p, bool ask) {
   const bool kept = p.kept != 0;
   switch (p.kind) {
     case plan_kind::asynchronous: return start_asynchronous(i, p, ask);
@@ -19726,7 +19965,7 @@ inline void step_worker::run_other(std::uint32_t i, const plan_node& p, bool ask
 }
 
 // The token for the answer exists before anybody can answer.
-inline void step_worker::start_asynchronous(std::uint32_t i, const plan_node& p, bool ask) {
+WEFT_DECL void step_worker::start_asynchronous(std::uint32_t i, const plan_node& p, bool ask) {
   kernel_context& context = state_.contexts[p.number];
   if (ask && p.kernel->expensive(context)) return defer(i);
   note_start(i);
@@ -19741,7 +19980,7 @@ inline void step_worker::start_asynchronous(std::uint32_t i, const plan_node& p,
   accepts_ = false;
 }
 
-inline void step_worker::start_receive(std::uint32_t i, const plan_node& p) {
+WEFT_DECL void step_worker::start_receive(std::uint32_t i, const plan_node& p) {
   note_start(i);
   state_.tokens.fetch_add(1, std::memory_order_relaxed);
   shared_ = had_company_ = true;
@@ -19752,7 +19991,7 @@ inline void step_worker::start_receive(std::uint32_t i, const plan_node& p) {
   accepts_ = false;
 }
 
-inline void step_worker::send(const plan_node& p) {
+WEFT_DECL void step_worker::send(const plan_node& p) {
   tensor_value value = p.kept != 0 ? values_[p.inputs] : std::move(values_[p.inputs]);
   accepts_ = true;
   status s = state_.environment.rendezvous->send({plan_.edges[p.number], 0}, std::move(value), false);
@@ -19762,7 +20001,7 @@ inline void step_worker::send(const plan_node& p) {
 }
 
 // A thread with other duties publishes every expensive node; others keep one, which spares the way through the pool where nothing is parallel.
-inline void step_worker::defer(std::uint32_t i) {
+WEFT_DECL void step_worker::defer(std::uint32_t i) {
   if (budget_ < unlimited / 2 || heavy_ != nothing) {
     shared_ = had_company_ = true;
     state_.publish(i);
@@ -19771,7 +20010,7 @@ inline void step_worker::defer(std::uint32_t i) {
   }
 }
 
-inline void step_worker::publish_ready() {
+WEFT_DECL void step_worker::publish_ready() {
   shared_ = had_company_ = true;
   while (ready_ != nothing) {
     const std::uint32_t i = ready_;
@@ -19780,7 +20019,7 @@ inline void step_worker::publish_ready() {
   }
 }
 
-inline void step_worker::go_on(std::uint32_t node, const status& s) {
+WEFT_DECL void step_worker::go_on(std::uint32_t node, const status& s) {
   const plan_node& p = nodes_[node];
   if (statistics_ != nullptr) statistics_->add({p.about, state_.started[node], std::chrono::steady_clock::now(), std::this_thread::get_id()});
   if (s.ok()) {
@@ -19796,7 +20035,7 @@ inline void step_worker::go_on(std::uint32_t node, const status& s) {
   }
 }
 
-inline void step_state::help() {
+WEFT_DECL void step_state::help() {
   std::uint32_t node;
   if (!take(node)) return;
   {
@@ -19810,7 +20049,7 @@ inline void step_state::help() {
   leave();
 }
 
-inline void step_state::answered(std::uint32_t node, const status& s) {
+WEFT_DECL void step_state::answered(std::uint32_t node, const status& s) {
   if (step_worker* here = step_worker::accepting(*this)) return here->take_answer(node, s);
   // Inside another kernel's call nothing may be run, on a thread of the pool everything, on other threads a little.
   const thread_pool* pool = environment.pool;
@@ -19823,7 +20062,7 @@ inline void step_state::answered(std::uint32_t node, const status& s) {
   leave();
 }
 
-inline void step_state::received(std::uint32_t node, const status& s, tensor_value value, bool is_dead) {
+WEFT_DECL void step_state::received(std::uint32_t node, const status& s, tensor_value value, bool is_dead) {
   if (s.ok() && !is_dead) {
     values[plan.nodes[node].outputs] = std::move(value);
     return answered(node, s);
@@ -19831,14 +20070,22 @@ inline void step_state::received(std::uint32_t node, const status& s, tensor_val
   answered(node, s.ok() ? status(error_code::unimplemented, "a dead value was received outside control flow") : s);
 }
 
+#endif
+
 }  // namespace weft::detail
 
 #endif
+#endif
 
+#if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
 #ifndef WEFT_RUNTIME_EXECUTOR_HPP
 #define WEFT_RUNTIME_EXECUTOR_HPP
 // Runs a task's part of a graph. The plan is made once; any number of steps may then run, also at the same time.
 
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19867,6 +20114,9 @@ class executor {
   void run_async(step_args args, done_callback done);
   /// Runs a step; the calling thread works on it. `fetches` is emptied first; its storage is used again.
   status run(step_args args, std::vector<tensor_value>& fetches);
+  /// Runs a step with feeds that are taken from `feeds`, in place of those of `args`. `fetches` has `fetch_count()` places, which are left
+  /// alone unless the status is ok. The executor allocates nothing.
+  status run(step_args args, tensor_value* feeds, std::size_t count, tensor_value* fetches);
 
   /// How many feeds and fetches the part has.
   std::size_t feed_count() const noexcept { return plan_.feeds; }
@@ -19878,13 +20128,13 @@ class executor {
   detail::step_states states_;
 };
 
-inline void executor::run_async(step_args args, done_callback done) {
+#if WEFT_HAS_BODIES
+
+WEFT_DECL void executor::run_async(step_args args, done_callback done) {
   detail::step_state& state = states_.acquire();
   state.done = std::move(done);
-  if (const status wrong = state.begin(std::move(args)); !wrong.ok()) {
-    state.fail(wrong);
-    return state.leave();
-  }
+  std::vector<tensor_value> feeds = std::move(args.feeds);
+  if (!state.begin(std::move(args), feeds.data(), feeds.size())) return state.leave();
   {
     const bool inside = detail::step_worker::innermost() != nullptr;
     detail::step_worker worker(state, inside ? 0 : detail::step_worker::guest_budget);
@@ -19894,14 +20144,19 @@ inline void executor::run_async(step_args args, done_callback done) {
   state.leave();
 }
 
-inline status executor::run(step_args args, std::vector<tensor_value>& fetches) {
-  detail::step_state& state = states_.acquire();
+WEFT_DECL status executor::run(step_args args, std::vector<tensor_value>& fetches) {
+  std::vector<tensor_value> feeds = std::move(args.feeds);
   fetches.clear();
-  state.fetches.swap(fetches);
+  fetches.resize(plan_.fetches);
+  status outcome = run(std::move(args), feeds.data(), feeds.size(), fetches.data());
+  if (!outcome.ok()) fetches.clear();
+  return outcome;
+}
+
+WEFT_DECL status executor::run(step_args args, tensor_value* feeds, std::size_t count, tensor_value* fetches) {
+  detail::step_state& state = states_.acquire();
   state.has_caller = true;
-  if (const status wrong = state.begin(std::move(args)); !wrong.ok()) {
-    state.fail(wrong);
-  } else {
+  if (state.begin(std::move(args), feeds, count)) {
     detail::step_worker worker(state, detail::step_worker::unlimited);
     worker.start();
     worker.work();
@@ -19910,16 +20165,19 @@ inline status executor::run(step_args args, std::vector<tensor_value>& fetches) 
   }
   status outcome;
   if (state.failed.load(std::memory_order_relaxed)) outcome = state.why;
-  state.fetches.swap(fetches);
-  if (!outcome.ok()) fetches.clear();
+  else std::move(state.fetches.begin(), state.fetches.end(), fetches);
   state.end();
   return outcome;
 }
 
+#endif
+
 }  // namespace weft
 
 #endif
+#endif
 
+#if WEFT_HAS_CLUSTER_BODIES
 #ifndef WEFT_CLUSTER_WORKER_HPP
 #define WEFT_CLUSTER_WORKER_HPP
 // The part of a server that runs: graphs that masters registered, the steps of them that are live, and tensors that came before
@@ -19936,8 +20194,6 @@ inline status executor::run(step_args args, std::vector<tensor_value>& fetches) 
 #include <string>
 #include <utility>
 #include <vector>
-
-#if WEFT_HAS_CLUSTER_BODIES
 
 namespace weft::detail {
 
@@ -20049,26 +20305,28 @@ class worker {
   bool stopping_ = false;
 };
 
-inline std::size_t worker::registrations() const noexcept {
+#if WEFT_HAS_CLUSTER_BODIES
+
+WEFT_DECL std::size_t worker::registrations() const noexcept {
   std::size_t n = 0;
   for (const auto& entry : masters_) n += entry.second.parts.size();
   return n;
 }
 
-inline std::size_t worker::live_steps() const noexcept {
+WEFT_DECL std::size_t worker::live_steps() const noexcept {
   std::size_t n = 0;
   for (const auto& entry : masters_) n += entry.second.live.size();
   return n;
 }
 
-inline std::vector<std::shared_ptr<live_step>> worker::all_live() const {
+WEFT_DECL std::vector<std::shared_ptr<live_step>> worker::all_live() const {
   std::vector<std::shared_ptr<live_step>> out;
   for (const auto& entry : masters_)
     for (const auto& live : entry.second.live) out.push_back(live.second);
   return out;
 }
 
-inline std::shared_ptr<registration> worker::make_registration(master_state& master, register_part_message what, graph part) {
+WEFT_DECL std::shared_ptr<registration> worker::make_registration(master_state& master, register_part_message what, graph part) {
   auto out = std::make_shared<registration>();
   out->runs = std::make_unique<executor>(std::move(part), own_.kernels, own_.task_field());
   for (const part_edge& e : what.edges) {
@@ -20084,7 +20342,7 @@ inline std::shared_ptr<registration> worker::make_registration(master_state& mas
   return out;
 }
 
-inline void worker::register_part(std::uint64_t master_number, register_part_message what, graph part, std::function<void(const status&)> done) {
+WEFT_DECL void worker::register_part(std::uint64_t master_number, register_part_message what, graph part, std::function<void(const status&)> done) {
   if (registrations() >= own_.options.max_registrations)
     return done(status(error_code::resource_exhausted, to_text(own_.self) + " keeps " + std::to_string(registrations()) + " registered graphs, no more are accepted (server_options::max_registrations)"));
   std::shared_ptr<registration> made;
@@ -20105,7 +20363,7 @@ inline void worker::register_part(std::uint64_t master_number, register_part_mes
   open_roads(made, std::move(done));
 }
 
-inline void worker::open_roads(const std::shared_ptr<registration>& what, std::function<void(const status&)> done) {
+WEFT_DECL void worker::open_roads(const std::shared_ptr<registration>& what, std::function<void(const status&)> done) {
   struct progress {
     std::size_t open;
     std::optional<status> problem;
@@ -20119,18 +20377,18 @@ inline void worker::open_roads(const std::shared_ptr<registration>& what, std::f
   one_done(status());
 }
 
-inline void worker::unregister_part(std::uint64_t master, std::uint64_t number) {
+WEFT_DECL void worker::unregister_part(std::uint64_t master, std::uint64_t number) {
   const auto it = masters_.find(master);
   if (it != masters_.end()) it->second.parts.erase(number);
 }
 
-inline void worker::forget_session(std::uint64_t master, std::uint64_t session) {
+WEFT_DECL void worker::forget_session(std::uint64_t master, std::uint64_t session) {
   const auto it = masters_.find(master);
   if (it != masters_.end()) it->second.kept_states.erase(session);
 }
 
 // Nothing when the registration can be run: it is whole, and every task that it uses is connected.
-inline std::optional<status> worker::reason_not_to_run(const registration* what) const {
+WEFT_DECL std::optional<status> worker::reason_not_to_run(const registration* what) const {
   if (what == nullptr) return status(error_code::aborted, "task " + own_.describe(own_.self) + " does not know this step's graph any more; it was restarted, or the graph's lease has ended");
   if (what->broken) return what->broken;
   for (const task_id& to : what->receivers)
@@ -20140,7 +20398,7 @@ inline std::optional<status> worker::reason_not_to_run(const registration* what)
   return std::nullopt;
 }
 
-inline std::shared_ptr<live_step> worker::make_step(const step_id& id, std::shared_ptr<registration> what, part_answer answer) {
+WEFT_DECL std::shared_ptr<live_step> worker::make_step(const step_id& id, std::shared_ptr<registration> what, part_answer answer) {
   auto step = std::make_shared<live_step>();
   step->id = id;
   step->what = std::move(what);
@@ -20157,7 +20415,7 @@ inline std::shared_ptr<live_step> worker::make_step(const step_id& id, std::shar
   return step;
 }
 
-inline void worker::run_part(std::uint64_t master_number, const run_part_message& what, std::vector<tensor_value> feeds, bool refused, part_answer answer) {
+WEFT_DECL void worker::run_part(std::uint64_t master_number, const run_part_message& what, std::vector<tensor_value> feeds, bool refused, part_answer answer) {
   master_state& master = masters_[master_number];
   const auto refuse = [&](status why) {
     if (why.task.empty()) why.task = own_.task_field();
@@ -20192,7 +20450,7 @@ inline void worker::run_part(std::uint64_t master_number, const run_part_message
   if (!what.feeds_follow) start(step);
 }
 
-inline void worker::begin(const std::shared_ptr<live_step>& step, early_step early) {
+WEFT_DECL void worker::begin(const std::shared_ptr<live_step>& step, early_step early) {
   for (const task_id& from : step->what->large_senders)
     if (const accepted_peer* peer = accepted_.find(from)) peer->send(encode_ready(step->id));
   for (const task_id& peer : early.ready) step->meets->peer_ready(peer);
@@ -20200,7 +20458,7 @@ inline void worker::begin(const std::shared_ptr<live_step>& step, early_step ear
   for (parked_tensor& t : early.tensors) step->meets->deliver(t.from, t.about.key, std::move(t.value), t.about.is_dead, std::move(t.lease));
 }
 
-inline void worker::start(const std::shared_ptr<live_step>& step) {
+WEFT_DECL void worker::start(const std::shared_ptr<live_step>& step) {
   step->started = true;
   executor::step_args args;
   args.feeds = std::move(step->feeds);
@@ -20216,7 +20474,7 @@ inline void worker::start(const std::shared_ptr<live_step>& step) {
   });
 }
 
-inline void worker::finish(const std::shared_ptr<live_step>& step, const status& result, std::vector<tensor_value> fetches) {
+WEFT_DECL void worker::finish(const std::shared_ptr<live_step>& step, const status& result, std::vector<tensor_value> fetches) {
   if (std::exchange(step->answered, true)) return;
   if (!step->meets->holds_back()) forget(*step);
   if (stopping_) return;
@@ -20226,12 +20484,12 @@ inline void worker::finish(const std::shared_ptr<live_step>& step, const status&
   step->answer(part_done_message{step->id.number, complete, true}, std::move(fetches));
 }
 
-inline void worker::forget(const live_step& step) {
+WEFT_DECL void worker::forget(const live_step& step) {
   const auto master = masters_.find(step.id.master);
   if (master != masters_.end()) master->second.live.erase(step.id.number);
 }
 
-inline void worker::abort(const std::shared_ptr<live_step>& step, const status& why) {
+WEFT_DECL void worker::abort(const std::shared_ptr<live_step>& step, const status& why) {
   if (step->answered) forget(*step);
   step->meets->abort(why);
   step->cancel.cancel(why);
@@ -20241,7 +20499,7 @@ inline void worker::abort(const std::shared_ptr<live_step>& step, const status& 
   }
 }
 
-inline void worker::take_feeds(std::uint64_t master_number, std::int64_t number, std::vector<tensor_value> feeds, bool refused) {
+WEFT_DECL void worker::take_feeds(std::uint64_t master_number, std::int64_t number, std::vector<tensor_value> feeds, bool refused) {
   const auto master = masters_.find(master_number);
   if (master == masters_.end()) return;
   const auto it = master->second.live.find(number);
@@ -20252,7 +20510,7 @@ inline void worker::take_feeds(std::uint64_t master_number, std::int64_t number,
   start(step);
 }
 
-inline void worker::abort_part(std::uint64_t master_number, const abort_part_message& what) {
+WEFT_DECL void worker::abort_part(std::uint64_t master_number, const abort_part_message& what) {
   const auto master = masters_.find(master_number);
   if (master == masters_.end()) return;
   if (const auto it = master->second.live.find(what.step); it != master->second.live.end()) {
@@ -20266,7 +20524,7 @@ inline void worker::abort_part(std::uint64_t master_number, const abort_part_mes
   master->second.highest = what.step;
 }
 
-inline void worker::take_tensor(const task_id& from, message m) {
+WEFT_DECL void worker::take_tensor(const task_id& from, message m) {
   const tensor_message about = tensor_message::decode(m);
   const auto master = masters_.find(about.step.master);
   if (master == masters_.end()) return;
@@ -20280,13 +20538,13 @@ inline void worker::take_tensor(const task_id& from, message m) {
   step->meets->deliver(from, about.key, m.tensors.empty() ? tensor_value() : std::move(m.tensors[0]), about.is_dead, std::move(m.lease));
 }
 
-inline worker::early_step& worker::early_step_of(master_state& master, std::int64_t step) {
+WEFT_DECL worker::early_step& worker::early_step_of(master_state& master, std::int64_t step) {
   constexpr std::size_t most = 100000;
   if (master.early.size() >= most && master.early.count(step) == 0) fail(error_code::resource_exhausted, "messages came early for more than " + std::to_string(most) + " steps");
   return master.early[step];
 }
 
-inline void worker::park(master_state& master, const task_id& from, const tensor_message& about, message m) {
+WEFT_DECL void worker::park(master_state& master, const task_id& from, const tensor_message& about, message m) {
   constexpr std::size_t overhead = 256;
   early_step& early = early_step_of(master, about.step.number);
   if (early.refused) return;
@@ -20301,19 +20559,19 @@ inline void worker::park(master_state& master, const task_id& from, const tensor
   early.tensors.push_back({from, about, m.tensors.empty() ? tensor_value() : std::move(m.tensors[0]), std::move(m.lease), bytes});
 }
 
-inline void worker::drop_parked(early_step& early) {
+WEFT_DECL void worker::drop_parked(early_step& early) {
   for (const parked_tensor& t : early.tensors) parked_[t.from] -= t.bytes;
   early.tensors.clear();
 }
 
 // Forgets what came early for steps up to this one.
-inline void worker::drop_early(master_state& master, std::int64_t up_to) {
+WEFT_DECL void worker::drop_early(master_state& master, std::int64_t up_to) {
   const auto end = master.early.upper_bound(up_to);
   for (auto it = master.early.begin(); it != end; ++it) drop_parked(it->second);
   master.early.erase(master.early.begin(), end);
 }
 
-inline void worker::take_ready(const task_id& from, const step_id& id) {
+WEFT_DECL void worker::take_ready(const task_id& from, const step_id& id) {
   const auto master = masters_.find(id.master);
   if (master == masters_.end()) return;
   if (id.number > master->second.highest) return void(early_step_of(master->second, id.number).ready.insert(from));
@@ -20324,7 +20582,7 @@ inline void worker::take_ready(const task_id& from, const step_id& id) {
   if (step->answered && !step->meets->holds_back()) forget(*step);
 }
 
-inline void worker::lost(const task_id& peer, const status& why) {
+WEFT_DECL void worker::lost(const task_id& peer, const status& why) {
   for (auto& entry : masters_) {
     for (auto& part : entry.second.parts)
       if (part.second->uses(peer) && !part.second->broken) part.second->broken = why;
@@ -20333,7 +20591,7 @@ inline void worker::lost(const task_id& peer, const status& why) {
     if (step->what->uses(peer) && step->meets->open_with(peer)) abort(step, why);
 }
 
-inline void worker::master_lost(std::uint64_t number, const status& why) {
+WEFT_DECL void worker::master_lost(std::uint64_t number, const status& why) {
   const auto it = masters_.find(number);
   if (it == masters_.end()) return;
   it->second.lost_at = std::chrono::steady_clock::now();
@@ -20342,7 +20600,7 @@ inline void worker::master_lost(std::uint64_t number, const status& why) {
   for (const auto& entry : live) abort(entry.second, why);
 }
 
-inline void worker::sweep(std::chrono::steady_clock::time_point now) {
+WEFT_DECL void worker::sweep(std::chrono::steady_clock::time_point now) {
   for (auto it = masters_.begin(); it != masters_.end();) {
     const master_state& m = it->second;
     const bool over = m.lost_at && m.live.empty() && now - *m.lost_at > own_.options.registration_lease;
@@ -20351,10 +20609,12 @@ inline void worker::sweep(std::chrono::steady_clock::time_point now) {
 }
 
 // Masters elsewhere are to learn of the loss of this task, not of the errors that it causes.
-inline void worker::stop(const status& why) {
+WEFT_DECL void worker::stop(const status& why) {
   stopping_ = true;
   for (const auto& step : all_live()) abort(step, why);
 }
+
+#endif
 
 }  // namespace weft::detail
 
@@ -20727,6 +20987,15 @@ struct part {
   }
   friend bool operator!=(const part& a, const part& b) { return !(a == b); }
 };
+
+/// Positions of a part's feeds or fetches, which it knows by name, among those of the whole step.
+inline std::vector<std::size_t> positions_of(const std::vector<std::string>& names, const std::vector<output>& among) {
+  std::vector<std::string> all;
+  for (const output& o : among) all.push_back(o.from->name() + ":" + std::to_string(o.index));
+  std::vector<std::size_t> out;
+  for (const std::string& name : names) out.push_back(static_cast<std::size_t>(std::find(all.begin(), all.end(), name) - all.begin()));
+  return out;
+}
 
 /// The lines of its graph.
 inline std::string to_text(const part& p) { return to_text(p.graph); }
@@ -22546,6 +22815,7 @@ WEFT_DECL partitioned_graph partition(const graph& g, const cluster_spec& cluste
 
 #endif
 
+#if WEFT_HAS_CLUSTER_BODIES
 #ifndef WEFT_CLUSTER_PLANNER_HPP
 #define WEFT_CLUSTER_PLANNER_HPP
 // From a step's signature to registered parts: contacts the tasks that the step needs and no others, places, partitions, and
@@ -22561,8 +22831,6 @@ WEFT_DECL partitioned_graph partition(const graph& g, const cluster_spec& cluste
 #include <string>
 #include <utility>
 #include <vector>
-
-#if WEFT_HAS_CLUSTER_BODIES
 
 namespace weft::detail {
 
@@ -22697,7 +22965,9 @@ inline status restarted(const task_context& own, const task_id& task) {
   return status(error_code::aborted, "task " + own.describe(task) + " was restarted; what it kept (variables, queues) is lost, the next run starts with it anew");
 }
 
-inline void planner::prepare(const std::shared_ptr<step_plan>& plan, std::function<void(const status&)> done) {
+#if WEFT_HAS_CLUSTER_BODIES
+
+WEFT_DECL void planner::prepare(const std::shared_ptr<step_plan>& plan, std::function<void(const status&)> done) {
   if (plan->ready && !plan->stale) return done(status());
   plan->waiting.push_back(std::move(done));
   if (plan->waiting.size() > 1) return;
@@ -22709,7 +22979,7 @@ inline void planner::prepare(const std::shared_ptr<step_plan>& plan, std::functi
 }
 
 // The signature's numbers as nodes of the session's graph.
-inline void planner::name_step(preparation& work) const {
+WEFT_DECL void planner::name_step(preparation& work) const {
   if (work.session == nullptr || work.session->closed) fail(error_code::cancelled, "the session was closed");
   const std::vector<const node*> nodes = work.session->graph.nodes();
   const auto node_at = [&](std::uint32_t number) {
@@ -22729,7 +22999,7 @@ inline void planner::name_step(preparation& work) const {
   work.what.master = to_text(own_.self);
 }
 
-inline partitioned_graph planner::partitions(const step_plan& plan) const {
+WEFT_DECL partitioned_graph planner::partitions(const step_plan& plan) const {
   preparation work;
   work.plan = std::make_shared<step_plan>();
   work.plan->signature = plan.signature;
@@ -22739,7 +23009,7 @@ inline partitioned_graph planner::partitions(const step_plan& plan) const {
 }
 
 // 1. What the step needs, and which tasks are named by it.
-inline void planner::begin(const preparation_ptr& work) {
+WEFT_DECL void planner::begin(const preparation_ptr& work) {
   name_step(*work);
   const partition_options& what = work->what;
   work->needed = prune(work->session->graph, what.feeds, what.fetches, what.targets);
@@ -22758,7 +23028,7 @@ inline void planner::begin(const preparation_ptr& work) {
 }
 
 // 2. Roads to them, all at once; then placement.
-inline void planner::contact(const preparation_ptr& work, const std::set<task_id>& tasks) {
+WEFT_DECL void planner::contact(const preparation_ptr& work, const std::set<task_id>& tasks) {
   struct progress {
     std::size_t open;
     std::optional<status> problem;
@@ -22779,7 +23049,7 @@ inline void planner::contact(const preparation_ptr& work, const std::set<task_id
 }
 
 // The devices of all tasks: as they said themselves where they were met, else such as this task has, and those that the graph names.
-inline device_set planner::devices(const preparation& work) const {
+WEFT_DECL device_set planner::devices(const preparation& work) const {
   device_set out;
   for (const task_id& task : own_.cluster.tasks()) {
     const auto link = task == own_.self ? nullptr : roads_.find(task);
@@ -22803,7 +23073,7 @@ inline device_set planner::devices(const preparation& work) const {
 }
 
 // 3. Places the whole graph. A task that turns out to be needed and was not met is met now, and the placement is made again.
-inline void planner::place_nodes(const preparation_ptr& work) {
+WEFT_DECL void planner::place_nodes(const preparation_ptr& work) {
   work->where = place(work->session->graph, devices(*work), work->placing);
   std::set<task_id> unmet;
   for (const node* n : work->needed) {
@@ -22815,7 +23085,7 @@ inline void planner::place_nodes(const preparation_ptr& work) {
 }
 
 // 4. A task that was restarted has lost what the session kept there: the step fails once, and the next one starts anew.
-inline void planner::check_incarnations(const preparation_ptr& work) {
+WEFT_DECL void planner::check_incarnations(const preparation_ptr& work) {
   std::optional<status> problem;
   for (const task_id& task : work->contacted) {
     const auto link = roads_.find(task);
@@ -22830,12 +23100,8 @@ inline void planner::check_incarnations(const preparation_ptr& work) {
 }
 
 // 5. One part per task.
-inline void planner::cut(const preparation_ptr& work) {
+WEFT_DECL void planner::cut(const preparation_ptr& work) {
   work->cut = partition(work->session->graph, devices(*work), *work->where, work->what);
-  std::map<std::string, std::size_t> feeds, fetches;
-  const auto name = [](const output& o) { return o.from->name() + ":" + std::to_string(o.index); };
-  for (std::size_t i = 0; i < work->what.feeds.size(); ++i) feeds.emplace(name(work->what.feeds[i]), i);
-  for (std::size_t i = 0; i < work->what.fetches.size(); ++i) fetches.emplace(name(work->what.fetches[i]), i);
   std::vector<plan_part> parts;
   for (const part& p : work->cut->parts()) {
     plan_part out;
@@ -22843,15 +23109,15 @@ inline void planner::cut(const preparation_ptr& work) {
     const auto link = roads_.find(out.task);
     if (out.task != own_.self && link == nullptr) fail(error_code::unavailable, "task " + own_.describe(out.task) + ": the connection was lost");
     out.incarnation = link ? link->incarnation() : own_.incarnation;
-    for (const std::string& each : p.feeds) out.feeds.push_back(feeds.at(each));
-    for (const std::string& each : p.fetches) out.fetches.push_back(fetches.at(each));
+    out.feeds = positions_of(p.feeds, work->what.feeds);
+    out.fetches = positions_of(p.fetches, work->what.fetches);
     parts.push_back(std::move(out));
   }
   work->plan->parts = std::move(parts);
   send_parts(work);
 }
 
-inline std::vector<part_edge> planner::edges_of(const partitioned_graph& cut, const part& p) const {
+WEFT_DECL std::vector<part_edge> planner::edges_of(const partitioned_graph& cut, const part& p) const {
   std::vector<part_edge> out;
   const task_id task = task_of_device(p.task);
   for (const transfer& t : cut.transfers()) {
@@ -22870,7 +23136,7 @@ inline std::vector<part_edge> planner::edges_of(const partitioned_graph& cut, co
 }
 
 // 6. To the tasks; the own part needs no socket.
-inline void planner::send_parts(const preparation_ptr& work) {
+WEFT_DECL void planner::send_parts(const preparation_ptr& work) {
   const std::uint64_t number = work->plan->registration = ++last_registration_;
   pending_registration& waits = pending_[number];
   waits.work = work;
@@ -22895,9 +23161,9 @@ inline void planner::send_parts(const preparation_ptr& work) {
   }
 }
 
-inline void planner::take_registered(const task_id& from, const part_registered_message& answer) { registered(answer.registration, from, answer.result); }
+WEFT_DECL void planner::take_registered(const task_id& from, const part_registered_message& answer) { registered(answer.registration, from, answer.result); }
 
-inline void planner::registered(std::uint64_t number, const task_id& task, const status& result) {
+WEFT_DECL void planner::registered(std::uint64_t number, const task_id& task, const status& result) {
   const auto it = pending_.find(number);
   if (it == pending_.end() || it->second.missing.erase(task) == 0) return;
   if (result.ok() && !it->second.missing.empty()) return;
@@ -22911,7 +23177,7 @@ inline void planner::registered(std::uint64_t number, const task_id& task, const
   finish(work, result);
 }
 
-inline void planner::finish(const preparation_ptr& work, const status& result) {
+WEFT_DECL void planner::finish(const preparation_ptr& work, const status& result) {
   step_plan& plan = *work->plan;
   plan.ready = result.ok();
   plan.stale = false;
@@ -22924,7 +23190,7 @@ inline void planner::finish(const preparation_ptr& work, const status& result) {
   for (const auto& done : waiting) done(result);
 }
 
-inline void planner::unregister(step_plan& plan) {
+WEFT_DECL void planner::unregister(step_plan& plan) {
   plan.ready = false;
   for (const plan_part& p : plan.parts) {
     if (p.task == own_.self) here_.unregister_part(own_.incarnation, plan.registration);
@@ -22932,23 +23198,26 @@ inline void planner::unregister(step_plan& plan) {
   }
 }
 
-inline void planner::lost(const task_id& task, const status& why) {
+WEFT_DECL void planner::lost(const task_id& task, const status& why) {
   std::vector<std::uint64_t> hit;
   for (const auto& entry : pending_)
     if (entry.second.missing.count(task) != 0) hit.push_back(entry.first);
   for (const std::uint64_t number : hit) registered(number, task, why);
 }
 
-inline void planner::stop(const status& why) {
+WEFT_DECL void planner::stop(const status& why) {
   const auto pending = std::exchange(pending_, {});
   for (const auto& entry : pending) finish(entry.second.work, why);
 }
+
+#endif
 
 }  // namespace weft::detail
 
 #endif
 #endif
 
+#if WEFT_HAS_CLUSTER_BODIES
 #ifndef WEFT_CLUSTER_MASTER_STEP_HPP
 #define WEFT_CLUSTER_MASTER_STEP_HPP
 // What a master keeps of its clients and of the steps that run for them.
@@ -22961,8 +23230,6 @@ inline void planner::stop(const status& why) {
 #include <set>
 #include <utility>
 #include <vector>
-
-#if WEFT_HAS_CLUSTER_BODIES
 
 namespace weft::detail {
 
@@ -23019,6 +23286,7 @@ using step_ptr = std::shared_ptr<master_step>;
 #endif
 #endif
 
+#if WEFT_HAS_CLUSTER_BODIES
 #ifndef WEFT_CLUSTER_PARTITION_CODEC_HPP
 #define WEFT_CLUSTER_PARTITION_CODEC_HPP
 // A whole partitioned graph in a message, for a client that asks what really runs.
@@ -23042,7 +23310,12 @@ inline std::vector<std::string> decode_strings(wire_reader& from) {
   return out;
 }
 
-inline void encode_transfers(wire_writer& to, const std::vector<transfer>& all) {
+void encode_transfers(wire_writer& to, const std::vector<transfer>& all);
+std::vector<transfer> decode_transfers(wire_reader& from);
+
+#if WEFT_HAS_CLUSTER_BODIES
+
+WEFT_DECL void encode_transfers(wire_writer& to, const std::vector<transfer>& all) {
   std::vector<tensor_value> none;
   attr_encoder shapes(to, none);
   to.count(all.size());
@@ -23052,7 +23325,8 @@ inline void encode_transfers(wire_writer& to, const std::vector<transfer>& all) 
     encode_strings(to, t.consumers);
   }
 }
-inline std::vector<transfer> decode_transfers(wire_reader& from) {
+
+WEFT_DECL std::vector<transfer> decode_transfers(wire_reader& from) {
   const std::vector<tensor_value> none;
   attr_decoder shapes(from, none);
   std::vector<transfer> out(from.count(40));
@@ -23072,10 +23346,19 @@ inline std::vector<transfer> decode_transfers(wire_reader& from) {
   return out;
 }
 
+#endif
+
 }  // namespace detail
 
 /// Writes parts, transfers and placement; tensors go into the message's body.
-inline void encode_partitions(wire_writer& to, std::vector<tensor_value>& tensors, const partitioned_graph& all) {
+void encode_partitions(wire_writer& to, std::vector<tensor_value>& tensors, const partitioned_graph& all);
+
+/// Reads what `encode_partitions` wrote, into graphs of these ops.
+partitioned_graph decode_partitions(wire_reader& from, const std::vector<tensor_value>& tensors, const op_registry& ops);
+
+#if WEFT_HAS_CLUSTER_BODIES
+
+WEFT_DECL void encode_partitions(wire_writer& to, std::vector<tensor_value>& tensors, const partitioned_graph& all) {
   to.count(all.parts().size());
   for (const part& p : all.parts()) {
     to.string(p.task);
@@ -23089,8 +23372,7 @@ inline void encode_partitions(wire_writer& to, std::vector<tensor_value>& tensor
   for (const placed_node& n : all.placement().nodes()) to.string(n.device).string(n.reason);
 }
 
-/// Reads what `encode_partitions` wrote, into graphs of these ops.
-inline partitioned_graph decode_partitions(wire_reader& from, const std::vector<tensor_value>& tensors, const op_registry& ops) {
+WEFT_DECL partitioned_graph decode_partitions(wire_reader& from, const std::vector<tensor_value>& tensors, const op_registry& ops) {
   std::vector<part> parts;
   for (std::size_t n = from.count(20); n > 0; --n) {
     std::string task = from.string();
@@ -23109,10 +23391,14 @@ inline partitioned_graph decode_partitions(wire_reader& from, const std::vector<
   return partitioned_graph(std::move(parts), transfer_table(std::move(edges), std::move(feeds), std::move(fetches)), placement(std::move(placed)));
 }
 
+#endif
+
 }  // namespace weft
 
 #endif
+#endif
 
+#if WEFT_HAS_CLUSTER_BODIES
 #ifndef WEFT_CLUSTER_MASTER_HPP
 #define WEFT_CLUSTER_MASTER_HPP
 // The part of a server that leads: sessions of clients, their prepared steps, and the steps that run. Lives on the io thread.
@@ -23127,8 +23413,6 @@ inline partitioned_graph decode_partitions(wire_reader& from, const std::vector<
 #include <string>
 #include <utility>
 #include <vector>
-
-#if WEFT_HAS_CLUSTER_BODIES
 
 namespace weft::detail {
 
@@ -23182,7 +23466,9 @@ class master {
   std::map<std::int64_t, step_ptr> steps_;
 };
 
-inline void master::take(const client_ptr& client, message m) {
+#if WEFT_HAS_CLUSTER_BODIES
+
+WEFT_DECL void master::take(const client_ptr& client, message m) {
   switch (type_of(m)) {
     case message_type::open_session: return open_session(client, m);
     case message_type::close_session: return close_session(client, m);
@@ -23195,7 +23481,7 @@ inline void master::take(const client_ptr& client, message m) {
   }
 }
 
-inline void master::open_session(const client_ptr& client, const message& m) {
+WEFT_DECL void master::open_session(const client_ptr& client, const message& m) {
   const open_session_message what = open_session_message::decode(m);
   const auto session = std::make_shared<master_session>(++last_session_, what, own_.ops);
   client->sessions.emplace(session->id, session);
@@ -23205,7 +23491,7 @@ inline void master::open_session(const client_ptr& client, const message& m) {
   client->answer(what.request, std::move(reply));
 }
 
-inline void master::close_session(const client_ptr& client, const message& m) {
+WEFT_DECL void master::close_session(const client_ptr& client, const message& m) {
   const session_request what = session_request::decode(m);
   const auto it = client->sessions.find(what.session);
   if (it != client->sessions.end()) {
@@ -23216,7 +23502,7 @@ inline void master::close_session(const client_ptr& client, const message& m) {
   client->answer(what.request, status());
 }
 
-inline void master::close(const client_ptr& client, const std::shared_ptr<master_session>& session) {
+WEFT_DECL void master::close(const client_ptr& client, const std::shared_ptr<master_session>& session) {
   session->closed = true;
   const auto steps = steps_;
   for (const auto& entry : steps)
@@ -23229,7 +23515,7 @@ inline void master::close(const client_ptr& client, const std::shared_ptr<master
   }
 }
 
-inline void master::client_lost(const client_ptr& client) {
+WEFT_DECL void master::client_lost(const client_ptr& client) {
   const auto steps = steps_;
   for (const auto& entry : steps)
     if (entry.second->client == client) failed(entry.second, status(error_code::cancelled, "the client is gone"));
@@ -23237,7 +23523,7 @@ inline void master::client_lost(const client_ptr& client) {
   for (const auto& entry : sessions) close(client, entry.second);
 }
 
-inline std::shared_ptr<step_plan> master::plan_of(const std::shared_ptr<master_session>& session, numbered_signature signature) {
+WEFT_DECL std::shared_ptr<step_plan> master::plan_of(const std::shared_ptr<master_session>& session, numbered_signature signature) {
   auto& plan = session->plans[signature];
   if (plan == nullptr) {
     while (plans_.size() >= own_.options.max_signatures && drop_oldest(nullptr)) continue;
@@ -23251,14 +23537,14 @@ inline std::shared_ptr<step_plan> master::plan_of(const std::shared_ptr<master_s
   return plan;
 }
 
-inline void master::drop(const std::shared_ptr<step_plan>& plan) {
+WEFT_DECL void master::drop(const std::shared_ptr<step_plan>& plan) {
   plans_.erase(plan->handle);
   if (const auto session = plan->session.lock()) session->plans.erase(plan->signature);
   if (plan->ready) planner_.unregister(*plan);
 }
 
 // Forgets the plan that was not used for the longest time and that nobody prepares or runs; false when there is none.
-inline bool master::drop_oldest(const step_plan* except) {
+WEFT_DECL bool master::drop_oldest(const step_plan* except) {
   std::shared_ptr<step_plan> oldest;
   for (const auto& entry : plans_) {
     const auto& plan = entry.second;
@@ -23270,7 +23556,7 @@ inline bool master::drop_oldest(const step_plan* except) {
   return true;
 }
 
-inline void master::prepare(const client_ptr& client, const message& m) {
+WEFT_DECL void master::prepare(const client_ptr& client, const message& m) {
   wire_reader from(m.head, "prepare");
   prepare_message what = prepare_message::decode(from);
   const auto it = client->sessions.find(what.session);
@@ -23300,7 +23586,7 @@ inline void master::prepare(const client_ptr& client, const message& m) {
   });
 }
 
-inline bool master::all_connected(const step_plan& plan) const {
+WEFT_DECL bool master::all_connected(const step_plan& plan) const {
   for (const plan_part& p : plan.parts) {
     if (p.task == own_.self) continue;
     const auto link = roads_.find(p.task);
@@ -23310,7 +23596,7 @@ inline bool master::all_connected(const step_plan& plan) const {
 }
 
 // What is wrong with the feeds of a step; the graph says what they must be.
-inline std::optional<status> master::wrong_feeds(const step_plan& plan, const std::vector<tensor_value>& feeds) const {
+WEFT_DECL std::optional<status> master::wrong_feeds(const step_plan& plan, const std::vector<tensor_value>& feeds) const {
   const auto& wanted = plan.signature.feeds;
   if (wanted.size() != feeds.size())
     return status(error_code::invalid_argument, "the step takes " + std::to_string(wanted.size()) + " feeds, found " + std::to_string(feeds.size()));
@@ -23326,7 +23612,7 @@ inline std::optional<status> master::wrong_feeds(const step_plan& plan, const st
   return std::nullopt;
 }
 
-inline void master::run(const client_ptr& client, message m) {
+WEFT_DECL void master::run(const client_ptr& client, message m) {
   const run_message what = run_message::decode(m);
   const auto session = client->sessions.find(what.session);
   if (session == client->sessions.end())
@@ -23352,7 +23638,7 @@ inline void master::run(const client_ptr& client, message m) {
   });
 }
 
-inline void master::start(const client_ptr& client, const run_message& what, const std::shared_ptr<step_plan>& plan, std::vector<tensor_value> feeds) {
+WEFT_DECL void master::start(const client_ptr& client, const run_message& what, const std::shared_ptr<step_plan>& plan, std::vector<tensor_value> feeds) {
   auto step = std::make_shared<master_step>();
   step->number = ++last_step_;
   step->plan = plan;
@@ -23376,7 +23662,7 @@ inline void master::start(const client_ptr& client, const run_message& what, con
     if (p.task == own_.self) send_part(step, p, feeds);
 }
 
-inline void master::send_part(const step_ptr& step, const plan_part& to, const std::vector<tensor_value>& feeds) {
+WEFT_DECL void master::send_part(const step_ptr& step, const plan_part& to, const std::vector<tensor_value>& feeds) {
   std::vector<tensor_value> part_feeds;
   std::size_t bytes = 0;
   for (const std::size_t i : to.feeds) {
@@ -23399,7 +23685,7 @@ inline void master::send_part(const step_ptr& step, const plan_part& to, const s
 }
 
 // Has `then` called after a time unless the step is over; replaces what was watched before.
-inline void master::watch(const step_ptr& step, std::chrono::milliseconds time, std::function<void()> then) {
+WEFT_DECL void master::watch(const step_ptr& step, std::chrono::milliseconds time, std::function<void()> then) {
   step->timer = std::make_unique<asio::steady_timer>(own_.io, time);
   step->timer->async_wait([this, weak = std::weak_ptr<master_step>(step), then = std::move(then)](const std::error_code& stopped) {
     const auto here = weak.lock();
@@ -23407,7 +23693,7 @@ inline void master::watch(const step_ptr& step, std::chrono::milliseconds time, 
   });
 }
 
-inline void master::take_done(const task_id& from, const part_done_message& what, std::vector<tensor_value> fetches, bool refused) {
+WEFT_DECL void master::take_done(const task_id& from, const part_done_message& what, std::vector<tensor_value> fetches, bool refused) {
   const auto it = steps_.find(what.step);
   if (it == steps_.end()) return;
   const step_ptr step = it->second;
@@ -23424,13 +23710,13 @@ inline void master::take_done(const task_id& from, const part_done_message& what
   if (what.finished) part_over(step, from);
 }
 
-inline void master::part_over(const step_ptr& step, const task_id& task) {
+WEFT_DECL void master::part_over(const step_ptr& step, const task_id& task) {
   step->missing.erase(task);
   if (step->missing.empty()) over(step);
 }
 
 // The first error ends the step everywhere; a root error takes the place of one that only follows from another.
-inline void master::failed(const step_ptr& step, const status& why) {
+WEFT_DECL void master::failed(const step_ptr& step, const status& why) {
   if (step->problem) {
     if (step->problem->derived && !why.derived) step->problem = why;
     return;
@@ -23446,7 +23732,7 @@ inline void master::failed(const step_ptr& step, const status& why) {
 }
 
 // Tells the client, once.
-inline void master::over(const step_ptr& step) {
+WEFT_DECL void master::over(const step_ptr& step) {
   if (steps_.erase(step->number) == 0) return;
   step->timer = nullptr;
   reply_message reply;
@@ -23462,7 +23748,7 @@ inline void master::over(const step_ptr& step) {
   step->client->answer(step->request, std::move(reply));
 }
 
-inline void master::list_devices(const client_ptr& client, const message& m) {
+WEFT_DECL void master::list_devices(const client_ptr& client, const message& m) {
   const session_request what = session_request::decode(m);
   client->open.insert(what.request);
   const auto tasks = own_.cluster.tasks();
@@ -23491,7 +23777,7 @@ inline void master::list_devices(const client_ptr& client, const message& m) {
   }
 }
 
-inline void master::describe(const client_ptr& client, const message& m) {
+WEFT_DECL void master::describe(const client_ptr& client, const message& m) {
   const session_request what = session_request::decode(m);
   const auto found = plans_.find(what.handle);
   if (found == plans_.end() || client->sessions.count(what.session) == 0)
@@ -23508,7 +23794,7 @@ inline void master::describe(const client_ptr& client, const message& m) {
   client->answer(what.request, std::move(reply));
 }
 
-inline void master::lost(const task_id& task, const status& why) {
+WEFT_DECL void master::lost(const task_id& task, const status& why) {
   planner_.lost(task, why);
   for (const auto& entry : plans_)
     for (const plan_part& p : entry.second->parts)
@@ -23523,7 +23809,7 @@ inline void master::lost(const task_id& task, const status& why) {
 }
 
 // Why a task was lost: if it answers and is a new one, it was restarted. The answer to the client waits for this, within the grace.
-inline void master::ask_for(const task_id& task, const step_ptr& step) {
+WEFT_DECL void master::ask_for(const task_id& task, const step_ptr& step) {
   std::uint64_t before = 0;
   for (const plan_part& p : step->plan->parts)
     if (p.task == task) before = p.incarnation;
@@ -23536,7 +23822,7 @@ inline void master::ask_for(const task_id& task, const step_ptr& step) {
   });
 }
 
-inline void master::stop(const status& why) {
+WEFT_DECL void master::stop(const status& why) {
   planner_.stop(why);
   const auto steps = steps_;
   for (const auto& entry : steps) {
@@ -23545,11 +23831,14 @@ inline void master::stop(const status& why) {
   }
 }
 
+#endif
+
 }  // namespace weft::detail
 
 #endif
 #endif
 
+#if WEFT_HAS_CLUSTER_BODIES
 #ifndef WEFT_CLUSTER_SERVER_CORE_HPP
 #define WEFT_CLUSTER_SERVER_CORE_HPP
 // What stands behind `server`: the event loop and its thread, the listener, and who is connected.
@@ -23567,8 +23856,6 @@ inline void master::stop(const status& why) {
 #include <string>
 #include <thread>
 #include <utility>
-
-#if WEFT_HAS_CLUSTER_BODIES
 
 namespace weft::detail {
 
@@ -23639,7 +23926,9 @@ class server_core {
   bool loop_ended_ = false, ending_ = false;
 };
 
-inline server_core::server_core(cluster_spec cluster, task_id self, server_options options)
+#if WEFT_HAS_CLUSTER_BODIES
+
+WEFT_DECL server_core::server_core(cluster_spec cluster, task_id self, server_options options)
     : own_(std::move(cluster), std::move(self), std::move(options)),
       roads_(own_, [this](peer_link& link, message m) { take_from_link(link, std::move(m)); },
              [this](peer_link& link, const status& why) {
@@ -23650,7 +23939,7 @@ inline server_core::server_core(cluster_spec cluster, task_id self, server_optio
   listen();
 }
 
-inline void server_core::listen() {
+WEFT_DECL void server_core::listen() {
   if (own_.self.job.empty()) fail(error_code::invalid_argument, "the job name is empty; it must be one of the cluster's jobs");
   const std::string& text = own_.cluster.task_address(own_.self);
   if (text.empty()) fail(error_code::invalid_argument, "the cluster does not say the address of " + to_text(own_.self) + "; give it one, with port 0 for any free port");
@@ -23668,7 +23957,7 @@ inline void server_core::listen() {
 }
 
 // Loopback needs nothing; whoever can reach another address could run graphs here.
-inline void server_core::check_reachable(const host_port& address) const {
+WEFT_DECL void server_core::check_reachable(const host_port& address) const {
   if (own_.options.allow_unauthenticated) return;
   std::error_code problem;
   asio::io_context io;
@@ -23679,7 +23968,7 @@ inline void server_core::check_reachable(const host_port& address) const {
                                             "use a loopback address, or set server_options::allow_unauthenticated in a network that you trust");
 }
 
-inline void server_core::start(cluster_spec cluster) {
+WEFT_DECL void server_core::start(cluster_spec cluster) {
   own_.cluster = std::move(cluster);
   own_.pool = own_.options.kernel_threads == 0 ? std::make_unique<thread_pool>() : std::make_unique<thread_pool>(own_.options.kernel_threads);
   busy_.emplace(asio::make_work_guard(own_.io));
@@ -23691,7 +23980,7 @@ inline void server_core::start(cluster_spec cluster) {
   own_.log("info", to_text(own_.self) + " serves at " + to_text(address()));
 }
 
-inline void server_core::work() {
+WEFT_DECL void server_core::work() {
   for (;;) {
     try {
       own_.io.run();
@@ -23705,7 +23994,7 @@ inline void server_core::work() {
   changed_.notify_all();
 }
 
-inline void server_core::join() {
+WEFT_DECL void server_core::join() {
   {
     std::unique_lock<std::mutex> lock(mutex_);
     changed_.wait(lock, [this] { return ending_ || phase_ == phase::stopped; });
@@ -23713,7 +24002,7 @@ inline void server_core::join() {
   stop();
 }
 
-inline void server_core::stop() {
+WEFT_DECL void server_core::stop() {
   const status why(error_code::cancelled, "task " + own_.describe(own_.self) + " was stopped");
   const bool inside = std::this_thread::get_id() == io_thread_id_ || (pool_ != nullptr && thread_pool::of_this_thread() == pool_);
   {
@@ -23751,7 +24040,7 @@ inline void server_core::stop() {
   changed_.notify_all();
 }
 
-inline void server_core::end_service(const status& why) {
+WEFT_DECL void server_core::end_service(const status& why) {
   listener_->close();
   beat_timer_.cancel();
   master_.stop(why);
@@ -23762,21 +24051,21 @@ inline void server_core::end_service(const status& why) {
   for (const visitor_ptr& each : all) each->road->close_when_sent(why);
 }
 
-inline void server_core::accept(std::shared_ptr<connection> road) {
+WEFT_DECL void server_core::accept(std::shared_ptr<connection> road) {
   const auto who = std::make_shared<visitor>();
   who->road = road;
   visitors_.insert(who);
   road->start([this, who](message m) { take(who, std::move(m)); }, [this, who](const status& why) { left(who, why); });
 }
 
-inline void server_core::take(const visitor_ptr& from, message m) {
+WEFT_DECL void server_core::take(const visitor_ptr& from, message m) {
   if (!from->hello) return greet(from, m);
   if (type_of(m) == message_type::heartbeat) return;
   if (from->client) return master_.take(from->client, std::move(m));
   take_from_master(from, std::move(m));
 }
 
-inline void server_core::greet(const visitor_ptr& from, const message& m) {
+WEFT_DECL void server_core::greet(const visitor_ptr& from, const message& m) {
   if (type_of(m) != message_type::hello) fail(error_code::invalid_argument, "the first message of a connection must be a greeting, found type " + std::to_string(m.type));
   hello_message hello = hello_message::decode(m);
   if (const auto why = reason_to_refuse(hello)) {
@@ -23789,7 +24078,7 @@ inline void server_core::greet(const visitor_ptr& from, const message& m) {
   else accepted_.add(hello, from->road);
 }
 
-inline std::optional<status> server_core::reason_to_refuse(const hello_message& hello) const {
+WEFT_DECL std::optional<status> server_core::reason_to_refuse(const hello_message& hello) const {
   if (hello.as == hello_message::role::client) return std::nullopt;
   if (const std::string differs = difference(own_.cluster, hello.cluster); !differs.empty())
     return status(error_code::failed_precondition, to_text(own_.self) + " and " + to_text(hello.task) + " were started with different clusters: " + differs);
@@ -23799,7 +24088,7 @@ inline std::optional<status> server_core::reason_to_refuse(const hello_message& 
   return std::nullopt;
 }
 
-inline part_answer server_core::answer_to(const visitor_ptr& from) {
+WEFT_DECL part_answer server_core::answer_to(const visitor_ptr& from) {
   return [this, task = from->hello->task, incarnation = from->hello->incarnation](const part_done_message& what, std::vector<tensor_value> fetches) {
     const accepted_peer* master = accepted_.find(task);
     if (master == nullptr || master->incarnation != incarnation) return;
@@ -23814,7 +24103,7 @@ inline part_answer server_core::answer_to(const visitor_ptr& from) {
   };
 }
 
-inline void server_core::take_from_master(const visitor_ptr& from, message m) {
+WEFT_DECL void server_core::take_from_master(const visitor_ptr& from, message m) {
   const hello_message& hello = *from->hello;
   switch (type_of(m)) {
     case message_type::register_part: return register_part(from, m);
@@ -23834,7 +24123,7 @@ inline void server_core::take_from_master(const visitor_ptr& from, message m) {
   }
 }
 
-inline void server_core::register_part(const visitor_ptr& from, const message& m) {
+WEFT_DECL void server_core::register_part(const visitor_ptr& from, const message& m) {
   const graph part(own_.ops);
   wire_reader peek(m.head, "registration");
   const std::uint64_t number = peek.u64();
@@ -23849,7 +24138,7 @@ inline void server_core::register_part(const visitor_ptr& from, const message& m
   worker_.register_part(from->hello->incarnation, std::move(what), part, answer);
 }
 
-inline void server_core::left(const visitor_ptr& who, const status& why) {
+WEFT_DECL void server_core::left(const visitor_ptr& who, const status& why) {
   visitors_.erase(who);
   if (!who->hello) {
     if (why.code != error_code::unavailable && why.code != error_code::cancelled) own_.log("warning", to_text(own_.self) + " closed the connection from " + who->road->remote_address() + ": " + why.text());
@@ -23864,7 +24153,7 @@ inline void server_core::left(const visitor_ptr& who, const status& why) {
   worker_.master_lost(hello.incarnation, complete);
 }
 
-inline void server_core::take_from_link(peer_link& link, message m) {
+WEFT_DECL void server_core::take_from_link(peer_link& link, message m) {
   switch (type_of(m)) {
     case message_type::part_registered: return master_.take_registered(link.task(), part_registered_message::decode(m));
     case message_type::part_done: {
@@ -23877,7 +24166,7 @@ inline void server_core::take_from_link(peer_link& link, message m) {
 }
 
 // Signs of life, in both directions.
-inline void server_core::beat() {
+WEFT_DECL void server_core::beat() {
   const auto now = connection::clock::now();
   roads_.beat(now);
   accepted_.beat(now, own_.options.heartbeat);
@@ -23891,6 +24180,8 @@ inline void server_core::beat() {
     if (!stopped) beat();
   });
 }
+
+#endif
 
 }  // namespace weft::detail
 
@@ -23983,16 +24274,19 @@ class local_cluster {
  public:
   /// `local_cluster cluster({{"ps", 1}, {"work", 2}});`. Addresses in the spec are ignored.
   explicit local_cluster(const cluster_spec& jobs, const server_options& options = {});
-  local_cluster(std::initializer_list<cluster_spec::job> jobs, const server_options& options = {}) : local_cluster(cluster_spec(jobs), options) {}
+  local_cluster(std::initializer_list<cluster_spec::job> jobs, const server_options& options = {});
+  local_cluster(const local_cluster&) = delete;
+  local_cluster& operator=(const local_cluster&) = delete;
+  ~local_cluster();
 
   /// The cluster with its real addresses.
   const cluster_spec& spec() const noexcept { return spec_; }
   /// A running server. Throws NOT_FOUND when it is stopped, INVALID_ARGUMENT when there is no such task.
   server& at(std::string_view job, int index);
   /// What a session is opened with to be led by this task, also when the task is stopped.
-  std::string target(std::string_view job, int index) const { return "weft://" + spec_.task_address(job, index); }
+  std::string target(std::string_view job, int index) const;
   /// The first task of the last job leads.
-  std::string target() const { return "weft://" + spec_.task_address(spec_.tasks().back().job, spec_.task_indices(spec_.tasks().back().job).front()); }
+  std::string target() const;
   /// Stops a task. Nothing happens when it is stopped already.
   void stop(std::string_view job, int index);
   /// Starts a stopped task again, at its old port.
@@ -24004,25 +24298,15 @@ class local_cluster {
   std::map<task_id, std::unique_ptr<server>> servers_;
 };
 
-inline server& local_cluster::at(std::string_view job, int index) {
-  (void)spec_.task_address(job, index);
-  const auto it = servers_.find({std::string(job), index});
-  if (it == servers_.end()) fail(error_code::not_found, to_text(task_id{std::string(job), index}) + " is stopped");
-  return *it->second;
-}
-
-inline void local_cluster::stop(std::string_view job, int index) { servers_.erase({std::string(job), index}); }
-
-inline void local_cluster::start(std::string_view job, int index) {
-  auto& slot = servers_[{std::string(job), index}];
-  if (slot == nullptr) slot = std::make_unique<server>(spec_, std::string(job), index, options_);
-}
-
 }  // namespace weft
 
 #if WEFT_HAS_CLUSTER_BODIES
 
+#include <iostream>
+
 namespace weft {
+
+WEFT_DECL local_cluster::local_cluster(std::initializer_list<cluster_spec::job> jobs, const server_options& options) : local_cluster(cluster_spec(jobs), options) {}
 
 WEFT_DECL local_cluster::local_cluster(const cluster_spec& jobs, const server_options& options) : spec_(jobs), options_(options) {
   if (!options_.log) options_.log = [](const char* level, const std::string& text) {
@@ -24041,485 +24325,30 @@ WEFT_DECL local_cluster::local_cluster(const cluster_spec& jobs, const server_op
   }
 }
 
-}  // namespace weft
+WEFT_DECL local_cluster::~local_cluster() = default;
 
-#endif
-#endif
-
-#ifndef WEFT_CLUSTER_BLOCKING_CONNECTION_HPP
-#define WEFT_CLUSTER_BLOCKING_CONNECTION_HPP
-// The client's side of a connection without an event loop: the thread that asks sends, waits and receives by itself.
-
-#include <atomic>
-#include <cerrno>
-#include <chrono>
-#include <cstddef>
-#include <cstdint>
-#include <functional>
-#include <future>
-#include <memory>
-#include <mutex>
-#include <optional>
-#include <string>
-#include <thread>
-#include <utility>
-#include <vector>
-
-#if WEFT_HAS_CLUSTER_BODIES
-#include <fcntl.h>
-#include <netdb.h>
-#include <poll.h>
-#include <sys/time.h>
-
-namespace weft {
-
-namespace detail {
-
-// Addresses of a host, in the system's order of preference.
-struct socket_address {
-  sockaddr_storage bytes{};
-  socklen_t size = 0;
-};
-
-}  // namespace detail
-
-/// How a wait for a message ended.
-enum class receive_result {
-  /// There is a message.
-  received,
-  /// The deadline passed.
-  timed_out,
-  /// The caller's check said so.
-  cancelled
-};
-
-/// A connection that works in the caller's thread. One thread may receive while others send; `wake`, `shutdown` and the
-/// observers may be called from any thread.
-class blocking_connection {
- public:
-  using clock = std::chrono::steady_clock;
-  using time_point = clock::time_point;
-
-  /// Connects within `deadline`. Throws UNAVAILABLE (nobody listens there, the host is unknown or cannot be reached) or DEADLINE_EXCEEDED.
-  static std::unique_ptr<blocking_connection> connect(const host_port& to, std::chrono::milliseconds deadline, const connection_options& options = {});
-
-  blocking_connection(const blocking_connection&) = delete;
-  blocking_connection& operator=(const blocking_connection&) = delete;
-  ~blocking_connection() = default;
-
-  /// Sends a message and returns when the socket has taken it. Throws UNAVAILABLE when the connection is lost, DEADLINE_EXCEEDED when the other
-  /// end takes nothing for `frame_timeout` (the connection is then shut down), INVALID_ARGUMENT as `connection::send`.
-  void send(message m);
-  /// Waits for the next message. `cancelled`, if any, is asked before each wait and after each `wake`. Throws UNAVAILABLE when the connection is lost
-  /// and what the frame was closed for (INVALID_ARGUMENT, UNIMPLEMENTED, RESOURCE_EXHAUSTED, DEADLINE_EXCEEDED inside a frame); every later call throws the same.
-  receive_result receive(message& into, std::optional<time_point> deadline = std::nullopt, const std::function<bool()>& cancelled = nullptr);
-  /// Makes a thread that waits in `receive` ask its `cancelled` again. Async-signal-safe.
-  void wake() noexcept;
-  /// Ends the connection: whoever waits, and every later call, gets UNAVAILABLE. Async-signal-safe.
-  void shutdown() noexcept;
-  /// The other end, `127.0.0.1:33331`.
-  const std::string& remote_address() const noexcept { return remote_; }
-  /// When the last byte was received; the start at first.
-  time_point last_received() const noexcept { return time_point(clock::duration(last_received_.load(std::memory_order_relaxed))); }
-
- private:
-  blocking_connection(detail::descriptor socket, std::string remote, const connection_options& options);
-  [[noreturn]] void lose(status why);
-  void check_usable();
-  void fill(int flags);
-  bool wait_shortly(std::optional<time_point> deadline);
-  bool wait(std::optional<time_point> deadline);
-
-  const connection_options options_;
-  const std::string remote_;
-  const detail::descriptor socket_;
-  // A pipe; `wake` writes to it.
-  detail::descriptor wake_in_, wake_out_;
-  std::atomic<clock::rep> last_received_{0};
-  std::atomic<bool> shut_{false};
-  frame_reader reader_;
-  // One sender at a time.
-  std::mutex sending_;
-  // Why the connection is of no more use; ok while it is.
-  std::mutex mutex_;
-  status broken_;
-};
-
-namespace detail {
-
-// Waits for events on a descriptor until `until`; false when nothing came.
-inline bool wait_for(int number, short events, std::chrono::steady_clock::time_point until) {
-  for (;;) {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - std::chrono::steady_clock::now()).count();
-    pollfd entry{number, events, 0};
-    const int n = ::poll(&entry, 1, static_cast<int>(std::clamp<std::int64_t>(left, 0, 1 << 30)));
-    if (n > 0 || (n < 0 && errno != EINTR)) return true;
-    if (n == 0 && left <= (1 << 30)) return false;
-  }
+WEFT_DECL server& local_cluster::at(std::string_view job, int index) {
+  (void)spec_.task_address(job, index);
+  const auto it = servers_.find({std::string(job), index});
+  if (it == servers_.end()) fail(error_code::not_found, to_text(task_id{std::string(job), index}) + " is stopped");
+  return *it->second;
 }
 
-inline std::vector<socket_address> look_up(const host_port& host, int flags) {
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = flags | AI_NUMERICSERV;
-  addrinfo* list = nullptr;
-  std::vector<socket_address> out;
-  if (::getaddrinfo(host.host.c_str(), std::to_string(host.port).c_str(), &hints, &list) != 0) return out;
-  for (const addrinfo* entry = list; entry != nullptr; entry = entry->ai_next) {
-    socket_address address;
-    std::memcpy(&address.bytes, entry->ai_addr, entry->ai_addrlen);
-    address.size = entry->ai_addrlen;
-    out.push_back(address);
-  }
-  ::freeaddrinfo(list);
-  return out;
+WEFT_DECL void local_cluster::stop(std::string_view job, int index) { servers_.erase({std::string(job), index}); }
+
+WEFT_DECL void local_cluster::start(std::string_view job, int index) {
+  auto& slot = servers_[{std::string(job), index}];
+  if (slot == nullptr) slot = std::make_unique<server>(spec_, std::string(job), index, options_);
 }
 
-// The system's look-up cannot be interrupted, so a name is looked up by a thread that is left behind when time is up.
-inline std::vector<socket_address> look_up_within(const host_port& host, std::chrono::milliseconds deadline) {
-  std::vector<socket_address> found = look_up(host, AI_NUMERICHOST);
-  if (!found.empty()) return found;
-  auto promise = std::make_shared<std::promise<std::vector<socket_address>>>();
-  auto result = promise->get_future();
-  std::thread([promise, host] { promise->set_value(look_up(host, 0)); }).detach();
-  if (result.wait_for(bounded(deadline)) != std::future_status::ready) throw error(connect_timeout(host, deadline));
-  found = result.get();
-  if (found.empty()) throw error(resolve_failure(host));
-  return found;
-}
+WEFT_DECL std::string local_cluster::target(std::string_view job, int index) const { return "weft://" + spec_.task_address(job, index); }
 
-// Connects a socket to one address: 0, ETIMEDOUT when time is up, or what the system says.
-inline int connect_socket(int number, const socket_address& to, std::chrono::steady_clock::time_point until) {
-  if (::connect(number, reinterpret_cast<const sockaddr*>(&to.bytes), to.size) != 0) {
-    if (errno != EINPROGRESS) return errno;
-    if (!wait_for(number, POLLOUT, until)) return ETIMEDOUT;
-    int failure = 0;
-    socklen_t size = sizeof failure;
-    if (::getsockopt(number, SOL_SOCKET, SO_ERROR, &failure, &size) != 0) return errno;
-    if (failure != 0) return failure;
-  }
-  return connected_to_itself(number) ? ECONNREFUSED : 0;
-}
-
-// From now on a receive without MSG_DONTWAIT waits, for some milliseconds at most (or not at all, where that cannot be set).
-inline void let_receive_block_shortly(int number) {
-  const timeval most{0, 1000};
-  if (::setsockopt(number, SOL_SOCKET, SO_RCVTIMEO, &most, sizeof most) != 0) return;
-  static_cast<void>(::fcntl(number, F_SETFL, ::fcntl(number, F_GETFL) & ~O_NONBLOCK));
-}
-
-}  // namespace detail
-
-inline std::unique_ptr<blocking_connection> blocking_connection::connect(const host_port& to, std::chrono::milliseconds deadline,
-                                                                         const connection_options& options) {
-  const time_point until = clock::now() + detail::bounded(deadline);
-  int failure = ECONNREFUSED;
-  for (const detail::socket_address& address : detail::look_up_within(to, deadline)) {
-    detail::descriptor socket(::socket(address.bytes.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-    failure = socket.get() < 0 ? errno : detail::connect_socket(socket.get(), address, until);
-    if (failure == 0) {
-      detail::set_no_delay(socket.get());
-      detail::let_receive_block_shortly(socket.get());
-      return std::unique_ptr<blocking_connection>(new blocking_connection(std::move(socket), to_text(to), options));
-    }
-    if (clock::now() >= until) throw error(detail::connect_timeout(to, deadline));
-  }
-  throw error(detail::connect_failure(to, failure));
-}
-
-inline blocking_connection::blocking_connection(detail::descriptor socket, std::string remote, const connection_options& options)
-    : options_(options), remote_(std::move(remote)), socket_(std::move(socket)), reader_(options) {
-  int ends[2];
-  if (::pipe2(ends, O_NONBLOCK | O_CLOEXEC) != 0)
-    fail(error_code::resource_exhausted, "cannot make a pipe for the connection to " + remote_ + ": " + detail::errno_text(errno));
-  wake_in_ = detail::descriptor(ends[1]);
-  wake_out_ = detail::descriptor(ends[0]);
-  last_received_.store(clock::now().time_since_epoch().count(), std::memory_order_relaxed);
-}
-
-inline void blocking_connection::wake() noexcept {
-  const char byte = 0;
-  static_cast<void>(!::write(wake_in_.get(), &byte, 1));  // a full pipe wakes as well
-}
-
-inline void blocking_connection::shutdown() noexcept {
-  shut_.store(true);
-  ::shutdown(socket_.get(), SHUT_RDWR);
-}
-
-// Ends the connection for everybody, with the first reason.
-inline void blocking_connection::lose(status why) {
-  if (shut_.load()) why = status(error_code::unavailable, "the connection to " + remote_ + " was shut down");
-  const std::lock_guard<std::mutex> lock(mutex_);
-  if (broken_.ok()) broken_ = std::move(why);
-  ::shutdown(socket_.get(), SHUT_RDWR);
-  throw error(broken_);
-}
-
-inline void blocking_connection::check_usable() {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  if (!broken_.ok()) throw error(broken_);
-}
-
-inline void blocking_connection::send(message m) {
-  frame_writer frame(std::move(m), options_.limits);
-  const std::lock_guard<std::mutex> one(sending_);
-  check_usable();
-  while (frame.remaining() > 0) {
-    std::uint64_t bytes = 0;
-    const detail::io_result result = detail::send_frame(socket_.get(), frame, std::size_t{64} << 20, bytes);
-    if (result == detail::io_result::lost) lose(detail::lost_connection(remote_, errno == EPIPE ? 0 : errno, false));
-    if (result == detail::io_result::done) continue;
-    const bool endless = options_.frame_timeout.count() <= 0;
-    if (!detail::wait_for(socket_.get(), POLLOUT, clock::now() + detail::bounded(endless ? std::chrono::hours(24 * 365) : options_.frame_timeout)))
-      lose(detail::stuck_connection(remote_, options_.frame_timeout));
-  }
-}
-
-inline receive_result blocking_connection::receive(message& into, std::optional<time_point> deadline, const std::function<bool()>& cancelled) {
-  check_usable();
-  for (bool first = true;; first = false) {
-    try {
-      if (reader_.next(into)) return receive_result::received;
-    } catch (const error& e) {
-      lose(detail::bad_frame(remote_, e.status()));
-    }
-    if (cancelled && cancelled()) return receive_result::cancelled;
-    if (first && wait_shortly(deadline)) continue;
-    if (!wait(deadline)) return receive_result::timed_out;
-  }
-}
-
-// An answer that comes within milliseconds costs one system call less this way, which neither `wake` nor a deadline can interrupt. False when
-// a deadline is too near for that.
-inline bool blocking_connection::wait_shortly(std::optional<time_point> deadline) {
-  if (deadline && *deadline - clock::now() < std::chrono::milliseconds(20)) return false;
-  fill(0);
-  return true;
-}
-
-// Waits for bytes, which it takes, or for `wake`. False when the deadline passed.
-inline bool blocking_connection::wait(std::optional<time_point> deadline) {
-  time_point until = deadline.value_or(time_point::max());
-  const bool inside = reader_.inside_frame() && options_.frame_timeout.count() > 0;
-  if (inside) until = std::min(until, last_received() + detail::bounded(options_.frame_timeout));
-  int milliseconds = -1;
-  if (until != time_point::max()) {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - clock::now()).count();
-    milliseconds = static_cast<int>(std::clamp<std::int64_t>(left, 0, 1 << 30));
-  }
-  pollfd entries[2] = {{socket_.get(), POLLIN, 0}, {wake_out_.get(), POLLIN, 0}};
-  const int ready = ::poll(entries, 2, milliseconds);
-  if (ready < 0 && errno != EINTR) lose(detail::lost_connection(remote_, errno, reader_.inside_frame()));
-  if (ready > 0 && entries[1].revents != 0) {
-    char bytes[64];
-    while (::read(wake_out_.get(), bytes, sizeof bytes) > 0) continue;
-  }
-  if (ready > 0 && entries[0].revents != 0) {
-    fill(MSG_DONTWAIT);
-    return true;
-  }
-  const time_point now = clock::now();
-  if (ready == 0 && inside && last_received() + detail::bounded(options_.frame_timeout) <= now)
-    lose(detail::silent_connection(remote_, options_.frame_timeout));
-  return ready != 0 || !deadline || now < *deadline;
-}
-
-inline void blocking_connection::fill(int flags) {
-  iovec parts[frame_reader::max_parts];
-  const std::size_t count = reader_.space(parts);
-  const ssize_t n = detail::receive_parts(socket_.get(), parts, count, flags);
-  if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return;
-  if (n <= 0) lose(detail::lost_connection(remote_, n == 0 ? 0 : errno, reader_.inside_frame()));
-  last_received_.store(clock::now().time_since_epoch().count(), std::memory_order_relaxed);
-  reader_.filled(static_cast<std::size_t>(n));
+WEFT_DECL std::string local_cluster::target() const {
+  const task_id last = spec_.tasks().back();
+  return target(last.job, spec_.task_indices(last.job).front());
 }
 
 }  // namespace weft
-
-#endif
-#endif
-
-#ifndef WEFT_CLUSTER_CLIENT_CHANNEL_HPP
-#define WEFT_CLUSTER_CLIENT_CHANNEL_HPP
-// A client's connection to its master: requests of several threads, each of which waits for its own answer. No thread of its own: of those
-// who wait, one receives for all.
-
-#include <algorithm>
-#include <chrono>
-#include <condition_variable>
-#include <cstdint>
-#include <map>
-#include <memory>
-#include <mutex>
-#include <optional>
-#include <string>
-#include <utility>
-
-#if WEFT_HAS_CLUSTER_BODIES
-
-namespace weft::detail {
-
-/// See the head of this file. Once lost, it stays so: every later call throws the reason.
-class client_channel {
- public:
-  using clock = std::chrono::steady_clock;
-
-  /// Connects and greets. Throws UNAVAILABLE or DEADLINE_EXCEEDED that name the address.
-  client_channel(const host_port& to, std::chrono::milliseconds deadline, std::chrono::milliseconds heartbeat);
-
-  /// The start of the server that answers here.
-  std::uint64_t incarnation() const noexcept { return peer_.incarnation; }
-  /// `/job:work/task:2 at 127.0.0.1:33335`.
-  std::string describe() const { return to_text(peer_.task) + " at " + road_->remote_address(); }
-  std::uint32_t new_request() noexcept { return next_request_.fetch_add(1) + 1; }
-
-  /// Throws UNAVAILABLE if the server has closed the connection. Asks the socket only when nobody waits at it anyway.
-  void check_alive();
-  /// Sends a request and waits for its answer. Throws when the connection is lost or the deadline has passed, after which the connection is shut down.
-  reply_message call(std::uint32_t request, message m, std::optional<clock::time_point> deadline);
-  /// Sends something that has no answer.
-  void tell(message m) { road_->send(std::move(m)); }
-  void shutdown() noexcept { road_->shutdown(); }
-
- private:
-  struct waiter {
-    std::optional<reply_message> reply;
-    std::optional<status> failure;
-    bool done() const noexcept { return reply.has_value() || failure.has_value(); }
-  };
-  void greet(clock::time_point until);
-  void receive_one(std::unique_lock<std::mutex>& lock, clock::time_point until);
-  void dispatch(message m);
-  void fail_all(const status& why);
-  clock::time_point next_look(std::optional<clock::time_point> deadline) const;
-  std::optional<status> overdue(std::optional<clock::time_point> deadline, clock::time_point begun) const;
-
-  std::unique_ptr<blocking_connection> road_;
-  const std::chrono::milliseconds heartbeat_;
-  hello_message peer_;
-  std::atomic<std::uint32_t> next_request_{0};
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::map<std::uint32_t, waiter*> waiting_;
-  bool receiving_ = false;
-};
-
-inline client_channel::client_channel(const host_port& to, std::chrono::milliseconds deadline, std::chrono::milliseconds heartbeat) : heartbeat_(heartbeat) {
-  const auto until = clock::now() + deadline;
-  try {
-    road_ = blocking_connection::connect(to, deadline);
-    greet(until);
-  } catch (const error& e) {
-    status s = e.status();
-    s.message = "session at weft://" + to_text(to) + ": " + s.message;
-    throw error(std::move(s));
-  }
-}
-
-inline void client_channel::greet(clock::time_point until) {
-  hello_message hello;
-  road_->send(hello.encode());
-  message answer;
-  do {
-    if (road_->receive(answer, until) != receive_result::received) fail(error_code::deadline_exceeded, "the server did not answer the greeting in time");
-  } while (type_of(answer) == message_type::heartbeat);
-  if (type_of(answer) == message_type::refused) throw error(decode_refusal(answer));
-  if (type_of(answer) != message_type::welcome) fail(error_code::internal, "the server answered the greeting with message type " + std::to_string(answer.type));
-  peer_ = hello_message::decode(answer);
-}
-
-inline void client_channel::check_alive() {
-  std::unique_lock<std::mutex> lock(mutex_);
-  if (receiving_) return;
-  receive_one(lock, clock::now());
-}
-
-// Receives at most one message for whoever it is for. The lock is released meanwhile; what goes wrong is thrown, and told to all who wait.
-inline void client_channel::receive_one(std::unique_lock<std::mutex>& lock, clock::time_point until) {
-  receiving_ = true;
-  lock.unlock();
-  message m;
-  receive_result result = receive_result::timed_out;
-  std::optional<status> failure;
-  try {
-    result = road_->receive(m, until);
-  } catch (const error& e) {
-    failure = e.status();
-  }
-  lock.lock();
-  receiving_ = false;
-  if (failure) {
-    fail_all(*failure);
-    throw error(*failure);
-  }
-  if (result == receive_result::received) dispatch(std::move(m));
-  if (!waiting_.empty()) changed_.notify_all();
-}
-
-inline void client_channel::dispatch(message m) {
-  if (type_of(m) != message_type::reply) return;
-  const bool refused = m.refused;
-  reply_message reply = reply_message::decode(std::move(m));
-  if (refused && reply.result.ok()) reply.result = status(error_code::resource_exhausted, "the fetched values do not fit into memory");
-  const auto it = waiting_.find(reply.request);
-  if (it == waiting_.end()) return;
-  it->second->reply = std::move(reply);
-  waiting_.erase(it);
-}
-
-inline void client_channel::fail_all(const status& why) {
-  for (const auto& entry : waiting_) entry.second->failure = why;
-  waiting_.clear();
-  changed_.notify_all();
-}
-
-// When whoever waits looks up next: at its deadline, and often enough to notice that the server is silent.
-inline client_channel::clock::time_point client_channel::next_look(std::optional<clock::time_point> deadline) const {
-  const auto soon = clock::now() + heartbeat_ / 2;
-  return deadline ? std::min(*deadline, soon) : soon;
-}
-
-inline std::optional<status> client_channel::overdue(std::optional<clock::time_point> deadline, clock::time_point begun) const {
-  const auto now = clock::now();
-  if (deadline && now >= *deadline) return status(error_code::deadline_exceeded, "task " + describe() + " did not answer in time");
-  if (now - std::max(begun, road_->last_received()) > heartbeat_)
-    return status(error_code::unavailable, "task " + describe() + ": nothing was heard for " + std::to_string(heartbeat_.count()) + " ms");
-  return std::nullopt;
-}
-
-inline reply_message client_channel::call(std::uint32_t request, message m, std::optional<clock::time_point> deadline) {
-  // A kernel that waits for a step of its own server must not take the thread that the step needs.
-  const thread_pool::blocking elsewhere(thread_pool::of_this_thread());
-  waiter mine;
-  const auto begun = clock::now();
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    waiting_.emplace(request, &mine);
-  }
-  try {
-    road_->send(std::move(m));
-    std::unique_lock<std::mutex> lock(mutex_);
-    while (!mine.done()) {
-      if (receiving_) changed_.wait_until(lock, next_look(deadline));
-      else receive_one(lock, next_look(deadline));
-      if (mine.done()) break;
-      if (const auto late = overdue(deadline, begun)) {
-        road_->shutdown();
-        throw error(*late);
-      }
-    }
-  } catch (...) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    waiting_.erase(request);
-    changed_.notify_all();
-    throw;
-  }
-  if (mine.failure) throw error(*mine.failure);
-  return std::move(*mine.reply);
-}
-
-}  // namespace weft::detail
 
 #endif
 #endif
@@ -24624,6 +24453,13 @@ namespace weft {
 
 /// Options of a session. Plain members with safe defaults.
 struct session_options {
+  session_options();
+  session_options(const session_options&);
+  session_options(session_options&&) noexcept;
+  session_options& operator=(const session_options&);
+  session_options& operator=(session_options&&) noexcept;
+  ~session_options();
+
   /// A device that does not exist, or that cannot run the op, falls back to another device of the same task.
   bool allow_soft_placement = false;
   /// One line per node with its device and the reason, through `log`, when a graph is placed.
@@ -24654,6 +24490,15 @@ struct run_options {
   std::chrono::milliseconds timeout{0};
 };
 
+#if WEFT_HAS_BODIES
+WEFT_DECL session_options::session_options() = default;
+WEFT_DECL session_options::session_options(const session_options&) = default;
+WEFT_DECL session_options::session_options(session_options&&) noexcept = default;
+WEFT_DECL session_options& session_options::operator=(const session_options&) = default;
+WEFT_DECL session_options& session_options::operator=(session_options&&) noexcept = default;
+WEFT_DECL session_options::~session_options() = default;
+#endif
+
 }  // namespace weft
 
 #endif
@@ -24662,14 +24507,6 @@ struct run_options {
 #define WEFT_SESSION_SIGNATURE_HPP
 // What a step is asked for: which tensors are fed and fetched and which operations run. Two runs with equal signatures share one plan.
 
-#include <cstddef>
-#include <functional>
-#include <list>
-#include <memory>
-#include <mutex>
-#include <string>
-#include <unordered_map>
-#include <utility>
 #include <vector>
 
 namespace weft {
@@ -24682,7 +24519,429 @@ struct step_signature {
   friend bool operator!=(const step_signature& a, const step_signature& b) { return !(a == b); }
 };
 
+}  // namespace weft
+
+#endif
+
+#ifndef WEFT_TENSOR_HOST_VALUE_HPP
+#define WEFT_TENSOR_HOST_VALUE_HPP
+// What a fetched value becomes in the user's program: `host_value<T, N>`, a plain T for rank 0.
+
+#include <string>
+
+namespace weft {
+
 namespace detail {
+void expect_host_value(const tensor_value& v, dtype type, int rank);
+}  // namespace detail
+
+/// The C++ type that `run` returns for a tensor<T, N>, and how it is taken from a value. Ranks other than 0 are defined in
+/// <weft/tensor/xtensor.hpp>.
+template <class T, int N> struct host_value;
+template <class T> struct host_value<T, 0> {
+  using type = T;
+  static T take(const tensor_value& v) {
+    detail::expect_host_value(v, dtype_of<T>, 0);
+    return *v.data<T>();
+  }
+};
+
+}  // namespace weft
+
+#if WEFT_HAS_BODIES
+namespace weft::detail {
+
+WEFT_DECL void expect_host_value(const tensor_value& v, dtype type, int rank) {
+  if (v.dtype() != type || (rank != dynamic_rank && v.shape().rank() != rank))
+    fail(error_code::invalid_argument, "the fetched value is " + std::string(to_text(v.dtype())) + v.shape().text() + ", the handle says " + to_text(type) +
+                                           (rank == dynamic_rank ? std::string() : " of rank " + std::to_string(rank)));
+}
+
+}  // namespace weft::detail
+#endif
+
+#endif
+
+#ifndef WEFT_SESSION_SESSION_INTERFACE_HPP
+#define WEFT_SESSION_SESSION_INTERFACE_HPP
+// What every session offers: typed `run` and `make_callable` over a few virtual functions without types.
+
+#include <cstddef>
+#include <initializer_list>
+#include <memory>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+#if WEFT_HAS_BODIES
+#include <algorithm>
+#include <string>
+#endif
+
+namespace weft {
+
+class partitioned_graph;
+class session_interface;
+struct device;
+
+/// A step whose signature was looked up once. Thread-safe; keeps its session's connection or state alive.
+class prepared_step {
+ public:
+  virtual ~prepared_step() = default;
+  /// Runs the step. `feeds` are the values by position in the signature, which it may take; `fetches` has as many places as the signature, and
+  /// gets the results. Throws.
+  virtual void run(tensor_value* feeds, tensor_value* fetches, const run_options& options) = 0;
+};
+
+namespace detail {
+
+// The body of a callable: a prepared step, what may be fed to it, and which of its values answer which fetch of the user.
+class prepared_call {
+ public:
+  struct state;
+  explicit prepared_call(std::shared_ptr<const state> s) noexcept : state_(std::move(s)) {}
+  // Takes the values fed; `answers` has a place for each fetch of the user.
+  void run(tensor_value* fed, tensor_value* answers) const;
+
+ private:
+  std::shared_ptr<const state> state_;
+};
+
+// A request as a session serves it: variables' feeds spread to their reads, fetches that are fed answered at once.
+class request {
+ public:
+  explicit request(const weft::graph& g);
+  request(const request&) = delete;
+  request& operator=(const request&) = delete;
+  ~request();
+
+  void add_feeds(const feed* feeds, std::size_t count);
+  void add_placeholder(const output& to);
+  void add_fetch(const output& what);
+  void add_target(const operation& what);
+  // The values in the order of the fetches; they live as long as the request.
+  tensor_value* run(session_interface& session, const run_options& options);
+  prepared_call prepare(session_interface& session);
+
+ private:
+  struct state;
+  std::unique_ptr<state> state_;
+};
+
+template <class F, class = void> struct fetch_traits { static constexpr bool ok = false; };
+template <> struct fetch_traits<operation> {
+  static constexpr bool ok = true;
+  using value = void;
+};
+template <class F> struct fetch_traits<F, std::enable_if_t<is_operand<F>::value>> {
+  static constexpr bool ok = true;
+  using value = host_value<typename F::dtype, F::rank>;
+};
+
+// The host values of those fetches that have one.
+template <class... V> struct host_values {
+  using type = std::tuple<typename V::type...>;
+  static type take(tensor_value* values) { return take(values, std::index_sequence_for<V...>()); }
+  template <std::size_t... I> static type take(tensor_value* values, std::index_sequence<I...>) { return type(V::take(values[I])...); }
+};
+template <> struct host_values<> {
+  using type = void;
+  static void take(tensor_value*) {}
+};
+template <class V> struct host_values<V> {
+  using type = typename V::type;
+  static type take(tensor_value* value) { return V::take(*value); }
+};
+template <class Found, class... F> struct pick_values;
+template <class... V> struct pick_values<host_values<V...>> { using type = host_values<V...>; };
+template <class... V, class F, class... Rest> struct pick_values<host_values<V...>, F, Rest...> {
+  using value = typename fetch_traits<F>::value;
+  using type = typename std::conditional_t<std::is_void_v<value>, pick_values<host_values<V...>, Rest...>, pick_values<host_values<V..., value>, Rest...>>::type;
+};
+template <class... F> using values_of = typename pick_values<host_values<>, F...>::type;
+template <bool Ok, class... F> struct result_of { using type = void; };
+template <class... F> struct result_of<true, F...> { using type = typename values_of<F...>::type; };
+template <class... F> using run_result = typename result_of<(true && ... && fetch_traits<F>::ok), F...>::type;
+
+// How many values a result has.
+template <class Result> inline constexpr std::size_t value_count = std::is_void_v<Result> ? 0 : 1;
+template <class... T> inline constexpr std::size_t value_count<std::tuple<T...>> = sizeof...(T);
+
+template <class F> void add_wanted(request& r, const F& f) {
+  if constexpr (std::is_same_v<F, operation>) r.add_target(f);
+  else r.add_fetch(f.fetched());
+}
+
+}  // namespace detail
+
+/// A prepared step: call it with one value per placeholder. Copies share the preparation; thread-safe.
+template <class Result, class... P> class callable {
+ public:
+  callable(detail::prepared_call call, Result (*take)(tensor_value*)) : call_(std::move(call)), take_(take) {}
+
+  /// Runs the step. Throws as `run` does.
+  Result operator()(feed_value<typename P::dtype, P::rank>... values) const {
+    tensor_value fed[sizeof...(P) + 1] = {std::move(values.value)...}, answers[detail::value_count<Result> + 1];
+    call_.run(fed, answers);
+    return take_(answers);
+  }
+
+ private:
+  detail::prepared_call call_;
+  Result (*take_)(tensor_value*);
+};
+
+/// Runs steps of one graph. Thread-safe; nodes added to the graph later are seen. `run` returns the fetched values (a plain value for
+/// one fetch, a tuple for several, void for operations alone) and throws `weft::error`.
+class session_interface {
+ public:
+  virtual ~session_interface() = default;
+
+  /// The graph whose steps it runs.
+  virtual const weft::graph& graph() const = 0;
+  /// The step with this signature, prepared once and kept while it is used often. Throws what is wrong with the graph.
+  virtual std::shared_ptr<prepared_step> prepare(const step_signature& signature) = 0;
+  /// What really runs: the graph pruned, placed and partitioned for these feeds, fetches and targets.
+  virtual partitioned_graph partitions(const step_signature& signature) = 0;
+  /// The devices that nodes can be placed on.
+  virtual std::vector<device> list_devices() = 0;
+  /// Ends running steps with CANCELLED; later runs fail with FAILED_PRECONDITION. Idempotent.
+  virtual void close() = 0;
+
+  template <class... F, std::enable_if_t<(sizeof...(F) > 0) && (detail::fetch_traits<F>::ok && ...), int> = 0> detail::run_result<F...> run(const F&... fetches) {
+    return run_all({}, nullptr, 0, fetches...);
+  }
+  template <class... F> detail::run_result<F...> run(std::initializer_list<feed> feeds, const F&... fetches) {
+    return run_all({}, feeds.begin(), feeds.size(), fetches...);
+  }
+  template <class... F> detail::run_result<F...> run(const feed& one, const F&... fetches) { return run_all({}, &one, 1, fetches...); }
+  template <class... F> detail::run_result<F...> run(const std::vector<feed>& feeds, const F&... fetches) { return run_all({}, feeds.data(), feeds.size(), fetches...); }
+  template <class... F> detail::run_result<F...> run(const run_options& options, std::initializer_list<feed> feeds, const F&... fetches) {
+    return run_all(options, feeds.begin(), feeds.size(), fetches...);
+  }
+  template <class... F, std::enable_if_t<(sizeof...(F) > 0) && (detail::fetch_traits<F>::ok && ...), int> = 0>
+  detail::run_result<F...> run(const run_options& options, const F&... fetches) {
+    return run_all(options, nullptr, 0, fetches...);
+  }
+  /// Runs outputs by name or handle, without types: values in the order of `fetches`.
+  std::vector<tensor_value> run(const run_options& options, const std::vector<feed>& feeds, const std::vector<output>& fetches, const std::vector<operation>& targets = {});
+
+  /// Looks the step up once: `auto step = session.make_callable(feeds(x, y), loss); float l = step(batch, labels);`.
+  template <class... P, class... F> callable<detail::run_result<F...>, P...> make_callable(const feeds_t<P...>& placeholders, const F&... fetches) {
+    check_fetches<F...>();
+    detail::request r(graph());
+    std::apply([&r](const auto&... p) { (r.add_placeholder(p.raw()), ...); }, placeholders.placeholders);
+    (detail::add_wanted(r, fetches), ...);
+    return {r.prepare(*this), [](tensor_value* values) { return detail::values_of<F...>::take(values); }};
+  }
+  template <class... F, std::enable_if_t<(sizeof...(F) > 0) && (detail::fetch_traits<F>::ok && ...), int> = 0>
+  callable<detail::run_result<F...>> make_callable(const F&... fetches) {
+    check_fetches<F...>();
+    detail::request r(graph());
+    (detail::add_wanted(r, fetches), ...);
+    return {r.prepare(*this), [](tensor_value* values) { return detail::values_of<F...>::take(values); }};
+  }
+
+ protected:
+  session_interface() = default;
+  session_interface(const session_interface&) = delete;
+  session_interface& operator=(const session_interface&) = delete;
+
+ private:
+  template <class... F> static constexpr void check_fetches() {
+    static_assert((true && ... && detail::fetch_traits<F>::ok), "weft: only tensors, variables and operations can be fetched");
+  }
+  template <class... F> detail::run_result<F...> run_all(const run_options& options, const feed* feeds, std::size_t count, const F&... fetches) {
+    check_fetches<F...>();
+    if constexpr ((true && ... && detail::fetch_traits<F>::ok)) {
+      detail::request r(graph());
+      r.add_feeds(feeds, count);
+      (detail::add_wanted(r, fetches), ...);
+      return detail::values_of<F...>::take(r.run(*this, options));
+    }
+  }
+};
+
+#if WEFT_HAS_BODIES
+
+namespace detail {
+
+// Checks a value against the tensor it is fed to; throws INVALID_ARGUMENT at the line of the feed.
+WEFT_DECL void check_feed(const output& to, const tensor_value& v, call_site where) {
+  const node& n = *to.from;
+  const output_type& expected = n.outputs()[static_cast<std::size_t>(to.index)];
+  if (v.dtype() == expected.dtype && expected.shape.accepts(v.shape())) return;
+  std::string message = v.dtype() != expected.dtype ? std::string("is ") + to_text(expected.dtype) + ", the value fed is " + to_text(v.dtype())
+                                                    : "has shape " + expected.shape.text() + ", the value fed has shape " + v.shape().text();
+  if (where.known()) message += " (fed at " + where.text() + ")";
+  throw error(n.status_about(error_code::invalid_argument, std::move(message)));
+}
+
+struct prepared_call::state {
+  std::shared_ptr<prepared_step> step;
+  std::vector<output> feeds;
+  std::size_t fetches;
+  // For each fetch of the user: its position among the step's fetches, or -1 - position of the feed that answers it.
+  std::vector<int> answers;
+  // Whether the answers are the step's fetches as they come.
+  bool in_order;
+};
+
+WEFT_DECL void prepared_call::run(tensor_value* fed, tensor_value* answers) const {
+  const state& s = *state_;
+  for (std::size_t i = 0; i < s.feeds.size(); ++i) check_feed(s.feeds[i], fed[i], call_site());
+  if (s.in_order) return s.step->run(fed, answers, run_options());
+  std::vector<tensor_value> fetched(s.fetches);
+  for (std::size_t i = 0; i < s.answers.size(); ++i)
+    if (s.answers[i] < 0) answers[i] = fed[static_cast<std::size_t>(-1 - s.answers[i])];
+  s.step->run(fed, fetched.data(), run_options());
+  for (std::size_t i = 0; i < s.answers.size(); ++i)
+    if (s.answers[i] >= 0) answers[i] = fetched[static_cast<std::size_t>(s.answers[i])];
+}
+
+struct request::state {
+  const weft::graph& g;
+  step_signature signature;
+  std::vector<tensor_value> values, answered;
+  std::vector<int> answers;
+
+  bool in_order() const {
+    for (std::size_t i = 0; i < answers.size(); ++i)
+      if (answers[i] != static_cast<int>(i)) return false;
+    return answers.size() == signature.fetches.size();
+  }
+  void add_feed(const output& to, const tensor_value& value, call_site where);
+};
+
+WEFT_DECL request::request(const weft::graph& g) : state_(new state{g, {}, {}, {}, {}}) {}
+WEFT_DECL request::~request() = default;
+
+WEFT_DECL void request::state::add_feed(const output& to, const tensor_value& value, call_site where) {
+  if (to.from == nullptr) throw error(error_code::invalid_argument, "a value is fed to an empty tensor, not made by any op", where);
+  if (&to.from->owner() != g.state().get())
+    throw error(error_code::invalid_argument, "the value fed to '" + to.from->name() + "' belongs to another graph than this session's", where);
+  if (to.from->output_dtype(to.index) == dtype::resource && value.dtype() != dtype::resource) {
+    for (const node* n : g.nodes())
+      if (n->op() == "ReadVariableOp" && n->inputs()[0] == to) add_feed({n, 0}, value, where);
+    return;
+  }
+  if (std::find(signature.feeds.begin(), signature.feeds.end(), to) != signature.feeds.end())
+    throw error(error_code::invalid_argument, "'" + to_text(to) + "' is fed twice", where);
+  check_feed(to, value, where);
+  signature.feeds.push_back(to);
+  values.push_back(value);
+}
+
+WEFT_DECL void request::add_feeds(const feed* feeds, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) state_->add_feed(feeds[i].to(), feeds[i].value(), feeds[i].site());
+}
+
+WEFT_DECL void request::add_placeholder(const output& to) {
+  auto& feeds = state_->signature.feeds;
+  if (to.from == nullptr) fail(error_code::invalid_argument, "a placeholder of the prepared step is an empty tensor, not made by any op");
+  if (&to.from->owner() != state_->g.state().get()) to.from->fail_about(error_code::invalid_argument, "is a placeholder of another graph than this session's");
+  if (std::find(feeds.begin(), feeds.end(), to) != feeds.end()) fail(error_code::invalid_argument, "'" + to_text(to) + "' is fed twice");
+  feeds.push_back(to);
+}
+
+WEFT_DECL void request::add_fetch(const output& what) {
+  if (what.from == nullptr) fail(error_code::invalid_argument, "a fetch is an empty tensor, not made by any op");
+  if (&what.from->owner() != state_->g.state().get())
+    what.from->fail_about(error_code::invalid_argument, "is fetched from a session of another graph; make the session while that graph is the default, or pass it to the session");
+  step_signature& signature = state_->signature;
+  const auto fed = std::find(signature.feeds.begin(), signature.feeds.end(), what);
+  if (fed != signature.feeds.end()) return state_->answers.push_back(-1 - static_cast<int>(fed - signature.feeds.begin()));
+  const auto have = std::find(signature.fetches.begin(), signature.fetches.end(), what);
+  state_->answers.push_back(static_cast<int>(have - signature.fetches.begin()));
+  if (have == signature.fetches.end()) signature.fetches.push_back(what);
+}
+
+WEFT_DECL void request::add_target(const operation& what) {
+  if (what.get() == nullptr) fail(error_code::invalid_argument, "a target is an empty operation");
+  if (&what.get()->owner() != state_->g.state().get())
+    what.get()->fail_about(error_code::invalid_argument, "is a target of a session of another graph; make the session while that graph is the default, or pass it to the session");
+  state_->signature.targets.push_back(what.get());
+}
+
+WEFT_DECL tensor_value* request::run(session_interface& session, const run_options& options) {
+  state& s = *state_;
+  const step_signature& signature = s.signature;
+  if (s.answers.empty() && signature.targets.empty()) fail(error_code::invalid_argument, "nothing to run: name at least one tensor to fetch or operation to run");
+  for (const int a : s.answers) s.answered.push_back(a < 0 ? s.values[static_cast<std::size_t>(-1 - a)] : tensor_value());
+  if (signature.fetches.empty() && signature.targets.empty()) return s.answered.data();
+  const auto step = session.prepare(signature);
+  if (s.in_order()) {
+    step->run(s.values.data(), s.answered.data(), options);
+    return s.answered.data();
+  }
+  std::vector<tensor_value> fetched(signature.fetches.size());
+  step->run(s.values.data(), fetched.data(), options);
+  for (std::size_t i = 0; i < s.answers.size(); ++i)
+    if (s.answers[i] >= 0) s.answered[i] = fetched[static_cast<std::size_t>(s.answers[i])];
+  return s.answered.data();
+}
+
+WEFT_DECL prepared_call request::prepare(session_interface& session) {
+  state& s = *state_;
+  auto step = session.prepare(s.signature);
+  const bool in_order = s.in_order();
+  return prepared_call(std::make_shared<const prepared_call::state>(
+      prepared_call::state{std::move(step), std::move(s.signature.feeds), s.signature.fetches.size(), std::move(s.answers), in_order}));
+}
+
+}  // namespace detail
+
+WEFT_DECL std::vector<tensor_value> session_interface::run(const run_options& options, const std::vector<feed>& feeds, const std::vector<output>& fetches, const std::vector<operation>& targets) {
+  detail::request r(graph());
+  r.add_feeds(feeds.data(), feeds.size());
+  for (const output& o : fetches) r.add_fetch(o);
+  for (const operation& t : targets) r.add_target(t);
+  tensor_value* values = r.run(*this, options);
+  return std::vector<tensor_value>(std::make_move_iterator(values), std::make_move_iterator(values + fetches.size()));
+}
+
+#endif
+
+}  // namespace weft
+
+#endif
+
+#if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
+#ifndef WEFT_SESSION_PLACEMENT_LOG_HPP
+#define WEFT_SESSION_PLACEMENT_LOG_HPP
+// What `log_device_placement` prints: `y (Mul): /job:work/task:1/device:CPU:0 (pinned at train.cpp:42)`.
+
+#include <functional>
+#include <iostream>
+#include <string_view>
+
+namespace weft::detail {
+
+// The line of one node, to whoever wants it.
+inline void log_placement(const node& n, const placed_node& where, const std::function<void(std::string_view)>& log) {
+  if (log) log(to_text(where, n));
+  else std::clog << to_text(where, n) + "\n" << std::flush;
+}
+
+}  // namespace weft::detail
+
+#endif
+#endif
+
+#if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
+#ifndef WEFT_SESSION_SIGNATURE_CACHE_HPP
+#define WEFT_SESSION_SIGNATURE_CACHE_HPP
+// The plans that a session keeps, by signature.
+
+#include <cstddef>
+#include <functional>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <utility>
+
+namespace weft::detail {
 
 struct signature_hash {
   std::size_t operator()(const step_signature& s) const noexcept {
@@ -24743,303 +25002,890 @@ template <class Plan> class signature_cache {
   std::unordered_map<step_signature, typename order::iterator, signature_hash> entries_;
 };
 
-}  // namespace detail
-}  // namespace weft
+}  // namespace weft::detail
 
 #endif
+#endif
 
-#ifndef WEFT_TENSOR_HOST_VALUE_HPP
-#define WEFT_TENSOR_HOST_VALUE_HPP
-// What a fetched value becomes in the user's program: `host_value<T, N>`, a plain T for rank 0.
+#if WEFT_HAS_BODIES
+#ifndef WEFT_SESSION_LOCAL_RUNTIME_HPP
+#define WEFT_SESSION_LOCAL_RUNTIME_HPP
+// What a local session runs on: the tasks' state, the threads, the placement, and steps with one executor per task.
 
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <mutex>
 #include <string>
+#include <thread>
+#include <utility>
+#include <vector>
 
-namespace weft {
+namespace weft::detail {
 
-namespace detail {
-void expect_host_value(const tensor_value& v, dtype type, int rank);
-}  // namespace detail
+// One step in flight: how it is cancelled, and where its parts meet. Reused by later steps of the same plan.
+struct running_step {
+  cancellation_source cancellation;
+  local_rendezvous rendezvous;
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::size_t parts_left = 0;
+  status failure;
+  // Cancelled or aborted, and of no use for another step.
+  std::atomic<bool> used_up{false};
+  // Its owner while it waits for the next step.
+  std::shared_ptr<running_step> idle;
 
-/// The C++ type that `run` returns for a tensor<T, N>, and how it is taken from a value. Ranks other than 0 are defined in
-/// <weft/tensor/xtensor.hpp>.
-template <class T, int N> struct host_value;
-template <class T> struct host_value<T, 0> {
-  using type = T;
-  static T take(const tensor_value& v) {
-    detail::expect_host_value(v, dtype_of<T>, 0);
-    return *v.data<T>();
+  // Keeps the first root error and ends the other parts.
+  void finish_part(const status& outcome) {
+    if (!outcome.ok()) fail_step(outcome);
+    const std::lock_guard<std::mutex> lock(mutex);
+    if (--parts_left == 0) changed.notify_all();
+  }
+  void fail_step(const status& why) {
+    {
+      const std::lock_guard<std::mutex> lock(mutex);
+      if (failure.ok() || (failure.derived && !why.derived)) failure = why;
+      used_up = true;
+    }
+    status derived = why;
+    derived.derived = true;
+    cancellation.cancel(derived);
+    rendezvous.abort(derived);
   }
 };
 
-}  // namespace weft
+// The state of one task.
+struct task_state {
+  explicit task_state(std::string container) : resources(std::move(container)) {}
+  resource_manager resources, session_state;
+};
+
+class local_runtime {
+ public:
+  local_runtime(graph g, session_options options);
+
+  placement placed();
+  partitioned_graph partitions(const step_signature& signature);
+  const graph& nodes() const noexcept { return graph_; }
+  const device_set& devices() const noexcept { return devices_; }
+  const kernel_registry& kernels() const noexcept { return *kernels_; }
+  task_state& task(const std::string& name) { return *tasks_.at(name); }
+  thread_pool& pool() noexcept { return pool_; }
+  buffer_pool& buffers() noexcept { return *buffers_; }
+  std::int64_t next_step() {
+    if (closed_.load(std::memory_order_acquire)) fail(error_code::failed_precondition, "the session is closed");
+    return next_step_.fetch_add(1, std::memory_order_relaxed);
+  }
+  // Steps that `close` must be able to cancel.
+  void watch(const std::shared_ptr<running_step>& step) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    watched_.erase(std::remove_if(watched_.begin(), watched_.end(), [](const auto& w) { return w.expired(); }), watched_.end());
+    watched_.push_back(step);
+  }
+  void close();
+
+ private:
+  const graph graph_;
+  const session_options options_;
+  const std::shared_ptr<const kernel_registry> kernels_;
+  const device_set devices_;
+  std::map<std::string, std::unique_ptr<task_state>, std::less<>> tasks_;
+  std::mutex mutex_, placement_mutex_;
+  std::vector<std::weak_ptr<running_step>> watched_;
+  std::atomic<std::int64_t> next_step_{1};
+  std::atomic<bool> closed_{false};
+  placement placement_;
+  const std::shared_ptr<buffer_pool> buffers_ = std::make_shared<buffer_pool>();
+  thread_pool pool_;
+};
+
+// A signature's plan: an executor per task, and which of the step's feeds and fetches are which of its own.
+class local_step : public prepared_step {
+ public:
+  local_step(std::shared_ptr<local_runtime> runtime, const step_signature& signature);
+  ~local_step() override;
+  void run(tensor_value* feeds, tensor_value* fetches, const run_options& options) override;
+
+ private:
+  struct task_part {
+    std::unique_ptr<executor> run;
+    task_state* task;
+    std::vector<std::size_t> feeds, fetches;
+    bool feeds_in_order, fetches_in_order;
+  };
+  std::shared_ptr<running_step> take();
+  void give_back(std::shared_ptr<running_step> step);
+  executor::step_args arguments(const task_part& part, running_step& step, std::int64_t number) const;
+  status run_alone(tensor_value* feeds, tensor_value* fetches, running_step& step, std::int64_t number);
+  status run_parts(tensor_value* feeds, tensor_value* fetches, running_step& step, std::int64_t number, std::chrono::milliseconds timeout);
+
+  std::shared_ptr<local_runtime> runtime_;
+  std::vector<task_part> parts_;
+  // Whether values go through the step's rendezvous.
+  bool transfers_ = false;
+  // What the last step left, for the common case of one step at a time; and what further ones left.
+  std::atomic<running_step*> spare_{nullptr};
+  std::mutex mutex_;
+  std::vector<std::shared_ptr<running_step>> idle_;
+};
+
+// A session on a local runtime.
+class runtime_session final : public session_interface {
+ public:
+  runtime_session(session_options options, const weft::graph& g)
+      : steps_(options.prepared_signatures), runtime_(std::make_shared<local_runtime>(weft::graph(g.state()), std::move(options))) {}
+  const weft::graph& graph() const override { return runtime_->nodes(); }
+  std::shared_ptr<prepared_step> prepare(const step_signature& signature) override {
+    return steps_.find_or_make(signature, [this](const step_signature& s) { return std::make_shared<local_step>(runtime_, s); });
+  }
+  partitioned_graph partitions(const step_signature& signature) override { return runtime_->partitions(signature); }
+  std::vector<device> list_devices() override { return runtime_->devices().devices(); }
+  void close() override { runtime_->close(); }
+
+ private:
+  signature_cache<prepared_step> steps_;
+  std::shared_ptr<local_runtime> runtime_;
+};
 
 #if WEFT_HAS_BODIES
-namespace weft::detail {
 
-WEFT_DECL void expect_host_value(const tensor_value& v, dtype type, int rank) {
-  if (v.dtype() != type || (rank != dynamic_rank && v.shape().rank() != rank))
-    fail(error_code::invalid_argument, "the fetched value is " + std::string(to_text(v.dtype())) + v.shape().text() + ", the handle says " + to_text(type) +
-                                           (rank == dynamic_rank ? std::string() : " of rank " + std::to_string(rank)));
+inline std::shared_ptr<const kernel_registry> kernels_of(const session_options& options) {
+  return options.kernels ? options.kernels : std::shared_ptr<const kernel_registry>(std::shared_ptr<void>(), &standard_kernels());
 }
 
+inline device_set devices_of(const session_options& options, const std::shared_ptr<const kernel_registry>& kernels) {
+  const std::shared_ptr<const kernel_catalogue> catalogue(kernels, &kernels->catalogue());
+  device_set out = options.cluster.empty() ? device_set::of_task(local_task, options.devices, catalogue) : device_set::of_cluster(options.cluster, options.devices, catalogue);
+  if (out.empty()) fail(error_code::invalid_argument, "session_options: there is no device; leave 'devices' as it is, or name at least {\"CPU\", 1}");
+  return out;
+}
+
+WEFT_DECL local_runtime::local_runtime(graph g, session_options options)
+    : graph_(std::move(g)), options_(std::move(options)), kernels_(kernels_of(options_)), devices_(devices_of(options_, kernels_)),
+      pool_(options_.kernel_threads == 0 ? std::thread::hardware_concurrency() : options_.kernel_threads) {
+  for (const std::string& task : devices_.tasks()) tasks_.emplace(task, std::make_unique<task_state>(*parse_device_name(task).job));
+}
+
+// Places nodes that are new since the last time; those placed before stay where they are.
+WEFT_DECL placement local_runtime::placed() {
+  const std::lock_guard<std::mutex> lock(placement_mutex_);
+  const std::size_t before = placement_.size();
+  if (before == graph_.size()) return placement_;
+  placement_options options;
+  options.default_task = devices_.tasks().front();
+  options.allow_soft_placement = options_.allow_soft_placement;
+  const placement earlier = placement_;
+  options.earlier = &earlier;
+  placement_ = place(graph_, devices_, options);
+  if (options_.log_device_placement)
+    for (const node* n : graph_.nodes())
+      if (static_cast<std::size_t>(n->id()) >= before && placement_.has(*n)) log_placement(*n, placement_.nodes()[static_cast<std::size_t>(n->id())], options_.log);
+  return placement_;
+}
+
+WEFT_DECL partitioned_graph local_runtime::partitions(const step_signature& signature) {
+  partition_options options;
+  options.feeds = signature.feeds;
+  options.fetches = signature.fetches;
+  options.targets = signature.targets;
+  options.master = devices_.tasks().front();
+  return partition(graph_, devices_, placed(), options);
+}
+
+WEFT_DECL void local_runtime::close() {
+  closed_.store(true, std::memory_order_release);
+  std::vector<std::weak_ptr<running_step>> steps;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    steps = watched_;
+  }
+  for (const auto& weak : steps)
+    if (const auto step = weak.lock()) step->fail_step(status(error_code::cancelled, "the session was closed while the step was running"));
+}
+
+inline bool counts_up(const std::vector<std::size_t>& positions, std::size_t to) {
+  for (std::size_t i = 0; i < positions.size(); ++i)
+    if (positions[i] != i) return false;
+  return positions.size() == to;
+}
+
+WEFT_DECL local_step::local_step(std::shared_ptr<local_runtime> runtime, const step_signature& signature) : runtime_(std::move(runtime)) {
+  const partitioned_graph parted = runtime_->partitions(signature);
+  transfers_ = parted.transfers().size() != 0;
+  for (const part& p : parted.parts()) {
+    task_part made{std::make_unique<executor>(p.graph, runtime_->kernels(), p.task), &runtime_->task(p.task), positions_of(p.feeds, signature.feeds), positions_of(p.fetches, signature.fetches), false, false};
+    made.feeds_in_order = counts_up(made.feeds, signature.feeds.size());
+    made.fetches_in_order = counts_up(made.fetches, signature.fetches.size());
+    parts_.push_back(std::move(made));
+  }
+}
+
+WEFT_DECL local_step::~local_step() {
+  if (running_step* spare = spare_.exchange(nullptr)) spare->idle.reset();
+}
+
+WEFT_DECL std::shared_ptr<running_step> local_step::take() {
+  if (running_step* spare = spare_.exchange(nullptr, std::memory_order_acquire)) return std::move(spare->idle);
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!idle_.empty()) {
+      auto out = std::move(idle_.back());
+      idle_.pop_back();
+      return out;
+    }
+  }
+  auto made = std::make_shared<running_step>();
+  runtime_->watch(made);
+  return made;
+}
+
+WEFT_DECL void local_step::give_back(std::shared_ptr<running_step> step) {
+  if (step->used_up.load(std::memory_order_acquire)) return;
+  if (transfers_) step->rendezvous.reset();
+  running_step* const raw = step.get();
+  raw->idle = std::move(step);
+  running_step* none = nullptr;
+  if (spare_.compare_exchange_strong(none, raw, std::memory_order_release, std::memory_order_relaxed)) return;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  idle_.push_back(std::move(raw->idle));
+}
+
+WEFT_DECL executor::step_args local_step::arguments(const task_part& part, running_step& step, std::int64_t number) const {
+  executor::step_args out;
+  out.resources = &part.task->resources;
+  out.session_state = &part.task->session_state;
+  out.pool = &runtime_->pool();
+  out.buffers = &runtime_->buffers();
+  out.on_error = [&step](const status& why) { step.fail_step(why); };
+  out.rendezvous = &step.rendezvous;
+  out.cancellation = step.cancellation.token();
+  out.step = number;
+  return out;
+}
+
+WEFT_DECL void local_step::run(tensor_value* feeds, tensor_value* fetches, const run_options& options) {
+  const std::int64_t number = runtime_->next_step();
+  std::shared_ptr<running_step> step = take();
+  const bool alone = parts_.size() == 1 && options.timeout.count() <= 0;
+  status outcome = alone ? run_alone(feeds, fetches, *step, number) : run_parts(feeds, fetches, *step, number, options.timeout);
+  give_back(std::move(step));
+  if (outcome.ok()) return;
+  outcome.derived = false;
+  outcome.may_have_run = true;
+  throw error(std::move(outcome));
+}
+
+WEFT_DECL status local_step::run_alone(tensor_value* feeds, tensor_value* fetches, running_step& step, std::int64_t number) {
+  const task_part& part = parts_[0];
+  std::vector<tensor_value> fed, got;
+  if (!part.feeds_in_order)
+    for (const std::size_t i : part.feeds) fed.push_back(feeds[i]);
+  if (!part.fetches_in_order) got.resize(part.fetches.size());
+  status outcome = part.run->run(arguments(part, step, number), part.feeds_in_order ? feeds : fed.data(), part.feeds.size(), part.fetches_in_order ? fetches : got.data());
+  if (!outcome.ok()) {
+    const std::lock_guard<std::mutex> lock(step.mutex);
+    step.used_up = true;
+    return step.failure.ok() || !outcome.derived ? outcome : step.failure;
+  }
+  for (std::size_t i = 0; i < got.size(); ++i) fetches[part.fetches[i]] = std::move(got[i]);
+  return outcome;
+}
+
+WEFT_DECL status local_step::run_parts(tensor_value* feeds, tensor_value* fetches, running_step& step, std::int64_t number, std::chrono::milliseconds timeout) {
+  step.parts_left = parts_.size();
+  // 1. Every part starts; a part that waits for another holds no thread.
+  for (const task_part& part : parts_) {
+    executor::step_args args = arguments(part, step, number);
+    for (const std::size_t i : part.feeds) args.feeds.push_back(feeds[i]);
+    part.run->run_async(std::move(args), [&part, fetches, &step](const status& outcome, std::vector<tensor_value> got) {
+      for (std::size_t i = 0; outcome.ok() && i < got.size(); ++i) fetches[part.fetches[i]] = std::move(got[i]);
+      step.finish_part(outcome);
+    });
+  }
+  // 2. The caller waits for all of them; past the deadline they are told to end.
+  std::unique_lock<std::mutex> lock(step.mutex);
+  const auto ended = [&step] { return step.parts_left == 0; };
+  const thread_pool::blocking place(&runtime_->pool());
+  if (timeout.count() > 0 && !step.changed.wait_for(lock, timeout, ended)) {
+    lock.unlock();
+    step.fail_step(status(error_code::deadline_exceeded, "the step did not end within " + std::to_string(timeout.count()) + " ms"));
+    lock.lock();
+  }
+  step.changed.wait(lock, ended);
+  return step.failure;
+}
+
+#endif
+
 }  // namespace weft::detail
-#endif
 
 #endif
+#endif
 
-#ifndef WEFT_SESSION_SESSION_INTERFACE_HPP
-#define WEFT_SESSION_SESSION_INTERFACE_HPP
-// What every session offers: typed `run` and `make_callable` over a few virtual functions without types.
+#ifndef WEFT_SESSION_LOCAL_SESSION_HPP
+#define WEFT_SESSION_LOCAL_SESSION_HPP
+// A session in this process: on one task with any number of devices, or on every task of a cluster through memory. Needs neither
+// Asio nor JSON.
 
-#include <cstddef>
-#include <initializer_list>
 #include <memory>
-#include <string>
-#include <tuple>
-#include <type_traits>
-#include <utility>
 #include <vector>
 
 namespace weft {
 
-/// A step whose signature was looked up once. Thread-safe; keeps its session's connection or state alive.
-class prepared_step {
+namespace detail {
+std::unique_ptr<session_interface> open_local_session(session_options options, const graph& g);
+}
+
+/// Runs steps in this process; the calling thread works. Variables live as long as the session and its prepared steps.
+class local_session : public session_interface {
  public:
-  virtual ~prepared_step() = default;
-  /// Runs the step: `feeds` are the values by position in the signature, `fetches` receives the results. Throws.
-  virtual void run(std::vector<tensor_value> feeds, std::vector<tensor_value>& fetches, const run_options& options) = 0;
+  /// A session for this graph. Throws INVALID_ARGUMENT when the options name no device.
+  explicit local_session(session_options options = {}, const weft::graph& g = default_graph());
+  /// A session in which every task of the cluster runs in this process, with the partitions of the real cluster.
+  explicit local_session(const cluster_spec& cluster, session_options options = {}, const weft::graph& g = default_graph());
+
+  const weft::graph& graph() const override;
+  std::shared_ptr<prepared_step> prepare(const step_signature& signature) override;
+  partitioned_graph partitions(const step_signature& signature) override;
+  std::vector<device> list_devices() override;
+  void close() override;
+
+ private:
+  std::unique_ptr<session_interface> inner_;
 };
+
+#if WEFT_HAS_BODIES
 
 namespace detail {
-
-// Checks a value against the tensor it is fed to; throws INVALID_ARGUMENT at the line of the feed.
-inline void check_feed(const output& to, const tensor_value& v, call_site where) {
-  const node& n = *to.from;
-  const auto bad = [&](const std::string& message) {
-    status s = n.status_about(error_code::invalid_argument, message + (where.known() ? " (fed at " + where.text() + ")" : std::string()));
-    throw error(std::move(s));
-  };
-  if (v.dtype() != n.output_dtype(to.index)) bad(std::string("is ") + to_text(n.output_dtype(to.index)) + ", the value fed is " + to_text(v.dtype()));
-  if (!n.output_shape(to.index).accepts(v.shape())) bad("has shape " + n.output_shape(to.index).text() + ", the value fed has shape " + v.shape().text());
+WEFT_DECL std::unique_ptr<session_interface> open_local_session(session_options options, const graph& g) {
+  return std::make_unique<runtime_session>(std::move(options), g);
 }
-
-// The request as a session serves it: variables' feeds spread to their reads, fetches that are fed answered at once.
-struct request {
-  step_signature signature;
-  std::vector<tensor_value> values;
-  // For each fetch of the user: its position in signature.fetches, or -1 - position of the feed that answers it.
-  std::vector<int> answers;
-};
-
-inline void add_feed(request& r, const graph& g, const output& to, const tensor_value& value, call_site where) {
-  if (to.from == nullptr) throw error(error_code::invalid_argument, "a value is fed to an empty tensor, not made by any op", where);
-  if (&to.from->owner() != g.state().get())
-    throw error(error_code::invalid_argument, "the value fed to '" + to.from->name() + "' belongs to another graph than this session's", where);
-  if (to.from->output_dtype(to.index) == dtype::resource && value.dtype() != dtype::resource) {
-    for (const node* n : g.nodes())
-      if (n->op() == "ReadVariableOp" && n->inputs()[0] == to) add_feed(r, g, {n, 0}, value, where);
-    return;
-  }
-  if (std::find(r.signature.feeds.begin(), r.signature.feeds.end(), to) != r.signature.feeds.end())
-    throw error(error_code::invalid_argument, "'" + to_text(to) + "' is fed twice", where);
-  check_feed(to, value, where);
-  r.signature.feeds.push_back(to);
-  r.values.push_back(value);
-}
-
-inline void add_fetch(request& r, const graph& g, const output& what) {
-  if (what.from == nullptr) fail(error_code::invalid_argument, "a fetch is an empty tensor, not made by any op");
-  if (&what.from->owner() != g.state().get())
-    what.from->fail_about(error_code::invalid_argument, "is fetched from a session of another graph; make the session while that graph is the default, or pass it to the session");
-  const auto fed = std::find(r.signature.feeds.begin(), r.signature.feeds.end(), what);
-  if (fed != r.signature.feeds.end()) {
-    r.answers.push_back(-1 - static_cast<int>(fed - r.signature.feeds.begin()));
-    return;
-  }
-  const auto have = std::find(r.signature.fetches.begin(), r.signature.fetches.end(), what);
-  r.answers.push_back(static_cast<int>(have - r.signature.fetches.begin()));
-  if (have == r.signature.fetches.end()) r.signature.fetches.push_back(what);
-}
-
-inline void add_target(request& r, const graph& g, const operation& what) {
-  if (what.get() == nullptr) fail(error_code::invalid_argument, "a target is an empty operation");
-  if (&what.get()->owner() != g.state().get())
-    what.get()->fail_about(error_code::invalid_argument, "is a target of a session of another graph; make the session while that graph is the default, or pass it to the session");
-  r.signature.targets.push_back(what.get());
-}
-
-// The values in the order of the user's fetches.
-inline std::vector<tensor_value> answer(const std::vector<int>& answers, const std::vector<tensor_value>& fed, std::vector<tensor_value> fetched) {
-  std::vector<tensor_value> out;
-  out.reserve(answers.size());
-  for (const int a : answers) out.push_back(a < 0 ? fed[static_cast<std::size_t>(-1 - a)] : fetched[static_cast<std::size_t>(a)]);
-  return out;
-}
-
-template <class F, class = void> struct fetch_traits {
-  static constexpr bool ok = false;
-  using tuple = std::tuple<>;
-};
-template <> struct fetch_traits<operation> {
-  static constexpr bool ok = true;
-  using tuple = std::tuple<>;
-  static tuple take(const tensor_value*&) { return {}; }
-};
-template <class F> struct fetch_traits<F, std::enable_if_t<is_operand<F>::value>> {
-  static constexpr bool ok = true;
-  using value = host_value<typename F::dtype, F::rank>;
-  using tuple = std::tuple<typename value::type>;
-  static tuple take(const tensor_value*& v) { return tuple(value::take(*v++)); }
-};
-template <class Tuple> struct unwrap { using type = Tuple; };
-template <> struct unwrap<std::tuple<>> { using type = void; };
-template <class T> struct unwrap<std::tuple<T>> { using type = T; };
-template <class... F> using run_tuple = decltype(std::tuple_cat(std::declval<typename fetch_traits<F>::tuple>()...));
-template <class... F> using run_result = typename unwrap<run_tuple<F...>>::type;
-
-template <class F> void add_wanted(request& r, const graph& g, const F& f) {
-  if constexpr (std::is_same_v<F, operation>) add_target(r, g, f);
-  else add_fetch(r, g, f.fetched());
-}
-template <class... F> run_result<F...> unpack(const std::vector<tensor_value>& values) {
-  [[maybe_unused]] const tensor_value* next = values.data();
-  std::tuple<typename fetch_traits<F>::tuple...> each{fetch_traits<F>::take(next)...};  // braces: left to right
-  run_tuple<F...> all = std::apply([](auto&... x) { return std::tuple_cat(std::move(x)...); }, each);
-  if constexpr (std::tuple_size_v<run_tuple<F...>> == 1) return std::get<0>(std::move(all));
-  else if constexpr (std::tuple_size_v<run_tuple<F...>> > 1) return all;
-}
-
 }  // namespace detail
 
-/// A prepared step: call it with one value per placeholder. Copies share the preparation; thread-safe.
-template <class Result, class... P> class callable {
- public:
-  callable(std::shared_ptr<prepared_step> step, std::vector<int> answers, std::vector<output> placeholders, Result (*unpack)(const std::vector<tensor_value>&))
-      : step_(std::move(step)), answers_(std::move(answers)), placeholders_(std::move(placeholders)), unpack_(unpack) {}
+WEFT_DECL local_session::local_session(session_options options, const weft::graph& g) : inner_(detail::open_local_session(std::move(options), g)) {}
+WEFT_DECL local_session::local_session(const cluster_spec& cluster, session_options options, const weft::graph& g)
+    : local_session((options.cluster = cluster, std::move(options)), g) {}
+WEFT_DECL const weft::graph& local_session::graph() const { return inner_->graph(); }
+WEFT_DECL std::shared_ptr<prepared_step> local_session::prepare(const step_signature& signature) { return inner_->prepare(signature); }
+WEFT_DECL partitioned_graph local_session::partitions(const step_signature& signature) { return inner_->partitions(signature); }
+WEFT_DECL std::vector<device> local_session::list_devices() { return inner_->list_devices(); }
+WEFT_DECL void local_session::close() { inner_->close(); }
 
-  /// Runs the step. Throws as `run` does.
-  Result operator()(feed_value<typename P::dtype, P::rank>... values) const {
-    std::vector<tensor_value> fed;
-    fed.reserve(sizeof...(P));
-    (fed.push_back(std::move(values.value)), ...);
-    for (std::size_t i = 0; i < fed.size(); ++i) detail::check_feed(placeholders_[i], fed[i], call_site());
-    std::vector<tensor_value> fetched;
-    step_->run(fed, fetched, run_options());
-    return unpack_(detail::answer(answers_, fed, std::move(fetched)));
-  }
-
- private:
-  std::shared_ptr<prepared_step> step_;
-  std::vector<int> answers_;
-  std::vector<output> placeholders_;
-  Result (*unpack_)(const std::vector<tensor_value>&);
-};
-
-/// Runs steps of one graph. Thread-safe; nodes added to the graph later are seen. `run` returns the fetched values (a plain value for
-/// one fetch, a tuple for several, void for operations alone) and throws `weft::error`.
-class session_interface {
- public:
-  virtual ~session_interface() = default;
-
-  /// The graph whose steps it runs.
-  virtual const weft::graph& graph() const = 0;
-  /// The step with this signature, prepared once and kept while it is used often. Throws what is wrong with the graph.
-  virtual std::shared_ptr<prepared_step> prepare(const step_signature& signature) = 0;
-  /// What really runs: the graph pruned, placed and partitioned for these feeds, fetches and targets.
-  virtual partitioned_graph partitions(const step_signature& signature) = 0;
-  /// The devices that nodes can be placed on.
-  virtual std::vector<device> list_devices() = 0;
-  /// Ends running steps with CANCELLED; later runs fail with FAILED_PRECONDITION. Idempotent.
-  virtual void close() = 0;
-
-  template <class... F, std::enable_if_t<(sizeof...(F) > 0) && (detail::fetch_traits<F>::ok && ...), int> = 0> detail::run_result<F...> run(const F&... fetches) {
-    return run_all({}, nullptr, 0, fetches...);
-  }
-  template <class... F> detail::run_result<F...> run(std::initializer_list<feed> feeds, const F&... fetches) {
-    return run_all({}, feeds.begin(), feeds.size(), fetches...);
-  }
-  template <class... F> detail::run_result<F...> run(const feed& one, const F&... fetches) { return run_all({}, &one, 1, fetches...); }
-  template <class... F> detail::run_result<F...> run(const std::vector<feed>& feeds, const F&... fetches) { return run_all({}, feeds.data(), feeds.size(), fetches...); }
-  template <class... F> detail::run_result<F...> run(const run_options& options, std::initializer_list<feed> feeds, const F&... fetches) {
-    return run_all(options, feeds.begin(), feeds.size(), fetches...);
-  }
-  template <class... F, std::enable_if_t<(sizeof...(F) > 0) && (detail::fetch_traits<F>::ok && ...), int> = 0>
-  detail::run_result<F...> run(const run_options& options, const F&... fetches) {
-    return run_all(options, nullptr, 0, fetches...);
-  }
-  /// Runs outputs by name or handle, without types: values in the order of `fetches`.
-  std::vector<tensor_value> run(const run_options& options, const std::vector<feed>& feeds, const std::vector<output>& fetches, const std::vector<operation>& targets = {});
-
-  /// Looks the step up once: `auto step = session.make_callable(feeds(x, y), loss); float l = step(batch, labels);`.
-  template <class... P, class... F> callable<detail::run_result<F...>, P...> make_callable(const feeds_t<P...>& placeholders, const F&... fetches) {
-    check_fetches<F...>();
-    detail::request r;
-    std::apply([&r](const auto&... p) { (r.signature.feeds.push_back(p.raw()), ...); }, placeholders.placeholders);
-    (detail::add_wanted(r, graph(), fetches), ...);
-    auto placeholders_of_step = r.signature.feeds;
-    return {prepare_checked(r.signature), std::move(r.answers), std::move(placeholders_of_step), &detail::unpack<F...>};
-  }
-  template <class... F, std::enable_if_t<(sizeof...(F) > 0) && (detail::fetch_traits<F>::ok && ...), int> = 0>
-  callable<detail::run_result<F...>> make_callable(const F&... fetches) {
-    return make_callable(feeds_t<>(), fetches...);
-  }
-
- protected:
-  session_interface() = default;
-  session_interface(const session_interface&) = delete;
-  session_interface& operator=(const session_interface&) = delete;
-
- private:
-  template <class... F> static constexpr void check_fetches() {
-    static_assert((true && ... && detail::fetch_traits<F>::ok), "weft: only tensors, variables and operations can be fetched");
-  }
-  template <class... F> detail::run_result<F...> run_all(const run_options& options, const feed* feeds, std::size_t count, const F&... fetches) {
-    check_fetches<F...>();
-    if constexpr ((true && ... && detail::fetch_traits<F>::ok)) {
-      detail::request r;
-      for (std::size_t i = 0; i < count; ++i) detail::add_feed(r, graph(), feeds[i].to(), feeds[i].value(), feeds[i].site());
-      (detail::add_wanted(r, graph(), fetches), ...);
-      return detail::unpack<F...>(run_request(r, options));
-    }
-  }
-  std::shared_ptr<prepared_step> prepare_checked(const step_signature& signature);
-  std::vector<tensor_value> run_request(detail::request& r, const run_options& options);
-};
-
-inline std::shared_ptr<prepared_step> session_interface::prepare_checked(const step_signature& signature) {
-  for (const output& o : signature.feeds) {
-    if (o.from == nullptr) fail(error_code::invalid_argument, "a placeholder of the prepared step is an empty tensor, not made by any op");
-    if (std::count(signature.feeds.begin(), signature.feeds.end(), o) > 1) fail(error_code::invalid_argument, "'" + to_text(o) + "' is fed twice");
-  }
-  return prepare(signature);
-}
-
-inline std::vector<tensor_value> session_interface::run_request(detail::request& r, const run_options& options) {
-  if (r.answers.empty() && r.signature.targets.empty()) fail(error_code::invalid_argument, "nothing to run: name at least one tensor to fetch or operation to run");
-  std::vector<tensor_value> fetched;
-  if (!r.signature.fetches.empty() || !r.signature.targets.empty()) prepare(r.signature)->run(r.values, fetched, options);
-  return detail::answer(r.answers, r.values, std::move(fetched));
-}
-
-inline std::vector<tensor_value> session_interface::run(const run_options& options, const std::vector<feed>& feeds, const std::vector<output>& fetches, const std::vector<operation>& targets) {
-  detail::request r;
-  for (const feed& f : feeds) detail::add_feed(r, graph(), f.to(), f.value(), f.site());
-  for (const output& o : fetches) detail::add_fetch(r, graph(), o);
-  for (const operation& t : targets) detail::add_target(r, graph(), t);
-  return run_request(r, options);
-}
+#endif
 
 }  // namespace weft
 
 #endif
 
+#if WEFT_HAS_CLUSTER_BODIES
+#ifndef WEFT_CLUSTER_BLOCKING_CONNECTION_HPP
+#define WEFT_CLUSTER_BLOCKING_CONNECTION_HPP
+// The client's side of a connection without an event loop: the thread that asks sends, waits and receives by itself.
+
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <future>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <fcntl.h>
+#include <netdb.h>
+#include <poll.h>
+#include <sys/time.h>
+
+namespace weft {
+
+namespace detail {
+
+// Addresses of a host, in the system's order of preference.
+struct socket_address {
+  sockaddr_storage bytes{};
+  socklen_t size = 0;
+};
+
+}  // namespace detail
+
+/// How a wait for a message ended.
+enum class receive_result {
+  /// There is a message.
+  received,
+  /// The deadline passed.
+  timed_out,
+  /// The caller's check said so.
+  cancelled
+};
+
+/// A connection that works in the caller's thread. One thread may receive while others send; `wake`, `shutdown` and the
+/// observers may be called from any thread.
+class blocking_connection {
+ public:
+  using clock = std::chrono::steady_clock;
+  using time_point = clock::time_point;
+
+  /// Connects within `deadline`. Throws UNAVAILABLE (nobody listens there, the host is unknown or cannot be reached) or DEADLINE_EXCEEDED.
+  static std::unique_ptr<blocking_connection> connect(const host_port& to, std::chrono::milliseconds deadline, const connection_options& options = {});
+
+  blocking_connection(const blocking_connection&) = delete;
+  blocking_connection& operator=(const blocking_connection&) = delete;
+  ~blocking_connection() = default;
+
+  /// Sends a message and returns when the socket has taken it. Throws UNAVAILABLE when the connection is lost, DEADLINE_EXCEEDED when the other
+  /// end takes nothing for `frame_timeout` (the connection is then shut down), INVALID_ARGUMENT as `connection::send`.
+  void send(message m);
+  /// Waits for the next message. `cancelled`, if any, is asked before each wait and after each `wake`. Throws UNAVAILABLE when the connection is lost
+  /// and what the frame was closed for (INVALID_ARGUMENT, UNIMPLEMENTED, RESOURCE_EXHAUSTED, DEADLINE_EXCEEDED inside a frame); every later call throws the same.
+  receive_result receive(message& into, std::optional<time_point> deadline = std::nullopt, const std::function<bool()>& cancelled = nullptr);
+  /// Makes a thread that waits in `receive` ask its `cancelled` again. Async-signal-safe.
+  void wake() noexcept;
+  /// Ends the connection: whoever waits, and every later call, gets UNAVAILABLE. Async-signal-safe.
+  void shutdown() noexcept;
+  /// The other end, `127.0.0.1:33331`.
+  const std::string& remote_address() const noexcept { return remote_; }
+  /// When the last byte was received; the start at first.
+  time_point last_received() const noexcept { return time_point(clock::duration(last_received_.load(std::memory_order_relaxed))); }
+
+ private:
+  blocking_connection(detail::descriptor socket, std::string remote, const connection_options& options);
+  [[noreturn]] void lose(status why);
+  void check_usable();
+  void fill(int flags);
+  bool wait_shortly(std::optional<time_point> deadline);
+  bool wait(std::optional<time_point> deadline);
+
+  const connection_options options_;
+  const std::string remote_;
+  const detail::descriptor socket_;
+  // A pipe; `wake` writes to it.
+  detail::descriptor wake_in_, wake_out_;
+  std::atomic<clock::rep> last_received_{0};
+  std::atomic<bool> shut_{false};
+  frame_reader reader_;
+  // One sender at a time.
+  std::mutex sending_;
+  // Why the connection is of no more use; ok while it is.
+  std::mutex mutex_;
+  status broken_;
+};
+
+namespace detail {
+
+// Waits for events on a descriptor until `until`; false when nothing came.
+bool wait_for(int number, short events, std::chrono::steady_clock::time_point until);
+
+std::vector<socket_address> look_up(const host_port& host, int flags);
+
+// The system's look-up cannot be interrupted, so a name is looked up by a thread that is left behind when time is up.
+std::vector<socket_address> look_up_within(const host_port& host, std::chrono::milliseconds deadline);
+
+// Connects a socket to one address: 0, ETIMEDOUT when time is up, or what the system says.
+int connect_socket(int number, const socket_address& to, std::chrono::steady_clock::time_point until);
+
+// From now on a receive without MSG_DONTWAIT waits, for some milliseconds at most (or not at all, where that cannot be set).
+inline void let_receive_block_shortly(int number) {
+  const timeval most{0, 1000};
+  if (::setsockopt(number, SOL_SOCKET, SO_RCVTIMEO, &most, sizeof most) != 0) return;
+  static_cast<void>(::fcntl(number, F_SETFL, ::fcntl(number, F_GETFL) & ~O_NONBLOCK));
+}
+
+#if WEFT_HAS_CLUSTER_BODIES
+
+WEFT_DECL bool wait_for(int number, short events, std::chrono::steady_clock::time_point until) {
+  for (;;) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - std::chrono::steady_clock::now()).count();
+    pollfd entry{number, events, 0};
+    const int n = ::poll(&entry, 1, static_cast<int>(std::clamp<std::int64_t>(left, 0, 1 << 30)));
+    if (n > 0 || (n < 0 && errno != EINTR)) return true;
+    if (n == 0 && left <= (1 << 30)) return false;
+  }
+}
+
+WEFT_DECL std::vector<socket_address> look_up(const host_port& host, int flags) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = flags | AI_NUMERICSERV;
+  addrinfo* list = nullptr;
+  std::vector<socket_address> out;
+  if (::getaddrinfo(host.host.c_str(), std::to_string(host.port).c_str(), &hints, &list) != 0) return out;
+  for (const addrinfo* entry = list; entry != nullptr; entry = entry->ai_next) {
+    socket_address address;
+    std::memcpy(&address.bytes, entry->ai_addr, entry->ai_addrlen);
+    address.size = entry->ai_addrlen;
+    out.push_back(address);
+  }
+  ::freeaddrinfo(list);
+  return out;
+}
+
+WEFT_DECL std::vector<socket_address> look_up_within(const host_port& host, std::chrono::milliseconds deadline) {
+  std::vector<socket_address> found = look_up(host, AI_NUMERICHOST);
+  if (!found.empty()) return found;
+  auto promise = std::make_shared<std::promise<std::vector<socket_address>>>();
+  auto result = promise->get_future();
+  std::thread([promise, host] { promise->set_value(look_up(host, 0)); }).detach();
+  if (result.wait_for(bounded(deadline)) != std::future_status::ready) throw error(connect_timeout(host, deadline));
+  found = result.get();
+  if (found.empty()) throw error(resolve_failure(host));
+  return found;
+}
+
+WEFT_DECL int connect_socket(int number, const socket_address& to, std::chrono::steady_clock::time_point until) {
+  if (::connect(number, reinterpret_cast<const sockaddr*>(&to.bytes), to.size) != 0) {
+    if (errno != EINPROGRESS) return errno;
+    if (!wait_for(number, POLLOUT, until)) return ETIMEDOUT;
+    int failure = 0;
+    socklen_t size = sizeof failure;
+    if (::getsockopt(number, SOL_SOCKET, SO_ERROR, &failure, &size) != 0) return errno;
+    if (failure != 0) return failure;
+  }
+  return connected_to_itself(number) ? ECONNREFUSED : 0;
+}
+
+#endif
+
+}  // namespace detail
+
+#if WEFT_HAS_CLUSTER_BODIES
+
+WEFT_DECL std::unique_ptr<blocking_connection> blocking_connection::connect(const host_port& to, std::chrono::milliseconds deadline,
+                                                                         const connection_options& options) {
+  const time_point until = clock::now() + detail::bounded(deadline);
+  int failure = ECONNREFUSED;
+  for (const detail::socket_address& address : detail::look_up_within(to, deadline)) {
+    detail::descriptor socket(::socket(address.bytes.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    failure = socket.get() < 0 ? errno : detail::connect_socket(socket.get(), address, until);
+    if (failure == 0) {
+      detail::set_no_delay(socket.get());
+      detail::let_receive_block_shortly(socket.get());
+      return std::unique_ptr<blocking_connection>(new blocking_connection(std::move(socket), to_text(to), options));
+    }
+    if (clock::now() >= until) throw error(detail::connect_timeout(to, deadline));
+  }
+  throw error(detail::connect_failure(to, failure));
+}
+
+WEFT_DECL blocking_connection::blocking_connection(detail::descriptor socket, std::string remote, const connection_options& options)
+    : options_(options), remote_(std::move(remote)), socket_(std::move(socket)), reader_(options) {
+  int ends[2];
+  if (::pipe2(ends, O_NONBLOCK | O_CLOEXEC) != 0)
+    fail(error_code::resource_exhausted, "cannot make a pipe for the connection to " + remote_ + ": " + detail::errno_text(errno));
+  wake_in_ = detail::descriptor(ends[1]);
+  wake_out_ = detail::descriptor(ends[0]);
+  last_received_.store(clock::now().time_since_epoch().count(), std::memory_order_relaxed);
+}
+
+WEFT_DECL void blocking_connection::wake() noexcept {
+  const char byte = 0;
+  static_cast<void>(!::write(wake_in_.get(), &byte, 1));  // a full pipe wakes as well
+}
+
+WEFT_DECL void blocking_connection::shutdown() noexcept {
+  shut_.store(true);
+  ::shutdown(socket_.get(), SHUT_RDWR);
+}
+
+// Ends the connection for everybody, with the first reason.
+WEFT_DECL void blocking_connection::lose(status why) {
+  if (shut_.load()) why = status(error_code::unavailable, "the connection to " + remote_ + " was shut down");
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (broken_.ok()) broken_ = std::move(why);
+  ::shutdown(socket_.get(), SHUT_RDWR);
+  throw error(broken_);
+}
+
+WEFT_DECL void blocking_connection::check_usable() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (!broken_.ok()) throw error(broken_);
+}
+
+WEFT_DECL void blocking_connection::send(message m) {
+  frame_writer frame(std::move(m), options_.limits);
+  const std::lock_guard<std::mutex> one(sending_);
+  check_usable();
+  while (frame.remaining() > 0) {
+    std::uint64_t bytes = 0;
+    const detail::io_result result = detail::send_frame(socket_.get(), frame, std::size_t{64} << 20, bytes);
+    if (result == detail::io_result::lost) lose(detail::lost_connection(remote_, errno == EPIPE ? 0 : errno, false));
+    if (result == detail::io_result::done) continue;
+    const bool endless = options_.frame_timeout.count() <= 0;
+    if (!detail::wait_for(socket_.get(), POLLOUT, clock::now() + detail::bounded(endless ? std::chrono::hours(24 * 365) : options_.frame_timeout)))
+      lose(detail::stuck_connection(remote_, options_.frame_timeout));
+  }
+}
+
+WEFT_DECL receive_result blocking_connection::receive(message& into, std::optional<time_point> deadline, const std::function<bool()>& cancelled) {
+  check_usable();
+  for (bool first = true;; first = false) {
+    try {
+      if (reader_.next(into)) return receive_result::received;
+    } catch (const error& e) {
+      lose(detail::bad_frame(remote_, e.status()));
+    }
+    if (cancelled && cancelled()) return receive_result::cancelled;
+    if (first && wait_shortly(deadline)) continue;
+    if (!wait(deadline)) return receive_result::timed_out;
+  }
+}
+
+// An answer that comes within milliseconds costs one system call less this way, which neither `wake` nor a deadline can interrupt. False when
+// a deadline is too near for that.
+WEFT_DECL bool blocking_connection::wait_shortly(std::optional<time_point> deadline) {
+  if (deadline && *deadline - clock::now() < std::chrono::milliseconds(20)) return false;
+  fill(0);
+  return true;
+}
+
+// Waits for bytes, which it takes, or for `wake`. False when the deadline passed.
+WEFT_DECL bool blocking_connection::wait(std::optional<time_point> deadline) {
+  time_point until = deadline.value_or(time_point::max());
+  const bool inside = reader_.inside_frame() && options_.frame_timeout.count() > 0;
+  if (inside) until = std::min(until, last_received() + detail::bounded(options_.frame_timeout));
+  int milliseconds = -1;
+  if (until != time_point::max()) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - clock::now()).count();
+    milliseconds = static_cast<int>(std::clamp<std::int64_t>(left, 0, 1 << 30));
+  }
+  pollfd entries[2] = {{socket_.get(), POLLIN, 0}, {wake_out_.get(), POLLIN, 0}};
+  const int ready = ::poll(entries, 2, milliseconds);
+  if (ready < 0 && errno != EINTR) lose(detail::lost_connection(remote_, errno, reader_.inside_frame()));
+  if (ready > 0 && entries[1].revents != 0) {
+    char bytes[64];
+    while (::read(wake_out_.get(), bytes, sizeof bytes) > 0) continue;
+  }
+  if (ready > 0 && entries[0].revents != 0) {
+    fill(MSG_DONTWAIT);
+    return true;
+  }
+  const time_point now = clock::now();
+  if (ready == 0 && inside && last_received() + detail::bounded(options_.frame_timeout) <= now)
+    lose(detail::silent_connection(remote_, options_.frame_timeout));
+  return ready != 0 || !deadline || now < *deadline;
+}
+
+WEFT_DECL void blocking_connection::fill(int flags) {
+  iovec parts[frame_reader::max_parts];
+  const std::size_t count = reader_.space(parts);
+  const ssize_t n = detail::receive_parts(socket_.get(), parts, count, flags);
+  if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return;
+  if (n <= 0) lose(detail::lost_connection(remote_, n == 0 ? 0 : errno, reader_.inside_frame()));
+  last_received_.store(clock::now().time_since_epoch().count(), std::memory_order_relaxed);
+  reader_.filled(static_cast<std::size_t>(n));
+}
+
+#endif
+
+}  // namespace weft
+
+#endif
+#endif
+
+#if WEFT_HAS_CLUSTER_BODIES
+#ifndef WEFT_CLUSTER_CLIENT_CHANNEL_HPP
+#define WEFT_CLUSTER_CLIENT_CHANNEL_HPP
+// A client's connection to its master: requests of several threads, each of which waits for its own answer. No thread of its own: of those
+// who wait, one receives for all.
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace weft::detail {
+
+/// See the head of this file. Once lost, it stays so: every later call throws the reason.
+class client_channel {
+ public:
+  using clock = std::chrono::steady_clock;
+
+  /// Connects and greets. Throws UNAVAILABLE or DEADLINE_EXCEEDED that name the address.
+  client_channel(const host_port& to, std::chrono::milliseconds deadline, std::chrono::milliseconds heartbeat);
+
+  /// The start of the server that answers here.
+  std::uint64_t incarnation() const noexcept { return peer_.incarnation; }
+  /// `/job:work/task:2 at 127.0.0.1:33335`.
+  std::string describe() const { return to_text(peer_.task) + " at " + road_->remote_address(); }
+  std::uint32_t new_request() noexcept { return next_request_.fetch_add(1) + 1; }
+
+  /// Throws UNAVAILABLE if the server has closed the connection. Asks the socket only when nobody waits at it anyway.
+  void check_alive();
+  /// Sends a request and waits for its answer. Throws when the connection is lost or the deadline has passed, after which the connection is shut down.
+  reply_message call(std::uint32_t request, message m, std::optional<clock::time_point> deadline);
+  /// Sends something that has no answer.
+  void tell(message m) { road_->send(std::move(m)); }
+  void shutdown() noexcept { road_->shutdown(); }
+
+ private:
+  struct waiter {
+    std::optional<reply_message> reply;
+    std::optional<status> failure;
+    bool done() const noexcept { return reply.has_value() || failure.has_value(); }
+  };
+  void greet(clock::time_point until);
+  void receive_one(std::unique_lock<std::mutex>& lock, clock::time_point until);
+  void dispatch(message m);
+  void fail_all(const status& why);
+  clock::time_point next_look(std::optional<clock::time_point> deadline) const;
+  std::optional<status> overdue(std::optional<clock::time_point> deadline, clock::time_point begun) const;
+
+  std::unique_ptr<blocking_connection> road_;
+  const std::chrono::milliseconds heartbeat_;
+  hello_message peer_;
+  std::atomic<std::uint32_t> next_request_{0};
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<std::uint32_t, waiter*> waiting_;
+  bool receiving_ = false;
+};
+
+#if WEFT_HAS_CLUSTER_BODIES
+
+WEFT_DECL client_channel::client_channel(const host_port& to, std::chrono::milliseconds deadline, std::chrono::milliseconds heartbeat) : heartbeat_(heartbeat) {
+  const auto until = clock::now() + deadline;
+  try {
+    road_ = blocking_connection::connect(to, deadline);
+    greet(until);
+  } catch (const error& e) {
+    status s = e.status();
+    s.message = "session at weft://" + to_text(to) + ": " + s.message;
+    throw error(std::move(s));
+  }
+}
+
+WEFT_DECL void client_channel::greet(clock::time_point until) {
+  hello_message hello;
+  road_->send(hello.encode());
+  message answer;
+  do {
+    if (road_->receive(answer, until) != receive_result::received) fail(error_code::deadline_exceeded, "the server did not answer the greeting in time");
+  } while (type_of(answer) == message_type::heartbeat);
+  if (type_of(answer) == message_type::refused) throw error(decode_refusal(answer));
+  if (type_of(answer) != message_type::welcome) fail(error_code::internal, "the server answered the greeting with message type " + std::to_string(answer.type));
+  peer_ = hello_message::decode(answer);
+}
+
+WEFT_DECL void client_channel::check_alive() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  if (receiving_) return;
+  receive_one(lock, clock::now());
+}
+
+// Receives at most one message for whoever it is for. The lock is released meanwhile; what goes wrong is thrown, and told to all who wait.
+WEFT_DECL void client_channel::receive_one(std::unique_lock<std::mutex>& lock, clock::time_point until) {
+  receiving_ = true;
+  lock.unlock();
+  message m;
+  receive_result result = receive_result::timed_out;
+  std::optional<status> failure;
+  try {
+    result = road_->receive(m, until);
+  } catch (const error& e) {
+    failure = e.status();
+  }
+  lock.lock();
+  receiving_ = false;
+  if (failure) {
+    fail_all(*failure);
+    throw error(*failure);
+  }
+  if (result == receive_result::received) dispatch(std::move(m));
+  if (!waiting_.empty()) changed_.notify_all();
+}
+
+WEFT_DECL void client_channel::dispatch(message m) {
+  if (type_of(m) != message_type::reply) return;
+  const bool refused = m.refused;
+  reply_message reply = reply_message::decode(std::move(m));
+  if (refused && reply.result.ok()) reply.result = status(error_code::resource_exhausted, "the fetched values do not fit into memory");
+  const auto it = waiting_.find(reply.request);
+  if (it == waiting_.end()) return;
+  it->second->reply = std::move(reply);
+  waiting_.erase(it);
+}
+
+WEFT_DECL void client_channel::fail_all(const status& why) {
+  for (const auto& entry : waiting_) entry.second->failure = why;
+  waiting_.clear();
+  changed_.notify_all();
+}
+
+// When whoever waits looks up next: at its deadline, and often enough to notice that the server is silent.
+WEFT_DECL client_channel::clock::time_point client_channel::next_look(std::optional<clock::time_point> deadline) const {
+  const auto soon = clock::now() + heartbeat_ / 2;
+  return deadline ? std::min(*deadline, soon) : soon;
+}
+
+WEFT_DECL std::optional<status> client_channel::overdue(std::optional<clock::time_point> deadline, clock::time_point begun) const {
+  const auto now = clock::now();
+  if (deadline && now >= *deadline) return status(error_code::deadline_exceeded, "task " + describe() + " did not answer in time");
+  if (now - std::max(begun, road_->last_received()) > heartbeat_)
+    return status(error_code::unavailable, "task " + describe() + ": nothing was heard for " + std::to_string(heartbeat_.count()) + " ms");
+  return std::nullopt;
+}
+
+WEFT_DECL reply_message client_channel::call(std::uint32_t request, message m, std::optional<clock::time_point> deadline) {
+  // A kernel that waits for a step of its own server must not take the thread that the step needs.
+  const thread_pool::blocking elsewhere(thread_pool::of_this_thread());
+  waiter mine;
+  const auto begun = clock::now();
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    waiting_.emplace(request, &mine);
+  }
+  try {
+    road_->send(std::move(m));
+    std::unique_lock<std::mutex> lock(mutex_);
+    while (!mine.done()) {
+      if (receiving_) changed_.wait_until(lock, next_look(deadline));
+      else receive_one(lock, next_look(deadline));
+      if (mine.done()) break;
+      if (const auto late = overdue(deadline, begun)) {
+        road_->shutdown();
+        throw error(*late);
+      }
+    }
+  } catch (...) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    waiting_.erase(request);
+    changed_.notify_all();
+    throw;
+  }
+  if (mine.failure) throw error(*mine.failure);
+  return std::move(*mine.reply);
+}
+
+#endif
+
+}  // namespace weft::detail
+
+#endif
+#endif
+
+#if WEFT_HAS_CLUSTER_BODIES
 #ifndef WEFT_CLUSTER_REMOTE_SESSION_HPP
 #define WEFT_CLUSTER_REMOTE_SESSION_HPP
 // The client's half of a session on a cluster: sends the graph once and each step as one message, and adds the user's lines to what comes back.
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
-#include <iostream>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -25203,9 +26049,7 @@ inline void remote_runtime::log_placement(const std::vector<placement_line>& lin
     if (each.node >= nodes.size()) continue;
     const node& n = *nodes[each.node];
     const std::string reason = each.reason == "pinned" && n.site().known() ? "pinned at " + n.site().text() : each.reason;
-    const std::string line = n.name() + " (" + n.op() + "): " + each.device + " (" + reason + ")";
-    if (options_.log) options_.log(line);
-    else std::clog << line + "\n" << std::flush;
+    detail::log_placement(n, {each.device, reason}, options_.log);
   }
 }
 
@@ -25255,7 +26099,7 @@ class remote_step final : public prepared_step {
  public:
   remote_step(std::shared_ptr<remote_runtime> runtime, step_signature signature) : runtime_(std::move(runtime)), signature_(std::move(signature)) {}
 
-  void run(std::vector<tensor_value> feeds, std::vector<tensor_value>& fetches, const run_options& options) override;
+  void run(tensor_value* feeds, tensor_value* fetches, const run_options& options) override;
   /// Prepares it on the present connection.
   void prepare() { (void)place(); }
 
@@ -25282,7 +26126,8 @@ inline remote_step::known_place remote_step::place() {
   return known_;
 }
 
-inline void remote_step::run(std::vector<tensor_value> feeds, std::vector<tensor_value>& fetches, const run_options& options) {
+inline void remote_step::run(tensor_value* feeds, tensor_value* fetches, const run_options& options) {
+  const std::vector<tensor_value> values(feeds, feeds + signature_.feeds.size());
   // A master that has dropped the prepared step says so before anything has run; then it is prepared again.
   for (int attempt = 0;; ++attempt) {
     const known_place at = place();
@@ -25293,10 +26138,10 @@ inline void remote_step::run(std::vector<tensor_value> feeds, std::vector<tensor
     what.timeout = options.timeout.count();
     std::optional<remote_runtime::clock::time_point> deadline;
     if (options.timeout.count() > 0) deadline = remote_runtime::clock::now() + options.timeout + 2 * runtime_->options().abort_grace + runtime_->options().connect_timeout;
-    reply_message reply = runtime_->ask(at.link, what.request, what.encode(feeds), deadline, true);
+    reply_message reply = runtime_->ask(at.link, what.request, what.encode(values), deadline, true);
     if (reply.result.ok()) {
       if (reply.tensors.size() != signature_.fetches.size()) fail(error_code::internal, "the server returned " + std::to_string(reply.tensors.size()) + " values, expected " + std::to_string(signature_.fetches.size()));
-      fetches = std::move(reply.tensors);
+      std::move(reply.tensors.begin(), reply.tensors.end(), fetches);
       return;
     }
     if (reply.then == reply_message::advice::none || attempt > 0) runtime_->fail_with(reply.result);
@@ -25337,387 +26182,6 @@ WEFT_DECL std::unique_ptr<session_interface> open_remote_session(const host_port
 
 #endif
 #endif
-
-#ifndef WEFT_SESSION_PLACEMENT_LOG_HPP
-#define WEFT_SESSION_PLACEMENT_LOG_HPP
-// What `log_device_placement` prints.
-
-#include <cstddef>
-#include <functional>
-#include <iostream>
-#include <string>
-#include <string_view>
-
-namespace weft::detail {
-
-// One line per node from number `from` on: `y (Mul): /job:work/task:1/device:CPU:0 (pinned at train.cpp:42)`.
-inline void log_placement(const graph& g, const placement& where, std::size_t from, const std::function<void(std::string_view)>& log) {
-  for (const node* n : g.nodes()) {
-    if (static_cast<std::size_t>(n->id()) < from || !where.has(*n)) continue;
-    const std::string line = n->name() + " (" + n->op() + "): " + where.device_of(*n) + " (" + where.reason_of(*n) + ")";
-    if (log) log(line);
-    else std::clog << line + "\n" << std::flush;
-  }
-}
-
-}  // namespace weft::detail
-
-#endif
-
-#ifndef WEFT_SESSION_LOCAL_RUNTIME_HPP
-#define WEFT_SESSION_LOCAL_RUNTIME_HPP
-// What a local session runs on: the tasks' state, the threads, the placement, and steps with one executor per task.
-
-#include <atomic>
-#include <chrono>
-#include <condition_variable>
-#include <map>
-#include <memory>
-#include <mutex>
-#include <string>
-#include <thread>
-#include <utility>
-#include <vector>
-
-#if WEFT_HAS_BODIES
-
-namespace weft::detail {
-
-// One step in flight: how it is cancelled, and where its parts meet. Reused by later steps of the same plan.
-struct running_step {
-  cancellation_source cancellation;
-  local_rendezvous rendezvous;
-  std::mutex mutex;
-  std::condition_variable changed;
-  std::size_t parts_left = 0;
-  status failure;
-  bool used_up = false;
-
-  // Keeps the first root error and ends the other parts.
-  void finish_part(const status& outcome) {
-    if (!outcome.ok()) fail_step(outcome);
-    const std::lock_guard<std::mutex> lock(mutex);
-    if (--parts_left == 0) changed.notify_all();
-  }
-  void fail_step(const status& why) {
-    {
-      const std::lock_guard<std::mutex> lock(mutex);
-      if (failure.ok() || (failure.derived && !why.derived)) failure = why;
-      used_up = true;
-    }
-    status derived = why;
-    derived.derived = true;
-    cancellation.cancel(derived);
-    rendezvous.abort(derived);
-  }
-};
-
-// The state of one task.
-struct task_state {
-  explicit task_state(std::string container) : resources(std::move(container)) {}
-  resource_manager resources, session_state;
-};
-
-class local_runtime {
- public:
-  local_runtime(graph g, session_options options);
-
-  placement placed();
-  partitioned_graph partitions(const step_signature& signature);
-  const graph& nodes() const noexcept { return graph_; }
-  const device_set& devices() const noexcept { return devices_; }
-  const kernel_registry& kernels() const noexcept { return *kernels_; }
-  task_state& task(const std::string& name) { return *tasks_.at(name); }
-  thread_pool& pool() noexcept { return pool_; }
-  buffer_pool& buffers() noexcept { return *buffers_; }
-  std::int64_t next_step() {
-    if (closed_.load(std::memory_order_acquire)) fail(error_code::failed_precondition, "the session is closed");
-    return next_step_.fetch_add(1, std::memory_order_relaxed);
-  }
-  // Steps that `close` must be able to cancel.
-  void watch(const std::shared_ptr<running_step>& step) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    watched_.erase(std::remove_if(watched_.begin(), watched_.end(), [](const auto& w) { return w.expired(); }), watched_.end());
-    watched_.push_back(step);
-  }
-  void close();
-
- private:
-  const graph graph_;
-  const session_options options_;
-  const std::shared_ptr<const kernel_registry> kernels_;
-  const device_set devices_;
-  std::map<std::string, std::unique_ptr<task_state>, std::less<>> tasks_;
-  std::mutex mutex_, placement_mutex_;
-  std::vector<std::weak_ptr<running_step>> watched_;
-  std::atomic<std::int64_t> next_step_{1};
-  std::atomic<bool> closed_{false};
-  placement placement_;
-  const std::shared_ptr<buffer_pool> buffers_ = std::make_shared<buffer_pool>();
-  thread_pool pool_;
-};
-
-inline std::shared_ptr<const kernel_registry> kernels_of(const session_options& options) {
-  return options.kernels ? options.kernels : std::shared_ptr<const kernel_registry>(std::shared_ptr<void>(), &standard_kernels());
-}
-
-inline device_set devices_of(const session_options& options, const std::shared_ptr<const kernel_registry>& kernels) {
-  const std::shared_ptr<const kernel_catalogue> catalogue(kernels, &kernels->catalogue());
-  device_set out = options.cluster.empty() ? device_set::of_task(local_task, options.devices, catalogue) : device_set::of_cluster(options.cluster, options.devices, catalogue);
-  if (out.empty()) fail(error_code::invalid_argument, "session_options: there is no device; leave 'devices' as it is, or name at least {\"CPU\", 1}");
-  return out;
-}
-
-inline local_runtime::local_runtime(graph g, session_options options)
-    : graph_(std::move(g)), options_(std::move(options)), kernels_(kernels_of(options_)), devices_(devices_of(options_, kernels_)),
-      pool_(options_.kernel_threads == 0 ? std::thread::hardware_concurrency() : options_.kernel_threads) {
-  for (const std::string& task : devices_.tasks()) tasks_.emplace(task, std::make_unique<task_state>(*parse_device_name(task).job));
-}
-
-// Places nodes that are new since the last time; those placed before stay where they are.
-inline placement local_runtime::placed() {
-  const std::lock_guard<std::mutex> lock(placement_mutex_);
-  const std::size_t before = placement_.size();
-  if (before == graph_.size()) return placement_;
-  placement_options options;
-  options.default_task = devices_.tasks().front();
-  options.allow_soft_placement = options_.allow_soft_placement;
-  const placement earlier = placement_;
-  options.earlier = &earlier;
-  placement_ = place(graph_, devices_, options);
-  if (options_.log_device_placement) log_placement(graph_, placement_, before, options_.log);
-  return placement_;
-}
-
-inline partitioned_graph local_runtime::partitions(const step_signature& signature) {
-  partition_options options;
-  options.feeds = signature.feeds;
-  options.fetches = signature.fetches;
-  options.targets = signature.targets;
-  options.master = devices_.tasks().front();
-  return partition(graph_, devices_, placed(), options);
-}
-
-inline void local_runtime::close() {
-  closed_.store(true, std::memory_order_release);
-  std::vector<std::weak_ptr<running_step>> steps;
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    steps = watched_;
-  }
-  for (const auto& weak : steps)
-    if (const auto step = weak.lock()) step->fail_step(status(error_code::cancelled, "the session was closed while the step was running"));
-}
-
-// A signature's plan: an executor per task, and which of the step's feeds and fetches are which of its own.
-class local_step : public prepared_step {
- public:
-  local_step(std::shared_ptr<local_runtime> runtime, const step_signature& signature);
-  void run(std::vector<tensor_value> feeds, std::vector<tensor_value>& fetches, const run_options& options) override;
-
- private:
-  struct task_part {
-    std::unique_ptr<executor> run;
-    task_state* task;
-    std::vector<std::size_t> feeds, fetches;
-    bool feeds_in_order, fetches_in_order;
-  };
-  std::shared_ptr<running_step> take();
-  void give_back(std::shared_ptr<running_step> step);
-  executor::step_args arguments(const task_part& part, const std::vector<tensor_value>& feeds, running_step& step, std::int64_t number) const;
-  status run_alone(std::vector<tensor_value> feeds, std::vector<tensor_value>& fetches, running_step& step, std::int64_t number);
-  status run_parts(const std::vector<tensor_value>& feeds, std::vector<tensor_value>& fetches, running_step& step, std::int64_t number, std::chrono::milliseconds timeout);
-
-  std::shared_ptr<local_runtime> runtime_;
-  std::vector<task_part> parts_;
-  std::size_t fetch_count_;
-  std::mutex mutex_;
-  std::vector<std::shared_ptr<running_step>> idle_;
-};
-
-// Positions of a part's tensors, known by name, among the step's.
-inline std::vector<std::size_t> positions_of(const std::vector<std::string>& names, const std::vector<output>& among) {
-  std::map<std::string, std::size_t> by_name;
-  for (std::size_t i = 0; i < among.size(); ++i) by_name.emplace(among[i].from->name() + ":" + std::to_string(among[i].index), i);
-  std::vector<std::size_t> out;
-  for (const std::string& name : names) out.push_back(by_name.at(name));
-  return out;
-}
-
-inline bool counts_up(const std::vector<std::size_t>& positions, std::size_t to) {
-  for (std::size_t i = 0; i < positions.size(); ++i)
-    if (positions[i] != i) return false;
-  return positions.size() == to;
-}
-
-inline local_step::local_step(std::shared_ptr<local_runtime> runtime, const step_signature& signature) : runtime_(std::move(runtime)), fetch_count_(signature.fetches.size()) {
-  const partitioned_graph parted = runtime_->partitions(signature);
-  for (const part& p : parted.parts()) {
-    task_part made{std::make_unique<executor>(p.graph, runtime_->kernels(), p.task), &runtime_->task(p.task), positions_of(p.feeds, signature.feeds),
-                   positions_of(p.fetches, signature.fetches), false, false};
-    made.feeds_in_order = counts_up(made.feeds, signature.feeds.size());
-    made.fetches_in_order = counts_up(made.fetches, fetch_count_);
-    parts_.push_back(std::move(made));
-  }
-}
-
-inline std::shared_ptr<running_step> local_step::take() {
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (!idle_.empty()) {
-      auto out = std::move(idle_.back());
-      idle_.pop_back();
-      return out;
-    }
-  }
-  auto made = std::make_shared<running_step>();
-  runtime_->watch(made);
-  return made;
-}
-
-// A step that failed leaves a cancelled source and an aborted rendezvous behind; it is not used again.
-inline void local_step::give_back(std::shared_ptr<running_step> step) {
-  {
-    const std::lock_guard<std::mutex> lock(step->mutex);
-    if (step->used_up) return;
-  }
-  if (parts_.size() > 0) step->rendezvous.reset();
-  const std::lock_guard<std::mutex> lock(mutex_);
-  idle_.push_back(std::move(step));
-}
-
-inline executor::step_args local_step::arguments(const task_part& part, const std::vector<tensor_value>& feeds, running_step& step, std::int64_t number) const {
-  executor::step_args out;
-  for (const std::size_t i : part.feeds) out.feeds.push_back(feeds[i]);
-  out.resources = &part.task->resources;
-  out.session_state = &part.task->session_state;
-  out.pool = &runtime_->pool();
-  out.buffers = &runtime_->buffers();
-  out.on_error = [&step](const status& why) { step.fail_step(why); };
-  out.rendezvous = &step.rendezvous;
-  out.cancellation = step.cancellation.token();
-  out.step = number;
-  return out;
-}
-
-inline void local_step::run(std::vector<tensor_value> feeds, std::vector<tensor_value>& fetches, const run_options& options) {
-  const std::int64_t number = runtime_->next_step();
-  const std::shared_ptr<running_step> step = take();
-  fetches.clear();
-  const bool alone = parts_.size() == 1 && options.timeout.count() <= 0;
-  status outcome = alone ? run_alone(std::move(feeds), fetches, *step, number) : run_parts(feeds, fetches, *step, number, options.timeout);
-  give_back(step);
-  if (outcome.ok()) return;
-  outcome.derived = false;
-  outcome.may_have_run = true;
-  throw error(std::move(outcome));
-}
-
-inline status local_step::run_alone(std::vector<tensor_value> feeds, std::vector<tensor_value>& fetches, running_step& step, std::int64_t number) {
-  const task_part& part = parts_[0];
-  executor::step_args args = part.feeds_in_order ? arguments({nullptr, part.task, {}, {}, true, true}, feeds, step, number) : arguments(part, feeds, step, number);
-  if (part.feeds_in_order) args.feeds = std::move(feeds);
-  std::vector<tensor_value> got;
-  const status outcome = part.run->run(std::move(args), part.fetches_in_order ? fetches : got);
-  if (!outcome.ok()) {
-    const std::lock_guard<std::mutex> lock(step.mutex);
-    step.used_up = true;
-    return step.failure.ok() || !outcome.derived ? outcome : step.failure;
-  }
-  if (!part.fetches_in_order) {
-    fetches.resize(fetch_count_);
-    for (std::size_t i = 0; i < got.size(); ++i) fetches[part.fetches[i]] = std::move(got[i]);
-  }
-  return outcome;
-}
-
-inline status local_step::run_parts(const std::vector<tensor_value>& feeds, std::vector<tensor_value>& fetches, running_step& step, std::int64_t number,
-                                    std::chrono::milliseconds timeout) {
-  fetches.resize(fetch_count_);
-  step.parts_left = parts_.size();
-  // 1. Every part starts; a part that waits for another holds no thread.
-  for (const task_part& part : parts_)
-    part.run->run_async(arguments(part, feeds, step, number), [&part, &fetches, &step](const status& outcome, std::vector<tensor_value> got) {
-      for (std::size_t i = 0; outcome.ok() && i < got.size(); ++i) fetches[part.fetches[i]] = std::move(got[i]);
-      step.finish_part(outcome);
-    });
-  // 2. The caller waits for all of them; past the deadline they are told to end.
-  std::unique_lock<std::mutex> lock(step.mutex);
-  const auto ended = [&step] { return step.parts_left == 0; };
-  const thread_pool::blocking place(&runtime_->pool());
-  if (timeout.count() > 0 && !step.changed.wait_for(lock, timeout, ended)) {
-    lock.unlock();
-    step.fail_step(status(error_code::deadline_exceeded, "the step did not end within " + std::to_string(timeout.count()) + " ms"));
-    lock.lock();
-  }
-  step.changed.wait(lock, ended);
-  return step.failure;
-}
-
-}  // namespace weft::detail
-
-#endif
-
-#endif
-
-#ifndef WEFT_SESSION_LOCAL_SESSION_HPP
-#define WEFT_SESSION_LOCAL_SESSION_HPP
-// A session in this process: on one task with any number of devices, or on every task of a cluster through memory. Needs neither
-// Asio nor JSON.
-
-#include <memory>
-#include <utility>
-#include <vector>
-
-namespace weft {
-
-namespace detail {
-class local_runtime;
-std::shared_ptr<local_runtime> make_local_runtime(const graph& g, const session_options& options);
-std::shared_ptr<prepared_step> make_local_step(const std::shared_ptr<local_runtime>& runtime, const step_signature& signature);
-partitioned_graph local_partitions(local_runtime& runtime, const step_signature& signature);
-std::vector<device> local_devices(const local_runtime& runtime);
-void close_local(local_runtime& runtime);
-}  // namespace detail
-
-/// Runs steps in this process; the calling thread works. Variables live as long as the session and its prepared steps.
-class local_session : public session_interface {
- public:
-  /// A session for this graph. Throws INVALID_ARGUMENT when the options name no device.
-  explicit local_session(session_options options = {}, weft::graph g = default_graph())
-      : graph_(g.state()), runtime_(detail::make_local_runtime(graph_, options)), steps_(options.prepared_signatures) {}
-  /// A session in which every task of the cluster runs in this process, with the partitions of the real cluster.
-  explicit local_session(const cluster_spec& cluster, session_options options = {}, weft::graph g = default_graph())
-      : local_session((options.cluster = cluster, std::move(options)), std::move(g)) {}
-
-  const weft::graph& graph() const override { return graph_; }
-  std::shared_ptr<prepared_step> prepare(const step_signature& signature) override {
-    return steps_.find_or_make(signature, [this](const step_signature& s) { return detail::make_local_step(runtime_, s); });
-  }
-  partitioned_graph partitions(const step_signature& signature) override { return detail::local_partitions(*runtime_, signature); }
-  std::vector<device> list_devices() override { return detail::local_devices(*runtime_); }
-  void close() override { detail::close_local(*runtime_); }
-
- private:
-  weft::graph graph_;
-  std::shared_ptr<detail::local_runtime> runtime_;
-  detail::signature_cache<prepared_step> steps_;
-};
-
-#if WEFT_HAS_BODIES
-namespace detail {
-WEFT_DECL std::shared_ptr<local_runtime> make_local_runtime(const graph& g, const session_options& options) { return std::make_shared<local_runtime>(graph(g.state()), options); }
-WEFT_DECL std::shared_ptr<prepared_step> make_local_step(const std::shared_ptr<local_runtime>& runtime, const step_signature& signature) {
-  return std::make_shared<local_step>(runtime, signature);
-}
-WEFT_DECL partitioned_graph local_partitions(local_runtime& runtime, const step_signature& signature) { return runtime.partitions(signature); }
-WEFT_DECL std::vector<device> local_devices(const local_runtime& runtime) { return runtime.devices().devices(); }
-WEFT_DECL void close_local(local_runtime& runtime) { runtime.close(); }
-}  // namespace detail
-#endif
-
-}  // namespace weft
-
 #endif
 
 #ifndef WEFT_CLUSTER_SESSION_HPP
@@ -25725,44 +26189,59 @@ WEFT_DECL void close_local(local_runtime& runtime) { runtime.close(); }
 // The session that understands targets: this process, or a server of a cluster.
 
 #include <memory>
-#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 namespace weft {
 
-namespace detail {
-
-inline std::unique_ptr<session_interface> open_session(std::string_view target, session_options options, const graph& g) {
-  constexpr std::string_view scheme = "weft://";
-  if (target.empty()) return std::make_unique<local_session>(std::move(options), graph(g.state()));
-  if (target.substr(0, scheme.size()) != scheme)
-    fail(error_code::invalid_argument, "session target " + quoted(target) + " is of no kind that weft knows; expected '' (this process) or 'weft://host:port' (the server that leads)");
-  return open_remote_session(parse_host_port(target.substr(scheme.size())), options, g);
-}
-
-}  // namespace detail
-
 /// Runs steps of a graph where its target says: "" in this process, "weft://host:port" on the cluster of that server. Thread-safe.
 class session : public session_interface {
  public:
   /// A session for the graph, by default the thread's. Throws INVALID_ARGUMENT for a target of unknown kind, UNAVAILABLE or DEADLINE_EXCEEDED
   /// when the server cannot be reached within `options.connect_timeout`.
-  explicit session(std::string_view target = {}, session_options options = {}, const weft::graph& g = default_graph())
-      : inner_(detail::open_session(target, std::move(options), g)) {}
+  explicit session(std::string_view target = {}, session_options options = {}, const weft::graph& g = default_graph());
   explicit session(session_options options, const weft::graph& g = default_graph()) : session({}, std::move(options), g) {}
   explicit session(const weft::graph& g) : session({}, {}, g) {}
 
-  const weft::graph& graph() const override { return inner_->graph(); }
-  std::shared_ptr<prepared_step> prepare(const step_signature& signature) override { return inner_->prepare(signature); }
-  partitioned_graph partitions(const step_signature& signature) override { return inner_->partitions(signature); }
-  std::vector<device> list_devices() override { return inner_->list_devices(); }
-  void close() override { inner_->close(); }
+  const weft::graph& graph() const override;
+  std::shared_ptr<prepared_step> prepare(const step_signature& signature) override;
+  partitioned_graph partitions(const step_signature& signature) override;
+  std::vector<device> list_devices() override;
+  void close() override;
 
  private:
   std::unique_ptr<session_interface> inner_;
 };
+
+#if WEFT_HAS_CLUSTER_BODIES
+
+namespace detail {
+
+// Where a session is to run, and what to say of a target that cannot be understood.
+WEFT_DECL std::unique_ptr<session_interface> open_session(std::string_view target, session_options options, const graph& g) {
+  constexpr std::string_view scheme = "weft://";
+  if (target.empty()) return open_local_session(std::move(options), g);
+  if (target.substr(0, scheme.size()) == scheme) return open_remote_session(parse_host_port(target.substr(scheme.size())), options, g);
+  std::string text = "session target " + quoted(target) + " is of no kind that weft knows; expected '' (this process) or 'weft://host:port' (the server that leads)";
+  try {
+    text += "; did you mean 'weft://" + to_text(parse_host_port(target)) + "'?";
+  } catch (const error&) {
+    // No address either.
+  }
+  fail(error_code::invalid_argument, std::move(text));
+}
+
+}  // namespace detail
+
+WEFT_DECL session::session(std::string_view target, session_options options, const weft::graph& g) : inner_(detail::open_session(target, std::move(options), g)) {}
+WEFT_DECL const weft::graph& session::graph() const { return inner_->graph(); }
+WEFT_DECL std::shared_ptr<prepared_step> session::prepare(const step_signature& signature) { return inner_->prepare(signature); }
+WEFT_DECL partitioned_graph session::partitions(const step_signature& signature) { return inner_->partitions(signature); }
+WEFT_DECL std::vector<device> session::list_devices() { return inner_->list_devices(); }
+WEFT_DECL void session::close() { inner_->close(); }
+
+#endif
 
 }  // namespace weft
 

@@ -1,5 +1,3 @@
-// This file looks inside the heavy headers, so it has their bodies also where the others are compiled without.
-#undef WEFT_SEPARATE_COMPILATION
 #include <weft/cluster/master.hpp>
 
 #include <weft/cluster/server.hpp>

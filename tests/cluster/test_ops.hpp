@@ -133,12 +133,12 @@ inline weft::op_registry ops() {
 
 inline weft::server_options options() {
   weft::server_options out;
-  out.ops = ops();
+  out.ops = std::make_shared<const weft::op_registry>(ops());
   auto kernels = weft::standard_kernels();
   kernels.add({"TestWait", "CPU", {}, 0}, [](const weft::kernel_construction&) -> std::unique_ptr<weft::kernel> { return std::make_unique<wait_kernel>(); });
   kernels.add({"TestBlock", "CPU", {}, 0}, [](const weft::kernel_construction&) -> std::unique_ptr<weft::kernel> { return std::make_unique<block_kernel>(); });
   kernels.add({"TestCall", "CPU", {}, 0}, [](const weft::kernel_construction&) -> std::unique_ptr<weft::kernel> { return std::make_unique<call_kernel>(); });
-  out.kernels = kernels;
+  out.kernels = std::make_shared<const weft::kernel_registry>(kernels);
   return out;
 }
 

@@ -1,5 +1,7 @@
 #include <weft/session/local_session.hpp>
 
+#include <weft/kernels/standard.hpp>
+
 #include "session_suite.hpp"
 
 #include <atomic>

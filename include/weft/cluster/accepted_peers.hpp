@@ -10,8 +10,6 @@
 #include <memory>
 #include <utility>
 
-#if WEFT_HAS_CLUSTER_BODIES
-
 namespace weft::detail {
 
 /// The other end of a road that another task opened.
@@ -75,5 +73,4 @@ class accepted_peers {
 
 }  // namespace weft::detail
 
-#endif
 #endif

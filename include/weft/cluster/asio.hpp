@@ -2,20 +2,22 @@
 #define WEFT_CLUSTER_ASIO_HPP
 // The one door to Asio. Other headers of this layer include this one, never Asio itself.
 
-#include <weft/core/config.hpp>
-
 #include <cstdlib>
 #include <utility>
 
-#if WEFT_HAS_CLUSTER_BODIES
 #if defined(__SANITIZE_THREAD__) && !defined(__clang__)
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wtsan"
 #endif
-#include <asio.hpp>
+#include <asio/dispatch.hpp>
+#include <asio/executor_work_guard.hpp>
+#include <asio/io_context.hpp>
+#include <asio/ip/tcp.hpp>
+#include <asio/ip/v6_only.hpp>
+#include <asio/post.hpp>
+#include <asio/steady_timer.hpp>
 #if defined(__SANITIZE_THREAD__) && !defined(__clang__)
 #pragma GCC diagnostic pop
-#endif
 #endif
 
 #endif

@@ -7,6 +7,7 @@
 #include <weft/cluster/frame_writer.hpp>
 #include <weft/cluster/socket.hpp>
 #include <weft/core/cluster_spec.hpp>
+#include <weft/core/config.hpp>
 
 #include <atomic>
 #include <cerrno>
@@ -23,7 +24,6 @@
 #include <utility>
 #include <vector>
 
-#if WEFT_HAS_CLUSTER_BODIES
 #include <fcntl.h>
 #include <netdb.h>
 #include <poll.h>
@@ -106,7 +106,26 @@ class blocking_connection {
 namespace detail {
 
 // Waits for events on a descriptor until `until`; false when nothing came.
-inline bool wait_for(int number, short events, std::chrono::steady_clock::time_point until) {
+bool wait_for(int number, short events, std::chrono::steady_clock::time_point until);
+
+std::vector<socket_address> look_up(const host_port& host, int flags);
+
+// The system's look-up cannot be interrupted, so a name is looked up by a thread that is left behind when time is up.
+std::vector<socket_address> look_up_within(const host_port& host, std::chrono::milliseconds deadline);
+
+// Connects a socket to one address: 0, ETIMEDOUT when time is up, or what the system says.
+int connect_socket(int number, const socket_address& to, std::chrono::steady_clock::time_point until);
+
+// From now on a receive without MSG_DONTWAIT waits, for some milliseconds at most (or not at all, where that cannot be set).
+inline void let_receive_block_shortly(int number) {
+  const timeval most{0, 1000};
+  if (::setsockopt(number, SOL_SOCKET, SO_RCVTIMEO, &most, sizeof most) != 0) return;
+  static_cast<void>(::fcntl(number, F_SETFL, ::fcntl(number, F_GETFL) & ~O_NONBLOCK));
+}
+
+#if WEFT_HAS_CLUSTER_BODIES
+
+WEFT_DECL bool wait_for(int number, short events, std::chrono::steady_clock::time_point until) {
   for (;;) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - std::chrono::steady_clock::now()).count();
     pollfd entry{number, events, 0};
@@ -116,7 +135,7 @@ inline bool wait_for(int number, short events, std::chrono::steady_clock::time_p
   }
 }
 
-inline std::vector<socket_address> look_up(const host_port& host, int flags) {
+WEFT_DECL std::vector<socket_address> look_up(const host_port& host, int flags) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = flags | AI_NUMERICSERV;
@@ -133,8 +152,7 @@ inline std::vector<socket_address> look_up(const host_port& host, int flags) {
   return out;
 }
 
-// The system's look-up cannot be interrupted, so a name is looked up by a thread that is left behind when time is up.
-inline std::vector<socket_address> look_up_within(const host_port& host, std::chrono::milliseconds deadline) {
+WEFT_DECL std::vector<socket_address> look_up_within(const host_port& host, std::chrono::milliseconds deadline) {
   std::vector<socket_address> found = look_up(host, AI_NUMERICHOST);
   if (!found.empty()) return found;
   auto promise = std::make_shared<std::promise<std::vector<socket_address>>>();
@@ -146,8 +164,7 @@ inline std::vector<socket_address> look_up_within(const host_port& host, std::ch
   return found;
 }
 
-// Connects a socket to one address: 0, ETIMEDOUT when time is up, or what the system says.
-inline int connect_socket(int number, const socket_address& to, std::chrono::steady_clock::time_point until) {
+WEFT_DECL int connect_socket(int number, const socket_address& to, std::chrono::steady_clock::time_point until) {
   if (::connect(number, reinterpret_cast<const sockaddr*>(&to.bytes), to.size) != 0) {
     if (errno != EINPROGRESS) return errno;
     if (!wait_for(number, POLLOUT, until)) return ETIMEDOUT;
@@ -159,16 +176,13 @@ inline int connect_socket(int number, const socket_address& to, std::chrono::ste
   return connected_to_itself(number) ? ECONNREFUSED : 0;
 }
 
-// From now on a receive without MSG_DONTWAIT waits, for some milliseconds at most (or not at all, where that cannot be set).
-inline void let_receive_block_shortly(int number) {
-  const timeval most{0, 1000};
-  if (::setsockopt(number, SOL_SOCKET, SO_RCVTIMEO, &most, sizeof most) != 0) return;
-  static_cast<void>(::fcntl(number, F_SETFL, ::fcntl(number, F_GETFL) & ~O_NONBLOCK));
-}
+#endif
 
 }  // namespace detail
 
-inline std::unique_ptr<blocking_connection> blocking_connection::connect(const host_port& to, std::chrono::milliseconds deadline,
+#if WEFT_HAS_CLUSTER_BODIES
+
+WEFT_DECL std::unique_ptr<blocking_connection> blocking_connection::connect(const host_port& to, std::chrono::milliseconds deadline,
                                                                          const connection_options& options) {
   const time_point until = clock::now() + detail::bounded(deadline);
   int failure = ECONNREFUSED;
@@ -185,7 +199,7 @@ inline std::unique_ptr<blocking_connection> blocking_connection::connect(const h
   throw error(detail::connect_failure(to, failure));
 }
 
-inline blocking_connection::blocking_connection(detail::descriptor socket, std::string remote, const connection_options& options)
+WEFT_DECL blocking_connection::blocking_connection(detail::descriptor socket, std::string remote, const connection_options& options)
     : options_(options), remote_(std::move(remote)), socket_(std::move(socket)), reader_(options) {
   int ends[2];
   if (::pipe2(ends, O_NONBLOCK | O_CLOEXEC) != 0)
@@ -195,18 +209,18 @@ inline blocking_connection::blocking_connection(detail::descriptor socket, std::
   last_received_.store(clock::now().time_since_epoch().count(), std::memory_order_relaxed);
 }
 
-inline void blocking_connection::wake() noexcept {
+WEFT_DECL void blocking_connection::wake() noexcept {
   const char byte = 0;
   static_cast<void>(!::write(wake_in_.get(), &byte, 1));  // a full pipe wakes as well
 }
 
-inline void blocking_connection::shutdown() noexcept {
+WEFT_DECL void blocking_connection::shutdown() noexcept {
   shut_.store(true);
   ::shutdown(socket_.get(), SHUT_RDWR);
 }
 
 // Ends the connection for everybody, with the first reason.
-inline void blocking_connection::lose(status why) {
+WEFT_DECL void blocking_connection::lose(status why) {
   if (shut_.load()) why = status(error_code::unavailable, "the connection to " + remote_ + " was shut down");
   const std::lock_guard<std::mutex> lock(mutex_);
   if (broken_.ok()) broken_ = std::move(why);
@@ -214,12 +228,12 @@ inline void blocking_connection::lose(status why) {
   throw error(broken_);
 }
 
-inline void blocking_connection::check_usable() {
+WEFT_DECL void blocking_connection::check_usable() {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (!broken_.ok()) throw error(broken_);
 }
 
-inline void blocking_connection::send(message m) {
+WEFT_DECL void blocking_connection::send(message m) {
   frame_writer frame(std::move(m), options_.limits);
   const std::lock_guard<std::mutex> one(sending_);
   check_usable();
@@ -234,7 +248,7 @@ inline void blocking_connection::send(message m) {
   }
 }
 
-inline receive_result blocking_connection::receive(message& into, std::optional<time_point> deadline, const std::function<bool()>& cancelled) {
+WEFT_DECL receive_result blocking_connection::receive(message& into, std::optional<time_point> deadline, const std::function<bool()>& cancelled) {
   check_usable();
   for (bool first = true;; first = false) {
     try {
@@ -250,14 +264,14 @@ inline receive_result blocking_connection::receive(message& into, std::optional<
 
 // An answer that comes within milliseconds costs one system call less this way, which neither `wake` nor a deadline can interrupt. False when
 // a deadline is too near for that.
-inline bool blocking_connection::wait_shortly(std::optional<time_point> deadline) {
+WEFT_DECL bool blocking_connection::wait_shortly(std::optional<time_point> deadline) {
   if (deadline && *deadline - clock::now() < std::chrono::milliseconds(20)) return false;
   fill(0);
   return true;
 }
 
 // Waits for bytes, which it takes, or for `wake`. False when the deadline passed.
-inline bool blocking_connection::wait(std::optional<time_point> deadline) {
+WEFT_DECL bool blocking_connection::wait(std::optional<time_point> deadline) {
   time_point until = deadline.value_or(time_point::max());
   const bool inside = reader_.inside_frame() && options_.frame_timeout.count() > 0;
   if (inside) until = std::min(until, last_received() + detail::bounded(options_.frame_timeout));
@@ -283,7 +297,7 @@ inline bool blocking_connection::wait(std::optional<time_point> deadline) {
   return ready != 0 || !deadline || now < *deadline;
 }
 
-inline void blocking_connection::fill(int flags) {
+WEFT_DECL void blocking_connection::fill(int flags) {
   iovec parts[frame_reader::max_parts];
   const std::size_t count = reader_.space(parts);
   const ssize_t n = detail::receive_parts(socket_.get(), parts, count, flags);
@@ -293,7 +307,8 @@ inline void blocking_connection::fill(int flags) {
   reader_.filled(static_cast<std::size_t>(n));
 }
 
+#endif
+
 }  // namespace weft
 
-#endif
 #endif

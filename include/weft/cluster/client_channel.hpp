@@ -6,6 +6,7 @@
 #include <weft/cluster/blocking_connection.hpp>
 #include <weft/cluster/messages.hpp>
 #include <weft/core/cluster_spec.hpp>
+#include <weft/core/config.hpp>
 #include <weft/runtime/thread_pool.hpp>
 
 #include <algorithm>
@@ -18,8 +19,6 @@
 #include <optional>
 #include <string>
 #include <utility>
-
-#if WEFT_HAS_CLUSTER_BODIES
 
 namespace weft::detail {
 
@@ -68,7 +67,9 @@ class client_channel {
   bool receiving_ = false;
 };
 
-inline client_channel::client_channel(const host_port& to, std::chrono::milliseconds deadline, std::chrono::milliseconds heartbeat) : heartbeat_(heartbeat) {
+#if WEFT_HAS_CLUSTER_BODIES
+
+WEFT_DECL client_channel::client_channel(const host_port& to, std::chrono::milliseconds deadline, std::chrono::milliseconds heartbeat) : heartbeat_(heartbeat) {
   const auto until = clock::now() + deadline;
   try {
     road_ = blocking_connection::connect(to, deadline);
@@ -80,7 +81,7 @@ inline client_channel::client_channel(const host_port& to, std::chrono::millisec
   }
 }
 
-inline void client_channel::greet(clock::time_point until) {
+WEFT_DECL void client_channel::greet(clock::time_point until) {
   hello_message hello;
   road_->send(hello.encode());
   message answer;
@@ -92,14 +93,14 @@ inline void client_channel::greet(clock::time_point until) {
   peer_ = hello_message::decode(answer);
 }
 
-inline void client_channel::check_alive() {
+WEFT_DECL void client_channel::check_alive() {
   std::unique_lock<std::mutex> lock(mutex_);
   if (receiving_) return;
   receive_one(lock, clock::now());
 }
 
 // Receives at most one message for whoever it is for. The lock is released meanwhile; what goes wrong is thrown, and told to all who wait.
-inline void client_channel::receive_one(std::unique_lock<std::mutex>& lock, clock::time_point until) {
+WEFT_DECL void client_channel::receive_one(std::unique_lock<std::mutex>& lock, clock::time_point until) {
   receiving_ = true;
   lock.unlock();
   message m;
@@ -120,7 +121,7 @@ inline void client_channel::receive_one(std::unique_lock<std::mutex>& lock, cloc
   if (!waiting_.empty()) changed_.notify_all();
 }
 
-inline void client_channel::dispatch(message m) {
+WEFT_DECL void client_channel::dispatch(message m) {
   if (type_of(m) != message_type::reply) return;
   const bool refused = m.refused;
   reply_message reply = reply_message::decode(std::move(m));
@@ -131,19 +132,19 @@ inline void client_channel::dispatch(message m) {
   waiting_.erase(it);
 }
 
-inline void client_channel::fail_all(const status& why) {
+WEFT_DECL void client_channel::fail_all(const status& why) {
   for (const auto& entry : waiting_) entry.second->failure = why;
   waiting_.clear();
   changed_.notify_all();
 }
 
 // When whoever waits looks up next: at its deadline, and often enough to notice that the server is silent.
-inline client_channel::clock::time_point client_channel::next_look(std::optional<clock::time_point> deadline) const {
+WEFT_DECL client_channel::clock::time_point client_channel::next_look(std::optional<clock::time_point> deadline) const {
   const auto soon = clock::now() + heartbeat_ / 2;
   return deadline ? std::min(*deadline, soon) : soon;
 }
 
-inline std::optional<status> client_channel::overdue(std::optional<clock::time_point> deadline, clock::time_point begun) const {
+WEFT_DECL std::optional<status> client_channel::overdue(std::optional<clock::time_point> deadline, clock::time_point begun) const {
   const auto now = clock::now();
   if (deadline && now >= *deadline) return status(error_code::deadline_exceeded, "task " + describe() + " did not answer in time");
   if (now - std::max(begun, road_->last_received()) > heartbeat_)
@@ -151,7 +152,7 @@ inline std::optional<status> client_channel::overdue(std::optional<clock::time_p
   return std::nullopt;
 }
 
-inline reply_message client_channel::call(std::uint32_t request, message m, std::optional<clock::time_point> deadline) {
+WEFT_DECL reply_message client_channel::call(std::uint32_t request, message m, std::optional<clock::time_point> deadline) {
   // A kernel that waits for a step of its own server must not take the thread that the step needs.
   const thread_pool::blocking elsewhere(thread_pool::of_this_thread());
   waiter mine;
@@ -182,7 +183,8 @@ inline reply_message client_channel::call(std::uint32_t request, message m, std:
   return std::move(*mine.reply);
 }
 
+#endif
+
 }  // namespace weft::detail
 
-#endif
 #endif

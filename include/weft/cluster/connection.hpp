@@ -8,6 +8,7 @@
 #include <weft/cluster/frame_writer.hpp>
 #include <weft/cluster/socket.hpp>
 #include <weft/core/cluster_spec.hpp>
+#include <weft/core/config.hpp>
 
 #include <algorithm>
 #include <array>
@@ -25,8 +26,6 @@
 #include <system_error>
 #include <utility>
 #include <vector>
-
-#if WEFT_HAS_CLUSTER_BODIES
 
 namespace weft {
 
@@ -150,7 +149,9 @@ class connection : public std::enable_shared_from_this<connection> {
   std::shared_ptr<void> slot_;
 };
 
-inline connection::connection(tcp::socket socket, const connection_options& options, std::shared_ptr<void> slot)
+#if WEFT_HAS_CLUSTER_BODIES
+
+WEFT_DECL connection::connection(tcp::socket socket, const connection_options& options, std::shared_ptr<void> slot)
     : options_(options), executor_(socket.get_executor()), socket_(std::move(socket)), timer_(executor_), reader_(options), slot_(std::move(slot)) {}
 
 inline std::shared_ptr<connection> connection::adopt(tcp::socket socket, const connection_options& options, std::shared_ptr<void> slot) {
@@ -162,7 +163,7 @@ inline std::shared_ptr<connection> connection::adopt(tcp::socket socket, const c
   return out;
 }
 
-inline std::shared_ptr<connection> connection::open(asio::io_context& io, const host_port& to, std::chrono::milliseconds deadline,
+WEFT_DECL std::shared_ptr<connection> connection::open(asio::io_context& io, const host_port& to, std::chrono::milliseconds deadline,
                                                     const connection_options& options, open_handler done) {
   std::shared_ptr<connection> out(new connection(tcp::socket(io), options, nullptr));
   out->remote_ = to_text(to);
@@ -171,7 +172,7 @@ inline std::shared_ptr<connection> connection::open(asio::io_context& io, const 
   return out;
 }
 
-inline void connection::resolve() {
+WEFT_DECL void connection::resolve() {
   if (opening_ == nullptr) return;
   timer_->expires_after(detail::bounded(opening_->deadline));
   timer_->async_wait([self = shared_from_this()](const std::error_code& error) {
@@ -193,7 +194,7 @@ inline void connection::resolve() {
 }
 
 // Tries the addresses of the host one after the other.
-inline void connection::connect_next() {
+WEFT_DECL void connection::connect_next() {
   std::error_code error;
   for (;;) {
     if (opening_->next == opening_->endpoints.size()) return opened(detail::connect_failure(opening_->to, opening_->failure));
@@ -210,7 +211,7 @@ inline void connection::connect_next() {
   });
 }
 
-inline void connection::opened(const status& s) {
+WEFT_DECL void connection::opened(const status& s) {
   if (closed()) return;  // finish calls back
   const open_handler done = std::move(opening_->done);
   opening_.reset();
@@ -223,20 +224,20 @@ inline void connection::opened(const status& s) {
   done(s, nullptr);
 }
 
-inline void connection::connected() {
+WEFT_DECL void connection::connected() {
   const std::lock_guard<std::mutex> lock(mutex_);
   descriptor_ = socket_->native_handle();
   detail::set_no_delay(descriptor_);
   last_received_.store(clock::now().time_since_epoch().count(), std::memory_order_relaxed);
 }
 
-inline void connection::start(message_handler on_message, close_handler on_closed) {
+WEFT_DECL void connection::start(message_handler on_message, close_handler on_closed) {
   asio::dispatch(executor_, [self = shared_from_this(), on_message = std::move(on_message), on_closed = std::move(on_closed)]() mutable {
     self->begin(std::move(on_message), std::move(on_closed));
   });
 }
 
-inline void connection::begin(message_handler on_message, close_handler on_closed) {
+WEFT_DECL void connection::begin(message_handler on_message, close_handler on_closed) {
   on_message_ = std::move(on_message);
   on_closed_ = std::move(on_closed);
   if (closed()) return post([](connection& self) { self.finish(); });
@@ -245,7 +246,7 @@ inline void connection::begin(message_handler on_message, close_handler on_close
   read();
 }
 
-inline void connection::read() {
+WEFT_DECL void connection::read() {
   iovec pieces[frame_reader::max_parts];
   const std::size_t count = reader_.space(pieces);
   for (std::size_t i = 0; i < count; ++i) parts_[i] = asio::mutable_buffer(pieces[i].iov_base, pieces[i].iov_len);
@@ -254,7 +255,7 @@ inline void connection::read() {
   else socket_->async_read_some(read_range{parts_.data(), parts_.data() + count}, std::move(done));
 }
 
-inline void connection::on_read(const std::error_code& error, std::size_t bytes) {
+WEFT_DECL void connection::on_read(const std::error_code& error, std::size_t bytes) {
   if (closed()) return;
   if (error) return close(detail::lost_connection(remote_, error == asio::error::eof ? 0 : error.value(), reader_.inside_frame()));
   bytes_received_.fetch_add(bytes, std::memory_order_relaxed);
@@ -266,7 +267,7 @@ inline void connection::on_read(const std::error_code& error, std::size_t bytes)
 }
 
 // Hands out the messages that are whole. False when the connection is closed.
-inline bool connection::deliver() {
+WEFT_DECL bool connection::deliver() {
   try {
     for (message m;;) {
       try {
@@ -287,7 +288,7 @@ inline bool connection::deliver() {
   return false;
 }
 
-inline void connection::send(message m) {
+WEFT_DECL void connection::send(message m) {
   frame_writer frame(std::move(m), options_.limits);
   int descriptor = -1;
   {
@@ -305,13 +306,13 @@ inline void connection::send(message m) {
   after_direct_write(frame, result, number);
 }
 
-inline void connection::sent(std::uint64_t bytes) noexcept {
+WEFT_DECL void connection::sent(std::uint64_t bytes) noexcept {
   queued_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
   bytes_sent_.fetch_add(bytes, std::memory_order_relaxed);
 }
 
 // The thread inside `send` gives up writing: to nobody if all is out, else to the io thread.
-inline void connection::after_direct_write(frame_writer& frame, detail::io_result result, int number) {
+WEFT_DECL void connection::after_direct_write(frame_writer& frame, detail::io_result result, int number) {
   bool drained = false;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -331,7 +332,7 @@ inline void connection::after_direct_write(frame_writer& frame, detail::io_resul
 }
 
 // What the other end sent before it went may still be there to be read; reading finds the end of the connection then.
-inline void connection::lost_writing(int number) {
+WEFT_DECL void connection::lost_writing(int number) {
   std::deque<frame_writer> dropped;
   bool closing = false;
   {
@@ -346,7 +347,7 @@ inline void connection::lost_writing(int number) {
 }
 
 // On the io thread, while `writer_` is `loop`: writes what is queued, and lets others have a turn after each mebibyte.
-inline void connection::write_queue() {
+WEFT_DECL void connection::write_queue() {
   std::size_t budget = detail::most_per_send;
   while (!closed()) {
     frame_writer* front = nullptr;
@@ -380,7 +381,7 @@ inline void connection::write_queue() {
   }
 }
 
-inline void connection::close(status why) {
+WEFT_DECL void connection::close(status why) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (closed()) return;
@@ -391,7 +392,7 @@ inline void connection::close(status why) {
   post([](connection& self) { self.finish(); });
 }
 
-inline void connection::close_when_sent(status why) {
+WEFT_DECL void connection::close_when_sent(status why) {
   bool busy = false;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -407,7 +408,7 @@ inline void connection::close_when_sent(status why) {
   });
 }
 
-inline void connection::expect_message_within(std::chrono::milliseconds time) {
+WEFT_DECL void connection::expect_message_within(std::chrono::milliseconds time) {
   if (closed()) return;
   asio::dispatch(executor_, [self = shared_from_this(), time] {
     self->expect_within_ = time;
@@ -417,7 +418,7 @@ inline void connection::expect_message_within(std::chrono::milliseconds time) {
 }
 
 // Closes the connection if a deadline has passed, else comes back at the next one.
-inline void connection::watch() {
+WEFT_DECL void connection::watch() {
   if (closed()) return;
   const clock::time_point now = clock::now();
   clock::time_point next = expect_by_;
@@ -439,7 +440,7 @@ inline void connection::watch() {
   if (next != never) arm(next);
 }
 
-inline void connection::arm(clock::time_point at) {
+WEFT_DECL void connection::arm(clock::time_point at) {
   if (armed_at_ <= at) return;
   armed_at_ = at;
   timer_->expires_at(at);
@@ -451,7 +452,7 @@ inline void connection::arm(clock::time_point at) {
 }
 
 // On the io thread, after `closed_` was set: frees everything and tells the owner. A thread that is writing calls this again.
-inline void connection::finish() {
+WEFT_DECL void connection::finish() {
   std::deque<frame_writer> dropped;
   std::shared_ptr<void> slot;
   status reason;
@@ -478,7 +479,8 @@ inline void connection::finish() {
   if (on_closed) on_closed(reason);
 }
 
+#endif
+
 }  // namespace weft
 
-#endif
 #endif

@@ -18,6 +18,7 @@
 
 #include <weft/cluster/receive_pool.hpp>
 #include <weft/cluster/wire.hpp>
+#include <weft/core/config.hpp>
 #include <weft/core/status.hpp>
 #include <weft/tensor/tensor_value.hpp>
 
@@ -134,7 +135,11 @@ struct frame_header {
 inline constexpr std::size_t tensor_entry_bytes = 12;
 
 /// Writes `frame_header::size` bytes.
-inline void encode_header(const frame_header& header, char* to) noexcept {
+void encode_header(const frame_header& header, char* to) noexcept;
+
+#if WEFT_HAS_CLUSTER_BODIES
+
+WEFT_DECL void encode_header(const frame_header& header, char* to) noexcept {
   std::memset(to, 0, frame_header::size);
   std::memcpy(to, "WEFT", 4);
   to[4] = static_cast<char>(wire_version);
@@ -146,10 +151,22 @@ inline void encode_header(const frame_header& header, char* to) noexcept {
   detail::store_little_endian(header.body_bytes, to + 24);
 }
 
+#endif
+
 namespace detail {
 
 // Bytes for an error message, `47 45 54 20`.
-inline std::string hex_bytes(std::string_view bytes) {
+std::string hex_bytes(std::string_view bytes);
+
+inline void check_limit(std::uint64_t found, std::uint64_t most, const char* what, const char* option) {
+  if (found > most)
+    fail(error_code::resource_exhausted, std::string("frame with ") + std::to_string(found) + " " + what + ", at most " +
+                                             std::to_string(most) + " are accepted (frame_limits::" + option + ")");
+}
+
+#if WEFT_HAS_CLUSTER_BODIES
+
+WEFT_DECL std::string hex_bytes(std::string_view bytes) {
   constexpr const char* digits = "0123456789abcdef";
   std::string out;
   for (char c : bytes) {
@@ -161,17 +178,17 @@ inline std::string hex_bytes(std::string_view bytes) {
   return out;
 }
 
-inline void check_limit(std::uint64_t found, std::uint64_t most, const char* what, const char* option) {
-  if (found > most)
-    fail(error_code::resource_exhausted, std::string("frame with ") + std::to_string(found) + " " + what + ", at most " +
-                                             std::to_string(most) + " are accepted (frame_limits::" + option + ")");
-}
+#endif
 
 }  // namespace detail
 
 /// Reads and checks `frame_header::size` bytes. Throws INVALID_ARGUMENT (no weft frame, lengths that contradict each other),
 /// UNIMPLEMENTED (another version) or RESOURCE_EXHAUSTED (past a limit).
-inline frame_header decode_header(const char* from, const frame_limits& limits) {
+frame_header decode_header(const char* from, const frame_limits& limits);
+
+#if WEFT_HAS_CLUSTER_BODIES
+
+WEFT_DECL frame_header decode_header(const char* from, const frame_limits& limits) {
   // 1. Is this ours?
   if (std::memcmp(from, "WEFT", 4) != 0)
     fail(error_code::invalid_argument, "not a weft frame: expected 'WEFT' (57 45 46 54), found " + detail::hex_bytes({from, 4}));
@@ -203,6 +220,8 @@ inline frame_header decode_header(const char* from, const frame_limits& limits) 
     fail(error_code::invalid_argument, "frame with a body of " + std::to_string(header.body_bytes) + " bytes and no tensor");
   return header;
 }
+
+#endif
 
 }  // namespace weft
 

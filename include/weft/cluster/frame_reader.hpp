@@ -16,7 +16,6 @@
 #include <utility>
 #include <vector>
 
-#if WEFT_HAS_CLUSTER_BODIES
 #include <sys/uio.h>
 
 namespace weft {
@@ -78,7 +77,9 @@ class frame_reader {
   std::uint64_t discard_ = 0;
 };
 
-inline std::size_t frame_reader::space(iovec* parts) noexcept {
+#if WEFT_HAS_CLUSTER_BODIES
+
+WEFT_DECL std::size_t frame_reader::space(iovec* parts) noexcept {
   // 1. A body that is not in the buffer goes to its tensors, in pieces that do not hold up other connections.
   std::size_t count = 0, most = std::size_t{2} << 20;
   if (phase_ == phase::body && discard_ == 0) {
@@ -103,7 +104,7 @@ inline std::size_t frame_reader::space(iovec* parts) noexcept {
   return count;
 }
 
-inline void frame_reader::filled(std::size_t bytes) noexcept {
+WEFT_DECL void frame_reader::filled(std::size_t bytes) noexcept {
   if (phase_ == phase::body && discard_ == 0) {
     while (tensor_ < message_.tensors.size() && bytes > 0) {
       const std::size_t step = std::min(bytes, message_.tensors[tensor_].bytes() - offset_);
@@ -115,7 +116,7 @@ inline void frame_reader::filled(std::size_t bytes) noexcept {
   if (bytes >= ahead_) ahead_ = std::min(2 * ahead_, buffer_bytes);
 }
 
-inline bool frame_reader::next(message& into) {
+WEFT_DECL bool frame_reader::next(message& into) {
   for (;;) {
     switch (phase_) {
       case phase::header:
@@ -141,7 +142,7 @@ inline bool frame_reader::next(message& into) {
 }
 
 // Something that is no frame is known by its first bytes, so that it need not be 32 bytes long.
-inline bool frame_reader::read_header() {
+WEFT_DECL bool frame_reader::read_header() {
   const char* at = buffer_.get() + begin_;
   if (buffered() < frame_header::size) {
     char padded[frame_header::size] = {};
@@ -159,14 +160,14 @@ inline bool frame_reader::read_header() {
 }
 
 // Moves bytes from the buffer until `into` has so many. Capacity grows with what is there, whatever was claimed.
-inline bool frame_reader::collect(std::string& into, std::size_t bytes) {
+WEFT_DECL bool frame_reader::collect(std::string& into, std::size_t bytes) {
   const std::size_t step = std::min(buffered(), bytes - into.size());
   into.append(buffer_.get() + begin_, step);
   begin_ += step;
   return into.size() == bytes;
 }
 
-inline void frame_reader::begin_body() {
+WEFT_DECL void frame_reader::begin_body() {
   tensor_ = offset_ = 0;
   if (header_.body_bytes > buffer_bytes) ahead_ = least_ahead;
   // 1. Check the whole table before anything is taken.
@@ -189,7 +190,7 @@ inline void frame_reader::begin_body() {
   }
 }
 
-inline void frame_reader::make_tensors() {
+WEFT_DECL void frame_reader::make_tensors() {
   message_.tensors.reserve(header_.tensors);
   detail::tensor_entry entry;
   for (detail::tensor_table_reader table(table_, header_, limits_); table.next(entry);) {
@@ -203,7 +204,7 @@ inline void frame_reader::make_tensors() {
   }
 }
 
-inline void frame_reader::refuse() noexcept {
+WEFT_DECL void frame_reader::refuse() noexcept {
   message_.tensors.clear();
   message_.lease.reset();
   message_.refused = true;
@@ -211,7 +212,7 @@ inline void frame_reader::refuse() noexcept {
   discard_ = header_.body_bytes;
 }
 
-inline bool frame_reader::read_body() {
+WEFT_DECL bool frame_reader::read_body() {
   if (discard_ != 0) {
     const auto step = static_cast<std::size_t>(std::min<std::uint64_t>(buffered(), discard_));
     begin_ += step;
@@ -231,14 +232,14 @@ inline bool frame_reader::read_body() {
 }
 
 // Counts bytes of the current tensor, and goes to the next behind its last one.
-inline void frame_reader::pass(std::size_t bytes) noexcept {
+WEFT_DECL void frame_reader::pass(std::size_t bytes) noexcept {
   offset_ += bytes;
   if (offset_ < message_.tensors[tensor_].bytes()) return;
   offset_ = 0;
   ++tensor_;
 }
 
-inline void frame_reader::finish_objects() {
+WEFT_DECL void frame_reader::finish_objects() {
   for (const auto& [index, entry] : objects_) {
     const tensor_value& raw = message_.tensors[index];
     message_.tensors[index] = detail::decode_objects(entry, {reinterpret_cast<const char*>(raw.raw_data()), raw.bytes()});
@@ -246,7 +247,7 @@ inline void frame_reader::finish_objects() {
   objects_.clear();
 }
 
-inline void frame_reader::finish(message& into) {
+WEFT_DECL void frame_reader::finish(message& into) {
   try {
     finish_objects();
   } catch (const error& e) {
@@ -263,7 +264,8 @@ inline void frame_reader::finish(message& into) {
   message_.tensors.clear();
 }
 
+#endif
+
 }  // namespace weft
 
-#endif
 #endif

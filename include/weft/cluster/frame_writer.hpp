@@ -13,7 +13,6 @@
 #include <utility>
 #include <vector>
 
-#if WEFT_HAS_CLUSTER_BODIES
 #include <sys/uio.h>
 
 namespace weft {
@@ -50,7 +49,9 @@ class frame_writer {
   bool is_small_ = false;
 };
 
-inline frame_writer::frame_writer(message m, const frame_limits& limits) : message_(std::move(m)) {
+#if WEFT_HAS_CLUSTER_BODIES
+
+WEFT_DECL frame_writer::frame_writer(message m, const frame_limits& limits) : message_(std::move(m)) {
   detail::check_limit(message_.head.size(), limits.max_head, "bytes of head", "max_head");
   detail::check_limit(message_.tensors.size(), limits.max_tensors, "tensors", "max_tensors");
   constexpr char header_place[frame_header::size] = {};
@@ -72,7 +73,7 @@ inline frame_writer::frame_writer(message m, const frame_limits& limits) : messa
   if (remaining_ <= small_frame) join_pieces();
 }
 
-inline void frame_writer::join_pieces() {
+WEFT_DECL void frame_writer::join_pieces() {
   prefix_.reserve(static_cast<std::size_t>(remaining_));
   for (std::size_t i = 1; i < pieces(); ++i) {
     const iovec part = piece(i);
@@ -82,7 +83,7 @@ inline void frame_writer::join_pieces() {
   message_.tensors.clear();
 }
 
-inline std::uint64_t frame_writer::encode_tensor(wire_writer& prefix, std::size_t i, const frame_limits& limits) {
+WEFT_DECL std::uint64_t frame_writer::encode_tensor(wire_writer& prefix, std::size_t i, const frame_limits& limits) {
   const tensor_value& value = message_.tensors[i];
   if (detail::least_element_bytes(value.dtype()) == 0)
     fail(error_code::invalid_argument, "tensor " + std::to_string(i) + " of a message has dtype " + to_text(value.dtype()) + " and cannot be sent");
@@ -98,7 +99,7 @@ inline std::uint64_t frame_writer::encode_tensor(wire_writer& prefix, std::size_
   return bytes;
 }
 
-inline iovec frame_writer::piece(std::size_t i) const noexcept {
+WEFT_DECL iovec frame_writer::piece(std::size_t i) const noexcept {
   const auto part = [](const void* data, std::size_t bytes) { return iovec{const_cast<void*>(data), bytes}; };
   if (i == 0) return part(prefix_.data(), prefix_.size());
   if (i == 1) return part(message_.head.data(), message_.head.size());
@@ -107,7 +108,7 @@ inline iovec frame_writer::piece(std::size_t i) const noexcept {
   return value.buffer() ? part(value.buffer()->data(), value.bytes()) : part(nullptr, 0);
 }
 
-inline std::size_t frame_writer::gather(iovec* parts, std::size_t most_parts, std::size_t most_bytes) const noexcept {
+WEFT_DECL std::size_t frame_writer::gather(iovec* parts, std::size_t most_parts, std::size_t most_bytes) const noexcept {
   std::size_t count = 0, offset = offset_;
   for (std::size_t i = piece_; i < pieces() && count < most_parts && most_bytes > 0; ++i, offset = 0) {
     const iovec whole = piece(i);
@@ -118,7 +119,7 @@ inline std::size_t frame_writer::gather(iovec* parts, std::size_t most_parts, st
   return count;
 }
 
-inline void frame_writer::advance(std::size_t bytes) noexcept {
+WEFT_DECL void frame_writer::advance(std::size_t bytes) noexcept {
   remaining_ -= bytes;
   while (piece_ < pieces()) {
     const std::size_t left = piece(piece_).iov_len - offset_;
@@ -130,7 +131,8 @@ inline void frame_writer::advance(std::size_t bytes) noexcept {
   offset_ += bytes;
 }
 
+#endif
+
 }  // namespace weft
 
-#endif
 #endif

@@ -4,6 +4,7 @@
 // named by their index there, so that a constant is neither turned into text nor copied. Call sites stay at home.
 
 #include <weft/cluster/wire.hpp>
+#include <weft/core/config.hpp>
 #include <weft/graph/graph.hpp>
 
 #include <cstddef>
@@ -145,8 +146,14 @@ class attr_decoder {
   const std::vector<tensor_value>& tensors_;
 };
 
+static_assert(static_cast<int>(attr_kind::funcs) == 17, "a new kind of attribute needs a case in read_value");
+
+void decode_node(wire_reader& from, const std::vector<tensor_value>& tensors, const graph& into, std::vector<const node*>& nodes);
+
+#if WEFT_HAS_CLUSTER_BODIES
+
 // The kinds in the order of detail::attr_kind.
-inline attr_value attr_decoder::read_value(int depth) {
+WEFT_DECL attr_value attr_decoder::read_value(int depth) {
   const std::uint8_t kind = from_.u8();
   switch (kind) {
     case 0: return attr_value();
@@ -178,9 +185,8 @@ inline attr_value attr_decoder::read_value(int depth) {
     default: from_.bad("there is no kind of attribute " + std::to_string(kind));
   }
 }
-static_assert(static_cast<int>(attr_kind::funcs) == 17, "a new kind of attribute needs a case in read_value");
 
-inline void decode_node(wire_reader& from, const std::vector<tensor_value>& tensors, const graph& into, std::vector<const node*>& nodes) {
+WEFT_DECL void decode_node(wire_reader& from, const std::vector<tensor_value>& tensors, const graph& into, std::vector<const node*>& nodes) {
   const auto earlier = [&](std::size_t index) {
     if (index >= nodes.size()) from.bad("a node refers to node " + std::to_string(index) + ", which is not before it");
     return nodes[index];
@@ -208,9 +214,13 @@ inline void decode_node(wire_reader& from, const std::vector<tensor_value>& tens
   nodes.push_back(&into.add(std::move(spec)));
 }
 
+#endif
+
 }  // namespace detail
 
-inline void encode_nodes(wire_writer& to, std::vector<tensor_value>& tensors, const std::vector<const node*>& nodes, std::size_t first) {
+#if WEFT_HAS_CLUSTER_BODIES
+
+WEFT_DECL void encode_nodes(wire_writer& to, std::vector<tensor_value>& tensors, const std::vector<const node*>& nodes, std::size_t first) {
   detail::attr_encoder attrs(to, tensors);
   to.count(first).count(nodes.size() - first);
   for (std::size_t i = first; i < nodes.size(); ++i) {
@@ -229,7 +239,7 @@ inline void encode_nodes(wire_writer& to, std::vector<tensor_value>& tensors, co
   }
 }
 
-inline void decode_nodes(wire_reader& from, const std::vector<tensor_value>& tensors, const graph& into, std::size_t max_nodes) {
+WEFT_DECL void decode_nodes(wire_reader& from, const std::vector<tensor_value>& tensors, const graph& into, std::size_t max_nodes) {
   std::vector<const node*> nodes = into.nodes();
   const std::size_t first = from.u32(), added = from.count(25);
   if (first != nodes.size()) from.bad("expected nodes from number " + std::to_string(nodes.size()) + " on, found " + std::to_string(first));
@@ -239,6 +249,8 @@ inline void decode_nodes(wire_reader& from, const std::vector<tensor_value>& ten
   nodes.reserve(nodes.size() + added);
   for (std::size_t i = 0; i < added; ++i) detail::decode_node(from, tensors, into, nodes);
 }
+
+#endif
 
 }  // namespace weft
 

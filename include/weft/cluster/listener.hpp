@@ -7,6 +7,7 @@
 #include <weft/cluster/frame.hpp>
 #include <weft/cluster/socket.hpp>
 #include <weft/core/cluster_spec.hpp>
+#include <weft/core/config.hpp>
 #include <weft/core/status.hpp>
 
 #include <algorithm>
@@ -33,8 +34,6 @@ struct listener_options {
 };
 
 }  // namespace weft
-
-#if WEFT_HAS_CLUSTER_BODIES
 
 namespace weft {
 
@@ -86,13 +85,15 @@ class listener {
   host_port address_;
 };
 
-inline listener::listener(asio::io_context& io, const host_port& address, const listener_options& options, accept_handler on_accept)
+#if WEFT_HAS_CLUSTER_BODIES
+
+WEFT_DECL listener::listener(asio::io_context& io, const host_port& address, const listener_options& options, accept_handler on_accept)
     : state_(std::make_shared<state>(io, options, std::move(on_accept))), address_(address) {
   bind(endpoint_of(io, address));
   state_->accept();
 }
 
-inline asio::ip::tcp::endpoint listener::endpoint_of(asio::io_context& io, const host_port& address) {
+WEFT_DECL asio::ip::tcp::endpoint listener::endpoint_of(asio::io_context& io, const host_port& address) {
   std::error_code error;
   const asio::ip::address numeric = asio::ip::make_address(address.host, error);
   if (!error) return {numeric, static_cast<std::uint16_t>(address.port)};
@@ -103,7 +104,7 @@ inline asio::ip::tcp::endpoint listener::endpoint_of(asio::io_context& io, const
   return found.begin()->endpoint();
 }
 
-inline void listener::bind(const tcp::endpoint& endpoint) {
+WEFT_DECL void listener::bind(const tcp::endpoint& endpoint) {
   tcp::acceptor& acceptor = state_->acceptor;
   std::error_code error;
   acceptor.open(endpoint.protocol(), error);
@@ -124,9 +125,9 @@ inline void listener::bind(const tcp::endpoint& endpoint) {
   fail(error_code::unavailable, where + detail::errno_text(error.value()));
 }
 
-inline void listener::close() { state_->close(); }
+WEFT_DECL void listener::close() { state_->close(); }
 
-inline void listener::state::close() {
+WEFT_DECL void listener::state::close() {
   const std::lock_guard<std::mutex> lock(mutex);
   closed = true;
   std::error_code none;
@@ -135,14 +136,14 @@ inline void listener::state::close() {
 }
 
 // Waits for the next connection; false once closed.
-inline bool listener::state::accept() {
+WEFT_DECL bool listener::state::accept() {
   const std::lock_guard<std::mutex> lock(mutex);
   if (closed) return false;
   acceptor.async_accept([self = shared_from_this()](const std::error_code& error, tcp::socket socket) { self->accepted(error, std::move(socket)); });
   return true;
 }
 
-inline void listener::state::accepted(const std::error_code& error, tcp::socket socket) {
+WEFT_DECL void listener::state::accepted(const std::error_code& error, tcp::socket socket) {
   // 1. Without descriptors or memory the next attempt would fail at once: wait for others to close theirs. What a peer took back is passed over.
   if (error && error != asio::error::connection_aborted) {
     const std::lock_guard<std::mutex> lock(mutex);
@@ -159,7 +160,8 @@ inline void listener::state::accepted(const std::error_code& error, tcp::socket 
   on_accept(weft::connection::adopt(std::move(socket), options.connection, std::move(slot)));
 }
 
+#endif
+
 }  // namespace weft
 
-#endif
 #endif

@@ -10,6 +10,7 @@
 #include <weft/cluster/planner.hpp>
 #include <weft/cluster/task_context.hpp>
 #include <weft/cluster/worker.hpp>
+#include <weft/core/config.hpp>
 
 #include <chrono>
 #include <cstdint>
@@ -21,8 +22,6 @@
 #include <string>
 #include <utility>
 #include <vector>
-
-#if WEFT_HAS_CLUSTER_BODIES
 
 namespace weft::detail {
 
@@ -76,7 +75,9 @@ class master {
   std::map<std::int64_t, step_ptr> steps_;
 };
 
-inline void master::take(const client_ptr& client, message m) {
+#if WEFT_HAS_CLUSTER_BODIES
+
+WEFT_DECL void master::take(const client_ptr& client, message m) {
   switch (type_of(m)) {
     case message_type::open_session: return open_session(client, m);
     case message_type::close_session: return close_session(client, m);
@@ -89,7 +90,7 @@ inline void master::take(const client_ptr& client, message m) {
   }
 }
 
-inline void master::open_session(const client_ptr& client, const message& m) {
+WEFT_DECL void master::open_session(const client_ptr& client, const message& m) {
   const open_session_message what = open_session_message::decode(m);
   const auto session = std::make_shared<master_session>(++last_session_, what, own_.ops);
   client->sessions.emplace(session->id, session);
@@ -99,7 +100,7 @@ inline void master::open_session(const client_ptr& client, const message& m) {
   client->answer(what.request, std::move(reply));
 }
 
-inline void master::close_session(const client_ptr& client, const message& m) {
+WEFT_DECL void master::close_session(const client_ptr& client, const message& m) {
   const session_request what = session_request::decode(m);
   const auto it = client->sessions.find(what.session);
   if (it != client->sessions.end()) {
@@ -110,7 +111,7 @@ inline void master::close_session(const client_ptr& client, const message& m) {
   client->answer(what.request, status());
 }
 
-inline void master::close(const client_ptr& client, const std::shared_ptr<master_session>& session) {
+WEFT_DECL void master::close(const client_ptr& client, const std::shared_ptr<master_session>& session) {
   session->closed = true;
   const auto steps = steps_;
   for (const auto& entry : steps)
@@ -123,7 +124,7 @@ inline void master::close(const client_ptr& client, const std::shared_ptr<master
   }
 }
 
-inline void master::client_lost(const client_ptr& client) {
+WEFT_DECL void master::client_lost(const client_ptr& client) {
   const auto steps = steps_;
   for (const auto& entry : steps)
     if (entry.second->client == client) failed(entry.second, status(error_code::cancelled, "the client is gone"));
@@ -131,7 +132,7 @@ inline void master::client_lost(const client_ptr& client) {
   for (const auto& entry : sessions) close(client, entry.second);
 }
 
-inline std::shared_ptr<step_plan> master::plan_of(const std::shared_ptr<master_session>& session, numbered_signature signature) {
+WEFT_DECL std::shared_ptr<step_plan> master::plan_of(const std::shared_ptr<master_session>& session, numbered_signature signature) {
   auto& plan = session->plans[signature];
   if (plan == nullptr) {
     while (plans_.size() >= own_.options.max_signatures && drop_oldest(nullptr)) continue;
@@ -145,14 +146,14 @@ inline std::shared_ptr<step_plan> master::plan_of(const std::shared_ptr<master_s
   return plan;
 }
 
-inline void master::drop(const std::shared_ptr<step_plan>& plan) {
+WEFT_DECL void master::drop(const std::shared_ptr<step_plan>& plan) {
   plans_.erase(plan->handle);
   if (const auto session = plan->session.lock()) session->plans.erase(plan->signature);
   if (plan->ready) planner_.unregister(*plan);
 }
 
 // Forgets the plan that was not used for the longest time and that nobody prepares or runs; false when there is none.
-inline bool master::drop_oldest(const step_plan* except) {
+WEFT_DECL bool master::drop_oldest(const step_plan* except) {
   std::shared_ptr<step_plan> oldest;
   for (const auto& entry : plans_) {
     const auto& plan = entry.second;
@@ -164,7 +165,7 @@ inline bool master::drop_oldest(const step_plan* except) {
   return true;
 }
 
-inline void master::prepare(const client_ptr& client, const message& m) {
+WEFT_DECL void master::prepare(const client_ptr& client, const message& m) {
   wire_reader from(m.head, "prepare");
   prepare_message what = prepare_message::decode(from);
   const auto it = client->sessions.find(what.session);
@@ -194,7 +195,7 @@ inline void master::prepare(const client_ptr& client, const message& m) {
   });
 }
 
-inline bool master::all_connected(const step_plan& plan) const {
+WEFT_DECL bool master::all_connected(const step_plan& plan) const {
   for (const plan_part& p : plan.parts) {
     if (p.task == own_.self) continue;
     const auto link = roads_.find(p.task);
@@ -204,7 +205,7 @@ inline bool master::all_connected(const step_plan& plan) const {
 }
 
 // What is wrong with the feeds of a step; the graph says what they must be.
-inline std::optional<status> master::wrong_feeds(const step_plan& plan, const std::vector<tensor_value>& feeds) const {
+WEFT_DECL std::optional<status> master::wrong_feeds(const step_plan& plan, const std::vector<tensor_value>& feeds) const {
   const auto& wanted = plan.signature.feeds;
   if (wanted.size() != feeds.size())
     return status(error_code::invalid_argument, "the step takes " + std::to_string(wanted.size()) + " feeds, found " + std::to_string(feeds.size()));
@@ -220,7 +221,7 @@ inline std::optional<status> master::wrong_feeds(const step_plan& plan, const st
   return std::nullopt;
 }
 
-inline void master::run(const client_ptr& client, message m) {
+WEFT_DECL void master::run(const client_ptr& client, message m) {
   const run_message what = run_message::decode(m);
   const auto session = client->sessions.find(what.session);
   if (session == client->sessions.end())
@@ -246,7 +247,7 @@ inline void master::run(const client_ptr& client, message m) {
   });
 }
 
-inline void master::start(const client_ptr& client, const run_message& what, const std::shared_ptr<step_plan>& plan, std::vector<tensor_value> feeds) {
+WEFT_DECL void master::start(const client_ptr& client, const run_message& what, const std::shared_ptr<step_plan>& plan, std::vector<tensor_value> feeds) {
   auto step = std::make_shared<master_step>();
   step->number = ++last_step_;
   step->plan = plan;
@@ -270,7 +271,7 @@ inline void master::start(const client_ptr& client, const run_message& what, con
     if (p.task == own_.self) send_part(step, p, feeds);
 }
 
-inline void master::send_part(const step_ptr& step, const plan_part& to, const std::vector<tensor_value>& feeds) {
+WEFT_DECL void master::send_part(const step_ptr& step, const plan_part& to, const std::vector<tensor_value>& feeds) {
   std::vector<tensor_value> part_feeds;
   std::size_t bytes = 0;
   for (const std::size_t i : to.feeds) {
@@ -293,7 +294,7 @@ inline void master::send_part(const step_ptr& step, const plan_part& to, const s
 }
 
 // Has `then` called after a time unless the step is over; replaces what was watched before.
-inline void master::watch(const step_ptr& step, std::chrono::milliseconds time, std::function<void()> then) {
+WEFT_DECL void master::watch(const step_ptr& step, std::chrono::milliseconds time, std::function<void()> then) {
   step->timer = std::make_unique<asio::steady_timer>(own_.io, time);
   step->timer->async_wait([this, weak = std::weak_ptr<master_step>(step), then = std::move(then)](const std::error_code& stopped) {
     const auto here = weak.lock();
@@ -301,7 +302,7 @@ inline void master::watch(const step_ptr& step, std::chrono::milliseconds time, 
   });
 }
 
-inline void master::take_done(const task_id& from, const part_done_message& what, std::vector<tensor_value> fetches, bool refused) {
+WEFT_DECL void master::take_done(const task_id& from, const part_done_message& what, std::vector<tensor_value> fetches, bool refused) {
   const auto it = steps_.find(what.step);
   if (it == steps_.end()) return;
   const step_ptr step = it->second;
@@ -318,13 +319,13 @@ inline void master::take_done(const task_id& from, const part_done_message& what
   if (what.finished) part_over(step, from);
 }
 
-inline void master::part_over(const step_ptr& step, const task_id& task) {
+WEFT_DECL void master::part_over(const step_ptr& step, const task_id& task) {
   step->missing.erase(task);
   if (step->missing.empty()) over(step);
 }
 
 // The first error ends the step everywhere; a root error takes the place of one that only follows from another.
-inline void master::failed(const step_ptr& step, const status& why) {
+WEFT_DECL void master::failed(const step_ptr& step, const status& why) {
   if (step->problem) {
     if (step->problem->derived && !why.derived) step->problem = why;
     return;
@@ -340,7 +341,7 @@ inline void master::failed(const step_ptr& step, const status& why) {
 }
 
 // Tells the client, once.
-inline void master::over(const step_ptr& step) {
+WEFT_DECL void master::over(const step_ptr& step) {
   if (steps_.erase(step->number) == 0) return;
   step->timer = nullptr;
   reply_message reply;
@@ -356,7 +357,7 @@ inline void master::over(const step_ptr& step) {
   step->client->answer(step->request, std::move(reply));
 }
 
-inline void master::list_devices(const client_ptr& client, const message& m) {
+WEFT_DECL void master::list_devices(const client_ptr& client, const message& m) {
   const session_request what = session_request::decode(m);
   client->open.insert(what.request);
   const auto tasks = own_.cluster.tasks();
@@ -385,7 +386,7 @@ inline void master::list_devices(const client_ptr& client, const message& m) {
   }
 }
 
-inline void master::describe(const client_ptr& client, const message& m) {
+WEFT_DECL void master::describe(const client_ptr& client, const message& m) {
   const session_request what = session_request::decode(m);
   const auto found = plans_.find(what.handle);
   if (found == plans_.end() || client->sessions.count(what.session) == 0)
@@ -402,7 +403,7 @@ inline void master::describe(const client_ptr& client, const message& m) {
   client->answer(what.request, std::move(reply));
 }
 
-inline void master::lost(const task_id& task, const status& why) {
+WEFT_DECL void master::lost(const task_id& task, const status& why) {
   planner_.lost(task, why);
   for (const auto& entry : plans_)
     for (const plan_part& p : entry.second->parts)
@@ -417,7 +418,7 @@ inline void master::lost(const task_id& task, const status& why) {
 }
 
 // Why a task was lost: if it answers and is a new one, it was restarted. The answer to the client waits for this, within the grace.
-inline void master::ask_for(const task_id& task, const step_ptr& step) {
+WEFT_DECL void master::ask_for(const task_id& task, const step_ptr& step) {
   std::uint64_t before = 0;
   for (const plan_part& p : step->plan->parts)
     if (p.task == task) before = p.incarnation;
@@ -430,7 +431,7 @@ inline void master::ask_for(const task_id& task, const step_ptr& step) {
   });
 }
 
-inline void master::stop(const status& why) {
+WEFT_DECL void master::stop(const status& why) {
   planner_.stop(why);
   const auto steps = steps_;
   for (const auto& entry : steps) {
@@ -439,7 +440,8 @@ inline void master::stop(const status& why) {
   }
 }
 
+#endif
+
 }  // namespace weft::detail
 
-#endif
 #endif

@@ -15,8 +15,6 @@
 #include <utility>
 #include <vector>
 
-#if WEFT_HAS_CLUSTER_BODIES
-
 namespace weft::detail {
 
 /// A client's connection and what it has open.
@@ -69,5 +67,4 @@ using step_ptr = std::shared_ptr<master_step>;
 
 }  // namespace weft::detail
 
-#endif
 #endif

@@ -4,6 +4,7 @@
 
 #include <weft/cluster/graph_codec.hpp>
 #include <weft/cluster/wire.hpp>
+#include <weft/core/config.hpp>
 #include <weft/partition/partitioned_graph.hpp>
 
 #include <cstddef>
@@ -25,7 +26,12 @@ inline std::vector<std::string> decode_strings(wire_reader& from) {
   return out;
 }
 
-inline void encode_transfers(wire_writer& to, const std::vector<transfer>& all) {
+void encode_transfers(wire_writer& to, const std::vector<transfer>& all);
+std::vector<transfer> decode_transfers(wire_reader& from);
+
+#if WEFT_HAS_CLUSTER_BODIES
+
+WEFT_DECL void encode_transfers(wire_writer& to, const std::vector<transfer>& all) {
   std::vector<tensor_value> none;
   attr_encoder shapes(to, none);
   to.count(all.size());
@@ -35,7 +41,8 @@ inline void encode_transfers(wire_writer& to, const std::vector<transfer>& all) 
     encode_strings(to, t.consumers);
   }
 }
-inline std::vector<transfer> decode_transfers(wire_reader& from) {
+
+WEFT_DECL std::vector<transfer> decode_transfers(wire_reader& from) {
   const std::vector<tensor_value> none;
   attr_decoder shapes(from, none);
   std::vector<transfer> out(from.count(40));
@@ -55,10 +62,19 @@ inline std::vector<transfer> decode_transfers(wire_reader& from) {
   return out;
 }
 
+#endif
+
 }  // namespace detail
 
 /// Writes parts, transfers and placement; tensors go into the message's body.
-inline void encode_partitions(wire_writer& to, std::vector<tensor_value>& tensors, const partitioned_graph& all) {
+void encode_partitions(wire_writer& to, std::vector<tensor_value>& tensors, const partitioned_graph& all);
+
+/// Reads what `encode_partitions` wrote, into graphs of these ops.
+partitioned_graph decode_partitions(wire_reader& from, const std::vector<tensor_value>& tensors, const op_registry& ops);
+
+#if WEFT_HAS_CLUSTER_BODIES
+
+WEFT_DECL void encode_partitions(wire_writer& to, std::vector<tensor_value>& tensors, const partitioned_graph& all) {
   to.count(all.parts().size());
   for (const part& p : all.parts()) {
     to.string(p.task);
@@ -72,8 +88,7 @@ inline void encode_partitions(wire_writer& to, std::vector<tensor_value>& tensor
   for (const placed_node& n : all.placement().nodes()) to.string(n.device).string(n.reason);
 }
 
-/// Reads what `encode_partitions` wrote, into graphs of these ops.
-inline partitioned_graph decode_partitions(wire_reader& from, const std::vector<tensor_value>& tensors, const op_registry& ops) {
+WEFT_DECL partitioned_graph decode_partitions(wire_reader& from, const std::vector<tensor_value>& tensors, const op_registry& ops) {
   std::vector<part> parts;
   for (std::size_t n = from.count(20); n > 0; --n) {
     std::string task = from.string();
@@ -91,6 +106,8 @@ inline partitioned_graph decode_partitions(wire_reader& from, const std::vector<
   from.finish();
   return partitioned_graph(std::move(parts), transfer_table(std::move(edges), std::move(feeds), std::move(fetches)), placement(std::move(placed)));
 }
+
+#endif
 
 }  // namespace weft
 

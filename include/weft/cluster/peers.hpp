@@ -6,6 +6,7 @@
 #include <weft/cluster/connection.hpp>
 #include <weft/cluster/part_messages.hpp>
 #include <weft/cluster/task_context.hpp>
+#include <weft/core/config.hpp>
 
 #include <chrono>
 #include <cstdint>
@@ -15,8 +16,6 @@
 #include <string>
 #include <utility>
 #include <vector>
-
-#if WEFT_HAS_CLUSTER_BODIES
 
 namespace weft::detail {
 
@@ -66,87 +65,11 @@ class peer_link : public tensor_outlet, public std::enable_shared_from_this<peer
   lost_handler on_lost_;
 };
 
-// `why`, completed with the task and its address.
-inline status peer_link::about(const status& why) const {
-  status out = why;
-  if (out.message.compare(0, 5, "task ") != 0) out.message = "task " + own_.describe(to_) + ": " + out.message;
-  return out;
-}
-
-inline void peer_link::open(opened_handler opened, message_handler on_message, lost_handler on_lost) {
-  opened_ = std::move(opened);
-  on_message_ = std::move(on_message);
-  on_lost_ = std::move(on_lost);
-  timer_.expires_after(own_.options.connect_timeout);
-  timer_.async_wait([self = shared_from_this()](const std::error_code& stopped) {
-    if (stopped || self->state_ != state::opening) return;
-    self->fail(status(error_code::deadline_exceeded, "no greeting within " + std::to_string(self->own_.options.connect_timeout.count()) + " ms"));
-  });
-  connect(hello_message::role::control);
-}
-
-inline void peer_link::connect(hello_message::role as) {
-  const std::string& address = own_.cluster.task_address(to_);
-  if (address.empty()) return fail(status(error_code::failed_precondition, "its address is not known to the cluster of " + to_text(own_.self)));
-  auto& road = as == hello_message::role::control ? control_ : bulk_;
-  road = connection::open(own_.io, parse_host_port(address), own_.options.connect_timeout, own_.connections,
-                          [self = shared_from_this(), as](const status& result, std::shared_ptr<connection> made) {
-                            if (!result.ok()) return self->fail(result);
-                            if (self->state_ != state::opening) return made->close(status(error_code::cancelled, "no longer needed"));
-                            made->start([self, as](message m) { self->on_message(as, std::move(m)); }, [self](const status& why) { self->fail(why); });
-                            made->send(self->own_.greeting(as, self->to_).encode());
-                          });
-}
-
-inline void peer_link::on_message(hello_message::role as, message m) {
-  if (state_ == state::open && type_of(m) == message_type::heartbeat) return;
-  if (state_ == state::open && on_message_) return on_message_(*this, std::move(m));
-  if (state_ == state::opening) greeted(as, m);
-}
-
-inline void peer_link::greeted(hello_message::role as, const message& m) {
-  if (type_of(m) == message_type::heartbeat) return;
-  if (type_of(m) == message_type::refused) return fail(decode_refusal(m));
-  if (type_of(m) != message_type::welcome) return fail(status(error_code::internal, "answered a greeting with message type " + std::to_string(m.type)));
-  if (as == hello_message::role::control) {
-    peer_ = hello_message::decode(m);
-    return connect(hello_message::role::bulk);
-  }
-  if (hello_message::decode(m).incarnation != peer_.incarnation) return fail(status(error_code::aborted, "was restarted while it was greeted"));
-  state_ = state::open;
-  timer_.cancel();
-  if (const auto opened = std::exchange(opened_, nullptr)) opened(status());
-}
-
-inline void peer_link::fail(const status& why) {
-  if (state_ == state::lost) return;
-  const bool was_open = state_ == state::open;
-  state_ = state::lost;
-  timer_.cancel();
-  const auto self = shared_from_this();
-  for (const auto& road : {control_, bulk_})
-    if (road) road->close(why);
-  const status complete = about(why);
-  const auto opened = std::exchange(opened_, nullptr);
-  const auto lost = std::exchange(on_lost_, nullptr);
-  on_message_ = nullptr;
-  if (!was_open && opened) opened(complete);
-  if (was_open && lost) lost(*this, complete);
-}
-
-inline void peer_link::close(const status& why) { fail(why); }
-
 /// Sends a sign of life on a connection; closes it when the other end was silent for longer than `limit`.
 inline void beat_connection(connection& road, connection::clock::time_point now, std::chrono::milliseconds limit) {
   if (now - road.last_received() > limit) return road.close(status(error_code::unavailable, "nothing was heard for " + std::to_string(limit.count()) + " ms"));
   wire_writer empty;
   road.send(make_message(message_type::heartbeat, empty));
-}
-
-inline void peer_link::beat(connection::clock::time_point now) {
-  const auto self = shared_from_this();
-  for (const auto& road : {control_, bulk_})
-    if (road && state_ == state::open) beat_connection(*road, now, own_.options.heartbeat);
 }
 
 /// All roads of a task: those that it opened, by task.
@@ -187,7 +110,85 @@ class peers {
   std::map<task_id, slot> links_;
 };
 
-inline void peers::open(const task_id& to, opened_handler done) {
+#if WEFT_HAS_CLUSTER_BODIES
+
+// `why`, completed with the task and its address.
+WEFT_DECL status peer_link::about(const status& why) const {
+  status out = why;
+  if (out.message.compare(0, 5, "task ") != 0) out.message = "task " + own_.describe(to_) + ": " + out.message;
+  return out;
+}
+
+WEFT_DECL void peer_link::open(opened_handler opened, message_handler on_message, lost_handler on_lost) {
+  opened_ = std::move(opened);
+  on_message_ = std::move(on_message);
+  on_lost_ = std::move(on_lost);
+  timer_.expires_after(own_.options.connect_timeout);
+  timer_.async_wait([self = shared_from_this()](const std::error_code& stopped) {
+    if (stopped || self->state_ != state::opening) return;
+    self->fail(status(error_code::deadline_exceeded, "no greeting within " + std::to_string(self->own_.options.connect_timeout.count()) + " ms"));
+  });
+  connect(hello_message::role::control);
+}
+
+WEFT_DECL void peer_link::connect(hello_message::role as) {
+  const std::string& address = own_.cluster.task_address(to_);
+  if (address.empty()) return fail(status(error_code::failed_precondition, "its address is not known to the cluster of " + to_text(own_.self)));
+  auto& road = as == hello_message::role::control ? control_ : bulk_;
+  road = connection::open(own_.io, parse_host_port(address), own_.options.connect_timeout, own_.connections,
+                          [self = shared_from_this(), as](const status& result, std::shared_ptr<connection> made) {
+                            if (!result.ok()) return self->fail(result);
+                            if (self->state_ != state::opening) return made->close(status(error_code::cancelled, "no longer needed"));
+                            made->start([self, as](message m) { self->on_message(as, std::move(m)); }, [self](const status& why) { self->fail(why); });
+                            made->send(self->own_.greeting(as, self->to_).encode());
+                          });
+}
+
+WEFT_DECL void peer_link::on_message(hello_message::role as, message m) {
+  if (state_ == state::open && type_of(m) == message_type::heartbeat) return;
+  if (state_ == state::open && on_message_) return on_message_(*this, std::move(m));
+  if (state_ == state::opening) greeted(as, m);
+}
+
+WEFT_DECL void peer_link::greeted(hello_message::role as, const message& m) {
+  if (type_of(m) == message_type::heartbeat) return;
+  if (type_of(m) == message_type::refused) return fail(decode_refusal(m));
+  if (type_of(m) != message_type::welcome) return fail(status(error_code::internal, "answered a greeting with message type " + std::to_string(m.type)));
+  if (as == hello_message::role::control) {
+    peer_ = hello_message::decode(m);
+    return connect(hello_message::role::bulk);
+  }
+  if (hello_message::decode(m).incarnation != peer_.incarnation) return fail(status(error_code::aborted, "was restarted while it was greeted"));
+  state_ = state::open;
+  timer_.cancel();
+  if (const auto opened = std::exchange(opened_, nullptr)) opened(status());
+}
+
+WEFT_DECL void peer_link::fail(const status& why) {
+  if (state_ == state::lost) return;
+  const bool was_open = state_ == state::open;
+  state_ = state::lost;
+  timer_.cancel();
+  const auto self = shared_from_this();
+  for (const auto& road : {control_, bulk_})
+    if (road) road->close(why);
+  const status complete = about(why);
+  const auto opened = std::exchange(opened_, nullptr);
+  const auto lost = std::exchange(on_lost_, nullptr);
+  on_message_ = nullptr;
+  if (!was_open && opened) opened(complete);
+  if (was_open && lost) lost(*this, complete);
+}
+
+WEFT_DECL void peer_link::close(const status& why) { fail(why); }
+
+WEFT_DECL void peer_link::beat(connection::clock::time_point now) {
+  const auto self = shared_from_this();
+  for (const auto& road : {control_, bulk_})
+    if (road && state_ == state::open) beat_connection(*road, now, own_.options.heartbeat);
+}
+
+WEFT_DECL void peers::open(const task_id& to, opened_handler done) {
   slot& here = links_[to];
   if (here.link != nullptr && here.link->is_open()) return done(status(), here.link);
   here.waiting.push_back(std::move(done));
@@ -202,7 +203,7 @@ inline void peers::open(const task_id& to, opened_handler done) {
              });
 }
 
-inline void peers::opened(const task_id& to, const std::shared_ptr<peer_link>& link, const status& result) {
+WEFT_DECL void peers::opened(const task_id& to, const std::shared_ptr<peer_link>& link, const status& result) {
   const auto it = links_.find(to);
   if (it == links_.end() || it->second.link != link) return;
   const auto waiting = std::exchange(it->second.waiting, {});
@@ -210,7 +211,8 @@ inline void peers::opened(const task_id& to, const std::shared_ptr<peer_link>& l
   for (const opened_handler& done : waiting) done(result, result.ok() ? link : nullptr);
 }
 
+#endif
+
 }  // namespace weft::detail
 
-#endif
 #endif

@@ -6,6 +6,7 @@
 #include <weft/cluster/peers.hpp>
 #include <weft/cluster/task_context.hpp>
 #include <weft/cluster/worker.hpp>
+#include <weft/core/config.hpp>
 #include <weft/partition/partition.hpp>
 
 #include <algorithm>
@@ -18,8 +19,6 @@
 #include <string>
 #include <utility>
 #include <vector>
-
-#if WEFT_HAS_CLUSTER_BODIES
 
 namespace weft::detail {
 
@@ -154,7 +153,9 @@ inline status restarted(const task_context& own, const task_id& task) {
   return status(error_code::aborted, "task " + own.describe(task) + " was restarted; what it kept (variables, queues) is lost, the next run starts with it anew");
 }
 
-inline void planner::prepare(const std::shared_ptr<step_plan>& plan, std::function<void(const status&)> done) {
+#if WEFT_HAS_CLUSTER_BODIES
+
+WEFT_DECL void planner::prepare(const std::shared_ptr<step_plan>& plan, std::function<void(const status&)> done) {
   if (plan->ready && !plan->stale) return done(status());
   plan->waiting.push_back(std::move(done));
   if (plan->waiting.size() > 1) return;
@@ -166,7 +167,7 @@ inline void planner::prepare(const std::shared_ptr<step_plan>& plan, std::functi
 }
 
 // The signature's numbers as nodes of the session's graph.
-inline void planner::name_step(preparation& work) const {
+WEFT_DECL void planner::name_step(preparation& work) const {
   if (work.session == nullptr || work.session->closed) fail(error_code::cancelled, "the session was closed");
   const std::vector<const node*> nodes = work.session->graph.nodes();
   const auto node_at = [&](std::uint32_t number) {
@@ -186,7 +187,7 @@ inline void planner::name_step(preparation& work) const {
   work.what.master = to_text(own_.self);
 }
 
-inline partitioned_graph planner::partitions(const step_plan& plan) const {
+WEFT_DECL partitioned_graph planner::partitions(const step_plan& plan) const {
   preparation work;
   work.plan = std::make_shared<step_plan>();
   work.plan->signature = plan.signature;
@@ -196,7 +197,7 @@ inline partitioned_graph planner::partitions(const step_plan& plan) const {
 }
 
 // 1. What the step needs, and which tasks are named by it.
-inline void planner::begin(const preparation_ptr& work) {
+WEFT_DECL void planner::begin(const preparation_ptr& work) {
   name_step(*work);
   const partition_options& what = work->what;
   work->needed = prune(work->session->graph, what.feeds, what.fetches, what.targets);
@@ -215,7 +216,7 @@ inline void planner::begin(const preparation_ptr& work) {
 }
 
 // 2. Roads to them, all at once; then placement.
-inline void planner::contact(const preparation_ptr& work, const std::set<task_id>& tasks) {
+WEFT_DECL void planner::contact(const preparation_ptr& work, const std::set<task_id>& tasks) {
   struct progress {
     std::size_t open;
     std::optional<status> problem;
@@ -236,7 +237,7 @@ inline void planner::contact(const preparation_ptr& work, const std::set<task_id
 }
 
 // The devices of all tasks: as they said themselves where they were met, else such as this task has, and those that the graph names.
-inline device_set planner::devices(const preparation& work) const {
+WEFT_DECL device_set planner::devices(const preparation& work) const {
   device_set out;
   for (const task_id& task : own_.cluster.tasks()) {
     const auto link = task == own_.self ? nullptr : roads_.find(task);
@@ -260,7 +261,7 @@ inline device_set planner::devices(const preparation& work) const {
 }
 
 // 3. Places the whole graph. A task that turns out to be needed and was not met is met now, and the placement is made again.
-inline void planner::place_nodes(const preparation_ptr& work) {
+WEFT_DECL void planner::place_nodes(const preparation_ptr& work) {
   work->where = place(work->session->graph, devices(*work), work->placing);
   std::set<task_id> unmet;
   for (const node* n : work->needed) {
@@ -272,7 +273,7 @@ inline void planner::place_nodes(const preparation_ptr& work) {
 }
 
 // 4. A task that was restarted has lost what the session kept there: the step fails once, and the next one starts anew.
-inline void planner::check_incarnations(const preparation_ptr& work) {
+WEFT_DECL void planner::check_incarnations(const preparation_ptr& work) {
   std::optional<status> problem;
   for (const task_id& task : work->contacted) {
     const auto link = roads_.find(task);
@@ -287,12 +288,8 @@ inline void planner::check_incarnations(const preparation_ptr& work) {
 }
 
 // 5. One part per task.
-inline void planner::cut(const preparation_ptr& work) {
+WEFT_DECL void planner::cut(const preparation_ptr& work) {
   work->cut = partition(work->session->graph, devices(*work), *work->where, work->what);
-  std::map<std::string, std::size_t> feeds, fetches;
-  const auto name = [](const output& o) { return o.from->name() + ":" + std::to_string(o.index); };
-  for (std::size_t i = 0; i < work->what.feeds.size(); ++i) feeds.emplace(name(work->what.feeds[i]), i);
-  for (std::size_t i = 0; i < work->what.fetches.size(); ++i) fetches.emplace(name(work->what.fetches[i]), i);
   std::vector<plan_part> parts;
   for (const part& p : work->cut->parts()) {
     plan_part out;
@@ -300,15 +297,15 @@ inline void planner::cut(const preparation_ptr& work) {
     const auto link = roads_.find(out.task);
     if (out.task != own_.self && link == nullptr) fail(error_code::unavailable, "task " + own_.describe(out.task) + ": the connection was lost");
     out.incarnation = link ? link->incarnation() : own_.incarnation;
-    for (const std::string& each : p.feeds) out.feeds.push_back(feeds.at(each));
-    for (const std::string& each : p.fetches) out.fetches.push_back(fetches.at(each));
+    out.feeds = positions_of(p.feeds, work->what.feeds);
+    out.fetches = positions_of(p.fetches, work->what.fetches);
     parts.push_back(std::move(out));
   }
   work->plan->parts = std::move(parts);
   send_parts(work);
 }
 
-inline std::vector<part_edge> planner::edges_of(const partitioned_graph& cut, const part& p) const {
+WEFT_DECL std::vector<part_edge> planner::edges_of(const partitioned_graph& cut, const part& p) const {
   std::vector<part_edge> out;
   const task_id task = task_of_device(p.task);
   for (const transfer& t : cut.transfers()) {
@@ -327,7 +324,7 @@ inline std::vector<part_edge> planner::edges_of(const partitioned_graph& cut, co
 }
 
 // 6. To the tasks; the own part needs no socket.
-inline void planner::send_parts(const preparation_ptr& work) {
+WEFT_DECL void planner::send_parts(const preparation_ptr& work) {
   const std::uint64_t number = work->plan->registration = ++last_registration_;
   pending_registration& waits = pending_[number];
   waits.work = work;
@@ -352,9 +349,9 @@ inline void planner::send_parts(const preparation_ptr& work) {
   }
 }
 
-inline void planner::take_registered(const task_id& from, const part_registered_message& answer) { registered(answer.registration, from, answer.result); }
+WEFT_DECL void planner::take_registered(const task_id& from, const part_registered_message& answer) { registered(answer.registration, from, answer.result); }
 
-inline void planner::registered(std::uint64_t number, const task_id& task, const status& result) {
+WEFT_DECL void planner::registered(std::uint64_t number, const task_id& task, const status& result) {
   const auto it = pending_.find(number);
   if (it == pending_.end() || it->second.missing.erase(task) == 0) return;
   if (result.ok() && !it->second.missing.empty()) return;
@@ -368,7 +365,7 @@ inline void planner::registered(std::uint64_t number, const task_id& task, const
   finish(work, result);
 }
 
-inline void planner::finish(const preparation_ptr& work, const status& result) {
+WEFT_DECL void planner::finish(const preparation_ptr& work, const status& result) {
   step_plan& plan = *work->plan;
   plan.ready = result.ok();
   plan.stale = false;
@@ -381,7 +378,7 @@ inline void planner::finish(const preparation_ptr& work, const status& result) {
   for (const auto& done : waiting) done(result);
 }
 
-inline void planner::unregister(step_plan& plan) {
+WEFT_DECL void planner::unregister(step_plan& plan) {
   plan.ready = false;
   for (const plan_part& p : plan.parts) {
     if (p.task == own_.self) here_.unregister_part(own_.incarnation, plan.registration);
@@ -389,19 +386,20 @@ inline void planner::unregister(step_plan& plan) {
   }
 }
 
-inline void planner::lost(const task_id& task, const status& why) {
+WEFT_DECL void planner::lost(const task_id& task, const status& why) {
   std::vector<std::uint64_t> hit;
   for (const auto& entry : pending_)
     if (entry.second.missing.count(task) != 0) hit.push_back(entry.first);
   for (const std::uint64_t number : hit) registered(number, task, why);
 }
 
-inline void planner::stop(const status& why) {
+WEFT_DECL void planner::stop(const status& why) {
   const auto pending = std::exchange(pending_, {});
   for (const auto& entry : pending) finish(entry.second.work, why);
 }
 
+#endif
+
 }  // namespace weft::detail
 
-#endif
 #endif

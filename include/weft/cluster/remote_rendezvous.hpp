@@ -5,6 +5,7 @@
 
 #include <weft/cluster/frame.hpp>
 #include <weft/core/cluster_spec.hpp>
+#include <weft/core/config.hpp>
 #include <weft/runtime/rendezvous.hpp>
 
 #include <algorithm>
@@ -117,13 +118,15 @@ class remote_rendezvous final : public rendezvous {
   std::function<void(const status&)> on_abort_;
 };
 
-inline remote_rendezvous::remote_rendezvous(step_id step, const std::vector<part_edge>& edges, std::map<task_id, std::shared_ptr<tensor_outlet>> outlets,
+#if WEFT_HAS_CLUSTER_BODIES
+
+WEFT_DECL remote_rendezvous::remote_rendezvous(step_id step, const std::vector<part_edge>& edges, std::map<task_id, std::shared_ptr<tensor_outlet>> outlets,
                                             std::function<void(const status&)> on_abort)
     : step_(step), edges_(edges), outlets_(std::move(outlets)), slots_(edges.size()), on_abort_(std::move(on_abort)) {
   for (std::size_t i = 0; i < edges.size(); ++i) slots_[i].about = &edges[i];
 }
 
-inline remote_rendezvous::slot* remote_rendezvous::find(const rendezvous_key& key) {
+WEFT_DECL remote_rendezvous::slot* remote_rendezvous::find(const rendezvous_key& key) {
   const auto at = std::lower_bound(edges_.begin(), edges_.end(), key.edge, [](const part_edge& e, std::int64_t n) { return e.edge < n; });
   if (at == edges_.end() || at->edge != key.edge) return nullptr;
   if (key.iteration == 0) return &slots_[static_cast<std::size_t>(at - edges_.begin())];
@@ -133,7 +136,7 @@ inline remote_rendezvous::slot* remote_rendezvous::find(const rendezvous_key& ke
   return &out;
 }
 
-inline status remote_rendezvous::send(const rendezvous_key& key, tensor_value value, bool is_dead) {
+WEFT_DECL status remote_rendezvous::send(const rendezvous_key& key, tensor_value value, bool is_dead) {
   std::unique_lock<std::mutex> lock(mutex_);
   if (aborted_) return *aborted_;
   slot* at = find(key);
@@ -151,7 +154,7 @@ inline status remote_rendezvous::send(const rendezvous_key& key, tensor_value va
   return push(about, key, std::move(value), is_dead);
 }
 
-inline status remote_rendezvous::push(const part_edge& about, const rendezvous_key& key, tensor_value value, bool is_dead) {
+WEFT_DECL status remote_rendezvous::push(const part_edge& about, const rendezvous_key& key, tensor_value value, bool is_dead) {
   const auto outlet = outlets_.find(about.peer);
   if (outlet == outlets_.end()) return status(error_code::internal, "there is no road to " + to_text(about.peer));
   try {
@@ -163,7 +166,7 @@ inline status remote_rendezvous::push(const part_edge& about, const rendezvous_k
 }
 
 // Hands a value to the receiver that waits in the slot, or keeps it for one.
-inline status remote_rendezvous::place(std::unique_lock<std::mutex> lock, slot& at, const rendezvous_key& key, tensor_value value, bool is_dead,
+WEFT_DECL status remote_rendezvous::place(std::unique_lock<std::mutex> lock, slot& at, const rendezvous_key& key, tensor_value value, bool is_dead,
                                        receive_lease_ptr lease) {
   if (at.state == phase::full || at.state == phase::done)
     return status(error_code::internal, "edge " + std::to_string(key.edge) + " got a second value in iteration " + std::to_string(key.iteration));
@@ -183,7 +186,7 @@ inline status remote_rendezvous::place(std::unique_lock<std::mutex> lock, slot& 
   return status();
 }
 
-inline void remote_rendezvous::receive(const rendezvous_key& key, receiver done) {
+WEFT_DECL void remote_rendezvous::receive(const rendezvous_key& key, receiver done) {
   std::unique_lock<std::mutex> lock(mutex_);
   slot* at = aborted_ ? nullptr : find(key);
   if (at == nullptr || at->about->way == part_edge::direction::outgoing || at->state == phase::waiting || at->state == phase::done) {
@@ -204,7 +207,7 @@ inline void remote_rendezvous::receive(const rendezvous_key& key, receiver done)
   done(status(), std::move(value), is_dead);
 }
 
-inline void remote_rendezvous::deliver(const task_id& from, const rendezvous_key& key, tensor_value value, bool is_dead, receive_lease_ptr lease) {
+WEFT_DECL void remote_rendezvous::deliver(const task_id& from, const rendezvous_key& key, tensor_value value, bool is_dead, receive_lease_ptr lease) {
   std::unique_lock<std::mutex> lock(mutex_);
   if (aborted_) return;
   slot* at = find(key);
@@ -222,7 +225,7 @@ inline void remote_rendezvous::deliver(const task_id& from, const rendezvous_key
   abort(problem);
 }
 
-inline void remote_rendezvous::peer_ready(const task_id& peer) {
+WEFT_DECL void remote_rendezvous::peer_ready(const task_id& peer) {
   std::vector<std::pair<const part_edge*, held_back>> now;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -241,7 +244,7 @@ inline void remote_rendezvous::peer_ready(const task_id& peer) {
     if (const status problem = push(*about, each.key, std::move(each.value), each.is_dead); !problem.ok()) abort(problem);
 }
 
-inline bool remote_rendezvous::open_with(const task_id& peer) const {
+WEFT_DECL bool remote_rendezvous::open_with(const task_id& peer) const {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (aborted_) return false;
   return std::any_of(slots_.begin(), slots_.end(), [&](const slot& s) {
@@ -249,7 +252,7 @@ inline bool remote_rendezvous::open_with(const task_id& peer) const {
   });
 }
 
-inline void remote_rendezvous::abort(const status& why) {
+WEFT_DECL void remote_rendezvous::abort(const status& why) {
   std::vector<receiver> waiting;
   std::function<void(const status&)> told;
   {
@@ -273,7 +276,7 @@ inline void remote_rendezvous::abort(const status& why) {
 }
 
 // The lock is held.
-inline void remote_rendezvous::drop_values() noexcept {
+WEFT_DECL void remote_rendezvous::drop_values() noexcept {
   const auto drop = [](slot& s) {
     s.value = tensor_value();
     s.lease = nullptr;
@@ -283,6 +286,8 @@ inline void remote_rendezvous::drop_values() noexcept {
   for (auto& entry : later_iterations_) drop(entry.second);
   held_back_.clear();
 }
+
+#endif
 
 }  // namespace weft
 

@@ -7,11 +7,13 @@
 #include <weft/cluster/partition_codec.hpp>
 #include <weft/core/cluster_spec.hpp>
 #include <weft/core/config.hpp>
+#include <weft/session/placement_log.hpp>
 #include <weft/session/session_interface.hpp>
+#include <weft/session/signature_cache.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
-#include <iostream>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -175,9 +177,7 @@ inline void remote_runtime::log_placement(const std::vector<placement_line>& lin
     if (each.node >= nodes.size()) continue;
     const node& n = *nodes[each.node];
     const std::string reason = each.reason == "pinned" && n.site().known() ? "pinned at " + n.site().text() : each.reason;
-    const std::string line = n.name() + " (" + n.op() + "): " + each.device + " (" + reason + ")";
-    if (options_.log) options_.log(line);
-    else std::clog << line + "\n" << std::flush;
+    detail::log_placement(n, {each.device, reason}, options_.log);
   }
 }
 
@@ -227,7 +227,7 @@ class remote_step final : public prepared_step {
  public:
   remote_step(std::shared_ptr<remote_runtime> runtime, step_signature signature) : runtime_(std::move(runtime)), signature_(std::move(signature)) {}
 
-  void run(std::vector<tensor_value> feeds, std::vector<tensor_value>& fetches, const run_options& options) override;
+  void run(tensor_value* feeds, tensor_value* fetches, const run_options& options) override;
   /// Prepares it on the present connection.
   void prepare() { (void)place(); }
 
@@ -254,7 +254,8 @@ inline remote_step::known_place remote_step::place() {
   return known_;
 }
 
-inline void remote_step::run(std::vector<tensor_value> feeds, std::vector<tensor_value>& fetches, const run_options& options) {
+inline void remote_step::run(tensor_value* feeds, tensor_value* fetches, const run_options& options) {
+  const std::vector<tensor_value> values(feeds, feeds + signature_.feeds.size());
   // A master that has dropped the prepared step says so before anything has run; then it is prepared again.
   for (int attempt = 0;; ++attempt) {
     const known_place at = place();
@@ -265,10 +266,10 @@ inline void remote_step::run(std::vector<tensor_value> feeds, std::vector<tensor
     what.timeout = options.timeout.count();
     std::optional<remote_runtime::clock::time_point> deadline;
     if (options.timeout.count() > 0) deadline = remote_runtime::clock::now() + options.timeout + 2 * runtime_->options().abort_grace + runtime_->options().connect_timeout;
-    reply_message reply = runtime_->ask(at.link, what.request, what.encode(feeds), deadline, true);
+    reply_message reply = runtime_->ask(at.link, what.request, what.encode(values), deadline, true);
     if (reply.result.ok()) {
       if (reply.tensors.size() != signature_.fetches.size()) fail(error_code::internal, "the server returned " + std::to_string(reply.tensors.size()) + " values, expected " + std::to_string(signature_.fetches.size()));
-      fetches = std::move(reply.tensors);
+      std::move(reply.tensors.begin(), reply.tensors.end(), fetches);
       return;
     }
     if (reply.then == reply_message::advice::none || attempt > 0) runtime_->fail_with(reply.result);

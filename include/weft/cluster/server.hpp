@@ -2,11 +2,12 @@
 #define WEFT_CLUSTER_SERVER_HPP
 // One task of a cluster: listens at its address, leads the sessions of clients and runs the parts that masters register.
 
-#include <weft/cluster/server_core.hpp>
 #include <weft/cluster/server_options.hpp>
 #include <weft/core/cluster_spec.hpp>
 #include <weft/core/config.hpp>
-#include <weft/core/status.hpp>
+#if WEFT_HAS_CLUSTER_BODIES
+#include <weft/cluster/server_core.hpp>
+#endif
 
 #include <memory>
 #include <string>

@@ -9,6 +9,7 @@
 #include <weft/cluster/peers.hpp>
 #include <weft/cluster/task_context.hpp>
 #include <weft/cluster/worker.hpp>
+#include <weft/core/config.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -23,8 +24,6 @@
 #include <string>
 #include <thread>
 #include <utility>
-
-#if WEFT_HAS_CLUSTER_BODIES
 
 namespace weft::detail {
 
@@ -95,7 +94,9 @@ class server_core {
   bool loop_ended_ = false, ending_ = false;
 };
 
-inline server_core::server_core(cluster_spec cluster, task_id self, server_options options)
+#if WEFT_HAS_CLUSTER_BODIES
+
+WEFT_DECL server_core::server_core(cluster_spec cluster, task_id self, server_options options)
     : own_(std::move(cluster), std::move(self), std::move(options)),
       roads_(own_, [this](peer_link& link, message m) { take_from_link(link, std::move(m)); },
              [this](peer_link& link, const status& why) {
@@ -106,7 +107,7 @@ inline server_core::server_core(cluster_spec cluster, task_id self, server_optio
   listen();
 }
 
-inline void server_core::listen() {
+WEFT_DECL void server_core::listen() {
   if (own_.self.job.empty()) fail(error_code::invalid_argument, "the job name is empty; it must be one of the cluster's jobs");
   const std::string& text = own_.cluster.task_address(own_.self);
   if (text.empty()) fail(error_code::invalid_argument, "the cluster does not say the address of " + to_text(own_.self) + "; give it one, with port 0 for any free port");
@@ -124,7 +125,7 @@ inline void server_core::listen() {
 }
 
 // Loopback needs nothing; whoever can reach another address could run graphs here.
-inline void server_core::check_reachable(const host_port& address) const {
+WEFT_DECL void server_core::check_reachable(const host_port& address) const {
   if (own_.options.allow_unauthenticated) return;
   std::error_code problem;
   asio::io_context io;
@@ -135,7 +136,7 @@ inline void server_core::check_reachable(const host_port& address) const {
                                             "use a loopback address, or set server_options::allow_unauthenticated in a network that you trust");
 }
 
-inline void server_core::start(cluster_spec cluster) {
+WEFT_DECL void server_core::start(cluster_spec cluster) {
   own_.cluster = std::move(cluster);
   own_.pool = own_.options.kernel_threads == 0 ? std::make_unique<thread_pool>() : std::make_unique<thread_pool>(own_.options.kernel_threads);
   busy_.emplace(asio::make_work_guard(own_.io));
@@ -147,7 +148,7 @@ inline void server_core::start(cluster_spec cluster) {
   own_.log("info", to_text(own_.self) + " serves at " + to_text(address()));
 }
 
-inline void server_core::work() {
+WEFT_DECL void server_core::work() {
   for (;;) {
     try {
       own_.io.run();
@@ -161,7 +162,7 @@ inline void server_core::work() {
   changed_.notify_all();
 }
 
-inline void server_core::join() {
+WEFT_DECL void server_core::join() {
   {
     std::unique_lock<std::mutex> lock(mutex_);
     changed_.wait(lock, [this] { return ending_ || phase_ == phase::stopped; });
@@ -169,7 +170,7 @@ inline void server_core::join() {
   stop();
 }
 
-inline void server_core::stop() {
+WEFT_DECL void server_core::stop() {
   const status why(error_code::cancelled, "task " + own_.describe(own_.self) + " was stopped");
   const bool inside = std::this_thread::get_id() == io_thread_id_ || (pool_ != nullptr && thread_pool::of_this_thread() == pool_);
   {
@@ -207,7 +208,7 @@ inline void server_core::stop() {
   changed_.notify_all();
 }
 
-inline void server_core::end_service(const status& why) {
+WEFT_DECL void server_core::end_service(const status& why) {
   listener_->close();
   beat_timer_.cancel();
   master_.stop(why);
@@ -218,21 +219,21 @@ inline void server_core::end_service(const status& why) {
   for (const visitor_ptr& each : all) each->road->close_when_sent(why);
 }
 
-inline void server_core::accept(std::shared_ptr<connection> road) {
+WEFT_DECL void server_core::accept(std::shared_ptr<connection> road) {
   const auto who = std::make_shared<visitor>();
   who->road = road;
   visitors_.insert(who);
   road->start([this, who](message m) { take(who, std::move(m)); }, [this, who](const status& why) { left(who, why); });
 }
 
-inline void server_core::take(const visitor_ptr& from, message m) {
+WEFT_DECL void server_core::take(const visitor_ptr& from, message m) {
   if (!from->hello) return greet(from, m);
   if (type_of(m) == message_type::heartbeat) return;
   if (from->client) return master_.take(from->client, std::move(m));
   take_from_master(from, std::move(m));
 }
 
-inline void server_core::greet(const visitor_ptr& from, const message& m) {
+WEFT_DECL void server_core::greet(const visitor_ptr& from, const message& m) {
   if (type_of(m) != message_type::hello) fail(error_code::invalid_argument, "the first message of a connection must be a greeting, found type " + std::to_string(m.type));
   hello_message hello = hello_message::decode(m);
   if (const auto why = reason_to_refuse(hello)) {
@@ -245,7 +246,7 @@ inline void server_core::greet(const visitor_ptr& from, const message& m) {
   else accepted_.add(hello, from->road);
 }
 
-inline std::optional<status> server_core::reason_to_refuse(const hello_message& hello) const {
+WEFT_DECL std::optional<status> server_core::reason_to_refuse(const hello_message& hello) const {
   if (hello.as == hello_message::role::client) return std::nullopt;
   if (const std::string differs = difference(own_.cluster, hello.cluster); !differs.empty())
     return status(error_code::failed_precondition, to_text(own_.self) + " and " + to_text(hello.task) + " were started with different clusters: " + differs);
@@ -255,7 +256,7 @@ inline std::optional<status> server_core::reason_to_refuse(const hello_message& 
   return std::nullopt;
 }
 
-inline part_answer server_core::answer_to(const visitor_ptr& from) {
+WEFT_DECL part_answer server_core::answer_to(const visitor_ptr& from) {
   return [this, task = from->hello->task, incarnation = from->hello->incarnation](const part_done_message& what, std::vector<tensor_value> fetches) {
     const accepted_peer* master = accepted_.find(task);
     if (master == nullptr || master->incarnation != incarnation) return;
@@ -270,7 +271,7 @@ inline part_answer server_core::answer_to(const visitor_ptr& from) {
   };
 }
 
-inline void server_core::take_from_master(const visitor_ptr& from, message m) {
+WEFT_DECL void server_core::take_from_master(const visitor_ptr& from, message m) {
   const hello_message& hello = *from->hello;
   switch (type_of(m)) {
     case message_type::register_part: return register_part(from, m);
@@ -290,7 +291,7 @@ inline void server_core::take_from_master(const visitor_ptr& from, message m) {
   }
 }
 
-inline void server_core::register_part(const visitor_ptr& from, const message& m) {
+WEFT_DECL void server_core::register_part(const visitor_ptr& from, const message& m) {
   const graph part(own_.ops);
   wire_reader peek(m.head, "registration");
   const std::uint64_t number = peek.u64();
@@ -305,7 +306,7 @@ inline void server_core::register_part(const visitor_ptr& from, const message& m
   worker_.register_part(from->hello->incarnation, std::move(what), part, answer);
 }
 
-inline void server_core::left(const visitor_ptr& who, const status& why) {
+WEFT_DECL void server_core::left(const visitor_ptr& who, const status& why) {
   visitors_.erase(who);
   if (!who->hello) {
     if (why.code != error_code::unavailable && why.code != error_code::cancelled) own_.log("warning", to_text(own_.self) + " closed the connection from " + who->road->remote_address() + ": " + why.text());
@@ -320,7 +321,7 @@ inline void server_core::left(const visitor_ptr& who, const status& why) {
   worker_.master_lost(hello.incarnation, complete);
 }
 
-inline void server_core::take_from_link(peer_link& link, message m) {
+WEFT_DECL void server_core::take_from_link(peer_link& link, message m) {
   switch (type_of(m)) {
     case message_type::part_registered: return master_.take_registered(link.task(), part_registered_message::decode(m));
     case message_type::part_done: {
@@ -333,7 +334,7 @@ inline void server_core::take_from_link(peer_link& link, message m) {
 }
 
 // Signs of life, in both directions.
-inline void server_core::beat() {
+WEFT_DECL void server_core::beat() {
   const auto now = connection::clock::now();
   roads_.beat(now);
   accepted_.beat(now, own_.options.heartbeat);
@@ -348,7 +349,8 @@ inline void server_core::beat() {
   });
 }
 
+#endif
+
 }  // namespace weft::detail
 
-#endif
 #endif

@@ -2,14 +2,14 @@
 #define WEFT_CLUSTER_SERVER_OPTIONS_HPP
 // What a task server can be told: its devices, kernels and threads, how long the protocol waits, and what it may hold.
 
-#include <weft/graph/op_registry.hpp>
-#include <weft/runtime/kernel.hpp>
+#include <weft/core/config.hpp>
+#include <weft/fwd.hpp>
 
 #include <chrono>
 #include <cstddef>
 #include <functional>
 #include <map>
-#include <optional>
+#include <memory>
 #include <string>
 
 namespace weft {
@@ -19,14 +19,21 @@ using log_function = std::function<void(const char* level, const std::string& te
 
 /// Options of a server; the defaults fit a task on a trusted machine.
 struct server_options {
+  server_options();
+  server_options(const server_options&);
+  server_options(server_options&&) noexcept;
+  server_options& operator=(const server_options&);
+  server_options& operator=(server_options&&) noexcept;
+  ~server_options();
+
   /// Devices of the task by type: `{"CPU", 4}` makes CPU:0 to CPU:3.
   std::map<std::string, int> devices{{"CPU", 1}};
   /// Threads for kernels that take long; 0 means one per processor.
   std::size_t kernel_threads = 0;
   /// The ops that graphs may use; TensorFlow's that weft knows when empty.
-  std::optional<op_registry> ops;
+  std::shared_ptr<const op_registry> ops;
   /// The kernels that run them; weft's own when empty.
-  std::optional<kernel_registry> kernels;
+  std::shared_ptr<const kernel_registry> kernels;
   /// Listen at an address that is not the machine's own loopback, although anyone who can reach it may run graphs.
   bool allow_unauthenticated = false;
 
@@ -57,6 +64,15 @@ struct server_options {
   /// Where log lines go; empty means standard error, for levels above info and the line that says where the server listens.
   log_function log;
 };
+
+#if WEFT_HAS_CLUSTER_BODIES
+WEFT_DECL server_options::server_options() = default;
+WEFT_DECL server_options::server_options(const server_options&) = default;
+WEFT_DECL server_options::server_options(server_options&&) noexcept = default;
+WEFT_DECL server_options& server_options::operator=(const server_options&) = default;
+WEFT_DECL server_options& server_options::operator=(server_options&&) noexcept = default;
+WEFT_DECL server_options::~server_options() = default;
+#endif
 
 }  // namespace weft
 

@@ -2,50 +2,67 @@
 #define WEFT_CLUSTER_SESSION_HPP
 // The session that understands targets: this process, or a server of a cluster.
 
-#include <weft/cluster/remote_session.hpp>
 #include <weft/core/config.hpp>
 #include <weft/session/local_session.hpp>
 #include <weft/session/session_interface.hpp>
+#if WEFT_HAS_CLUSTER_BODIES
+#include <weft/cluster/remote_session.hpp>
+#endif
 
 #include <memory>
-#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 namespace weft {
 
-namespace detail {
-
-inline std::unique_ptr<session_interface> open_session(std::string_view target, session_options options, const graph& g) {
-  constexpr std::string_view scheme = "weft://";
-  if (target.empty()) return std::make_unique<local_session>(std::move(options), graph(g.state()));
-  if (target.substr(0, scheme.size()) != scheme)
-    fail(error_code::invalid_argument, "session target " + quoted(target) + " is of no kind that weft knows; expected '' (this process) or 'weft://host:port' (the server that leads)");
-  return open_remote_session(parse_host_port(target.substr(scheme.size())), options, g);
-}
-
-}  // namespace detail
-
 /// Runs steps of a graph where its target says: "" in this process, "weft://host:port" on the cluster of that server. Thread-safe.
 class session : public session_interface {
  public:
   /// A session for the graph, by default the thread's. Throws INVALID_ARGUMENT for a target of unknown kind, UNAVAILABLE or DEADLINE_EXCEEDED
   /// when the server cannot be reached within `options.connect_timeout`.
-  explicit session(std::string_view target = {}, session_options options = {}, const weft::graph& g = default_graph())
-      : inner_(detail::open_session(target, std::move(options), g)) {}
+  explicit session(std::string_view target = {}, session_options options = {}, const weft::graph& g = default_graph());
   explicit session(session_options options, const weft::graph& g = default_graph()) : session({}, std::move(options), g) {}
   explicit session(const weft::graph& g) : session({}, {}, g) {}
 
-  const weft::graph& graph() const override { return inner_->graph(); }
-  std::shared_ptr<prepared_step> prepare(const step_signature& signature) override { return inner_->prepare(signature); }
-  partitioned_graph partitions(const step_signature& signature) override { return inner_->partitions(signature); }
-  std::vector<device> list_devices() override { return inner_->list_devices(); }
-  void close() override { inner_->close(); }
+  const weft::graph& graph() const override;
+  std::shared_ptr<prepared_step> prepare(const step_signature& signature) override;
+  partitioned_graph partitions(const step_signature& signature) override;
+  std::vector<device> list_devices() override;
+  void close() override;
 
  private:
   std::unique_ptr<session_interface> inner_;
 };
+
+#if WEFT_HAS_CLUSTER_BODIES
+
+namespace detail {
+
+// Where a session is to run, and what to say of a target that cannot be understood.
+WEFT_DECL std::unique_ptr<session_interface> open_session(std::string_view target, session_options options, const graph& g) {
+  constexpr std::string_view scheme = "weft://";
+  if (target.empty()) return open_local_session(std::move(options), g);
+  if (target.substr(0, scheme.size()) == scheme) return open_remote_session(parse_host_port(target.substr(scheme.size())), options, g);
+  std::string text = "session target " + quoted(target) + " is of no kind that weft knows; expected '' (this process) or 'weft://host:port' (the server that leads)";
+  try {
+    text += "; did you mean 'weft://" + to_text(parse_host_port(target)) + "'?";
+  } catch (const error&) {
+    // No address either.
+  }
+  fail(error_code::invalid_argument, std::move(text));
+}
+
+}  // namespace detail
+
+WEFT_DECL session::session(std::string_view target, session_options options, const weft::graph& g) : inner_(detail::open_session(target, std::move(options), g)) {}
+WEFT_DECL const weft::graph& session::graph() const { return inner_->graph(); }
+WEFT_DECL std::shared_ptr<prepared_step> session::prepare(const step_signature& signature) { return inner_->prepare(signature); }
+WEFT_DECL partitioned_graph session::partitions(const step_signature& signature) { return inner_->partitions(signature); }
+WEFT_DECL std::vector<device> session::list_devices() { return inner_->list_devices(); }
+WEFT_DECL void session::close() { inner_->close(); }
+
+#endif
 
 }  // namespace weft
 

@@ -18,7 +18,6 @@
 #include <system_error>
 #include <utility>
 
-#if WEFT_HAS_CLUSTER_BODIES
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
@@ -52,48 +51,15 @@ inline constexpr std::size_t most_per_send = std::size_t{1} << 20;
 enum class io_result : std::uint8_t { done, would_block, lost };
 
 // One piece alone is cheaper without the list around it.
-inline ssize_t send_parts(int socket, iovec* parts, std::size_t count) noexcept {
-  constexpr int flags = MSG_NOSIGNAL | MSG_DONTWAIT;
-  if (count == 1) return ::send(socket, parts->iov_base, parts->iov_len, flags);
-  msghdr call{};
-  call.msg_iov = parts;
-  call.msg_iovlen = count;
-  return ::sendmsg(socket, &call, flags);
-}
+ssize_t send_parts(int socket, iovec* parts, std::size_t count) noexcept;
 
-inline ssize_t receive_parts(int socket, iovec* parts, std::size_t count, int flags) noexcept {
-  if (count == 1) return ::recv(socket, parts->iov_base, parts->iov_len, flags);
-  msghdr call{};
-  call.msg_iov = parts;
-  call.msg_iovlen = count;
-  return ::recvmsg(socket, &call, flags);
-}
+ssize_t receive_parts(int socket, iovec* parts, std::size_t count, int flags) noexcept;
 
 // Writes until the frame is out, `budget` bytes have gone, or the socket takes no more. errno tells why it was lost.
-inline io_result send_frame(int socket, frame_writer& frame, std::size_t budget, std::uint64_t& sent) noexcept {
-  constexpr std::size_t most_parts = 64;
-  iovec parts[most_parts];
-  while (frame.remaining() > 0 && budget > 0) {
-    const std::size_t count = frame.gather(parts, most_parts, std::min(budget, most_per_send));
-    const ssize_t n = send_parts(socket, parts, count);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS ? io_result::would_block : io_result::lost;
-    const auto bytes = static_cast<std::size_t>(n);
-    frame.advance(bytes);
-    budget -= bytes;
-    sent += bytes;
-  }
-  return io_result::done;
-}
+io_result send_frame(int socket, frame_writer& frame, std::size_t budget, std::uint64_t& sent) noexcept;
 
 // Whether a loopback connection has met itself, which happens when nobody listens at a port that the system also gives to callers.
-inline bool connected_to_itself(int socket) noexcept {
-  sockaddr_storage here{}, there{};
-  socklen_t here_size = sizeof here, there_size = sizeof there;
-  if (::getsockname(socket, reinterpret_cast<sockaddr*>(&here), &here_size) != 0) return false;
-  if (::getpeername(socket, reinterpret_cast<sockaddr*>(&there), &there_size) != 0) return false;
-  return here_size == there_size && std::memcmp(&here, &there, here_size) == 0;
-}
+bool connected_to_itself(int socket) noexcept;
 
 inline void set_no_delay(int socket) noexcept {
   const int on = 1;
@@ -108,16 +74,7 @@ inline std::chrono::milliseconds bounded(std::chrono::milliseconds time) noexcep
 }
 
 // `10 s`, `1.5 s`, `100 ms`.
-inline std::string duration_text(std::chrono::milliseconds time) {
-  const auto ms = time.count();
-  if (ms < 1000) return std::to_string(ms) + " ms";
-  std::string out = std::to_string(ms / 1000);
-  if (ms % 1000 != 0) {
-    std::string part = std::to_string(1000 + ms % 1000).substr(1);
-    out += "." + part.substr(0, part.find_last_not_of('0') + 1);
-  }
-  return out + " s";
-}
+std::string duration_text(std::chrono::milliseconds time);
 
 inline status connect_failure(const host_port& to, int number) {
   if (number == ECONNREFUSED) return {error_code::unavailable, "connection refused: no server is listening at " + to_text(to)};
@@ -153,7 +110,62 @@ inline status bad_frame(const std::string& remote, const status& why) {
   return out;
 }
 
-}  // namespace weft::detail
+#if WEFT_HAS_CLUSTER_BODIES
+
+WEFT_DECL ssize_t send_parts(int socket, iovec* parts, std::size_t count) noexcept {
+  constexpr int flags = MSG_NOSIGNAL | MSG_DONTWAIT;
+  if (count == 1) return ::send(socket, parts->iov_base, parts->iov_len, flags);
+  msghdr call{};
+  call.msg_iov = parts;
+  call.msg_iovlen = count;
+  return ::sendmsg(socket, &call, flags);
+}
+
+WEFT_DECL ssize_t receive_parts(int socket, iovec* parts, std::size_t count, int flags) noexcept {
+  if (count == 1) return ::recv(socket, parts->iov_base, parts->iov_len, flags);
+  msghdr call{};
+  call.msg_iov = parts;
+  call.msg_iovlen = count;
+  return ::recvmsg(socket, &call, flags);
+}
+
+WEFT_DECL io_result send_frame(int socket, frame_writer& frame, std::size_t budget, std::uint64_t& sent) noexcept {
+  constexpr std::size_t most_parts = 64;
+  iovec parts[most_parts];
+  while (frame.remaining() > 0 && budget > 0) {
+    const std::size_t count = frame.gather(parts, most_parts, std::min(budget, most_per_send));
+    const ssize_t n = send_parts(socket, parts, count);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS ? io_result::would_block : io_result::lost;
+    const auto bytes = static_cast<std::size_t>(n);
+    frame.advance(bytes);
+    budget -= bytes;
+    sent += bytes;
+  }
+  return io_result::done;
+}
+
+WEFT_DECL bool connected_to_itself(int socket) noexcept {
+  sockaddr_storage here{}, there{};
+  socklen_t here_size = sizeof here, there_size = sizeof there;
+  if (::getsockname(socket, reinterpret_cast<sockaddr*>(&here), &here_size) != 0) return false;
+  if (::getpeername(socket, reinterpret_cast<sockaddr*>(&there), &there_size) != 0) return false;
+  return here_size == there_size && std::memcmp(&here, &there, here_size) == 0;
+}
+
+WEFT_DECL std::string duration_text(std::chrono::milliseconds time) {
+  const auto ms = time.count();
+  if (ms < 1000) return std::to_string(ms) + " ms";
+  std::string out = std::to_string(ms / 1000);
+  if (ms % 1000 != 0) {
+    std::string part = std::to_string(1000 + ms % 1000).substr(1);
+    out += "." + part.substr(0, part.find_last_not_of('0') + 1);
+  }
+  return out + " s";
+}
 
 #endif
+
+}  // namespace weft::detail
+
 #endif

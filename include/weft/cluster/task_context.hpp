@@ -7,6 +7,7 @@
 #include <weft/cluster/messages.hpp>
 #include <weft/cluster/server_options.hpp>
 #include <weft/core/cluster_spec.hpp>
+#include <weft/graph/op_registry.hpp>
 #include <weft/kernels/standard.hpp>
 #include <weft/ops/standard.hpp>
 #include <weft/runtime/resource_manager.hpp>
@@ -19,8 +20,6 @@
 #include <string>
 #include <utility>
 #include <vector>
-
-#if WEFT_HAS_CLUSTER_BODIES
 
 namespace weft::detail {
 
@@ -86,5 +85,4 @@ struct task_context {
 
 }  // namespace weft::detail
 
-#endif
 #endif

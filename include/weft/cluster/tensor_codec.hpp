@@ -6,6 +6,7 @@
 
 #include <weft/cluster/frame.hpp>
 #include <weft/cluster/wire.hpp>
+#include <weft/core/config.hpp>
 #include <weft/core/status.hpp>
 #include <weft/tensor/tensor_value.hpp>
 
@@ -61,7 +62,18 @@ class tensor_table_reader {
   std::uint64_t body_ = 0;
 };
 
-inline bool tensor_table_reader::next(tensor_entry& entry) {
+// Strings or handles as the bytes of a body.
+std::string encode_objects(const tensor_value& value);
+
+// The value of an entry whose elements are objects. Throws INVALID_ARGUMENT if the lengths do not add up to the body.
+tensor_value decode_objects(const tensor_entry& entry, std::string_view body);
+
+// Appends the table's row of a value that takes `bytes` in the body. Throws INVALID_ARGUMENT for what no receiver accepts.
+void encode_entry(wire_writer& table, const tensor_value& value, std::uint64_t bytes, const frame_limits& limits);
+
+#if WEFT_HAS_CLUSTER_BODIES
+
+WEFT_DECL bool tensor_table_reader::next(tensor_entry& entry) {
   if (index_ == header_.tensors) {
     from_.finish();
     if (body_ != header_.body_bytes)
@@ -82,7 +94,7 @@ inline bool tensor_table_reader::next(tensor_entry& entry) {
   return true;
 }
 
-inline void tensor_table_reader::read_shape(tensor_entry& entry, std::size_t rank) {
+WEFT_DECL void tensor_table_reader::read_shape(tensor_entry& entry, std::size_t rank) {
   static constexpr std::int64_t unset[256] = {};
   entry.shape = weft::shape(unset, rank);
   for (int i = 0; i < entry.shape.rank(); ++i) {
@@ -96,7 +108,7 @@ inline void tensor_table_reader::read_shape(tensor_entry& entry, std::size_t ran
 }
 
 // Plain elements fill their bytes exactly; objects have at least room for their lengths.
-inline void tensor_table_reader::check_bytes(const tensor_entry& entry) {
+WEFT_DECL void tensor_table_reader::check_bytes(const tensor_entry& entry) {
   const std::uint64_t each = least_element_bytes(entry.dtype);
   const bool overflow = entry.elements > UINT64_MAX / each;
   const bool wrong = is_plain(entry.dtype) ? entry.elements * each != entry.bytes : entry.elements * each > entry.bytes;
@@ -107,8 +119,7 @@ inline void tensor_table_reader::check_bytes(const tensor_entry& entry) {
   body_ += entry.bytes;
 }
 
-// Strings or handles as the bytes of a body.
-inline std::string encode_objects(const tensor_value& value) {
+WEFT_DECL std::string encode_objects(const tensor_value& value) {
   wire_writer out;
   const auto n = static_cast<std::size_t>(value.elements());
   if (value.dtype() == dtype::string) {
@@ -122,8 +133,7 @@ inline std::string encode_objects(const tensor_value& value) {
   return out.take();
 }
 
-// The value of an entry whose elements are objects. Throws INVALID_ARGUMENT if the lengths do not add up to the body.
-inline tensor_value decode_objects(const tensor_entry& entry, std::string_view body) {
+WEFT_DECL tensor_value decode_objects(const tensor_entry& entry, std::string_view body) {
   wire_reader from(body, to_text(entry.dtype));
   tensor_value out(entry.dtype, entry.shape);
   const auto n = static_cast<std::size_t>(entry.elements);
@@ -144,14 +154,15 @@ inline tensor_value decode_objects(const tensor_entry& entry, std::string_view b
   return out;
 }
 
-// Appends the table's row of a value that takes `bytes` in the body. Throws INVALID_ARGUMENT for what no receiver accepts.
-inline void encode_entry(wire_writer& table, const tensor_value& value, std::uint64_t bytes, const frame_limits& limits) {
+WEFT_DECL void encode_entry(wire_writer& table, const tensor_value& value, std::uint64_t bytes, const frame_limits& limits) {
   const auto rank = static_cast<std::uint32_t>(value.shape().rank());
   if (rank > limits.max_rank)
     fail(error_code::invalid_argument, "a tensor of shape " + value.shape().text() + " cannot be sent: at most " + std::to_string(limits.max_rank) + " dimensions");
   table.u8(static_cast<std::uint8_t>(value.dtype())).u8(static_cast<std::uint8_t>(rank)).u16(0).u64(bytes);
   for (std::int64_t size : value.shape()) table.i64(size);
 }
+
+#endif
 
 }  // namespace weft::detail
 

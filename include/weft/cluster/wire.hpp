@@ -2,6 +2,7 @@
 #define WEFT_CLUSTER_WIRE_HPP
 // The control part of a message: little-endian numbers and counted strings, written without and read with checks.
 
+#include <weft/core/config.hpp>
 #include <weft/core/status.hpp>
 
 #include <cstddef>
@@ -156,32 +157,6 @@ class wire_reader {
   std::size_t at_ = 0;
 };
 
-inline bool wire_reader::boolean() {
-  const std::uint8_t value = u8();
-  if (value > 1) bad("expected 0 or 1, found " + std::to_string(value));
-  return value == 1;
-}
-
-inline std::size_t wire_reader::count(std::size_t least_bytes) {
-  const std::size_t elements = u32();
-  if (least_bytes != 0 && elements > remaining() / least_bytes)
-    bad("a list of " + std::to_string(elements) + " elements does not fit into the " + std::to_string(remaining()) + " bytes that follow");
-  return elements;
-}
-
-inline std::string_view wire_reader::view() {
-  const std::size_t length = u32();
-  if (length > remaining()) bad("a string of " + std::to_string(length) + " bytes does not fit into the " + std::to_string(remaining()) + " bytes that follow");
-  return raw(length);
-}
-
-inline std::string_view wire_reader::raw(std::size_t length) {
-  if (length > remaining()) bad("expected " + std::to_string(length) + " more bytes, found " + std::to_string(remaining()));
-  const std::string_view out = bytes_.substr(at_, length);
-  at_ += length;
-  return out;
-}
-
 /// Writes a status with all its fields.
 inline void encode_status(wire_writer& to, const status& s) {
   const unsigned flags = (s.derived ? 1U : 0U) | (s.may_have_run ? 2U : 0U);
@@ -190,7 +165,37 @@ inline void encode_status(wire_writer& to, const status& s) {
 }
 
 /// Reads a status. Throws INVALID_ARGUMENT for a code or flag that does not exist.
-inline status decode_status(wire_reader& from) {
+status decode_status(wire_reader& from);
+
+#if WEFT_HAS_CLUSTER_BODIES
+
+WEFT_DECL bool wire_reader::boolean() {
+  const std::uint8_t value = u8();
+  if (value > 1) bad("expected 0 or 1, found " + std::to_string(value));
+  return value == 1;
+}
+
+WEFT_DECL std::size_t wire_reader::count(std::size_t least_bytes) {
+  const std::size_t elements = u32();
+  if (least_bytes != 0 && elements > remaining() / least_bytes)
+    bad("a list of " + std::to_string(elements) + " elements does not fit into the " + std::to_string(remaining()) + " bytes that follow");
+  return elements;
+}
+
+WEFT_DECL std::string_view wire_reader::view() {
+  const std::size_t length = u32();
+  if (length > remaining()) bad("a string of " + std::to_string(length) + " bytes does not fit into the " + std::to_string(remaining()) + " bytes that follow");
+  return raw(length);
+}
+
+WEFT_DECL std::string_view wire_reader::raw(std::size_t length) {
+  if (length > remaining()) bad("expected " + std::to_string(length) + " more bytes, found " + std::to_string(remaining()));
+  const std::string_view out = bytes_.substr(at_, length);
+  at_ += length;
+  return out;
+}
+
+WEFT_DECL status decode_status(wire_reader& from) {
   status s;
   s.code = from.enumerator(error_code::unauthenticated);
   const std::uint8_t flags = from.u8();
@@ -200,6 +205,8 @@ inline status decode_status(wire_reader& from) {
   for (std::string* field : {&s.message, &s.node, &s.op, &s.device, &s.task, &s.site}) *field = from.string();
   return s;
 }
+
+#endif
 
 }  // namespace weft
 

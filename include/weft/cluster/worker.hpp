@@ -8,6 +8,7 @@
 #include <weft/cluster/peers.hpp>
 #include <weft/cluster/remote_rendezvous.hpp>
 #include <weft/cluster/task_context.hpp>
+#include <weft/core/config.hpp>
 #include <weft/runtime/cancellation.hpp>
 #include <weft/runtime/executor.hpp>
 
@@ -22,8 +23,6 @@
 #include <string>
 #include <utility>
 #include <vector>
-
-#if WEFT_HAS_CLUSTER_BODIES
 
 namespace weft::detail {
 
@@ -135,26 +134,28 @@ class worker {
   bool stopping_ = false;
 };
 
-inline std::size_t worker::registrations() const noexcept {
+#if WEFT_HAS_CLUSTER_BODIES
+
+WEFT_DECL std::size_t worker::registrations() const noexcept {
   std::size_t n = 0;
   for (const auto& entry : masters_) n += entry.second.parts.size();
   return n;
 }
 
-inline std::size_t worker::live_steps() const noexcept {
+WEFT_DECL std::size_t worker::live_steps() const noexcept {
   std::size_t n = 0;
   for (const auto& entry : masters_) n += entry.second.live.size();
   return n;
 }
 
-inline std::vector<std::shared_ptr<live_step>> worker::all_live() const {
+WEFT_DECL std::vector<std::shared_ptr<live_step>> worker::all_live() const {
   std::vector<std::shared_ptr<live_step>> out;
   for (const auto& entry : masters_)
     for (const auto& live : entry.second.live) out.push_back(live.second);
   return out;
 }
 
-inline std::shared_ptr<registration> worker::make_registration(master_state& master, register_part_message what, graph part) {
+WEFT_DECL std::shared_ptr<registration> worker::make_registration(master_state& master, register_part_message what, graph part) {
   auto out = std::make_shared<registration>();
   out->runs = std::make_unique<executor>(std::move(part), own_.kernels, own_.task_field());
   for (const part_edge& e : what.edges) {
@@ -170,7 +171,7 @@ inline std::shared_ptr<registration> worker::make_registration(master_state& mas
   return out;
 }
 
-inline void worker::register_part(std::uint64_t master_number, register_part_message what, graph part, std::function<void(const status&)> done) {
+WEFT_DECL void worker::register_part(std::uint64_t master_number, register_part_message what, graph part, std::function<void(const status&)> done) {
   if (registrations() >= own_.options.max_registrations)
     return done(status(error_code::resource_exhausted, to_text(own_.self) + " keeps " + std::to_string(registrations()) + " registered graphs, no more are accepted (server_options::max_registrations)"));
   std::shared_ptr<registration> made;
@@ -191,7 +192,7 @@ inline void worker::register_part(std::uint64_t master_number, register_part_mes
   open_roads(made, std::move(done));
 }
 
-inline void worker::open_roads(const std::shared_ptr<registration>& what, std::function<void(const status&)> done) {
+WEFT_DECL void worker::open_roads(const std::shared_ptr<registration>& what, std::function<void(const status&)> done) {
   struct progress {
     std::size_t open;
     std::optional<status> problem;
@@ -205,18 +206,18 @@ inline void worker::open_roads(const std::shared_ptr<registration>& what, std::f
   one_done(status());
 }
 
-inline void worker::unregister_part(std::uint64_t master, std::uint64_t number) {
+WEFT_DECL void worker::unregister_part(std::uint64_t master, std::uint64_t number) {
   const auto it = masters_.find(master);
   if (it != masters_.end()) it->second.parts.erase(number);
 }
 
-inline void worker::forget_session(std::uint64_t master, std::uint64_t session) {
+WEFT_DECL void worker::forget_session(std::uint64_t master, std::uint64_t session) {
   const auto it = masters_.find(master);
   if (it != masters_.end()) it->second.kept_states.erase(session);
 }
 
 // Nothing when the registration can be run: it is whole, and every task that it uses is connected.
-inline std::optional<status> worker::reason_not_to_run(const registration* what) const {
+WEFT_DECL std::optional<status> worker::reason_not_to_run(const registration* what) const {
   if (what == nullptr) return status(error_code::aborted, "task " + own_.describe(own_.self) + " does not know this step's graph any more; it was restarted, or the graph's lease has ended");
   if (what->broken) return what->broken;
   for (const task_id& to : what->receivers)
@@ -226,7 +227,7 @@ inline std::optional<status> worker::reason_not_to_run(const registration* what)
   return std::nullopt;
 }
 
-inline std::shared_ptr<live_step> worker::make_step(const step_id& id, std::shared_ptr<registration> what, part_answer answer) {
+WEFT_DECL std::shared_ptr<live_step> worker::make_step(const step_id& id, std::shared_ptr<registration> what, part_answer answer) {
   auto step = std::make_shared<live_step>();
   step->id = id;
   step->what = std::move(what);
@@ -243,7 +244,7 @@ inline std::shared_ptr<live_step> worker::make_step(const step_id& id, std::shar
   return step;
 }
 
-inline void worker::run_part(std::uint64_t master_number, const run_part_message& what, std::vector<tensor_value> feeds, bool refused, part_answer answer) {
+WEFT_DECL void worker::run_part(std::uint64_t master_number, const run_part_message& what, std::vector<tensor_value> feeds, bool refused, part_answer answer) {
   master_state& master = masters_[master_number];
   const auto refuse = [&](status why) {
     if (why.task.empty()) why.task = own_.task_field();
@@ -278,7 +279,7 @@ inline void worker::run_part(std::uint64_t master_number, const run_part_message
   if (!what.feeds_follow) start(step);
 }
 
-inline void worker::begin(const std::shared_ptr<live_step>& step, early_step early) {
+WEFT_DECL void worker::begin(const std::shared_ptr<live_step>& step, early_step early) {
   for (const task_id& from : step->what->large_senders)
     if (const accepted_peer* peer = accepted_.find(from)) peer->send(encode_ready(step->id));
   for (const task_id& peer : early.ready) step->meets->peer_ready(peer);
@@ -286,7 +287,7 @@ inline void worker::begin(const std::shared_ptr<live_step>& step, early_step ear
   for (parked_tensor& t : early.tensors) step->meets->deliver(t.from, t.about.key, std::move(t.value), t.about.is_dead, std::move(t.lease));
 }
 
-inline void worker::start(const std::shared_ptr<live_step>& step) {
+WEFT_DECL void worker::start(const std::shared_ptr<live_step>& step) {
   step->started = true;
   executor::step_args args;
   args.feeds = std::move(step->feeds);
@@ -302,7 +303,7 @@ inline void worker::start(const std::shared_ptr<live_step>& step) {
   });
 }
 
-inline void worker::finish(const std::shared_ptr<live_step>& step, const status& result, std::vector<tensor_value> fetches) {
+WEFT_DECL void worker::finish(const std::shared_ptr<live_step>& step, const status& result, std::vector<tensor_value> fetches) {
   if (std::exchange(step->answered, true)) return;
   if (!step->meets->holds_back()) forget(*step);
   if (stopping_) return;
@@ -312,12 +313,12 @@ inline void worker::finish(const std::shared_ptr<live_step>& step, const status&
   step->answer(part_done_message{step->id.number, complete, true}, std::move(fetches));
 }
 
-inline void worker::forget(const live_step& step) {
+WEFT_DECL void worker::forget(const live_step& step) {
   const auto master = masters_.find(step.id.master);
   if (master != masters_.end()) master->second.live.erase(step.id.number);
 }
 
-inline void worker::abort(const std::shared_ptr<live_step>& step, const status& why) {
+WEFT_DECL void worker::abort(const std::shared_ptr<live_step>& step, const status& why) {
   if (step->answered) forget(*step);
   step->meets->abort(why);
   step->cancel.cancel(why);
@@ -327,7 +328,7 @@ inline void worker::abort(const std::shared_ptr<live_step>& step, const status& 
   }
 }
 
-inline void worker::take_feeds(std::uint64_t master_number, std::int64_t number, std::vector<tensor_value> feeds, bool refused) {
+WEFT_DECL void worker::take_feeds(std::uint64_t master_number, std::int64_t number, std::vector<tensor_value> feeds, bool refused) {
   const auto master = masters_.find(master_number);
   if (master == masters_.end()) return;
   const auto it = master->second.live.find(number);
@@ -338,7 +339,7 @@ inline void worker::take_feeds(std::uint64_t master_number, std::int64_t number,
   start(step);
 }
 
-inline void worker::abort_part(std::uint64_t master_number, const abort_part_message& what) {
+WEFT_DECL void worker::abort_part(std::uint64_t master_number, const abort_part_message& what) {
   const auto master = masters_.find(master_number);
   if (master == masters_.end()) return;
   if (const auto it = master->second.live.find(what.step); it != master->second.live.end()) {
@@ -352,7 +353,7 @@ inline void worker::abort_part(std::uint64_t master_number, const abort_part_mes
   master->second.highest = what.step;
 }
 
-inline void worker::take_tensor(const task_id& from, message m) {
+WEFT_DECL void worker::take_tensor(const task_id& from, message m) {
   const tensor_message about = tensor_message::decode(m);
   const auto master = masters_.find(about.step.master);
   if (master == masters_.end()) return;
@@ -366,13 +367,13 @@ inline void worker::take_tensor(const task_id& from, message m) {
   step->meets->deliver(from, about.key, m.tensors.empty() ? tensor_value() : std::move(m.tensors[0]), about.is_dead, std::move(m.lease));
 }
 
-inline worker::early_step& worker::early_step_of(master_state& master, std::int64_t step) {
+WEFT_DECL worker::early_step& worker::early_step_of(master_state& master, std::int64_t step) {
   constexpr std::size_t most = 100000;
   if (master.early.size() >= most && master.early.count(step) == 0) fail(error_code::resource_exhausted, "messages came early for more than " + std::to_string(most) + " steps");
   return master.early[step];
 }
 
-inline void worker::park(master_state& master, const task_id& from, const tensor_message& about, message m) {
+WEFT_DECL void worker::park(master_state& master, const task_id& from, const tensor_message& about, message m) {
   constexpr std::size_t overhead = 256;
   early_step& early = early_step_of(master, about.step.number);
   if (early.refused) return;
@@ -387,19 +388,19 @@ inline void worker::park(master_state& master, const task_id& from, const tensor
   early.tensors.push_back({from, about, m.tensors.empty() ? tensor_value() : std::move(m.tensors[0]), std::move(m.lease), bytes});
 }
 
-inline void worker::drop_parked(early_step& early) {
+WEFT_DECL void worker::drop_parked(early_step& early) {
   for (const parked_tensor& t : early.tensors) parked_[t.from] -= t.bytes;
   early.tensors.clear();
 }
 
 // Forgets what came early for steps up to this one.
-inline void worker::drop_early(master_state& master, std::int64_t up_to) {
+WEFT_DECL void worker::drop_early(master_state& master, std::int64_t up_to) {
   const auto end = master.early.upper_bound(up_to);
   for (auto it = master.early.begin(); it != end; ++it) drop_parked(it->second);
   master.early.erase(master.early.begin(), end);
 }
 
-inline void worker::take_ready(const task_id& from, const step_id& id) {
+WEFT_DECL void worker::take_ready(const task_id& from, const step_id& id) {
   const auto master = masters_.find(id.master);
   if (master == masters_.end()) return;
   if (id.number > master->second.highest) return void(early_step_of(master->second, id.number).ready.insert(from));
@@ -410,7 +411,7 @@ inline void worker::take_ready(const task_id& from, const step_id& id) {
   if (step->answered && !step->meets->holds_back()) forget(*step);
 }
 
-inline void worker::lost(const task_id& peer, const status& why) {
+WEFT_DECL void worker::lost(const task_id& peer, const status& why) {
   for (auto& entry : masters_) {
     for (auto& part : entry.second.parts)
       if (part.second->uses(peer) && !part.second->broken) part.second->broken = why;
@@ -419,7 +420,7 @@ inline void worker::lost(const task_id& peer, const status& why) {
     if (step->what->uses(peer) && step->meets->open_with(peer)) abort(step, why);
 }
 
-inline void worker::master_lost(std::uint64_t number, const status& why) {
+WEFT_DECL void worker::master_lost(std::uint64_t number, const status& why) {
   const auto it = masters_.find(number);
   if (it == masters_.end()) return;
   it->second.lost_at = std::chrono::steady_clock::now();
@@ -428,7 +429,7 @@ inline void worker::master_lost(std::uint64_t number, const status& why) {
   for (const auto& entry : live) abort(entry.second, why);
 }
 
-inline void worker::sweep(std::chrono::steady_clock::time_point now) {
+WEFT_DECL void worker::sweep(std::chrono::steady_clock::time_point now) {
   for (auto it = masters_.begin(); it != masters_.end();) {
     const master_state& m = it->second;
     const bool over = m.lost_at && m.live.empty() && now - *m.lost_at > own_.options.registration_lease;
@@ -437,12 +438,13 @@ inline void worker::sweep(std::chrono::steady_clock::time_point now) {
 }
 
 // Masters elsewhere are to learn of the loss of this task, not of the errors that it causes.
-inline void worker::stop(const status& why) {
+WEFT_DECL void worker::stop(const status& why) {
   stopping_ = true;
   for (const auto& step : all_live()) abort(step, why);
 }
 
+#endif
+
 }  // namespace weft::detail
 
-#endif
 #endif

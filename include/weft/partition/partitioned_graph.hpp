@@ -38,6 +38,15 @@ struct part {
   friend bool operator!=(const part& a, const part& b) { return !(a == b); }
 };
 
+/// Positions of a part's feeds or fetches, which it knows by name, among those of the whole step.
+inline std::vector<std::size_t> positions_of(const std::vector<std::string>& names, const std::vector<output>& among) {
+  std::vector<std::string> all;
+  for (const output& o : among) all.push_back(o.from->name() + ":" + std::to_string(o.index));
+  std::vector<std::size_t> out;
+  for (const std::string& name : names) out.push_back(static_cast<std::size_t>(std::find(all.begin(), all.end(), name) - all.begin()));
+  return out;
+}
+
 /// The lines of its graph.
 inline std::string to_text(const part& p) { return to_text(p.graph); }
 inline std::ostream& operator<<(std::ostream& out, const part& p) { return out << to_text(p); }

@@ -73,7 +73,10 @@ struct placement_options {
   const placement* earlier = nullptr;
 };
 
-/// One line per node, as `log_device_placement` prints: `y (Mul): /job:work/task:1/device:CPU:0 (pinned at train.cpp:42)`.
+/// Where a node was placed and why: `y (Mul): /job:work/task:1/device:CPU:0 (pinned at train.cpp:42)`.
+std::string to_text(const placed_node& where, const node& n);
+
+/// One such line per node, as `log_device_placement` prints them.
 std::string to_text(const placement& where, const graph& g);
 
 }  // namespace weft
@@ -81,10 +84,12 @@ std::string to_text(const placement& where, const graph& g);
 #if WEFT_HAS_BODIES
 namespace weft {
 
+WEFT_DECL std::string to_text(const placed_node& where, const node& n) { return n.name() + " (" + n.op() + "): " + where.device + " (" + where.reason + ")"; }
+
 WEFT_DECL std::string to_text(const placement& where, const graph& g) {
   std::string out;
   for (const node* n : g.nodes())
-    if (where.has(*n)) out += n->name() + " (" + n->op() + "): " + where.device_of(*n) + " (" + where.reason_of(*n) + ")\n";
+    if (where.has(*n)) out += to_text(where.nodes()[static_cast<std::size_t>(n->id())], *n) + "\n";
   return out;
 }
 

@@ -2,6 +2,7 @@
 #define WEFT_RUNTIME_BUFFER_POOL_HPP
 // Storage of large tensors, kept between steps: fresh pages of the operating system cost more than many kernels.
 
+#include <weft/core/config.hpp>
 #include <weft/tensor/buffer.hpp>
 
 #include <cstddef>
@@ -58,7 +59,9 @@ class buffer_pool final : public memory, public std::enable_shared_from_this<buf
   std::map<std::size_t, std::vector<void*>> free_;
 };
 
-inline void* buffer_pool::allocate(std::size_t bytes) {
+#if WEFT_HAS_BODIES
+
+WEFT_DECL void* buffer_pool::allocate(std::size_t bytes) {
   const std::size_t size = block_size(bytes);
   {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -73,7 +76,7 @@ inline void* buffer_pool::allocate(std::size_t bytes) {
   return size > SIZE_MAX / 2 ? nullptr : std::aligned_alloc(alignment, size == 0 ? alignment : size);
 }
 
-inline void buffer_pool::deallocate(void* data, std::size_t bytes) noexcept {
+WEFT_DECL void buffer_pool::deallocate(void* data, std::size_t bytes) noexcept {
   const std::size_t size = block_size(bytes);
   if (size >= smallest && size <= bound_) {
     trim(bound_ - size);
@@ -91,7 +94,7 @@ inline void buffer_pool::deallocate(void* data, std::size_t bytes) noexcept {
   std::free(data);
 }
 
-inline void buffer_pool::trim(std::size_t bytes) noexcept {
+WEFT_DECL void buffer_pool::trim(std::size_t bytes) noexcept {
   const std::lock_guard<std::mutex> lock(mutex_);
   for (auto it = free_.rbegin(); it != free_.rend() && kept_ > bytes; ++it)
     while (!it->second.empty() && kept_ > bytes) {
@@ -100,6 +103,8 @@ inline void buffer_pool::trim(std::size_t bytes) noexcept {
       kept_ -= it->first;
     }
 }
+
+#endif
 
 }  // namespace weft
 

@@ -2,8 +2,13 @@
 #define WEFT_RUNTIME_EXECUTOR_HPP
 // Runs a task's part of a graph. The plan is made once; any number of steps may then run, also at the same time.
 
+#include <weft/core/config.hpp>
 #include <weft/runtime/step_worker.hpp>
 
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -32,6 +37,9 @@ class executor {
   void run_async(step_args args, done_callback done);
   /// Runs a step; the calling thread works on it. `fetches` is emptied first; its storage is used again.
   status run(step_args args, std::vector<tensor_value>& fetches);
+  /// Runs a step with feeds that are taken from `feeds`, in place of those of `args`. `fetches` has `fetch_count()` places, which are left
+  /// alone unless the status is ok. The executor allocates nothing.
+  status run(step_args args, tensor_value* feeds, std::size_t count, tensor_value* fetches);
 
   /// How many feeds and fetches the part has.
   std::size_t feed_count() const noexcept { return plan_.feeds; }
@@ -43,13 +51,13 @@ class executor {
   detail::step_states states_;
 };
 
-inline void executor::run_async(step_args args, done_callback done) {
+#if WEFT_HAS_BODIES
+
+WEFT_DECL void executor::run_async(step_args args, done_callback done) {
   detail::step_state& state = states_.acquire();
   state.done = std::move(done);
-  if (const status wrong = state.begin(std::move(args)); !wrong.ok()) {
-    state.fail(wrong);
-    return state.leave();
-  }
+  std::vector<tensor_value> feeds = std::move(args.feeds);
+  if (!state.begin(std::move(args), feeds.data(), feeds.size())) return state.leave();
   {
     const bool inside = detail::step_worker::innermost() != nullptr;
     detail::step_worker worker(state, inside ? 0 : detail::step_worker::guest_budget);
@@ -59,14 +67,19 @@ inline void executor::run_async(step_args args, done_callback done) {
   state.leave();
 }
 
-inline status executor::run(step_args args, std::vector<tensor_value>& fetches) {
-  detail::step_state& state = states_.acquire();
+WEFT_DECL status executor::run(step_args args, std::vector<tensor_value>& fetches) {
+  std::vector<tensor_value> feeds = std::move(args.feeds);
   fetches.clear();
-  state.fetches.swap(fetches);
+  fetches.resize(plan_.fetches);
+  status outcome = run(std::move(args), feeds.data(), feeds.size(), fetches.data());
+  if (!outcome.ok()) fetches.clear();
+  return outcome;
+}
+
+WEFT_DECL status executor::run(step_args args, tensor_value* feeds, std::size_t count, tensor_value* fetches) {
+  detail::step_state& state = states_.acquire();
   state.has_caller = true;
-  if (const status wrong = state.begin(std::move(args)); !wrong.ok()) {
-    state.fail(wrong);
-  } else {
+  if (state.begin(std::move(args), feeds, count)) {
     detail::step_worker worker(state, detail::step_worker::unlimited);
     worker.start();
     worker.work();
@@ -75,11 +88,12 @@ inline status executor::run(step_args args, std::vector<tensor_value>& fetches) 
   }
   status outcome;
   if (state.failed.load(std::memory_order_relaxed)) outcome = state.why;
-  state.fetches.swap(fetches);
-  if (!outcome.ok()) fetches.clear();
+  else std::move(state.fetches.begin(), state.fetches.end(), fetches);
   state.end();
   return outcome;
 }
+
+#endif
 
 }  // namespace weft
 

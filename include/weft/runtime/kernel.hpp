@@ -2,6 +2,7 @@
 #define WEFT_RUNTIME_KERNEL_HPP
 // The interface between the executor and kernels: what a kernel is made from, what it sees of a step, and how it answers.
 
+#include <weft/core/config.hpp>
 #include <weft/core/status.hpp>
 #include <weft/graph/kernel_catalogue.hpp>
 #include <weft/graph/node.hpp>
@@ -160,7 +161,9 @@ class kernel_registry {
   std::map<std::string, std::vector<kernel_factory>, std::less<>> factories_;
 };
 
-inline std::unique_ptr<kernel> kernel_registry::make(const kernel_construction& what, std::string_view device_type) const {
+#if WEFT_HAS_BODIES
+
+WEFT_DECL std::unique_ptr<kernel> kernel_registry::make(const kernel_construction& what, std::string_view device_type) const {
   const node& n = what.about;
   const auto& entries = catalogue_.kernels_of(n.op());
   if (const kernel_entry* best = catalogue_.find(n.op(), device_type, n.attrs()))
@@ -172,6 +175,8 @@ inline std::unique_ptr<kernel> kernel_registry::make(const kernel_construction& 
   }
   n.fail_about(error_code::unimplemented, "no kernel of this op runs on " + std::string(device_type) + " with these attributes; there is " + (known.empty() ? "none" : known));
 }
+
+#endif
 
 }  // namespace weft
 

@@ -2,6 +2,7 @@
 #define WEFT_RUNTIME_LOCAL_RENDEZVOUS_HPP
 // The rendezvous of a step whose values stay in one task. It can serve one step after another, and then allocates nothing.
 
+#include <weft/core/config.hpp>
 #include <weft/runtime/rendezvous.hpp>
 
 #include <cstddef>
@@ -49,14 +50,16 @@ class local_rendezvous final : public rendezvous {
   status why_;
 };
 
-inline local_rendezvous::entry& local_rendezvous::probe(std::vector<entry>& table, const rendezvous_key& key) const noexcept {
+#if WEFT_HAS_BODIES
+
+WEFT_DECL local_rendezvous::entry& local_rendezvous::probe(std::vector<entry>& table, const rendezvous_key& key) const noexcept {
   const std::size_t mask = table.size() - 1;
   std::size_t i = hash(key) & mask;
   while (table[i].used && !(table[i].key == key)) i = (i + 1) & mask;
   return table[i];
 }
 
-inline local_rendezvous::entry& local_rendezvous::find(const rendezvous_key& key) {
+WEFT_DECL local_rendezvous::entry& local_rendezvous::find(const rendezvous_key& key) {
   if (2 * (used_ + 1) > table_.size()) grow();
   entry& e = probe(table_, key);
   if (!e.used) {
@@ -68,7 +71,7 @@ inline local_rendezvous::entry& local_rendezvous::find(const rendezvous_key& key
 }
 
 // Entries that hold nothing are dropped here, so that the iterations of a long loop do not pile up.
-inline void local_rendezvous::grow() {
+WEFT_DECL void local_rendezvous::grow() {
   std::size_t size = table_.empty() ? 16 : 2 * table_.size();
   while (size > 4096 && size > 8 * (held_ + 1)) size /= 2;
   std::vector<entry> next(size);
@@ -78,7 +81,7 @@ inline void local_rendezvous::grow() {
   table_ = std::move(next);
 }
 
-inline status local_rendezvous::send(const rendezvous_key& key, tensor_value value, bool is_dead) {
+WEFT_DECL status local_rendezvous::send(const rendezvous_key& key, tensor_value value, bool is_dead) {
   receiver waiting;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -100,7 +103,7 @@ inline status local_rendezvous::send(const rendezvous_key& key, tensor_value val
   return status();
 }
 
-inline void local_rendezvous::receive(const rendezvous_key& key, receiver done) {
+WEFT_DECL void local_rendezvous::receive(const rendezvous_key& key, receiver done) {
   tensor_value value;
   bool is_dead = false;
   status answer;
@@ -128,7 +131,7 @@ inline void local_rendezvous::receive(const rendezvous_key& key, receiver done) 
   done(answer, std::move(value), is_dead);
 }
 
-inline void local_rendezvous::abort(const status& why) {
+WEFT_DECL void local_rendezvous::abort(const status& why) {
   std::vector<receiver> waiting;
   std::vector<tensor_value> dropped;
   {
@@ -145,7 +148,7 @@ inline void local_rendezvous::abort(const status& why) {
   for (const receiver& r : waiting) r(why, tensor_value(), false);
 }
 
-inline void local_rendezvous::reset() {
+WEFT_DECL void local_rendezvous::reset() {
   const std::lock_guard<std::mutex> lock(mutex_);
   why_ = status();
   if (held_ == 0) return;
@@ -156,6 +159,8 @@ inline void local_rendezvous::reset() {
     e.waiting = nullptr;
   }
 }
+
+#endif
 
 }  // namespace weft
 

@@ -3,6 +3,7 @@
 // What the executor computes once per part: nodes in the order in which one thread would run them, where their values lie,
 // and whom they wake. Everything is an index into an array, so that a step touches memory from front to back.
 
+#include <weft/core/config.hpp>
 #include <weft/core/device_name.hpp>
 #include <weft/graph/graph.hpp>
 #include <weft/runtime/kernel.hpp>
@@ -76,6 +77,8 @@ struct plan {
   std::vector<std::unique_ptr<kernel>> kernels;
 };
 
+#if WEFT_HAS_BODIES
+
 /// Lists of numbers, one list per owner, in one array: filled by counting, then placing.
 class grouped_lists {
  public:
@@ -139,24 +142,6 @@ class plan_builder {
   std::string last_device_, last_type_;
 };
 
-inline plan::plan(graph p, const kernel_registry& registry, std::string where) : part(std::move(p)), task(std::move(where)) {
-  if (part.size() >= nothing / 2) fail(error_code::resource_exhausted, "a part has " + std::to_string(part.size()) + " nodes, which is too many");
-  plan_builder(*this, registry).run();
-}
-
-// 1. A constant in host memory is a value in its readers' slots. It runs only if it has to wait for something.
-inline void plan_builder::find_constants() {
-  constant_.assign(nodes_.size(), nothing);
-  runs_.assign(nodes_.size(), true);
-  for (const node* n : nodes_) {
-    if (n->op() != "Const" || device_type(*n) != "CPU") continue;
-    const auto id = static_cast<std::size_t>(n->id());
-    constant_[id] = static_cast<std::uint32_t>(plan_.constants.size());
-    plan_.constants.push_back(n->attr<tensor_value>("value"));
-    runs_[id] = std::any_of(n->control_inputs().begin(), n->control_inputs().end(), [this](const node* c) { return runs_[static_cast<std::size_t>(c->id())]; });
-  }
-}
-
 template <class F> void plan_builder::each_predecessor(const node& n, F&& found) {
   const auto id = static_cast<std::uint32_t>(n.id());
   const auto visit = [&](const node* from) {
@@ -169,8 +154,26 @@ template <class F> void plan_builder::each_predecessor(const node& n, F&& found)
   for (const node* c : n.control_inputs()) visit(c);
 }
 
+WEFT_DECL plan::plan(graph p, const kernel_registry& registry, std::string where) : part(std::move(p)), task(std::move(where)) {
+  if (part.size() >= nothing / 2) fail(error_code::resource_exhausted, "a part has " + std::to_string(part.size()) + " nodes, which is too many");
+  plan_builder(*this, registry).run();
+}
+
+// 1. A constant in host memory is a value in its readers' slots. It runs only if it has to wait for something.
+WEFT_DECL void plan_builder::find_constants() {
+  constant_.assign(nodes_.size(), nothing);
+  runs_.assign(nodes_.size(), true);
+  for (const node* n : nodes_) {
+    if (n->op() != "Const" || device_type(*n) != "CPU") continue;
+    const auto id = static_cast<std::size_t>(n->id());
+    constant_[id] = static_cast<std::uint32_t>(plan_.constants.size());
+    plan_.constants.push_back(n->attr<tensor_value>("value"));
+    runs_[id] = std::any_of(n->control_inputs().begin(), n->control_inputs().end(), [this](const node* c) { return runs_[static_cast<std::size_t>(c->id())]; });
+  }
+}
+
 // 2. Who waits for whom, each pair once.
-inline void plan_builder::link() {
+WEFT_DECL void plan_builder::link() {
   waiting_.assign(nodes_.size(), 0);
   successors_ = std::make_unique<grouped_lists>(nodes_.size());
   seen_.assign(nodes_.size(), nothing);
@@ -188,7 +191,7 @@ inline void plan_builder::link() {
 }
 
 // 3. Kinds and kernels.
-inline void plan_builder::make_nodes() {
+WEFT_DECL void plan_builder::make_nodes() {
   made_.resize(nodes_.size());
   for (const node* n : nodes_) {
     const auto id = static_cast<std::size_t>(n->id());
@@ -204,7 +207,7 @@ inline void plan_builder::make_nodes() {
   }
 }
 
-inline void plan_builder::make_node(const node& n, plan_node& made) {
+WEFT_DECL void plan_builder::make_node(const node& n, plan_node& made) {
   made.about = &n;
   made.input_count = static_cast<std::uint32_t>(n.inputs().size());
   made.output_count = static_cast<std::uint32_t>(n.output_count());
@@ -233,20 +236,20 @@ inline void plan_builder::make_node(const node& n, plan_node& made) {
                                                    std::to_string(made.input_count) + " and " + std::to_string(made.output_count));
 }
 
-inline void plan_builder::make_kernel(const node& n, plan_node& made) {
+WEFT_DECL void plan_builder::make_kernel(const node& n, plan_node& made) {
   plan_.kernels.push_back(registry_.make({n, n.device()}, device_type(n)));
   made.kernel = plan_.kernels.back().get();
   made.kind = made.kernel->asynchronous() ? plan_kind::asynchronous : plan_kind::compute;
 }
 
-inline std::uint32_t plan_builder::index_attr(const node& n, std::uint32_t& count) const {
+WEFT_DECL std::uint32_t plan_builder::index_attr(const node& n, std::uint32_t& count) const {
   const std::int64_t index = n.attr<std::int64_t>("index");
   if (index < 0 || index > 1 << 24) n.fail_about(error_code::invalid_argument, "expected an index of a feed or fetch, found " + std::to_string(index));
   count = std::max(count, static_cast<std::uint32_t>(index) + 1);
   return static_cast<std::uint32_t>(index);
 }
 
-inline const std::string& plan_builder::device_type(const node& n) {
+WEFT_DECL const std::string& plan_builder::device_type(const node& n) {
   if (last_type_.empty() || n.device() != last_device_) {
     last_device_ = n.device();
     last_type_ = parse_device_name(last_device_, n.site()).type.value_or("CPU");
@@ -256,7 +259,7 @@ inline const std::string& plan_builder::device_type(const node& n) {
 
 // 4. The order in which a single thread that takes the newest ready node first would run them. Receives are asked for before anything else
 //    starts, sends go out as soon as their value is there.
-inline void plan_builder::order() {
+WEFT_DECL void plan_builder::order() {
   const auto is = [this](std::uint32_t id, plan_kind kind) { return made_[id].kind == kind; };
   std::vector<std::uint32_t> ready, left = waiting_;
   for (std::size_t id = nodes_.size(); id-- > 0;) {
@@ -280,7 +283,7 @@ inline void plan_builder::order() {
 }
 
 // 5. Slots for the inputs, in that order.
-inline void plan_builder::place_inputs() {
+WEFT_DECL void plan_builder::place_inputs() {
   std::vector<std::uint32_t> reads(plan_.feeds, 0);
   for (plan_node& p : plan_.nodes) {
     if (p.kind == plan_kind::arg) ++reads[p.number];
@@ -301,7 +304,7 @@ inline void plan_builder::place_inputs() {
 }
 
 // 6. A single output is written straight into its first reader's slot. Several outputs, and those without readers, get slots of their own.
-inline void plan_builder::place_outputs() {
+WEFT_DECL void plan_builder::place_outputs() {
   auto next = readers_.begin();
   for (std::uint32_t i = 0; i < plan_.nodes.size(); ++i) {
     plan_node& p = plan_.nodes[i];
@@ -325,7 +328,7 @@ inline void plan_builder::place_outputs() {
 }
 
 // 7. Whom each node wakes, by position.
-inline void plan_builder::number_wakes() {
+WEFT_DECL void plan_builder::number_wakes() {
   plan_.predecessors.resize(plan_.nodes.size());
   for (std::uint32_t i = 0; i < plan_.nodes.size(); ++i) {
     plan_node& p = plan_.nodes[i];
@@ -336,6 +339,8 @@ inline void plan_builder::number_wakes() {
     p.wakes_end = static_cast<std::uint32_t>(plan_.wakes.size());
   }
 }
+
+#endif
 
 }  // namespace weft::detail
 

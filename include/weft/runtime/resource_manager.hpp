@@ -2,6 +2,7 @@
 #define WEFT_RUNTIME_RESOURCE_MANAGER_HPP
 // The state of a task that outlives steps and sessions: variables, queues and the like, by container and name.
 
+#include <weft/core/config.hpp>
 #include <weft/core/status.hpp>
 #include <weft/tensor/dtype.hpp>
 
@@ -65,7 +66,9 @@ class resource_manager {
   std::map<key, std::shared_ptr<resource>> resources_;
 };
 
-inline void resource_manager::clear(const std::vector<std::string>& containers, const status& why) {
+#if WEFT_HAS_BODIES
+
+WEFT_DECL void resource_manager::clear(const std::vector<std::string>& containers, const status& why) {
   std::vector<std::shared_ptr<resource>> gone;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -82,6 +85,8 @@ inline void resource_manager::clear(const std::vector<std::string>& containers, 
   }
   for (const auto& r : gone) r->close(why);
 }
+
+#endif
 
 }  // namespace weft
 

@@ -5,6 +5,7 @@
 // A step holds one token for each thread that works on it, each asynchronous node that has not answered, and each node that waits to be picked
 // up; it ends with the last one. While a thread holds the only token nobody else touches the step, and plain counting will do.
 
+#include <weft/core/config.hpp>
 #include <weft/runtime/local_rendezvous.hpp>
 #include <weft/runtime/plan.hpp>
 #include <weft/runtime/step_statistics.hpp>
@@ -72,8 +73,9 @@ class step_state : public std::enable_shared_from_this<step_state> {
   step_state(const step_state&) = delete;
   step_state& operator=(const step_state&) = delete;
 
-  /// Takes the arguments in; the calling thread has the first token. Says what is wrong with them.
-  status begin(step_arguments&& args);
+  /// Takes the arguments in, all but their feeds, which come from `fed`; the calling thread has the first token. False, and the step has failed,
+  /// when there are too few.
+  bool begin(step_arguments&& args, tensor_value* fed, std::size_t count);
   /// Brings everything back to the beginning and gives the state up. Only for whoever has the last token.
   void end();
   bool stopped() const noexcept { return failed.load(std::memory_order_relaxed) || environment.cancellation.cancelled(); }
@@ -135,9 +137,11 @@ class step_state : public std::enable_shared_from_this<step_state> {
   std::uint64_t serial_ = 1, registration_ = 0;
 };
 
-inline step_states::~step_states() = default;
+#if WEFT_HAS_BODIES
 
-inline step_state& step_states::acquire() {
+WEFT_DECL step_states::~step_states() = default;
+
+WEFT_DECL step_state& step_states::acquire() {
   if (step_state* spare = spare_.exchange(nullptr, std::memory_order_acquire)) return *spare;
   const std::lock_guard<std::mutex> lock(mutex_);
   if (idle_.empty()) {
@@ -150,15 +154,15 @@ inline step_state& step_states::acquire() {
   return *out;
 }
 
-inline void step_states::release(step_state& state) {
+WEFT_DECL void step_states::release(step_state& state) {
   step_state* none = nullptr;
   if (spare_.compare_exchange_strong(none, &state, std::memory_order_release, std::memory_order_relaxed)) return;
   const std::lock_guard<std::mutex> lock(mutex_);
   idle_.push_back(&state);
 }
 
-inline step_state::step_state(const detail::plan& p, step_states& home)
-    : plan(p), values(p.slots), pending(p.nodes.size()), next(p.nodes.size(), nothing), home_(home) {
+WEFT_DECL step_state::step_state(const detail::plan& p, step_states& home)
+    : plan(p), values(p.slots), pending(p.nodes.size()), next(p.nodes.size(), nothing), feeds(p.feeds), fetches(p.fetches), home_(home) {
   contexts.reserve(p.asynchronous.size());
   for (const std::uint32_t i : p.asynchronous) {
     const plan_node& n = p.nodes[i];
@@ -167,14 +171,14 @@ inline step_state::step_state(const detail::plan& p, step_states& home)
   reset_values();
 }
 
-inline void step_state::reset_values() {
+WEFT_DECL void step_state::reset_values() {
   for (std::size_t i = 0; i < pending.size(); ++i) pending[i].store(plan.predecessors[i], std::memory_order_relaxed);
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = plan.constant_of[i] == nothing ? tensor_value() : plan.constants[plan.constant_of[i]];
 }
 
-inline status step_state::begin(step_arguments&& args) {
+WEFT_DECL bool step_state::begin(step_arguments&& args, tensor_value* fed, std::size_t count) {
   tokens.store(1, std::memory_order_relaxed);
-  feeds = std::move(args.feeds);
+  for (std::size_t i = 0; i < feeds.size() && i < count; ++i) feeds[i] = std::move(fed[i]);
   fetches.resize(plan.fetches);
   environment.resources = args.resources;
   environment.session_state = args.session_state;
@@ -188,13 +192,14 @@ inline status step_state::begin(step_arguments&& args) {
   statistics = args.statistics;
   if (statistics != nullptr) started.resize(plan.nodes.size());
   on_error_ = std::move(args.on_error);
-  if (feeds.size() >= plan.feeds) return status();
-  status s(error_code::invalid_argument, "the part takes " + std::to_string(plan.feeds) + " feeds, found " + std::to_string(feeds.size()));
+  if (count >= feeds.size()) return true;
+  status s(error_code::invalid_argument, "the part takes " + std::to_string(plan.feeds) + " feeds, found " + std::to_string(count));
   s.task = plan.task;
-  return s;
+  fail(s);
+  return false;
 }
 
-inline void step_state::end() {
+WEFT_DECL void step_state::end() {
   if (watches_) {
     environment.cancellation.forget(registration_);
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -206,25 +211,26 @@ inline void step_state::end() {
     own_rendezvous_.reset();
     why = status();
     failed.store(false, std::memory_order_relaxed);
+    for (tensor_value& v : fetches) v = tensor_value();
   }
-  feeds.clear();
+  for (tensor_value& v : feeds)
+    if (!v.empty()) v = tensor_value();
   environment.cancellation = cancellation_token();
   on_error_ = nullptr;
   has_caller = false;
   home_.release(*this);
 }
 
-inline void step_state::finish() {
+WEFT_DECL void step_state::finish() {
   const status s = why;
-  std::vector<tensor_value> out = std::move(fetches);
-  fetches.clear();
-  if (!s.ok()) out.clear();
+  std::vector<tensor_value> out;
+  if (s.ok()) out.swap(fetches);
   const done_callback call = std::exchange(done, nullptr);
   end();
   call(s, std::move(out));
 }
 
-inline status step_state::about(const plan_node& p, status s) const {
+WEFT_DECL status step_state::about(const plan_node& p, status s) const {
   if (s.node.empty()) {
     s.node = p.about->name();
     s.op = p.about->op();
@@ -236,7 +242,7 @@ inline status step_state::about(const plan_node& p, status s) const {
 }
 
 // Whoever calls has a token, so that taking those of the queue away does not end the step.
-inline void step_state::fail(const status& s) {
+WEFT_DECL void step_state::fail(const status& s) {
   bool first;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -253,14 +259,14 @@ inline void step_state::fail(const status& s) {
   environment.rendezvous->abort(s);
 }
 
-inline std::uint32_t step_state::pop_locked() {
+WEFT_DECL std::uint32_t step_state::pop_locked() {
   const std::uint32_t node = queue_head_;
   queue_head_ = next[node];
   if (queue_head_ == nothing) queue_tail_ = nothing;
   return node;
 }
 
-inline void step_state::publish(std::uint32_t node) {
+WEFT_DECL void step_state::publish(std::uint32_t node) {
   bool watch = false, woken = false;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -279,7 +285,7 @@ inline void step_state::publish(std::uint32_t node) {
     registration_ = environment.cancellation.on_cancel([self = shared_from_this(), serial = serial_](const status& s) { self->cancelled(serial, s); });
 }
 
-inline void step_state::cancelled(std::uint64_t serial, const status& s) {
+WEFT_DECL void step_state::cancelled(std::uint64_t serial, const status& s) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (serial != serial_ || queue_head_ == nothing) return;
@@ -289,14 +295,14 @@ inline void step_state::cancelled(std::uint64_t serial, const status& s) {
   leave();
 }
 
-inline bool step_state::take(std::uint32_t& node) {
+WEFT_DECL bool step_state::take(std::uint32_t& node) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (queue_head_ == nothing) return false;
   node = pop_locked();
   return true;
 }
 
-inline bool step_state::wait(std::uint32_t& node) {
+WEFT_DECL bool step_state::wait(std::uint32_t& node) {
   std::unique_lock<std::mutex> lock(mutex_);
   if (!something_to_do()) {
     const thread_pool::blocking elsewhere(environment.pool);
@@ -313,7 +319,7 @@ inline bool step_state::wait(std::uint32_t& node) {
 }
 
 // With a caller the token goes under the lock, which the caller takes before it ends the step: afterwards nobody is left in here.
-inline void step_state::leave() {
+WEFT_DECL void step_state::leave() {
   if (has_caller) {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (tokens.fetch_sub(1, std::memory_order_acq_rel) == 2) changed_.notify_one();
@@ -321,6 +327,8 @@ inline void step_state::leave() {
     finish();
   }
 }
+
+#endif
 
 }  // namespace detail
 }  // namespace weft

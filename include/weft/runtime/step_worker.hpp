@@ -2,6 +2,7 @@
 #define WEFT_RUNTIME_STEP_WORKER_HPP
 // One thread's share in a step: it runs the nodes that it makes ready, newest first, keeps one expensive node for the end and publishes others.
 
+#include <weft/core/config.hpp>
 #include <weft/runtime/step_state.hpp>
 
 #include <algorithm>
@@ -18,19 +19,7 @@
 namespace weft::detail {
 
 /// The exception in flight as a status.
-inline status status_of_exception() {
-  try {
-    throw;
-  } catch (const error& e) {
-    return e.status();
-  } catch (const std::bad_alloc&) {
-    return status(error_code::resource_exhausted, "out of memory");
-  } catch (const std::exception& e) {
-    return status(error_code::internal, std::string("the kernel threw an exception: ") + e.what());
-  } catch (...) {
-    return status(error_code::internal, "the kernel threw something that is not a std::exception");
-  }
-}
+status status_of_exception();
 
 /// A share in a step, alive while its thread works. It has a token of the step's.
 class step_worker {
@@ -164,8 +153,24 @@ class step_worker {
   bool accepts_ = false;
 };
 
+#if WEFT_HAS_BODIES
+
+WEFT_DECL status status_of_exception() {
+  try {
+    throw;
+  } catch (const error& e) {
+    return e.status();
+  } catch (const std::bad_alloc&) {
+    return status(error_code::resource_exhausted, "out of memory");
+  } catch (const std::exception& e) {
+    return status(error_code::internal, std::string("the kernel threw an exception: ") + e.what());
+  } catch (...) {
+    return status(error_code::internal, "the kernel threw something that is not a std::exception");
+  }
+}
+
 // Counts one arrival at a node that waits for several. The last one sets the count back for the next step.
-inline bool step_worker::arrive(std::atomic<std::uint32_t>& count, std::uint32_t all) const noexcept {
+WEFT_DECL bool step_worker::arrive(std::atomic<std::uint32_t>& count, std::uint32_t all) const noexcept {
   const std::uint32_t left = count.load(shared_ ? std::memory_order_acquire : std::memory_order_relaxed);
   if (left != 1) {
     if (!shared_) {
@@ -179,7 +184,7 @@ inline bool step_worker::arrive(std::atomic<std::uint32_t>& count, std::uint32_t
 }
 
 // Constants stay in their slots; what a kernel took is gone already.
-inline void step_worker::release_inputs(const plan_node& p) {
+WEFT_DECL void step_worker::release_inputs(const plan_node& p) {
   if (p.input_count > 63) return release_many_inputs(p);
   std::uint64_t kept = p.kept;
   tensor_value* input = values_ + p.inputs;
@@ -188,7 +193,7 @@ inline void step_worker::release_inputs(const plan_node& p) {
 }
 
 // Hands a node's outputs on and makes ready whoever waited for nothing else: the one place to change for frames and dead values.
-inline void step_worker::propagate(const plan_node& p) {
+WEFT_DECL void step_worker::propagate(const plan_node& p) {
   const tensor_value* output = values_ + p.outputs;
   for (const tensor_value* const end = output + p.output_count; output != end; ++output)
     if (!output->buffer()) return failed_without_output(p, output - (values_ + p.outputs));
@@ -199,7 +204,7 @@ inline void step_worker::propagate(const plan_node& p) {
     if (wake->predecessors == 1 || arrive(state_.pending[wake->node], wake->predecessors)) push(wake->node);
 }
 
-inline void step_worker::work() {
+WEFT_DECL void step_worker::work() {
   for (;;) {
     const bool cheap = ready_ != nothing;
     const std::uint32_t i = cheap ? ready_ : heavy_;
@@ -216,7 +221,7 @@ inline void step_worker::work() {
   }
 }
 
-inline void step_worker::compute(std::uint32_t i, const plan_node& p, bool ask) {
+WEFT_DECL void step_worker::compute(std::uint32_t i, const plan_node& p, bool ask) {
   kernel_context context(*p.about, state_.environment, values_ + p.inputs, p.input_count, values_ + p.outputs, p.kept);
   try {
     if (ask && p.kernel->expensive(context)) return defer(i);
@@ -229,7 +234,7 @@ inline void step_worker::compute(std::uint32_t i, const plan_node& p, bool ask) 
   propagate(p);
 }
 
-inline void step_worker::run_other(std::uint32_t i, const plan_node& p, bool ask) {
+WEFT_DECL void step_worker::run_other(std::uint32_t i, const plan_node& p, bool ask) {
   const bool kept = p.kept != 0;
   switch (p.kind) {
     case plan_kind::asynchronous: return start_asynchronous(i, p, ask);
@@ -248,7 +253,7 @@ inline void step_worker::run_other(std::uint32_t i, const plan_node& p, bool ask
 }
 
 // The token for the answer exists before anybody can answer.
-inline void step_worker::start_asynchronous(std::uint32_t i, const plan_node& p, bool ask) {
+WEFT_DECL void step_worker::start_asynchronous(std::uint32_t i, const plan_node& p, bool ask) {
   kernel_context& context = state_.contexts[p.number];
   if (ask && p.kernel->expensive(context)) return defer(i);
   note_start(i);
@@ -263,7 +268,7 @@ inline void step_worker::start_asynchronous(std::uint32_t i, const plan_node& p,
   accepts_ = false;
 }
 
-inline void step_worker::start_receive(std::uint32_t i, const plan_node& p) {
+WEFT_DECL void step_worker::start_receive(std::uint32_t i, const plan_node& p) {
   note_start(i);
   state_.tokens.fetch_add(1, std::memory_order_relaxed);
   shared_ = had_company_ = true;
@@ -274,7 +279,7 @@ inline void step_worker::start_receive(std::uint32_t i, const plan_node& p) {
   accepts_ = false;
 }
 
-inline void step_worker::send(const plan_node& p) {
+WEFT_DECL void step_worker::send(const plan_node& p) {
   tensor_value value = p.kept != 0 ? values_[p.inputs] : std::move(values_[p.inputs]);
   accepts_ = true;
   status s = state_.environment.rendezvous->send({plan_.edges[p.number], 0}, std::move(value), false);
@@ -284,7 +289,7 @@ inline void step_worker::send(const plan_node& p) {
 }
 
 // A thread with other duties publishes every expensive node; others keep one, which spares the way through the pool where nothing is parallel.
-inline void step_worker::defer(std::uint32_t i) {
+WEFT_DECL void step_worker::defer(std::uint32_t i) {
   if (budget_ < unlimited / 2 || heavy_ != nothing) {
     shared_ = had_company_ = true;
     state_.publish(i);
@@ -293,7 +298,7 @@ inline void step_worker::defer(std::uint32_t i) {
   }
 }
 
-inline void step_worker::publish_ready() {
+WEFT_DECL void step_worker::publish_ready() {
   shared_ = had_company_ = true;
   while (ready_ != nothing) {
     const std::uint32_t i = ready_;
@@ -302,7 +307,7 @@ inline void step_worker::publish_ready() {
   }
 }
 
-inline void step_worker::go_on(std::uint32_t node, const status& s) {
+WEFT_DECL void step_worker::go_on(std::uint32_t node, const status& s) {
   const plan_node& p = nodes_[node];
   if (statistics_ != nullptr) statistics_->add({p.about, state_.started[node], std::chrono::steady_clock::now(), std::this_thread::get_id()});
   if (s.ok()) {
@@ -318,7 +323,7 @@ inline void step_worker::go_on(std::uint32_t node, const status& s) {
   }
 }
 
-inline void step_state::help() {
+WEFT_DECL void step_state::help() {
   std::uint32_t node;
   if (!take(node)) return;
   {
@@ -332,7 +337,7 @@ inline void step_state::help() {
   leave();
 }
 
-inline void step_state::answered(std::uint32_t node, const status& s) {
+WEFT_DECL void step_state::answered(std::uint32_t node, const status& s) {
   if (step_worker* here = step_worker::accepting(*this)) return here->take_answer(node, s);
   // Inside another kernel's call nothing may be run, on a thread of the pool everything, on other threads a little.
   const thread_pool* pool = environment.pool;
@@ -345,13 +350,15 @@ inline void step_state::answered(std::uint32_t node, const status& s) {
   leave();
 }
 
-inline void step_state::received(std::uint32_t node, const status& s, tensor_value value, bool is_dead) {
+WEFT_DECL void step_state::received(std::uint32_t node, const status& s, tensor_value value, bool is_dead) {
   if (s.ok() && !is_dead) {
     values[plan.nodes[node].outputs] = std::move(value);
     return answered(node, s);
   }
   answered(node, s.ok() ? status(error_code::unimplemented, "a dead value was received outside control flow") : s);
 }
+
+#endif
 
 }  // namespace weft::detail
 

@@ -2,6 +2,8 @@
 #define WEFT_RUNTIME_THREAD_POOL_HPP
 // The threads on which a task's expensive kernels run. A kernel that waits for something gives its place to another thread.
 
+#include <weft/core/config.hpp>
+
 #include <condition_variable>
 #include <cstddef>
 #include <deque>
@@ -68,7 +70,9 @@ class thread_pool {
   bool stopping_ = false;
 };
 
-inline thread_pool::~thread_pool() {
+#if WEFT_HAS_BODIES
+
+WEFT_DECL thread_pool::~thread_pool() {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     stopping_ = true;
@@ -85,7 +89,7 @@ inline thread_pool::~thread_pool() {
   }
 }
 
-inline void thread_pool::schedule(std::function<void()> work) {
+WEFT_DECL void thread_pool::schedule(std::function<void()> work) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     queue_.push_back(std::move(work));
@@ -93,7 +97,7 @@ inline void thread_pool::schedule(std::function<void()> work) {
   ready_.notify_one();
 }
 
-inline void thread_pool::work() {
+WEFT_DECL void thread_pool::work() {
   current() = this;
   std::unique_lock<std::mutex> lock(mutex_);
   for (;;) {
@@ -111,7 +115,7 @@ inline void thread_pool::work() {
   }
 }
 
-inline void thread_pool::enter_blocking() {
+WEFT_DECL void thread_pool::enter_blocking() {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (threads_.size() < size_ + blocked_ + 1) start_thread();
   ++blocked_;
@@ -120,11 +124,13 @@ inline void thread_pool::enter_blocking() {
 }
 
 // The place is taken back at once: for a moment there may be one closure too many.
-inline void thread_pool::leave_blocking() {
+WEFT_DECL void thread_pool::leave_blocking() {
   const std::lock_guard<std::mutex> lock(mutex_);
   --blocked_;
   ++running_;
 }
+
+#endif
 
 }  // namespace weft
 

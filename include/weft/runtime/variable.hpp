@@ -2,6 +2,7 @@
 #define WEFT_RUNTIME_VARIABLE_HPP
 // A variable's value in its task. Readers share the elements, so an update writes in place only while nobody else holds them.
 
+#include <weft/core/config.hpp>
 #include <weft/runtime/buffer_pool.hpp>
 #include <weft/runtime/resource_manager.hpp>
 #include <weft/tensor/shape.hpp>
@@ -92,7 +93,9 @@ class variable_resource final : public resource {
   tensor_value value_;
 };
 
-inline void variable_resource::assign(tensor_value v) {
+#if WEFT_HAS_BODIES
+
+WEFT_DECL void variable_resource::assign(tensor_value v) {
   if (v.dtype() != type_)
     fail(error_code::invalid_argument, describe() + " cannot hold a value of dtype " + to_text(v.dtype()));
   if (!shape_.accepts(v.shape())) fail(error_code::invalid_argument, describe() + " cannot hold a value of shape " + v.shape().text());
@@ -102,6 +105,8 @@ inline void variable_resource::assign(tensor_value v) {
   }
   // The old value is released here, without the lock.
 }
+
+#endif
 
 }  // namespace weft
 

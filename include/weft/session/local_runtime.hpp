@@ -10,7 +10,9 @@
 #include <weft/runtime/local_rendezvous.hpp>
 #include <weft/session/placement_log.hpp>
 #include <weft/session/session_interface.hpp>
+#include <weft/session/signature_cache.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -22,8 +24,6 @@
 #include <utility>
 #include <vector>
 
-#if WEFT_HAS_BODIES
-
 namespace weft::detail {
 
 // One step in flight: how it is cancelled, and where its parts meet. Reused by later steps of the same plan.
@@ -34,7 +34,10 @@ struct running_step {
   std::condition_variable changed;
   std::size_t parts_left = 0;
   status failure;
-  bool used_up = false;
+  // Cancelled or aborted, and of no use for another step.
+  std::atomic<bool> used_up{false};
+  // Its owner while it waits for the next step.
+  std::shared_ptr<running_step> idle;
 
   // Keeps the first root error and ends the other parts.
   void finish_part(const status& outcome) {
@@ -100,6 +103,56 @@ class local_runtime {
   thread_pool pool_;
 };
 
+// A signature's plan: an executor per task, and which of the step's feeds and fetches are which of its own.
+class local_step : public prepared_step {
+ public:
+  local_step(std::shared_ptr<local_runtime> runtime, const step_signature& signature);
+  ~local_step() override;
+  void run(tensor_value* feeds, tensor_value* fetches, const run_options& options) override;
+
+ private:
+  struct task_part {
+    std::unique_ptr<executor> run;
+    task_state* task;
+    std::vector<std::size_t> feeds, fetches;
+    bool feeds_in_order, fetches_in_order;
+  };
+  std::shared_ptr<running_step> take();
+  void give_back(std::shared_ptr<running_step> step);
+  executor::step_args arguments(const task_part& part, running_step& step, std::int64_t number) const;
+  status run_alone(tensor_value* feeds, tensor_value* fetches, running_step& step, std::int64_t number);
+  status run_parts(tensor_value* feeds, tensor_value* fetches, running_step& step, std::int64_t number, std::chrono::milliseconds timeout);
+
+  std::shared_ptr<local_runtime> runtime_;
+  std::vector<task_part> parts_;
+  // Whether values go through the step's rendezvous.
+  bool transfers_ = false;
+  // What the last step left, for the common case of one step at a time; and what further ones left.
+  std::atomic<running_step*> spare_{nullptr};
+  std::mutex mutex_;
+  std::vector<std::shared_ptr<running_step>> idle_;
+};
+
+// A session on a local runtime.
+class runtime_session final : public session_interface {
+ public:
+  runtime_session(session_options options, const weft::graph& g)
+      : steps_(options.prepared_signatures), runtime_(std::make_shared<local_runtime>(weft::graph(g.state()), std::move(options))) {}
+  const weft::graph& graph() const override { return runtime_->nodes(); }
+  std::shared_ptr<prepared_step> prepare(const step_signature& signature) override {
+    return steps_.find_or_make(signature, [this](const step_signature& s) { return std::make_shared<local_step>(runtime_, s); });
+  }
+  partitioned_graph partitions(const step_signature& signature) override { return runtime_->partitions(signature); }
+  std::vector<device> list_devices() override { return runtime_->devices().devices(); }
+  void close() override { runtime_->close(); }
+
+ private:
+  signature_cache<prepared_step> steps_;
+  std::shared_ptr<local_runtime> runtime_;
+};
+
+#if WEFT_HAS_BODIES
+
 inline std::shared_ptr<const kernel_registry> kernels_of(const session_options& options) {
   return options.kernels ? options.kernels : std::shared_ptr<const kernel_registry>(std::shared_ptr<void>(), &standard_kernels());
 }
@@ -111,14 +164,14 @@ inline device_set devices_of(const session_options& options, const std::shared_p
   return out;
 }
 
-inline local_runtime::local_runtime(graph g, session_options options)
+WEFT_DECL local_runtime::local_runtime(graph g, session_options options)
     : graph_(std::move(g)), options_(std::move(options)), kernels_(kernels_of(options_)), devices_(devices_of(options_, kernels_)),
       pool_(options_.kernel_threads == 0 ? std::thread::hardware_concurrency() : options_.kernel_threads) {
   for (const std::string& task : devices_.tasks()) tasks_.emplace(task, std::make_unique<task_state>(*parse_device_name(task).job));
 }
 
 // Places nodes that are new since the last time; those placed before stay where they are.
-inline placement local_runtime::placed() {
+WEFT_DECL placement local_runtime::placed() {
   const std::lock_guard<std::mutex> lock(placement_mutex_);
   const std::size_t before = placement_.size();
   if (before == graph_.size()) return placement_;
@@ -128,11 +181,13 @@ inline placement local_runtime::placed() {
   const placement earlier = placement_;
   options.earlier = &earlier;
   placement_ = place(graph_, devices_, options);
-  if (options_.log_device_placement) log_placement(graph_, placement_, before, options_.log);
+  if (options_.log_device_placement)
+    for (const node* n : graph_.nodes())
+      if (static_cast<std::size_t>(n->id()) >= before && placement_.has(*n)) log_placement(*n, placement_.nodes()[static_cast<std::size_t>(n->id())], options_.log);
   return placement_;
 }
 
-inline partitioned_graph local_runtime::partitions(const step_signature& signature) {
+WEFT_DECL partitioned_graph local_runtime::partitions(const step_signature& signature) {
   partition_options options;
   options.feeds = signature.feeds;
   options.fetches = signature.fetches;
@@ -141,7 +196,7 @@ inline partitioned_graph local_runtime::partitions(const step_signature& signatu
   return partition(graph_, devices_, placed(), options);
 }
 
-inline void local_runtime::close() {
+WEFT_DECL void local_runtime::close() {
   closed_.store(true, std::memory_order_release);
   std::vector<std::weak_ptr<running_step>> steps;
   {
@@ -152,59 +207,29 @@ inline void local_runtime::close() {
     if (const auto step = weak.lock()) step->fail_step(status(error_code::cancelled, "the session was closed while the step was running"));
 }
 
-// A signature's plan: an executor per task, and which of the step's feeds and fetches are which of its own.
-class local_step : public prepared_step {
- public:
-  local_step(std::shared_ptr<local_runtime> runtime, const step_signature& signature);
-  void run(std::vector<tensor_value> feeds, std::vector<tensor_value>& fetches, const run_options& options) override;
-
- private:
-  struct task_part {
-    std::unique_ptr<executor> run;
-    task_state* task;
-    std::vector<std::size_t> feeds, fetches;
-    bool feeds_in_order, fetches_in_order;
-  };
-  std::shared_ptr<running_step> take();
-  void give_back(std::shared_ptr<running_step> step);
-  executor::step_args arguments(const task_part& part, const std::vector<tensor_value>& feeds, running_step& step, std::int64_t number) const;
-  status run_alone(std::vector<tensor_value> feeds, std::vector<tensor_value>& fetches, running_step& step, std::int64_t number);
-  status run_parts(const std::vector<tensor_value>& feeds, std::vector<tensor_value>& fetches, running_step& step, std::int64_t number, std::chrono::milliseconds timeout);
-
-  std::shared_ptr<local_runtime> runtime_;
-  std::vector<task_part> parts_;
-  std::size_t fetch_count_;
-  std::mutex mutex_;
-  std::vector<std::shared_ptr<running_step>> idle_;
-};
-
-// Positions of a part's tensors, known by name, among the step's.
-inline std::vector<std::size_t> positions_of(const std::vector<std::string>& names, const std::vector<output>& among) {
-  std::map<std::string, std::size_t> by_name;
-  for (std::size_t i = 0; i < among.size(); ++i) by_name.emplace(among[i].from->name() + ":" + std::to_string(among[i].index), i);
-  std::vector<std::size_t> out;
-  for (const std::string& name : names) out.push_back(by_name.at(name));
-  return out;
-}
-
 inline bool counts_up(const std::vector<std::size_t>& positions, std::size_t to) {
   for (std::size_t i = 0; i < positions.size(); ++i)
     if (positions[i] != i) return false;
   return positions.size() == to;
 }
 
-inline local_step::local_step(std::shared_ptr<local_runtime> runtime, const step_signature& signature) : runtime_(std::move(runtime)), fetch_count_(signature.fetches.size()) {
+WEFT_DECL local_step::local_step(std::shared_ptr<local_runtime> runtime, const step_signature& signature) : runtime_(std::move(runtime)) {
   const partitioned_graph parted = runtime_->partitions(signature);
+  transfers_ = parted.transfers().size() != 0;
   for (const part& p : parted.parts()) {
-    task_part made{std::make_unique<executor>(p.graph, runtime_->kernels(), p.task), &runtime_->task(p.task), positions_of(p.feeds, signature.feeds),
-                   positions_of(p.fetches, signature.fetches), false, false};
+    task_part made{std::make_unique<executor>(p.graph, runtime_->kernels(), p.task), &runtime_->task(p.task), positions_of(p.feeds, signature.feeds), positions_of(p.fetches, signature.fetches), false, false};
     made.feeds_in_order = counts_up(made.feeds, signature.feeds.size());
-    made.fetches_in_order = counts_up(made.fetches, fetch_count_);
+    made.fetches_in_order = counts_up(made.fetches, signature.fetches.size());
     parts_.push_back(std::move(made));
   }
 }
 
-inline std::shared_ptr<running_step> local_step::take() {
+WEFT_DECL local_step::~local_step() {
+  if (running_step* spare = spare_.exchange(nullptr)) spare->idle.reset();
+}
+
+WEFT_DECL std::shared_ptr<running_step> local_step::take() {
+  if (running_step* spare = spare_.exchange(nullptr, std::memory_order_acquire)) return std::move(spare->idle);
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (!idle_.empty()) {
@@ -218,20 +243,19 @@ inline std::shared_ptr<running_step> local_step::take() {
   return made;
 }
 
-// A step that failed leaves a cancelled source and an aborted rendezvous behind; it is not used again.
-inline void local_step::give_back(std::shared_ptr<running_step> step) {
-  {
-    const std::lock_guard<std::mutex> lock(step->mutex);
-    if (step->used_up) return;
-  }
-  if (parts_.size() > 0) step->rendezvous.reset();
+WEFT_DECL void local_step::give_back(std::shared_ptr<running_step> step) {
+  if (step->used_up.load(std::memory_order_acquire)) return;
+  if (transfers_) step->rendezvous.reset();
+  running_step* const raw = step.get();
+  raw->idle = std::move(step);
+  running_step* none = nullptr;
+  if (spare_.compare_exchange_strong(none, raw, std::memory_order_release, std::memory_order_relaxed)) return;
   const std::lock_guard<std::mutex> lock(mutex_);
-  idle_.push_back(std::move(step));
+  idle_.push_back(std::move(raw->idle));
 }
 
-inline executor::step_args local_step::arguments(const task_part& part, const std::vector<tensor_value>& feeds, running_step& step, std::int64_t number) const {
+WEFT_DECL executor::step_args local_step::arguments(const task_part& part, running_step& step, std::int64_t number) const {
   executor::step_args out;
-  for (const std::size_t i : part.feeds) out.feeds.push_back(feeds[i]);
   out.resources = &part.task->resources;
   out.session_state = &part.task->session_state;
   out.pool = &runtime_->pool();
@@ -243,47 +267,45 @@ inline executor::step_args local_step::arguments(const task_part& part, const st
   return out;
 }
 
-inline void local_step::run(std::vector<tensor_value> feeds, std::vector<tensor_value>& fetches, const run_options& options) {
+WEFT_DECL void local_step::run(tensor_value* feeds, tensor_value* fetches, const run_options& options) {
   const std::int64_t number = runtime_->next_step();
-  const std::shared_ptr<running_step> step = take();
-  fetches.clear();
+  std::shared_ptr<running_step> step = take();
   const bool alone = parts_.size() == 1 && options.timeout.count() <= 0;
-  status outcome = alone ? run_alone(std::move(feeds), fetches, *step, number) : run_parts(feeds, fetches, *step, number, options.timeout);
-  give_back(step);
+  status outcome = alone ? run_alone(feeds, fetches, *step, number) : run_parts(feeds, fetches, *step, number, options.timeout);
+  give_back(std::move(step));
   if (outcome.ok()) return;
   outcome.derived = false;
   outcome.may_have_run = true;
   throw error(std::move(outcome));
 }
 
-inline status local_step::run_alone(std::vector<tensor_value> feeds, std::vector<tensor_value>& fetches, running_step& step, std::int64_t number) {
+WEFT_DECL status local_step::run_alone(tensor_value* feeds, tensor_value* fetches, running_step& step, std::int64_t number) {
   const task_part& part = parts_[0];
-  executor::step_args args = part.feeds_in_order ? arguments({nullptr, part.task, {}, {}, true, true}, feeds, step, number) : arguments(part, feeds, step, number);
-  if (part.feeds_in_order) args.feeds = std::move(feeds);
-  std::vector<tensor_value> got;
-  const status outcome = part.run->run(std::move(args), part.fetches_in_order ? fetches : got);
+  std::vector<tensor_value> fed, got;
+  if (!part.feeds_in_order)
+    for (const std::size_t i : part.feeds) fed.push_back(feeds[i]);
+  if (!part.fetches_in_order) got.resize(part.fetches.size());
+  status outcome = part.run->run(arguments(part, step, number), part.feeds_in_order ? feeds : fed.data(), part.feeds.size(), part.fetches_in_order ? fetches : got.data());
   if (!outcome.ok()) {
     const std::lock_guard<std::mutex> lock(step.mutex);
     step.used_up = true;
     return step.failure.ok() || !outcome.derived ? outcome : step.failure;
   }
-  if (!part.fetches_in_order) {
-    fetches.resize(fetch_count_);
-    for (std::size_t i = 0; i < got.size(); ++i) fetches[part.fetches[i]] = std::move(got[i]);
-  }
+  for (std::size_t i = 0; i < got.size(); ++i) fetches[part.fetches[i]] = std::move(got[i]);
   return outcome;
 }
 
-inline status local_step::run_parts(const std::vector<tensor_value>& feeds, std::vector<tensor_value>& fetches, running_step& step, std::int64_t number,
-                                    std::chrono::milliseconds timeout) {
-  fetches.resize(fetch_count_);
+WEFT_DECL status local_step::run_parts(tensor_value* feeds, tensor_value* fetches, running_step& step, std::int64_t number, std::chrono::milliseconds timeout) {
   step.parts_left = parts_.size();
   // 1. Every part starts; a part that waits for another holds no thread.
-  for (const task_part& part : parts_)
-    part.run->run_async(arguments(part, feeds, step, number), [&part, &fetches, &step](const status& outcome, std::vector<tensor_value> got) {
+  for (const task_part& part : parts_) {
+    executor::step_args args = arguments(part, step, number);
+    for (const std::size_t i : part.feeds) args.feeds.push_back(feeds[i]);
+    part.run->run_async(std::move(args), [&part, fetches, &step](const status& outcome, std::vector<tensor_value> got) {
       for (std::size_t i = 0; outcome.ok() && i < got.size(); ++i) fetches[part.fetches[i]] = std::move(got[i]);
       step.finish_part(outcome);
     });
+  }
   // 2. The caller waits for all of them; past the deadline they are told to end.
   std::unique_lock<std::mutex> lock(step.mutex);
   const auto ended = [&step] { return step.parts_left == 0; };
@@ -297,8 +319,8 @@ inline status local_step::run_parts(const std::vector<tensor_value>& feeds, std:
   return step.failure;
 }
 
-}  // namespace weft::detail
-
 #endif
+
+}  // namespace weft::detail
 
 #endif

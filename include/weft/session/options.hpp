@@ -3,6 +3,7 @@
 // What a user may ask of a session, and of one run.
 
 #include <weft/core/cluster_spec.hpp>
+#include <weft/core/config.hpp>
 #include <weft/fwd.hpp>
 
 #include <chrono>
@@ -17,6 +18,13 @@ namespace weft {
 
 /// Options of a session. Plain members with safe defaults.
 struct session_options {
+  session_options();
+  session_options(const session_options&);
+  session_options(session_options&&) noexcept;
+  session_options& operator=(const session_options&);
+  session_options& operator=(session_options&&) noexcept;
+  ~session_options();
+
   /// A device that does not exist, or that cannot run the op, falls back to another device of the same task.
   bool allow_soft_placement = false;
   /// One line per node with its device and the reason, through `log`, when a graph is placed.
@@ -46,6 +54,15 @@ struct run_options {
   /// The step fails with DEADLINE_EXCEEDED after this time; 0 means no limit.
   std::chrono::milliseconds timeout{0};
 };
+
+#if WEFT_HAS_BODIES
+WEFT_DECL session_options::session_options() = default;
+WEFT_DECL session_options::session_options(const session_options&) = default;
+WEFT_DECL session_options::session_options(session_options&&) noexcept = default;
+WEFT_DECL session_options& session_options::operator=(const session_options&) = default;
+WEFT_DECL session_options& session_options::operator=(session_options&&) noexcept = default;
+WEFT_DECL session_options::~session_options() = default;
+#endif
 
 }  // namespace weft
 

@@ -2,129 +2,120 @@
 #define WEFT_SESSION_SESSION_INTERFACE_HPP
 // What every session offers: typed `run` and `make_callable` over a few virtual functions without types.
 
-#include <weft/partition/partitioned_graph.hpp>
-#include <weft/placement/device_set.hpp>
+#include <weft/core/config.hpp>
+#include <weft/fwd.hpp>
 #include <weft/session/feed.hpp>
 #include <weft/session/options.hpp>
 #include <weft/session/signature.hpp>
 #include <weft/tensor/host_value.hpp>
+#if WEFT_HAS_BODIES
+#include <weft/partition/partitioned_graph.hpp>
+#endif
 
 #include <cstddef>
 #include <initializer_list>
 #include <memory>
-#include <string>
 #include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
+#if WEFT_HAS_BODIES
+#include <algorithm>
+#include <string>
+#endif
 
 namespace weft {
+
+class partitioned_graph;
+class session_interface;
+struct device;
 
 /// A step whose signature was looked up once. Thread-safe; keeps its session's connection or state alive.
 class prepared_step {
  public:
   virtual ~prepared_step() = default;
-  /// Runs the step: `feeds` are the values by position in the signature, `fetches` receives the results. Throws.
-  virtual void run(std::vector<tensor_value> feeds, std::vector<tensor_value>& fetches, const run_options& options) = 0;
+  /// Runs the step. `feeds` are the values by position in the signature, which it may take; `fetches` has as many places as the signature, and
+  /// gets the results. Throws.
+  virtual void run(tensor_value* feeds, tensor_value* fetches, const run_options& options) = 0;
 };
 
 namespace detail {
 
-// Checks a value against the tensor it is fed to; throws INVALID_ARGUMENT at the line of the feed.
-inline void check_feed(const output& to, const tensor_value& v, call_site where) {
-  const node& n = *to.from;
-  const auto bad = [&](const std::string& message) {
-    status s = n.status_about(error_code::invalid_argument, message + (where.known() ? " (fed at " + where.text() + ")" : std::string()));
-    throw error(std::move(s));
-  };
-  if (v.dtype() != n.output_dtype(to.index)) bad(std::string("is ") + to_text(n.output_dtype(to.index)) + ", the value fed is " + to_text(v.dtype()));
-  if (!n.output_shape(to.index).accepts(v.shape())) bad("has shape " + n.output_shape(to.index).text() + ", the value fed has shape " + v.shape().text());
-}
+// The body of a callable: a prepared step, what may be fed to it, and which of its values answer which fetch of the user.
+class prepared_call {
+ public:
+  struct state;
+  explicit prepared_call(std::shared_ptr<const state> s) noexcept : state_(std::move(s)) {}
+  // Takes the values fed; `answers` has a place for each fetch of the user.
+  void run(tensor_value* fed, tensor_value* answers) const;
 
-// The request as a session serves it: variables' feeds spread to their reads, fetches that are fed answered at once.
-struct request {
-  step_signature signature;
-  std::vector<tensor_value> values;
-  // For each fetch of the user: its position in signature.fetches, or -1 - position of the feed that answers it.
-  std::vector<int> answers;
+ private:
+  std::shared_ptr<const state> state_;
 };
 
-inline void add_feed(request& r, const graph& g, const output& to, const tensor_value& value, call_site where) {
-  if (to.from == nullptr) throw error(error_code::invalid_argument, "a value is fed to an empty tensor, not made by any op", where);
-  if (&to.from->owner() != g.state().get())
-    throw error(error_code::invalid_argument, "the value fed to '" + to.from->name() + "' belongs to another graph than this session's", where);
-  if (to.from->output_dtype(to.index) == dtype::resource && value.dtype() != dtype::resource) {
-    for (const node* n : g.nodes())
-      if (n->op() == "ReadVariableOp" && n->inputs()[0] == to) add_feed(r, g, {n, 0}, value, where);
-    return;
-  }
-  if (std::find(r.signature.feeds.begin(), r.signature.feeds.end(), to) != r.signature.feeds.end())
-    throw error(error_code::invalid_argument, "'" + to_text(to) + "' is fed twice", where);
-  check_feed(to, value, where);
-  r.signature.feeds.push_back(to);
-  r.values.push_back(value);
-}
+// A request as a session serves it: variables' feeds spread to their reads, fetches that are fed answered at once.
+class request {
+ public:
+  explicit request(const weft::graph& g);
+  request(const request&) = delete;
+  request& operator=(const request&) = delete;
+  ~request();
 
-inline void add_fetch(request& r, const graph& g, const output& what) {
-  if (what.from == nullptr) fail(error_code::invalid_argument, "a fetch is an empty tensor, not made by any op");
-  if (&what.from->owner() != g.state().get())
-    what.from->fail_about(error_code::invalid_argument, "is fetched from a session of another graph; make the session while that graph is the default, or pass it to the session");
-  const auto fed = std::find(r.signature.feeds.begin(), r.signature.feeds.end(), what);
-  if (fed != r.signature.feeds.end()) {
-    r.answers.push_back(-1 - static_cast<int>(fed - r.signature.feeds.begin()));
-    return;
-  }
-  const auto have = std::find(r.signature.fetches.begin(), r.signature.fetches.end(), what);
-  r.answers.push_back(static_cast<int>(have - r.signature.fetches.begin()));
-  if (have == r.signature.fetches.end()) r.signature.fetches.push_back(what);
-}
+  void add_feeds(const feed* feeds, std::size_t count);
+  void add_placeholder(const output& to);
+  void add_fetch(const output& what);
+  void add_target(const operation& what);
+  // The values in the order of the fetches; they live as long as the request.
+  tensor_value* run(session_interface& session, const run_options& options);
+  prepared_call prepare(session_interface& session);
 
-inline void add_target(request& r, const graph& g, const operation& what) {
-  if (what.get() == nullptr) fail(error_code::invalid_argument, "a target is an empty operation");
-  if (&what.get()->owner() != g.state().get())
-    what.get()->fail_about(error_code::invalid_argument, "is a target of a session of another graph; make the session while that graph is the default, or pass it to the session");
-  r.signature.targets.push_back(what.get());
-}
-
-// The values in the order of the user's fetches.
-inline std::vector<tensor_value> answer(const std::vector<int>& answers, const std::vector<tensor_value>& fed, std::vector<tensor_value> fetched) {
-  std::vector<tensor_value> out;
-  out.reserve(answers.size());
-  for (const int a : answers) out.push_back(a < 0 ? fed[static_cast<std::size_t>(-1 - a)] : fetched[static_cast<std::size_t>(a)]);
-  return out;
-}
-
-template <class F, class = void> struct fetch_traits {
-  static constexpr bool ok = false;
-  using tuple = std::tuple<>;
+ private:
+  struct state;
+  std::unique_ptr<state> state_;
 };
+
+template <class F, class = void> struct fetch_traits { static constexpr bool ok = false; };
 template <> struct fetch_traits<operation> {
   static constexpr bool ok = true;
-  using tuple = std::tuple<>;
-  static tuple take(const tensor_value*&) { return {}; }
+  using value = void;
 };
 template <class F> struct fetch_traits<F, std::enable_if_t<is_operand<F>::value>> {
   static constexpr bool ok = true;
   using value = host_value<typename F::dtype, F::rank>;
-  using tuple = std::tuple<typename value::type>;
-  static tuple take(const tensor_value*& v) { return tuple(value::take(*v++)); }
 };
-template <class Tuple> struct unwrap { using type = Tuple; };
-template <> struct unwrap<std::tuple<>> { using type = void; };
-template <class T> struct unwrap<std::tuple<T>> { using type = T; };
-template <class... F> using run_tuple = decltype(std::tuple_cat(std::declval<typename fetch_traits<F>::tuple>()...));
-template <class... F> using run_result = typename unwrap<run_tuple<F...>>::type;
 
-template <class F> void add_wanted(request& r, const graph& g, const F& f) {
-  if constexpr (std::is_same_v<F, operation>) add_target(r, g, f);
-  else add_fetch(r, g, f.fetched());
-}
-template <class... F> run_result<F...> unpack(const std::vector<tensor_value>& values) {
-  [[maybe_unused]] const tensor_value* next = values.data();
-  std::tuple<typename fetch_traits<F>::tuple...> each{fetch_traits<F>::take(next)...};  // braces: left to right
-  run_tuple<F...> all = std::apply([](auto&... x) { return std::tuple_cat(std::move(x)...); }, each);
-  if constexpr (std::tuple_size_v<run_tuple<F...>> == 1) return std::get<0>(std::move(all));
-  else if constexpr (std::tuple_size_v<run_tuple<F...>> > 1) return all;
+// The host values of those fetches that have one.
+template <class... V> struct host_values {
+  using type = std::tuple<typename V::type...>;
+  static type take(tensor_value* values) { return take(values, std::index_sequence_for<V...>()); }
+  template <std::size_t... I> static type take(tensor_value* values, std::index_sequence<I...>) { return type(V::take(values[I])...); }
+};
+template <> struct host_values<> {
+  using type = void;
+  static void take(tensor_value*) {}
+};
+template <class V> struct host_values<V> {
+  using type = typename V::type;
+  static type take(tensor_value* value) { return V::take(*value); }
+};
+template <class Found, class... F> struct pick_values;
+template <class... V> struct pick_values<host_values<V...>> { using type = host_values<V...>; };
+template <class... V, class F, class... Rest> struct pick_values<host_values<V...>, F, Rest...> {
+  using value = typename fetch_traits<F>::value;
+  using type = typename std::conditional_t<std::is_void_v<value>, pick_values<host_values<V...>, Rest...>, pick_values<host_values<V..., value>, Rest...>>::type;
+};
+template <class... F> using values_of = typename pick_values<host_values<>, F...>::type;
+template <bool Ok, class... F> struct result_of { using type = void; };
+template <class... F> struct result_of<true, F...> { using type = typename values_of<F...>::type; };
+template <class... F> using run_result = typename result_of<(true && ... && fetch_traits<F>::ok), F...>::type;
+
+// How many values a result has.
+template <class Result> inline constexpr std::size_t value_count = std::is_void_v<Result> ? 0 : 1;
+template <class... T> inline constexpr std::size_t value_count<std::tuple<T...>> = sizeof...(T);
+
+template <class F> void add_wanted(request& r, const F& f) {
+  if constexpr (std::is_same_v<F, operation>) r.add_target(f);
+  else r.add_fetch(f.fetched());
 }
 
 }  // namespace detail
@@ -132,25 +123,18 @@ template <class... F> run_result<F...> unpack(const std::vector<tensor_value>& v
 /// A prepared step: call it with one value per placeholder. Copies share the preparation; thread-safe.
 template <class Result, class... P> class callable {
  public:
-  callable(std::shared_ptr<prepared_step> step, std::vector<int> answers, std::vector<output> placeholders, Result (*unpack)(const std::vector<tensor_value>&))
-      : step_(std::move(step)), answers_(std::move(answers)), placeholders_(std::move(placeholders)), unpack_(unpack) {}
+  callable(detail::prepared_call call, Result (*take)(tensor_value*)) : call_(std::move(call)), take_(take) {}
 
   /// Runs the step. Throws as `run` does.
   Result operator()(feed_value<typename P::dtype, P::rank>... values) const {
-    std::vector<tensor_value> fed;
-    fed.reserve(sizeof...(P));
-    (fed.push_back(std::move(values.value)), ...);
-    for (std::size_t i = 0; i < fed.size(); ++i) detail::check_feed(placeholders_[i], fed[i], call_site());
-    std::vector<tensor_value> fetched;
-    step_->run(fed, fetched, run_options());
-    return unpack_(detail::answer(answers_, fed, std::move(fetched)));
+    tensor_value fed[sizeof...(P) + 1] = {std::move(values.value)...}, answers[detail::value_count<Result> + 1];
+    call_.run(fed, answers);
+    return take_(answers);
   }
 
  private:
-  std::shared_ptr<prepared_step> step_;
-  std::vector<int> answers_;
-  std::vector<output> placeholders_;
-  Result (*unpack_)(const std::vector<tensor_value>&);
+  detail::prepared_call call_;
+  Result (*take_)(tensor_value*);
 };
 
 /// Runs steps of one graph. Thread-safe; nodes added to the graph later are seen. `run` returns the fetched values (a plain value for
@@ -191,15 +175,17 @@ class session_interface {
   /// Looks the step up once: `auto step = session.make_callable(feeds(x, y), loss); float l = step(batch, labels);`.
   template <class... P, class... F> callable<detail::run_result<F...>, P...> make_callable(const feeds_t<P...>& placeholders, const F&... fetches) {
     check_fetches<F...>();
-    detail::request r;
-    std::apply([&r](const auto&... p) { (r.signature.feeds.push_back(p.raw()), ...); }, placeholders.placeholders);
-    (detail::add_wanted(r, graph(), fetches), ...);
-    auto placeholders_of_step = r.signature.feeds;
-    return {prepare_checked(r.signature), std::move(r.answers), std::move(placeholders_of_step), &detail::unpack<F...>};
+    detail::request r(graph());
+    std::apply([&r](const auto&... p) { (r.add_placeholder(p.raw()), ...); }, placeholders.placeholders);
+    (detail::add_wanted(r, fetches), ...);
+    return {r.prepare(*this), [](tensor_value* values) { return detail::values_of<F...>::take(values); }};
   }
   template <class... F, std::enable_if_t<(sizeof...(F) > 0) && (detail::fetch_traits<F>::ok && ...), int> = 0>
   callable<detail::run_result<F...>> make_callable(const F&... fetches) {
-    return make_callable(feeds_t<>(), fetches...);
+    check_fetches<F...>();
+    detail::request r(graph());
+    (detail::add_wanted(r, fetches), ...);
+    return {r.prepare(*this), [](tensor_value* values) { return detail::values_of<F...>::take(values); }};
   }
 
  protected:
@@ -214,38 +200,153 @@ class session_interface {
   template <class... F> detail::run_result<F...> run_all(const run_options& options, const feed* feeds, std::size_t count, const F&... fetches) {
     check_fetches<F...>();
     if constexpr ((true && ... && detail::fetch_traits<F>::ok)) {
-      detail::request r;
-      for (std::size_t i = 0; i < count; ++i) detail::add_feed(r, graph(), feeds[i].to(), feeds[i].value(), feeds[i].site());
-      (detail::add_wanted(r, graph(), fetches), ...);
-      return detail::unpack<F...>(run_request(r, options));
+      detail::request r(graph());
+      r.add_feeds(feeds, count);
+      (detail::add_wanted(r, fetches), ...);
+      return detail::values_of<F...>::take(r.run(*this, options));
     }
   }
-  std::shared_ptr<prepared_step> prepare_checked(const step_signature& signature);
-  std::vector<tensor_value> run_request(detail::request& r, const run_options& options);
 };
 
-inline std::shared_ptr<prepared_step> session_interface::prepare_checked(const step_signature& signature) {
-  for (const output& o : signature.feeds) {
-    if (o.from == nullptr) fail(error_code::invalid_argument, "a placeholder of the prepared step is an empty tensor, not made by any op");
-    if (std::count(signature.feeds.begin(), signature.feeds.end(), o) > 1) fail(error_code::invalid_argument, "'" + to_text(o) + "' is fed twice");
+#if WEFT_HAS_BODIES
+
+namespace detail {
+
+// Checks a value against the tensor it is fed to; throws INVALID_ARGUMENT at the line of the feed.
+WEFT_DECL void check_feed(const output& to, const tensor_value& v, call_site where) {
+  const node& n = *to.from;
+  const output_type& expected = n.outputs()[static_cast<std::size_t>(to.index)];
+  if (v.dtype() == expected.dtype && expected.shape.accepts(v.shape())) return;
+  std::string message = v.dtype() != expected.dtype ? std::string("is ") + to_text(expected.dtype) + ", the value fed is " + to_text(v.dtype())
+                                                    : "has shape " + expected.shape.text() + ", the value fed has shape " + v.shape().text();
+  if (where.known()) message += " (fed at " + where.text() + ")";
+  throw error(n.status_about(error_code::invalid_argument, std::move(message)));
+}
+
+struct prepared_call::state {
+  std::shared_ptr<prepared_step> step;
+  std::vector<output> feeds;
+  std::size_t fetches;
+  // For each fetch of the user: its position among the step's fetches, or -1 - position of the feed that answers it.
+  std::vector<int> answers;
+  // Whether the answers are the step's fetches as they come.
+  bool in_order;
+};
+
+WEFT_DECL void prepared_call::run(tensor_value* fed, tensor_value* answers) const {
+  const state& s = *state_;
+  for (std::size_t i = 0; i < s.feeds.size(); ++i) check_feed(s.feeds[i], fed[i], call_site());
+  if (s.in_order) return s.step->run(fed, answers, run_options());
+  std::vector<tensor_value> fetched(s.fetches);
+  for (std::size_t i = 0; i < s.answers.size(); ++i)
+    if (s.answers[i] < 0) answers[i] = fed[static_cast<std::size_t>(-1 - s.answers[i])];
+  s.step->run(fed, fetched.data(), run_options());
+  for (std::size_t i = 0; i < s.answers.size(); ++i)
+    if (s.answers[i] >= 0) answers[i] = fetched[static_cast<std::size_t>(s.answers[i])];
+}
+
+struct request::state {
+  const weft::graph& g;
+  step_signature signature;
+  std::vector<tensor_value> values, answered;
+  std::vector<int> answers;
+
+  bool in_order() const {
+    for (std::size_t i = 0; i < answers.size(); ++i)
+      if (answers[i] != static_cast<int>(i)) return false;
+    return answers.size() == signature.fetches.size();
   }
-  return prepare(signature);
+  void add_feed(const output& to, const tensor_value& value, call_site where);
+};
+
+WEFT_DECL request::request(const weft::graph& g) : state_(new state{g, {}, {}, {}, {}}) {}
+WEFT_DECL request::~request() = default;
+
+WEFT_DECL void request::state::add_feed(const output& to, const tensor_value& value, call_site where) {
+  if (to.from == nullptr) throw error(error_code::invalid_argument, "a value is fed to an empty tensor, not made by any op", where);
+  if (&to.from->owner() != g.state().get())
+    throw error(error_code::invalid_argument, "the value fed to '" + to.from->name() + "' belongs to another graph than this session's", where);
+  if (to.from->output_dtype(to.index) == dtype::resource && value.dtype() != dtype::resource) {
+    for (const node* n : g.nodes())
+      if (n->op() == "ReadVariableOp" && n->inputs()[0] == to) add_feed({n, 0}, value, where);
+    return;
+  }
+  if (std::find(signature.feeds.begin(), signature.feeds.end(), to) != signature.feeds.end())
+    throw error(error_code::invalid_argument, "'" + to_text(to) + "' is fed twice", where);
+  check_feed(to, value, where);
+  signature.feeds.push_back(to);
+  values.push_back(value);
 }
 
-inline std::vector<tensor_value> session_interface::run_request(detail::request& r, const run_options& options) {
-  if (r.answers.empty() && r.signature.targets.empty()) fail(error_code::invalid_argument, "nothing to run: name at least one tensor to fetch or operation to run");
-  std::vector<tensor_value> fetched;
-  if (!r.signature.fetches.empty() || !r.signature.targets.empty()) prepare(r.signature)->run(r.values, fetched, options);
-  return detail::answer(r.answers, r.values, std::move(fetched));
+WEFT_DECL void request::add_feeds(const feed* feeds, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) state_->add_feed(feeds[i].to(), feeds[i].value(), feeds[i].site());
 }
 
-inline std::vector<tensor_value> session_interface::run(const run_options& options, const std::vector<feed>& feeds, const std::vector<output>& fetches, const std::vector<operation>& targets) {
-  detail::request r;
-  for (const feed& f : feeds) detail::add_feed(r, graph(), f.to(), f.value(), f.site());
-  for (const output& o : fetches) detail::add_fetch(r, graph(), o);
-  for (const operation& t : targets) detail::add_target(r, graph(), t);
-  return run_request(r, options);
+WEFT_DECL void request::add_placeholder(const output& to) {
+  auto& feeds = state_->signature.feeds;
+  if (to.from == nullptr) fail(error_code::invalid_argument, "a placeholder of the prepared step is an empty tensor, not made by any op");
+  if (&to.from->owner() != state_->g.state().get()) to.from->fail_about(error_code::invalid_argument, "is a placeholder of another graph than this session's");
+  if (std::find(feeds.begin(), feeds.end(), to) != feeds.end()) fail(error_code::invalid_argument, "'" + to_text(to) + "' is fed twice");
+  feeds.push_back(to);
 }
+
+WEFT_DECL void request::add_fetch(const output& what) {
+  if (what.from == nullptr) fail(error_code::invalid_argument, "a fetch is an empty tensor, not made by any op");
+  if (&what.from->owner() != state_->g.state().get())
+    what.from->fail_about(error_code::invalid_argument, "is fetched from a session of another graph; make the session while that graph is the default, or pass it to the session");
+  step_signature& signature = state_->signature;
+  const auto fed = std::find(signature.feeds.begin(), signature.feeds.end(), what);
+  if (fed != signature.feeds.end()) return state_->answers.push_back(-1 - static_cast<int>(fed - signature.feeds.begin()));
+  const auto have = std::find(signature.fetches.begin(), signature.fetches.end(), what);
+  state_->answers.push_back(static_cast<int>(have - signature.fetches.begin()));
+  if (have == signature.fetches.end()) signature.fetches.push_back(what);
+}
+
+WEFT_DECL void request::add_target(const operation& what) {
+  if (what.get() == nullptr) fail(error_code::invalid_argument, "a target is an empty operation");
+  if (&what.get()->owner() != state_->g.state().get())
+    what.get()->fail_about(error_code::invalid_argument, "is a target of a session of another graph; make the session while that graph is the default, or pass it to the session");
+  state_->signature.targets.push_back(what.get());
+}
+
+WEFT_DECL tensor_value* request::run(session_interface& session, const run_options& options) {
+  state& s = *state_;
+  const step_signature& signature = s.signature;
+  if (s.answers.empty() && signature.targets.empty()) fail(error_code::invalid_argument, "nothing to run: name at least one tensor to fetch or operation to run");
+  for (const int a : s.answers) s.answered.push_back(a < 0 ? s.values[static_cast<std::size_t>(-1 - a)] : tensor_value());
+  if (signature.fetches.empty() && signature.targets.empty()) return s.answered.data();
+  const auto step = session.prepare(signature);
+  if (s.in_order()) {
+    step->run(s.values.data(), s.answered.data(), options);
+    return s.answered.data();
+  }
+  std::vector<tensor_value> fetched(signature.fetches.size());
+  step->run(s.values.data(), fetched.data(), options);
+  for (std::size_t i = 0; i < s.answers.size(); ++i)
+    if (s.answers[i] >= 0) s.answered[i] = fetched[static_cast<std::size_t>(s.answers[i])];
+  return s.answered.data();
+}
+
+WEFT_DECL prepared_call request::prepare(session_interface& session) {
+  state& s = *state_;
+  auto step = session.prepare(s.signature);
+  const bool in_order = s.in_order();
+  return prepared_call(std::make_shared<const prepared_call::state>(
+      prepared_call::state{std::move(step), std::move(s.signature.feeds), s.signature.fetches.size(), std::move(s.answers), in_order}));
+}
+
+}  // namespace detail
+
+WEFT_DECL std::vector<tensor_value> session_interface::run(const run_options& options, const std::vector<feed>& feeds, const std::vector<output>& fetches, const std::vector<operation>& targets) {
+  detail::request r(graph());
+  r.add_feeds(feeds.data(), feeds.size());
+  for (const output& o : fetches) r.add_fetch(o);
+  for (const operation& t : targets) r.add_target(t);
+  tensor_value* values = r.run(*this, options);
+  return std::vector<tensor_value>(std::make_move_iterator(values), std::make_move_iterator(values + fetches.size()));
+}
+
+#endif
 
 }  // namespace weft
 
