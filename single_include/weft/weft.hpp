@@ -13125,6 +13125,8 @@ struct traits {
   static constexpr bool logical = false;   // operands are bool
   static constexpr bool divides = false;   // an integer zero on the right is an error
   static constexpr bool heavy = false;     // a long formula
+  static constexpr bool plain = false;     // not worth more than one body
+  static constexpr bool tuned = false;     // has a last argument that is the same for all elements
 };
 struct wrapping_traits : traits { static constexpr bool wraps = true; };
 struct comparing_traits : traits { static constexpr bool compares = true; };
@@ -13302,7 +13304,7 @@ WEFT_SIMD_END
 #if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
 #ifndef WEFT_KERNELS_TRANSCENDENTAL_HPP
 #define WEFT_KERNELS_TRANSCENDENTAL_HPP
-// exp, log, tanh, sigmoid and sqrt on scalars, without branches and calls so that loops over them become vector code. Errors stay
+// exp, expm1, log, log1p, tanh, sigmoid and sqrt on scalars, without branches and calls so that loops over them become vector code. Errors stay
 // below 4 units in the last place over the whole range, denormals, infinities and NaN included. The polynomials are Chebyshev
 // approximations of (e^r - 1 - r) / r^2 on |r| <= ln(2)/2, and for the logarithm of (log(1+f) - f + f^2/2) / f^3 in float and of
 // (2 atanh(s) - 2s) / s^3 in double.
@@ -13346,7 +13348,7 @@ template <> struct float_constants<float> {
   static constexpr bits sign = 0x80000000U, infinity = 0x7f800000U, root_half = 0x3f3504f3U;
   static constexpr float to_integer = 0x1.8p23f, shift = 0x1p23f, smallest_normal = 0x1p-126f;
   static constexpr float log2_e = 0x1.715476p0f, ln2_high = 0x1.62e4p-1f, ln2_low = 0x1.7f7d1cp-20f;
-  static constexpr float exp_lowest = -105.f, exp_highest = 89.f, tanh_highest = 10.f;
+  static constexpr float exp_lowest = -105.f, exp_highest = 89.f, expm1_lowest = -30.f, tanh_highest = 10.f, epsilon = 0x1p-26f;
 };
 
 template <> struct float_constants<double> {
@@ -13355,7 +13357,7 @@ template <> struct float_constants<double> {
   static constexpr bits sign = 0x8000000000000000U, infinity = 0x7ff0000000000000U, root_half = 0x3fe6a09e667f3bcdU;
   static constexpr double to_integer = 0x1.8p52, shift = 0x1p52, smallest_normal = 0x1p-1022;
   static constexpr double log2_e = 0x1.71547652b82fep0, ln2_high = 0x1.62e42feep-1, ln2_low = 0x1.a39ef35793c76p-33;
-  static constexpr double exp_lowest = -746, exp_highest = 710, tanh_highest = 20;
+  static constexpr double exp_lowest = -746, exp_highest = 710, expm1_lowest = -50, tanh_highest = 20, epsilon = 0x1p-56;
 };
 
 /// e^r - 1 for |r| <= ln(2)/2, exact to the last places also near 0.
@@ -13438,6 +13440,35 @@ struct exp : traits {
   }
 };
 
+/// e^x - 1, exact to the last places also near 0.
+struct expm1 : traits {
+  static constexpr bool heavy = true;
+  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T x) {
+    using c = float_constants<T>;
+    using bits = typename c::bits;
+    T clamped = x > c::exp_highest ? c::exp_highest : x;
+    clamped = clamped < c::expm1_lowest ? c::expm1_lowest : clamped;
+    const reduced<T> part = reduce_by_ln2<S, T>(clamped);
+    // With half the power of two the largest results do not overflow before they are complete.
+    const bits n = to_bits(part.shifted) - to_bits(T(c::to_integer)) + bits(c::bias - 1);
+    const T power = from_bits(bits(n << c::mantissa));
+    const T half = multiply_add<S>(power, expm1_near_zero<S>(part.r), power - T(0.5));
+    return magnitude(x) < c::epsilon ? x : half + half;
+  }
+};
+
+/// The logarithm of a positive number that is not too small, plus `carry`, which is small beside 1.
+template <instruction_set S, class T>
+WEFT_SIMD_INLINE T log_of_normal(T x, T bias, T carry) {
+  using c = float_constants<T>;
+  using bits = typename c::bits;
+  const bits offset = bits(to_bits(x) - c::root_half + (bits(c::bias) << c::mantissa));
+  const T biased = from_bits(bits(to_bits(T(c::shift)) | (offset >> c::mantissa)));
+  const T n = biased - bias;
+  const T f = from_bits(bits((offset & ((bits(1) << c::mantissa) - 1)) + c::root_half)) - T(1);
+  return multiply_add<S>(n, c::ln2_high, log1p_near_zero<S>(f, multiply_add<S>(n, c::ln2_low, carry)));
+}
+
 /// The natural logarithm: -infinity at zero, NaN below it.
 struct log : traits {
   static constexpr bool heavy = true;
@@ -13445,14 +13476,25 @@ struct log : traits {
     using c = float_constants<T>;
     using bits = typename c::bits;
     const bool tiny = x < c::smallest_normal;
-    const bits offset = bits(to_bits(tiny ? x * c::shift : x) - c::root_half + (bits(c::bias) << c::mantissa));
-    const T biased = from_bits(bits(to_bits(T(c::shift)) | (offset >> c::mantissa)));
-    const T n = biased - (tiny ? c::shift + T(c::bias + c::mantissa) : c::shift + T(c::bias));
-    const T f = from_bits(bits((offset & ((bits(1) << c::mantissa) - 1)) + c::root_half)) - T(1);
-    T result = multiply_add<S>(n, c::ln2_high, log1p_near_zero<S>(f, n * c::ln2_low));
+    T result = log_of_normal<S, T>(tiny ? x * c::shift : x, tiny ? c::shift + T(c::bias + c::mantissa) : c::shift + T(c::bias), T(0));
     result = to_bits(x) >= c::infinity ? x : result;
     result = x < T(0) ? from_bits(bits(c::infinity | (c::infinity >> 1))) : result;
     return x == T(0) ? from_bits(bits(c::sign | c::infinity)) : result;
+  }
+};
+
+/// log(1 + x), exact to the last places also near 0: what 1 + x loses is carried along.
+struct log1p : traits {
+  static constexpr bool heavy = true;
+  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T x) {
+    using c = float_constants<T>;
+    using bits = typename c::bits;
+    const T sum = T(1) + x, larger = x > T(1) ? x : T(1), smaller = x > T(1) ? T(1) : x;
+    T result = log_of_normal<S, T>(sum, c::shift + T(c::bias), (smaller - (sum - larger)) / sum);
+    result = magnitude(x) < c::epsilon ? x : result;
+    result = to_bits(magnitude(x)) >= c::infinity ? x : result;
+    result = x < T(-1) ? from_bits(bits(c::infinity | (c::infinity >> 1))) : result;
+    return x == T(-1) ? from_bits(bits(c::sign | c::infinity)) : result;
   }
 };
 
@@ -13732,8 +13774,6 @@ namespace weft::detail {
 
 /// out[i] = f(in[i]) over arrays whose element types are erased.
 using array_function = void (*)(const void* in, void* out, std::size_t count);
-/// out[i] = f(a[i], b[i]) over arrays whose element types are erased.
-using pair_function = void (*)(const void* a, const void* b, void* out, std::size_t count);
 
 /// One function for each dtype in which kernels compute; nullptr where there is none.
 template <class Function> struct wide_functions {
@@ -14853,9 +14893,12 @@ inline void parallel_for(thread_pool& pool, std::size_t count, const std::functi
 #define WEFT_KERNELS_LINEAR_HPP
 // Kernels of matrix products.
 
+#include <algorithm>
 #include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace weft::detail {
 /// The factory of a matrix product; nullptr for ops of other families.
@@ -14877,49 +14920,704 @@ void product_array(const gemm_extents& extents, const matrix_view<const void>& a
   gemm<T>(extents, left, right, out, pool->size(), [pool](std::size_t parts, const std::function<void(std::size_t)>& part) { parallel_for(*pool, parts, part); });
 }
 
-/// The product of two matrices, each of them transposed first if an attribute says so.
+inline product_function find_product(const node& n, dtype type) {
+  static constexpr wide_functions<product_function> functions{product_array<float>, product_array<double>, product_array<std::uint64_t>, product_array<std::uint64_t>, nullptr};
+  const product_function found = functions.of(type);
+  if (found == nullptr) n.fail_about(error_code::unimplemented, std::string("no kernel of this op takes elements of dtype ") + to_text(type));
+  return found;
+}
+
+/// The product of two matrices, or of the matrices in the last two dimensions; each of them transposed first if an attribute says so. The dimensions before
+/// the last two are the same for both (BatchMatMul), or broadcast (BatchMatMulV2).
 class matmul_kernel final : public kernel {
  public:
-  explicit matmul_kernel(const node& n) : type_(type_attr(n, "T")), transpose_a_(n.attr<bool>("transpose_a")), transpose_b_(n.attr<bool>("transpose_b")) {
-    constexpr wide_functions<product_function> functions{product_array<float>, product_array<double>, product_array<std::uint64_t>, product_array<std::uint64_t>, nullptr};
-    function_ = functions.of(type_);
-    if (function_ == nullptr) n.fail_about(error_code::unimplemented, std::string("no kernel of this op takes elements of dtype ") + to_text(type_));
-  }
+  explicit matmul_kernel(const node& n)
+      : type_(type_attr(n, "T")), batched_(n.op() != "MatMul"), broadcasts_(n.op() == "BatchMatMulV2"), flip_a_(n.attr<bool>(batched_ ? "adj_x" : "transpose_a")),
+        flip_b_(n.attr<bool>(batched_ ? "adj_y" : "transpose_b")), function_(find_product(n, type_)) {}
   void compute(kernel_context& context) override;
   bool expensive(const kernel_context& context) const noexcept override {
     if (context.input_count() != 2) return false;
     const shape &a = context.input(0).shape(), &b = context.input(1).shape();
-    if (a.rank() != 2 || b.rank() != 2) return false;
-    return static_cast<double>(a.elements()) * static_cast<double>(b[transpose_b_ ? 0 : 1]) > 1e6;
+    if (a.rank() < 2 || b.rank() < 2) return false;
+    return static_cast<double>(a.elements()) * static_cast<double>(b[b.rank() - (flip_b_ ? 2 : 1)]) > 1e6;
   }
 
  private:
+  shape check_shapes(const kernel_context& context, broadcast_plan& batches) const;
   dtype type_;
-  bool transpose_a_, transpose_b_;
+  bool batched_, broadcasts_, flip_a_, flip_b_;
   product_function function_;
 };
+
+// The shape of the result, and how the batches of both operands meet.
+inline shape matmul_kernel::check_shapes(const kernel_context& context, broadcast_plan& batches) const {
+  const shape &a = context.input(0).shape(), &b = context.input(1).shape();
+  const std::string found = "found shapes " + a.text() + " and " + b.text();
+  if (!batched_ && (a.rank() != 2 || b.rank() != 2)) context.fail("both operands must be matrices, " + found);
+  if (a.rank() < 2 || b.rank() < 2) context.fail("both operands must have at least two dimensions, " + found);
+  const auto a_rank = static_cast<std::size_t>(a.rank()), b_rank = static_cast<std::size_t>(b.rank());
+  const std::int64_t *a_matrix = a.end() - 2, *b_matrix = b.end() - 2;
+  const std::int64_t inner = a_matrix[flip_a_ ? 0 : 1], b_inner = b_matrix[flip_b_ ? 1 : 0];
+  if (inner != b_inner)
+    context.fail("inner dimensions " + std::to_string(inner) + " and " + std::to_string(b_inner) + " differ (" + a.text() + (flip_a_ ? " transposed" : "") + " x " + b.text() +
+                 (flip_b_ ? " transposed)" : ")"));
+  std::vector<std::int64_t> sizes(std::max(a_rank, b_rank));
+  const auto plan = plan_broadcast(a.data(), a_rank - 2, b.data(), b_rank - 2, sizes.data());
+  if (!plan || (!broadcasts_ && (a_rank != b_rank || !std::equal(a.begin(), a_matrix, b.begin()))))
+    context.fail(std::string("the batches ") + (broadcasts_ ? "cannot be broadcast, " : "differ, ") + found);
+  sizes[sizes.size() - 2] = a_matrix[flip_a_ ? 1 : 0];
+  sizes[sizes.size() - 1] = b_matrix[flip_b_ ? 0 : 1];
+  if (!checked_elements(sizes.data(), sizes.size())) context.fail("the product of shapes " + a.text() + " and " + b.text() + " has too many elements");
+  batches = *plan;
+  return shape(sizes);
+}
 
 inline void matmul_kernel::compute(kernel_context& context) {
   expect_inputs(context, 2);
   expect_dtype(context, 0, type_);
   expect_dtype(context, 1, type_);
-  const shape a = context.input(0).shape(), b = context.input(1).shape();
-  if (a.rank() != 2 || b.rank() != 2) context.fail("both operands must be matrices, found shapes " + a.text() + " and " + b.text());
-  const std::int64_t m = a[transpose_a_ ? 1 : 0], inner = a[transpose_a_ ? 0 : 1], b_inner = b[transpose_b_ ? 1 : 0], n = b[transpose_b_ ? 0 : 1];
-  if (inner != b_inner)
-    context.fail("inner dimensions " + std::to_string(inner) + " and " + std::to_string(b_inner) + " differ (" + a.text() + (transpose_a_ ? " transposed" : "") +
-                 " x " + b.text() + (transpose_b_ ? " transposed)" : ")"));
+  broadcast_plan batches;
+  const shape out_shape = check_shapes(context, batches);
   const tensor_value left = widened(context.input(0)), right = widened(context.input(1));
-  tensor_value product(left.dtype(), shape{m, n});
-  const auto view = [](const tensor_value& v, bool transposed) {
-    return matrix_view<const void>{v.raw_data(), static_cast<std::size_t>(v.shape()[1]), transposed ? transposition::transposed : transposition::none};
+  tensor_value product = context.allocate(left.dtype(), out_shape);
+  const auto columns = [](const tensor_value& v) { return static_cast<std::size_t>(v.shape().end()[-1]); };
+  const auto rows = [](const tensor_value& v) { return static_cast<std::size_t>(v.shape().end()[-2]); };
+  const gemm_extents extents{rows(product), columns(product), flip_a_ ? rows(left) : columns(left)};
+  const std::size_t size = size_of(left.dtype());
+  const auto view = [&](const tensor_value& v, std::size_t first, bool flipped) {
+    return matrix_view<const void>{v.raw_data() + first * size, columns(v), flipped ? transposition::transposed : transposition::none};
   };
-  const gemm_extents extents{static_cast<std::size_t>(m), static_cast<std::size_t>(n), static_cast<std::size_t>(inner)};
-  function_(extents, view(left, transpose_a_), view(right, transpose_b_), product.mutable_raw_data(), context.pool());
+  if (out_shape.elements() == 0) return context.set_output(0, narrowed(std::move(product), type_));
+  const std::size_t a_size = rows(left) * columns(left), b_size = rows(right) * columns(right), out_size = extents.m * extents.n;
+  for_each_grid(batches, [&](const binary_grid& grid, std::size_t a_at, std::size_t b_at, std::size_t out_at) {
+    for (std::size_t i = 0; i < grid.rows * grid.columns; ++i) {
+      const std::size_t row = i / grid.columns, column = i % grid.columns;
+      const std::size_t a = a_at + row * grid.a_row + (grid.a_varies ? column : 0), b = b_at + row * grid.b_row + (grid.b_varies ? column : 0);
+      function_(extents, view(left, a * a_size, flip_a_), view(right, b * b_size, flip_b_), product.mutable_raw_data() + (out_at + i) * out_size * size,
+                context.pool());
+    }
+  });
   context.set_output(0, narrowed(std::move(product), type_));
 }
 
-WEFT_DECL kernel_factory linear_kernel(std::string_view op) { return op == "MatMul" ? &make_kernel<matmul_kernel> : nullptr; }
+WEFT_DECL kernel_factory linear_kernel(std::string_view op) {
+  return op == "MatMul" || op == "BatchMatMul" || op == "BatchMatMulV2" ? &make_kernel<matmul_kernel> : nullptr;
+}
+
+}  // namespace weft::detail
+WEFT_SIMD_END
+#endif
+
+#endif
+#endif
+
+#if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
+#ifndef WEFT_KERNELS_MATH_FUNCTIONS_HPP
+#define WEFT_KERNELS_MATH_FUNCTIONS_HPP
+// Element functions of TensorFlow's further elementwise ops: divisions and remainders, bits, rounding, activations and their gradients. As in
+// scalar_functions.hpp nothing traps; what a kernel refuses beforehand (a zero divisor, a negative exponent) gives some value here.
+
+#if WEFT_HAS_KERNEL_BODIES
+#include <cmath>
+
+namespace weft::detail::element {
+
+WEFT_SIMD_BEGIN
+
+/// A function that is rare, or bound by memory: one body for every processor is enough.
+struct plain_traits : traits { static constexpr bool plain = true; };
+/// A function with a last argument that is the same for all elements.
+struct tuned_traits : traits { static constexpr bool tuned = true; };
+
+/// Largest integer that is not above x.
+WEFT_SIMD_INLINE float floor_of(float x) {
+#if defined(__GNUC__) || defined(__clang__)
+  return __builtin_floorf(x);
+#else
+  return std::floor(x);
+#endif
+}
+WEFT_SIMD_INLINE double floor_of(double x) {
+#if defined(__GNUC__) || defined(__clang__)
+  return __builtin_floor(x);
+#else
+  return std::floor(x);
+#endif
+}
+/// The nearest integer, ties to the even one.
+WEFT_SIMD_INLINE float rint_of(float x) {
+#if defined(__GNUC__) || defined(__clang__)
+  return __builtin_rintf(x);
+#else
+  return std::rint(x);
+#endif
+}
+WEFT_SIMD_INLINE double rint_of(double x) {
+#if defined(__GNUC__) || defined(__clang__)
+  return __builtin_rint(x);
+#else
+  return std::rint(x);
+#endif
+}
+
+/// The largest integer that is not above a.
+struct floor : traits {
+  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T a) { return floor_of(a); }
+};
+/// The smallest integer that is not below a.
+struct ceil : traits {
+  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T a) { return -floor_of(-a); }
+};
+/// The nearest integer, ties to the even one.
+struct rint : traits {
+  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T a) {
+    if constexpr (std::is_floating_point_v<T>) return rint_of(a);
+    else return a;
+  }
+};
+
+/// 1, 0 or -1 with the sign of a; NaN of NaN.
+struct sign : plain_traits {
+  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T a) {
+    const T up = a > T(0) ? T(1) : T(0), down = a < T(0) ? T(1) : T(0);
+    return is_nan(a) ? a : static_cast<T>(up - down);
+  }
+};
+
+/// 1 / a.
+struct reciprocal : traits {
+  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T a) { return T(1) / a; }
+};
+/// 1 / sqrt(a).
+struct rsqrt : traits {
+  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T a) { return T(1) / sqrt::apply<S, T>(a); }
+};
+
+/// Whether a is NaN, infinite, neither of them.
+struct nan_test : plain_traits {
+  static constexpr bool compares = true;
+  template <instruction_set S, class T> WEFT_SIMD_INLINE static bool apply(T a) { return is_nan(a); }
+};
+struct infinity_test : plain_traits {
+  static constexpr bool compares = true;
+  template <instruction_set S, class T> WEFT_SIMD_INLINE static bool apply(T a) { return to_bits(magnitude(a)) == float_constants<T>::infinity; }
+};
+struct finite_test : plain_traits {
+  static constexpr bool compares = true;
+  template <instruction_set S, class T> WEFT_SIMD_INLINE static bool apply(T a) { return to_bits(magnitude(a)) < float_constants<T>::infinity; }
+};
+
+/// a % b with the sign of a; the remainder by -1, and by 0, is 0.
+struct truncate_mod : plain_traits {
+  static constexpr bool divides = true;
+  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T a, T b) {
+    if constexpr (std::is_floating_point_v<T>) {
+      return static_cast<T>(std::fmod(a, b));
+    } else {
+      if (b == T(0) || (std::is_signed_v<T> && b == static_cast<T>(-1))) return T(0);
+      return static_cast<T>(a % b);
+    }
+  }
+};
+/// The remainder with the sign of b.
+struct floor_mod : plain_traits {
+  static constexpr bool divides = true;
+  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T a, T b) {
+    const T rest = truncate_mod::apply<S, T>(a, b);
+    if constexpr (std::is_unsigned_v<T>) return rest;
+    else return rest != T(0) && (rest < T(0)) != (b < T(0)) ? static_cast<T>(rest + b) : rest;
+  }
+};
+/// The quotient without its fraction.
+struct truncate_div : plain_traits {
+  static constexpr bool divides = true;
+  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T a, T b) {
+    if constexpr (std::is_floating_point_v<T>) {
+      const T quotient = a / b, size = floor_of(magnitude(quotient));
+      return quotient < T(0) ? -size : is_nan(quotient) ? quotient : size;
+    } else {
+      return div::apply<S, T>(a, b);
+    }
+  }
+};
+/// The largest integer that is not above the quotient.
+struct floor_div : plain_traits {
+  static constexpr bool divides = true;
+  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T a, T b) {
+    if constexpr (std::is_floating_point_v<T>) {
+      return floor_of(a / b);
+    } else {
+      const T quotient = div::apply<S, T>(a, b);
+      if constexpr (std::is_unsigned_v<T>) return quotient;
+      else return truncate_mod::apply<S, T>(a, b) != T(0) && (a < T(0)) != (b < T(0)) ? static_cast<T>(quotient - 1) : quotient;
+    }
+  }
+};
+/// a / b, 0 where b is 0.
+struct div_no_nan : plain_traits {
+  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T a, T b) { return b == T(0) ? T(0) : a / b; }
+};
+/// a * b, 0 where b is 0.
+struct mul_no_nan : plain_traits {
+  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T a, T b) { return b == T(0) ? T(0) : a * b; }
+};
+/// a / b, a where a is 0.
+struct xdivy : plain_traits {
+  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T a, T b) { return a == T(0) ? a : a / b; }
+};
+/// a log(b), a where a is 0.
+struct xlogy : traits {
+  static constexpr bool heavy = true;
+  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T a, T b) {
+    const T product = a * log::apply<S, T>(b);
+    return a == T(0) ? a : product;
+  }
+};
+/// a to the power b; integers wrap, and their exponents are not negative.
+struct pow : plain_traits {
+  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T a, T b) {
+    if constexpr (std::is_floating_point_v<T>) {
+      return static_cast<T>(std::pow(static_cast<double>(a), static_cast<double>(b)));
+    } else {
+      T result = 1;
+      for (auto left = static_cast<wrapping_t<T>>(b < T(0) ? T(0) : b); left != 0; left >>= 1) {
+        if ((left & 1U) != 0) result = mul::apply<S, T>(result, a);
+        a = mul::apply<S, T>(a, a);
+      }
+      return result;
+    }
+  }
+};
+/// The angle of the point (b, a).
+struct atan2 : plain_traits {
+  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T a, T b) {
+    return static_cast<T>(std::atan2(static_cast<double>(a), static_cast<double>(b)));
+  }
+};
+
+struct bit_and : plain_traits {
+  static constexpr bool wraps = true;
+  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T a, T b) { return a & b; }
+};
+struct bit_or : plain_traits {
+  static constexpr bool wraps = true;
+  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T a, T b) { return a | b; }
+};
+struct bit_xor : plain_traits {
+  static constexpr bool wraps = true;
+  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T a, T b) { return a ^ b; }
+};
+struct bit_not : plain_traits {
+  static constexpr bool wraps = true;
+  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T a) { return ~a; }
+};
+/// a shifted by b, which is brought into [0, most] first.
+struct shift_left : plain_traits {
+  static constexpr bool tuned = true;
+  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T a, T b, T most) {
+    const T count = b < T(0) ? T(0) : b > most ? most : b;
+    return static_cast<T>(static_cast<std::uint64_t>(a) << count);
+  }
+};
+struct shift_right : plain_traits {
+  static constexpr bool tuned = true;
+  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T a, T b, T most) {
+    const T count = b < T(0) ? T(0) : b > most ? most : b;
+    return static_cast<T>(a >> count);
+  }
+};
+
+/// Whether a and b are at most `tolerance` apart.
+struct approximate_equal : plain_traits {
+  static constexpr bool compares = true, tuned = true;
+  template <instruction_set S, class T> WEFT_SIMD_INLINE static bool apply(T a, T b, T tolerance) {
+    if constexpr (std::is_floating_point_v<T>) return magnitude(a - b) <= tolerance;
+    else return static_cast<std::uint64_t>(a < b ? sub::apply<S, T>(b, a) : sub::apply<S, T>(a, b)) <= static_cast<std::uint64_t>(tolerance);
+  }
+};
+
+/// a if it is in [0, 6] or NaN, else the nearer end.
+struct relu6 : traits {
+  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T a) {
+    const T positive = relu::apply<S, T>(a);
+    return positive > T(6) ? T(6) : positive;
+  }
+};
+/// a if it is positive, else alpha a.
+struct leaky_relu : tuned_traits {
+  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T a, T alpha) {
+    const T below = a * alpha;
+    return a > T(0) ? a : below;
+  }
+};
+/// a if it is not negative, else e^a - 1.
+struct elu : traits {
+  static constexpr bool heavy = true;
+  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T a) {
+    const T below = expm1::apply<S, T>(a);
+    return a < T(0) ? below : a;
+  }
+};
+/// The self-normalising form of elu.
+struct selu : traits {
+  static constexpr bool heavy = true;
+  template <class T> static constexpr T scale = T(1.0507009873554804934193349852946);
+  template <class T> static constexpr T scaled_alpha = T(1.7580993408473768599402175208123);
+  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T a) {
+    const T below = scaled_alpha<T> * expm1::apply<S, T>(a);
+    return a < T(0) ? below : scale<T> * a;
+  }
+};
+/// log(1 + e^a).
+struct softplus : traits {
+  static constexpr bool heavy = true;
+  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T a) {
+    const T rest = log1p::apply<S, T>(exp::apply<S, T>(-magnitude(a)));
+    return (a > T(0) ? a : T(0)) + rest;
+  }
+};
+/// a / (1 + |a|).
+struct softsign : plain_traits {
+  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T a) { return a / (T(1) + magnitude(a)); }
+};
+
+// Gradients: g is that of the result, x the operand, y the result.
+
+struct relu_grad : traits {
+  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T g, T x) { return g * (x > T(0) ? T(1) : T(0)); }
+};
+struct relu6_grad : traits {
+  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T g, T x) { return g * (((x > T(0)) & (x < T(6))) ? T(1) : T(0)); }
+};
+struct leaky_relu_grad : tuned_traits {
+  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T g, T x, T alpha) {
+    const T below = g * alpha;
+    return x > T(0) ? g : below;
+  }
+};
+struct elu_grad : plain_traits {
+  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T g, T y) { return y < T(0) ? g * (y + T(1)) : g; }
+};
+struct selu_grad : plain_traits {
+  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T g, T y) { return g * (y < T(0) ? y + selu::scaled_alpha<T> : selu::scale<T>); }
+};
+struct softplus_grad : traits {
+  static constexpr bool heavy = true;
+  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T g, T x) { return g / (exp::apply<S, T>(-x) + T(1)); }
+};
+struct softsign_grad : plain_traits {
+  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T g, T x) {
+    const T size = T(1) + magnitude(x);
+    return g / (size * size);
+  }
+};
+struct tanh_grad : traits {
+  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T y, T g) { return g * (T(1) - y * y); }
+};
+struct sigmoid_grad : traits {
+  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T y, T g) { return g * y * (T(1) - y); }
+};
+struct sqrt_grad : plain_traits {
+  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T y, T g) { return T(0.5) * g / y; }
+};
+struct rsqrt_grad : plain_traits {
+  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T y, T g) { return T(-0.5) * g * (y * y * y); }
+};
+struct reciprocal_grad : plain_traits {
+  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T y, T g) { return -g * (y * y); }
+};
+
+WEFT_SIMD_END
+
+}  // namespace weft::detail::element
+#endif
+
+#endif
+#endif
+
+#if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
+#ifndef WEFT_KERNELS_REAL_FUNCTIONS_HPP
+#define WEFT_KERNELS_REAL_FUNCTIONS_HPP
+// Functions of one number that are computed in double, one by one, also for float: trigonometry, hyperbolic functions, the error function, gamma.
+
+#include <cmath>
+#include <cstddef>
+#include <limits>
+
+#if WEFT_HAS_KERNEL_BODIES
+namespace weft::detail::real {
+
+/// A function of one number.
+using function = double (*)(double);
+
+inline double sin(double x) { return std::sin(x); }
+inline double cos(double x) { return std::cos(x); }
+inline double tan(double x) { return std::tan(x); }
+inline double asin(double x) { return std::asin(x); }
+inline double acos(double x) { return std::acos(x); }
+inline double atan(double x) { return std::atan(x); }
+inline double sinh(double x) { return std::sinh(x); }
+inline double cosh(double x) { return std::cosh(x); }
+inline double asinh(double x) { return std::asinh(x); }
+inline double acosh(double x) { return std::acosh(x); }
+inline double atanh(double x) { return std::atanh(x); }
+inline double erf(double x) { return std::erf(x); }
+inline double erfc(double x) { return std::erfc(x); }
+
+/// The logarithm of |gamma(x)|; infinite at 0 and at the negative integers. Unlike std::lgamma it writes no global sign.
+inline double lgamma(double x) {
+#if defined(__GLIBC__) || defined(__APPLE__)
+  int sign = 0;
+  return ::lgamma_r(x, &sign);
+#else
+  return std::lgamma(x);
+#endif
+}
+
+/// The derivative of log(gamma(x)); NaN at 0 and at the negative integers. 1. Below 0: reflection. 2. Below 10: steps upward. 3. The asymptotic series.
+inline double digamma(double x) {
+  constexpr double pi = 3.14159265358979323846;
+  double result = 0;
+  if (x <= 0) {
+    const double nearest = std::rint(x);
+    if (x == nearest) return std::numeric_limits<double>::quiet_NaN();
+    // The cotangent has period pi, and keeps its digits beside a pole.
+    result = -pi / std::tan(pi * (x - nearest));
+    x = 1 - x;
+  }
+  for (; x < 10; x += 1) result -= 1 / x;
+  const double square = 1 / (x * x);
+  const double series = square * (1. / 12 - square * (1. / 120 - square * (1. / 252 - square * (1. / 240 - square * (1. / 132 - square * (691. / 32760 - square / 12))))));
+  return result + std::log(x) - 0.5 / x - series;
+}
+
+/// out[i] = f(in[i]).
+template <class T> void run(function f, const void* in_data, void* out_data, std::size_t count) {
+  const auto* in = static_cast<const T*>(in_data);
+  auto* out = static_cast<T*>(out_data);
+  for (std::size_t i = 0; i < count; ++i) out[i] = static_cast<T>(f(static_cast<double>(in[i])));
+}
+
+}  // namespace weft::detail::real
+#endif
+
+#endif
+#endif
+
+#if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
+#ifndef WEFT_KERNELS_MATH_TABLE_HPP
+#define WEFT_KERNELS_MATH_TABLE_HPP
+// The elementwise ops by name: their loops in each wide dtype, and what is peculiar to them.
+
+#include <string_view>
+
+#if WEFT_HAS_KERNEL_BODIES
+WEFT_SIMD_BEGIN
+namespace weft::detail {
+
+/// The best instruction set for which a loop is compiled. Each costs every program compile time: only arithmetic on floats gets wide vectors.
+template <class F, class T> inline constexpr instruction_set kernel_limit_v =
+    !std::is_floating_point_v<T> || F::compares || F::plain ? instruction_set::portable : std::is_same_v<T, float> ? loop_limit_v<F, T> : instruction_set::avx2;
+
+template <class F, class T, class R> struct tuned_binary_body {
+  template <instruction_set S> WEFT_SIMD_INLINE static void run(const T* a, const T* b, R* out, std::size_t count, T last) {
+    WEFT_SIMD_INDEPENDENT
+    for (std::size_t i = 0; i < count; ++i) out[i] = F::template apply<S>(a[i], b[i], last);
+  }
+};
+template <class F, class T, class R> struct tuned_unary_body {
+  template <instruction_set S> WEFT_SIMD_INLINE static void run(const T* in, R* out, std::size_t count, T last) {
+    WEFT_SIMD_INDEPENDENT
+    for (std::size_t i = 0; i < count; ++i) out[i] = F::template apply<S>(in[i], last);
+  }
+};
+
+/// out[i] = f(a[i], b[i]) with a last argument, which most functions do not have.
+using pair_loop = void (*)(const void* a, const void* b, void* out, std::size_t count, double last);
+/// out[i] = f(in[i]) with a last argument, which most functions do not have.
+using single_loop = void (*)(const void* in, void* out, std::size_t count, double last);
+
+template <class F, class T> void pair_array(const void* a, const void* b, void* out, std::size_t count, [[maybe_unused]] double last) {
+  using R = loop_result_t<F, T>;
+  const auto *left = static_cast<const T*>(a), *right = static_cast<const T*>(b);
+  if constexpr (F::tuned) dispatch<tuned_binary_body<F, T, R>, kernel_limit_v<F, T>>(best_instruction_set(), left, right, static_cast<R*>(out), count, static_cast<T>(last));
+  else dispatch<binary_body<F, T, R>, kernel_limit_v<F, T>>(best_instruction_set(), left, right, static_cast<R*>(out), count);
+}
+template <class F, class T> void single_array(const void* in, void* out, std::size_t count, [[maybe_unused]] double last) {
+  using R = loop_result_t<F, T>;
+  const auto* from = static_cast<const T*>(in);
+  if constexpr (F::tuned) dispatch<tuned_unary_body<F, T, R>, kernel_limit_v<F, T>>(best_instruction_set(), from, static_cast<R*>(out), count, static_cast<T>(last));
+  else dispatch<unary_body<F, T, R>, kernel_limit_v<F, T>>(best_instruction_set(), from, static_cast<R*>(out), count);
+}
+
+/// What is peculiar to an op of two operands.
+enum class pair_traits : unsigned {
+  none = 0,
+  gives_bool = 1,
+  swapped = 2,         // a > b is b < a
+  zero_fails = 4,      // an integer zero on the right is an error
+  negative_fails = 8,  // a negative integer on the right is an error
+  strings = 16,        // takes strings too
+  same_shape = 32,     // does not broadcast
+};
+constexpr pair_traits operator|(pair_traits a, pair_traits b) { return static_cast<pair_traits>(static_cast<unsigned>(a) | static_cast<unsigned>(b)); }
+constexpr bool operator&(pair_traits a, pair_traits b) { return (static_cast<unsigned>(a) & static_cast<unsigned>(b)) != 0; }
+
+/// An op of two operands.
+struct pair_op {
+  std::string_view name;
+  wide_functions<pair_loop> loops;
+  pair_traits traits = pair_traits::none;
+};
+
+/// An op of one operand: loops in its wide dtypes, or a function of doubles that serves the floating ones.
+struct single_op {
+  std::string_view name;
+  wide_functions<single_loop> loops;
+  real::function function = nullptr;
+  bool gives_bool = false;
+};
+
+/// The op of two operands of this name, or nullptr. Bools are compared as the bytes they are.
+const pair_op* find_pair_op(std::string_view name);
+/// The op of one operand of this name, or nullptr.
+const single_op* find_single_op(std::string_view name);
+
+template <class F> constexpr wide_functions<pair_loop> floating_pairs() { return {pair_array<F, float>, pair_array<F, double>, nullptr, nullptr, nullptr}; }
+template <class F> constexpr wide_functions<pair_loop> integer_pairs() {
+  using integer = std::conditional_t<F::wraps, std::uint64_t, std::int64_t>;
+  return {nullptr, nullptr, pair_array<F, integer>, pair_array<F, std::uint64_t>, nullptr};
+}
+template <class F> constexpr wide_functions<pair_loop> number_pairs() {
+  const auto floats = floating_pairs<F>(), integers = integer_pairs<F>();
+  return {floats.float32, floats.float64, integers.int64, integers.uint64, nullptr};
+}
+template <class F> constexpr wide_functions<single_loop> floating_singles() { return {single_array<F, float>, single_array<F, double>, nullptr, nullptr, nullptr}; }
+template <class F> constexpr wide_functions<single_loop> number_singles() {
+  using integer = std::conditional_t<F::wraps, std::uint64_t, std::int64_t>;
+  return {single_array<F, float>, single_array<F, double>, single_array<F, integer>, single_array<F, std::uint64_t>, nullptr};
+}
+
+WEFT_DECL const pair_op* find_pair_op(std::string_view name) {
+  using namespace element;
+  using traits = pair_traits;
+  static constexpr auto less_loops = number_pairs<less>(), at_most_loops = number_pairs<less_equal>(), add_loops = number_pairs<add>(), divide_loops = number_pairs<div>(),
+                        remainder_loops = number_pairs<truncate_mod>(), reciprocal_loops = floating_pairs<reciprocal_grad>();
+  static constexpr wide_functions<pair_loop> equal_loops = {pair_array<equal, float>, pair_array<equal, double>, pair_array<equal, std::uint64_t>, pair_array<equal, std::uint64_t>,
+                                                            pair_array<equal, std::uint8_t>};
+  static constexpr wide_functions<pair_loop> not_equal_loops = {pair_array<not_equal, float>, pair_array<not_equal, double>, pair_array<not_equal, std::uint64_t>,
+                                                                pair_array<not_equal, std::uint64_t>, pair_array<not_equal, std::uint8_t>};
+  static constexpr pair_op table[] = {
+      {"AddV2", add_loops, traits::strings},
+      {"Add", add_loops, traits::strings},
+      {"Sub", number_pairs<sub>()},
+      {"Mul", number_pairs<mul>()},
+      {"RealDiv", divide_loops, traits::zero_fails},
+      {"Div", divide_loops, traits::zero_fails},
+      {"TruncateDiv", number_pairs<truncate_div>(), traits::zero_fails},
+      {"FloorDiv", number_pairs<floor_div>(), traits::zero_fails},
+      {"Mod", remainder_loops, traits::zero_fails},
+      {"TruncateMod", remainder_loops, traits::zero_fails},
+      {"FloorMod", number_pairs<floor_mod>(), traits::zero_fails},
+      {"DivNoNan", floating_pairs<div_no_nan>()},
+      {"MulNoNan", floating_pairs<mul_no_nan>()},
+      {"Xdivy", floating_pairs<xdivy>()},
+      {"Xlogy", floating_pairs<xlogy>()},
+      {"Pow", number_pairs<element::pow>(), traits::negative_fails},
+      {"Atan2", floating_pairs<element::atan2>()},
+      {"Maximum", number_pairs<maximum>()},
+      {"Minimum", number_pairs<minimum>()},
+      {"SquaredDifference", number_pairs<squared_difference>()},
+      {"Less", less_loops, traits::gives_bool},
+      {"LessEqual", at_most_loops, traits::gives_bool},
+      {"Greater", less_loops, traits::gives_bool | traits::swapped},
+      {"GreaterEqual", at_most_loops, traits::gives_bool | traits::swapped},
+      {"Equal", equal_loops, traits::gives_bool | traits::strings},
+      {"NotEqual", not_equal_loops, traits::gives_bool | traits::strings},
+      {"ApproximateEqual", number_pairs<approximate_equal>(), traits::gives_bool | traits::same_shape},
+      {"LogicalAnd", {nullptr, nullptr, nullptr, nullptr, pair_array<logical_and, bool>}, traits::gives_bool},
+      {"LogicalOr", {nullptr, nullptr, nullptr, nullptr, pair_array<logical_or, bool>}, traits::gives_bool},
+      {"BitwiseAnd", integer_pairs<bit_and>()},
+      {"BitwiseOr", integer_pairs<bit_or>()},
+      {"BitwiseXor", integer_pairs<bit_xor>()},
+      {"LeftShift", integer_pairs<shift_left>()},
+      {"RightShift", integer_pairs<shift_right>()},
+      {"ReluGrad", number_pairs<relu_grad>(), traits::same_shape},
+      {"Relu6Grad", number_pairs<relu6_grad>(), traits::same_shape},
+      {"LeakyReluGrad", floating_pairs<leaky_relu_grad>(), traits::same_shape},
+      {"EluGrad", floating_pairs<elu_grad>(), traits::same_shape},
+      {"SeluGrad", floating_pairs<selu_grad>(), traits::same_shape},
+      {"SoftplusGrad", floating_pairs<softplus_grad>(), traits::same_shape},
+      {"SoftsignGrad", floating_pairs<softsign_grad>(), traits::same_shape},
+      {"TanhGrad", floating_pairs<tanh_grad>(), traits::same_shape},
+      {"SigmoidGrad", floating_pairs<sigmoid_grad>(), traits::same_shape},
+      {"SqrtGrad", floating_pairs<sqrt_grad>(), traits::same_shape},
+      {"RsqrtGrad", floating_pairs<rsqrt_grad>(), traits::same_shape},
+      {"ReciprocalGrad", reciprocal_loops, traits::same_shape},
+      {"InvGrad", reciprocal_loops, traits::same_shape},
+  };
+  for (const pair_op& entry : table)
+    if (entry.name == name) return &entry;
+  return nullptr;
+}
+
+WEFT_DECL const single_op* find_single_op(std::string_view name) {
+  using namespace element;
+  using i64 = std::int64_t;
+  using u64 = std::uint64_t;
+  static constexpr wide_functions<single_loop> none = {nullptr, nullptr, nullptr, nullptr, nullptr};
+  static constexpr auto rint_loops = floating_singles<element::rint>(), reciprocal_loops = floating_singles<reciprocal>();
+  static constexpr single_op table[] = {
+      {"Neg", number_singles<neg>()},
+      {"Abs", {single_array<element::abs, float>, single_array<element::abs, double>, single_array<element::abs, i64>, nullptr, nullptr}},
+      {"Square", number_singles<square>()},
+      {"Sign", {single_array<sign, float>, single_array<sign, double>, single_array<sign, i64>, nullptr, nullptr}},
+      {"Reciprocal", reciprocal_loops},
+      {"Inv", reciprocal_loops},
+      {"Sqrt", floating_singles<element::sqrt>()},
+      {"Rsqrt", floating_singles<rsqrt>()},
+      {"Exp", floating_singles<element::exp>()},
+      {"Expm1", floating_singles<element::expm1>()},
+      {"Log", floating_singles<element::log>()},
+      {"Log1p", floating_singles<element::log1p>()},
+      {"Sin", none, real::sin},
+      {"Cos", none, real::cos},
+      {"Tan", none, real::tan},
+      {"Asin", none, real::asin},
+      {"Acos", none, real::acos},
+      {"Atan", none, real::atan},
+      {"Sinh", none, real::sinh},
+      {"Cosh", none, real::cosh},
+      {"Tanh", floating_singles<element::tanh>()},
+      {"Asinh", none, real::asinh},
+      {"Acosh", none, real::acosh},
+      {"Atanh", none, real::atanh},
+      {"Sigmoid", floating_singles<sigmoid>()},
+      {"Erf", none, real::erf},
+      {"Erfc", none, real::erfc},
+      {"Lgamma", none, real::lgamma},
+      {"Digamma", none, real::digamma},
+      {"Floor", floating_singles<element::floor>()},
+      {"Ceil", floating_singles<element::ceil>()},
+      {"Rint", rint_loops},
+      {"Round", {rint_loops.float32, rint_loops.float64, single_array<element::rint, i64>, nullptr, nullptr}},
+      {"IsNan", floating_singles<nan_test>(), nullptr, true},
+      {"IsInf", floating_singles<infinity_test>(), nullptr, true},
+      {"IsFinite", floating_singles<finite_test>(), nullptr, true},
+      {"Invert", {nullptr, nullptr, single_array<bit_not, u64>, single_array<bit_not, u64>, nullptr}},
+      {"LogicalNot", {nullptr, nullptr, nullptr, nullptr, single_array<logical_not, bool>}},
+      {"Relu", number_singles<relu>()},
+      {"Relu6", number_singles<relu6>()},
+      {"LeakyRelu", floating_singles<leaky_relu>()},
+      {"Elu", floating_singles<elu>()},
+      {"Selu", floating_singles<selu>()},
+      {"Softplus", floating_singles<softplus>()},
+      {"Softsign", floating_singles<softsign>()},
+  };
+  for (const single_op& entry : table)
+    if (entry.name == name) return &entry;
+  return nullptr;
+}
 
 }  // namespace weft::detail
 WEFT_SIMD_END
@@ -14947,91 +15645,6 @@ kernel_factory math_kernel(std::string_view op);
 WEFT_SIMD_BEGIN
 namespace weft::detail {
 
-/// The best instruction set for which a loop is compiled. Each costs every program compile time: only arithmetic on floats gets wide vectors.
-template <class F, class T> inline constexpr instruction_set kernel_limit_v =
-    !std::is_floating_point_v<T> || F::compares ? instruction_set::portable : std::is_same_v<T, float> ? loop_limit_v<F, T> : instruction_set::avx2;
-
-template <class F, class T> void pair_array(const void* a, const void* b, void* out, std::size_t count) {
-  using R = loop_result_t<F, T>;
-  dispatch<binary_body<F, T, R>, kernel_limit_v<F, T>>(best_instruction_set(), static_cast<const T*>(a), static_cast<const T*>(b), static_cast<R*>(out), count);
-}
-template <class F, class T> void single_array(const void* in, void* out, std::size_t count) {
-  dispatch<unary_body<F, T, T>, kernel_limit_v<F, T>>(best_instruction_set(), static_cast<const T*>(in), static_cast<T*>(out), count);
-}
-
-/// A binary op: its loops, and what is peculiar to it.
-struct pair_op {
-  std::string_view name;
-  wide_functions<pair_function> loops;
-  bool gives_bool = false;
-  bool swapped = false;  // a > b is b < a
-  bool divides = false;
-  bool strings = false;
-};
-
-template <class F> constexpr wide_functions<pair_function> pair_loops() {
-  using integer = std::conditional_t<F::wraps, std::uint64_t, std::int64_t>;
-  return {pair_array<F, float>, pair_array<F, double>, pair_array<F, integer>, pair_array<F, std::uint64_t>, nullptr};
-}
-
-/// The binary op of this name, or nullptr. Bools are compared as the bytes they are.
-inline const pair_op* find_pair_op(std::string_view name) {
-  using namespace element;
-  static constexpr auto less_loops = pair_loops<less>(), at_most_loops = pair_loops<less_equal>(), add_loops = pair_loops<add>(), divide_loops = pair_loops<div>();
-  static constexpr wide_functions<pair_function> equal_loops = {pair_array<equal, float>, pair_array<equal, double>, pair_array<equal, std::uint64_t>,
-                                                                pair_array<equal, std::uint64_t>, pair_array<equal, std::uint8_t>};
-  static constexpr wide_functions<pair_function> not_equal_loops = {pair_array<not_equal, float>, pair_array<not_equal, double>, pair_array<not_equal, std::uint64_t>,
-                                                                    pair_array<not_equal, std::uint64_t>, pair_array<not_equal, std::uint8_t>};
-  static constexpr pair_op table[] = {
-      {"AddV2", add_loops, false, false, false, true},
-      {"Add", add_loops, false, false, false, true},
-      {"Sub", pair_loops<sub>()},
-      {"Mul", pair_loops<mul>()},
-      {"RealDiv", divide_loops, false, false, true},
-      {"Div", divide_loops, false, false, true},
-      {"Maximum", pair_loops<maximum>()},
-      {"Minimum", pair_loops<minimum>()},
-      {"Less", less_loops, true},
-      {"LessEqual", at_most_loops, true},
-      {"Greater", less_loops, true, true},
-      {"GreaterEqual", at_most_loops, true, true},
-      {"Equal", equal_loops, true, false, false, true},
-      {"NotEqual", not_equal_loops, true, false, false, true},
-      {"LogicalAnd", {nullptr, nullptr, nullptr, nullptr, pair_array<logical_and, bool>}, true},
-      {"LogicalOr", {nullptr, nullptr, nullptr, nullptr, pair_array<logical_or, bool>}, true},
-  };
-  for (const pair_op& entry : table)
-    if (entry.name == name) return &entry;
-  return nullptr;
-}
-
-/// A unary op and its loops.
-struct single_op {
-  std::string_view name;
-  wide_functions<array_function> loops;
-};
-
-/// The unary op of this name, or nullptr.
-inline const single_op* find_single_op(std::string_view name) {
-  using namespace element;
-  using i64 = std::int64_t;
-  using u64 = std::uint64_t;
-  static constexpr single_op table[] = {
-      {"Neg", {single_array<neg, float>, single_array<neg, double>, single_array<neg, u64>, nullptr, nullptr}},
-      {"Abs", {single_array<element::abs, float>, single_array<element::abs, double>, single_array<element::abs, i64>, nullptr, nullptr}},
-      {"Square", {single_array<square, float>, single_array<square, double>, single_array<square, u64>, single_array<square, u64>, nullptr}},
-      {"Sqrt", {single_array<element::sqrt, float>, single_array<element::sqrt, double>, nullptr, nullptr, nullptr}},
-      {"Exp", {single_array<element::exp, float>, single_array<element::exp, double>, nullptr, nullptr, nullptr}},
-      {"Log", {single_array<element::log, float>, single_array<element::log, double>, nullptr, nullptr, nullptr}},
-      {"Tanh", {single_array<element::tanh, float>, single_array<element::tanh, double>, nullptr, nullptr, nullptr}},
-      {"Sigmoid", {single_array<sigmoid, float>, single_array<sigmoid, double>, nullptr, nullptr, nullptr}},
-      {"LogicalNot", {nullptr, nullptr, nullptr, nullptr, single_array<logical_not, bool>}},
-  };
-  for (const single_op& entry : table)
-    if (entry.name == name) return &entry;
-  return nullptr;
-}
-
 [[noreturn]] inline void fail_without_loop(const node& n, dtype type) {
   n.fail_about(error_code::unimplemented, std::string("no kernel of this op takes elements of dtype ") + to_text(type));
 }
@@ -15040,7 +15653,21 @@ inline dtype element_type(const node& n) noexcept {
   const dtype* type = n.find_attr<dtype>("T");
   return type == nullptr ? dtype::boolean : *type;
 }
+/// The last argument of an op's function: an attribute, or for shifts the largest count.
+inline double last_argument(const node& n, dtype type) noexcept {
+  for (const char* name : {"alpha", "tolerance"})
+    if (const float* value = n.find_attr<float>(name)) return static_cast<double>(*value);
+  return static_cast<double>(8 * size_of(type)) - 1;
+}
 
+/// Whether any integer of a value is negative.
+inline bool any_negative(const tensor_value& v) {
+  if (wide_dtype(v.dtype()) != dtype::int64) return false;
+  const tensor_value wide = widened(v);
+  std::int64_t all = 0;
+  for (std::int64_t i = 0; i < wide.elements(); ++i) all |= wide.data<std::int64_t>()[i];
+  return all < 0;
+}
 /// Whether any integer of a value is zero.
 inline bool any_zero(const tensor_value& v) {
   const std::byte* data = v.raw_data();
@@ -15062,9 +15689,9 @@ struct row_operand {
 /// Runs a binary op over rows of elements of one dtype.
 class pair_rows {
  public:
-  pair_rows(const pair_op& op, dtype type)
-      : function_(op.loops.of(type)), widen_(widening(type)), narrow_(op.gives_bool ? nullptr : narrowing(type)), size_(size_of(type)),
-        wide_size_(size_of(wide_dtype(type))), out_size_(op.gives_bool ? 1 : size_of(type)) {}
+  pair_rows(const pair_op& op, dtype type, double last = 0)
+      : function_(op.loops.of(type)), widen_(widening(type)), narrow_(op.traits & pair_traits::gives_bool ? nullptr : narrowing(type)), size_(size_of(type)),
+        wide_size_(size_of(wide_dtype(type))), out_size_(op.traits & pair_traits::gives_bool ? 1 : size_of(type)), last_(last) {}
   bool exists() const noexcept { return function_ != nullptr; }
   void run(row_operand a, row_operand b, void* out, std::size_t count) const;
 
@@ -15077,9 +15704,10 @@ class pair_rows {
     widen_(from, block.bytes, count);
     return block.bytes;
   }
-  pair_function function_;
+  pair_loop function_;
   array_function widen_, narrow_;
   std::size_t size_, wide_size_, out_size_;
+  double last_;
 };
 
 inline void pair_rows::prepare(const row_operand& x, block_storage& block, std::size_t count) const {
@@ -15091,7 +15719,7 @@ inline void pair_rows::prepare(const row_operand& x, block_storage& block, std::
 
 // Blocks go through the stack when elements are widened or one stands for many; otherwise the row is one call.
 inline void pair_rows::run(row_operand a, row_operand b, void* out, std::size_t count) const {
-  if (a.varies && b.varies && widen_ == nullptr) return function_(a.data, b.data, out, count);
+  if (a.varies && b.varies && widen_ == nullptr) return function_(a.data, b.data, out, count, last_);
   block_storage a_block, b_block, result;
   prepare(a, a_block, count);
   prepare(b, b_block, count);
@@ -15099,7 +15727,7 @@ inline void pair_rows::run(row_operand a, row_operand b, void* out, std::size_t 
     const std::size_t some = std::min(count - at, block_storage::elements);
     const void *left = part(a, a_block, at, some), *right = part(b, b_block, at, some);
     unsigned char* to = static_cast<unsigned char*>(out) + at * out_size_;
-    function_(left, right, narrow_ == nullptr ? to : result.bytes, some);
+    function_(left, right, narrow_ == nullptr ? to : result.bytes, some, last_);
     if (narrow_ != nullptr) narrow_(result.bytes, to, some);
   }
 }
@@ -15118,27 +15746,42 @@ inline void string_row(std::string_view op, row_operand a, row_operand b, void* 
 /// Two operands under broadcasting.
 class binary_kernel final : public kernel {
  public:
-  explicit binary_kernel(const node& n) : op_(*find_pair_op(n.op())), type_(element_type(n)), rows_(op_, type_) {
-    if (type_ == dtype::string ? !op_.strings : !rows_.exists()) fail_without_loop(n, type_);
+  explicit binary_kernel(const node& n) : op_(*find_pair_op(n.op())), type_(element_type(n)), rows_(op_, type_, last_argument(n, type_)) {
+    if (type_ == dtype::string ? !has(pair_traits::strings) : !rows_.exists()) fail_without_loop(n, type_);
+    const bool* strict = n.find_attr<bool>("incompatible_shape_error");
+    lenient_ = strict != nullptr && !*strict;
   }
   void compute(kernel_context& context) override;
   bool expensive(const kernel_context& context) const noexcept override { return input_elements(context) > 2 * expensive_elements; }
 
  private:
+  bool has(pair_traits trait) const noexcept { return op_.traits & trait; }
   void broadcast(kernel_context& context) const;
+  void check_right(const kernel_context& context) const;
   tensor_value& make_output(kernel_context& context, const shape& s) const {
     const tensor_value& a = context.input(0);
-    return context.forward_or_allocate(a.writable() && a.shape() == s ? 0 : 1, 0, op_.gives_bool ? dtype::boolean : type_, s);
+    return context.forward_or_allocate(a.writable() && a.shape() == s ? 0 : 1, 0, has(pair_traits::gives_bool) ? dtype::boolean : type_, s);
   }
   void row(row_operand a, row_operand b, void* out, std::size_t count) const {
     if (type_ == dtype::string) string_row(op_.name, a, b, out, count);
-    else if (op_.swapped) rows_.run(b, a, out, count);
+    else if (has(pair_traits::swapped)) rows_.run(b, a, out, count);
     else rows_.run(a, b, out, count);
   }
   const pair_op& op_;
   dtype type_;
+  bool lenient_ = false;
   pair_rows rows_;
 };
+
+// Integers that the op refuses on its right; only where there is a result.
+inline void binary_kernel::check_right(const kernel_context& context) const {
+  if (!is_integer(type_)) return;
+  if (has(pair_traits::zero_fails) && any_zero(context.input(1))) {
+    const bool truncates = op_.name.substr(0, 8) == "Truncate";  // the code is TensorFlow's
+    context.fail(truncates ? error_code::internal : error_code::invalid_argument, "integer division by zero");
+  }
+  if (has(pair_traits::negative_fails) && any_negative(context.input(1))) context.fail("an integer to the power of a negative integer is not an integer");
+}
 
 // Equal shapes and single elements need no plan.
 inline void binary_kernel::compute(kernel_context& context) {
@@ -15147,10 +15790,11 @@ inline void binary_kernel::compute(kernel_context& context) {
   expect_dtype(context, 1, type_);
   const tensor_value &a = context.input(0), &b = context.input(1);
   const bool same = a.shape() == b.shape();
+  if (!same && has(pair_traits::same_shape)) context.fail("shapes " + a.shape().text() + " and " + b.shape().text() + " differ");
   const bool b_alone = !same && b.elements() == 1 && b.shape().rank() <= a.shape().rank();
   const bool a_alone = !same && !b_alone && a.elements() == 1 && a.shape().rank() <= b.shape().rank();
   if (!same && !a_alone && !b_alone) return broadcast(context);
-  if (op_.divides && is_integer(type_) && a.elements() != 0 && any_zero(b)) context.fail("integer division by zero");
+  if (a.elements() != 0) check_right(context);
   tensor_value& out = make_output(context, a_alone ? b.shape() : a.shape());
   row({elements_of(a), !a_alone}, {elements_of(b), !b_alone}, elements_of(out), static_cast<std::size_t>(out.elements()));
 }
@@ -15160,9 +15804,10 @@ inline void binary_kernel::broadcast(kernel_context& context) const {
   const auto a_rank = static_cast<std::size_t>(a.shape().rank()), b_rank = static_cast<std::size_t>(b.shape().rank());
   std::vector<std::int64_t> sizes(std::max(a_rank, b_rank));
   const auto plan = plan_broadcast(a.shape().data(), a_rank, b.shape().data(), b_rank, sizes.data());
+  if (!plan && lenient_) return context.set_output(0, tensor_value::scalar(op_.name == "NotEqual"));
   if (!plan) context.fail("shapes " + a.shape().text() + " and " + b.shape().text() + " cannot be broadcast");
   if (!checked_elements(sizes.data(), sizes.size())) context.fail("shapes " + a.shape().text() + " and " + b.shape().text() + " give too many elements");
-  if (op_.divides && is_integer(type_) && plan->count != 0 && any_zero(b)) context.fail("integer division by zero");
+  if (plan->count != 0) check_right(context);
   tensor_value& out = make_output(context, shape(sizes));
   const auto *left = static_cast<const unsigned char*>(elements_of(a)), *right = static_cast<const unsigned char*>(elements_of(b));
   auto* result = static_cast<unsigned char*>(elements_of(out));
@@ -15178,39 +15823,56 @@ inline void binary_kernel::broadcast(kernel_context& context) const {
 class unary_kernel final : public kernel {
  public:
   explicit unary_kernel(const node& n)
-      : type_(element_type(n)), function_(find_single_op(n.op())->loops.of(type_)), widen_(widening(type_)), narrow_(narrowing(type_)) {
-    if (function_ == nullptr) fail_without_loop(n, type_);
+      : type_(element_type(n)), op_(*find_single_op(n.op())), loop_(op_.loops.of(type_)), widen_(widening(type_)), narrow_(narrowing(type_)), last_(last_argument(n, type_)) {
+    if (loop_ == nullptr && (op_.function == nullptr || !is_floating(type_))) fail_without_loop(n, type_);
+    if (op_.gives_bool) {
+      out_type_ = dtype::boolean;
+      narrow_ = nullptr;
+    }
   }
   void compute(kernel_context& context) override;
-  bool expensive(const kernel_context& context) const noexcept override { return input_elements(context) > expensive_elements; }
+  bool expensive(const kernel_context& context) const noexcept override { return input_elements(context) > (loop_ == nullptr ? expensive_elements / 8 : expensive_elements); }
 
  private:
-  dtype type_;
-  array_function function_, widen_, narrow_;
+  void apply(const void* from, void* to, std::size_t count) const {
+    if (loop_ != nullptr) loop_(from, to, count, last_);
+    else if (type_ == dtype::float64) real::run<double>(op_.function, from, to, count);
+    else real::run<float>(op_.function, from, to, count);
+  }
+  dtype type_, out_type_ = type_;
+  const single_op& op_;
+  single_loop loop_;
+  array_function widen_, narrow_;
+  double last_;
 };
 
 inline void unary_kernel::compute(kernel_context& context) {
   expect_inputs(context, 1);
   expect_dtype(context, 0, type_);
   const tensor_value& in = context.input(0);
-  tensor_value& out = context.forward_or_allocate(0, 0, type_, in.shape());
+  tensor_value& out = context.forward_or_allocate(0, 0, out_type_, in.shape());
   const auto count = static_cast<std::size_t>(in.elements());
   const std::byte* from = in.raw_data();
   std::byte* to = out.mutable_raw_data();
-  if (widen_ == nullptr) return function_(from, to, count);
+  if (widen_ == nullptr) return apply(from, to, count);
   block_storage block;
   for (std::size_t at = 0; at < count; at += block_storage::elements) {
     const std::size_t some = std::min(count - at, block_storage::elements);
     widen_(from + at * size_of(type_), block.bytes, some);
-    function_(block.bytes, block.bytes, some);
-    narrow_(block.bytes, to + at * size_of(type_), some);
+    std::byte* target = to + at * size_of(out_type_);
+    if (narrow_ == nullptr) {
+      apply(block.bytes, target, some);
+    } else {
+      apply(block.bytes, block.bytes, some);
+      narrow_(block.bytes, target, some);
+    }
   }
 }
 
 /// The sum of N tensors of one shape, added in their order.
 class add_n_kernel final : public kernel {
  public:
-  explicit add_n_kernel(const node& n) : type_(type_attr(n, "T")), add_(*find_pair_op("Add"), type_) {
+  explicit add_n_kernel(const node& n) : type_(type_attr(n, "T")), add_(*find_pair_op("AddV2"), type_) {
     if (!add_.exists()) fail_without_loop(n, type_);
   }
   void compute(kernel_context& context) override;
@@ -15241,7 +15903,7 @@ inline void add_n_kernel::compute(kernel_context& context) {
 }
 
 WEFT_DECL kernel_factory math_kernel(std::string_view op) {
-  if (op == "AddN") return &make_kernel<add_n_kernel>;
+  if (op == "AddN" || op == "AccumulateNV2") return &make_kernel<add_n_kernel>;
   if (find_single_op(op) != nullptr) return &make_kernel<unary_kernel>;
   if (find_pair_op(op) != nullptr) return &make_kernel<binary_kernel>;
   return nullptr;
@@ -17700,9 +18362,10 @@ WEFT_SIMD_END
 #if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
 #ifndef WEFT_KERNELS_REDUCE_HPP
 #define WEFT_KERNELS_REDUCE_HPP
-// Kernels of reductions over axes: sums, means, products, extremes, and whether all or any are true.
+// Kernels of reductions over axes: sums, means, products, norms, extremes, and whether all or any are true.
 
 #include <array>
+#include <cmath>
 #include <cstring>
 #include <string>
 #include <string_view>
@@ -17731,17 +18394,35 @@ template <class R> constexpr wide_functions<reduce_function> reduce_numbers() {
 inline reduce_function find_reduction(std::string_view op, dtype type) {
   static constexpr auto sum = reduce_numbers<reduction::sum>(), product = reduce_numbers<reduction::prod>(), largest = reduce_numbers<reduction::max>(),
                         smallest = reduce_numbers<reduction::min>();
-  if (op == "Sum" || op == "Mean") return sum.of(type);
+  if (op == "Sum" || op == "Mean" || op == "EuclideanNorm") return sum.of(type);
   if (op == "Prod") return product.of(type);
   if (op == "Max") return largest.of(type);
   if (op == "Min") return smallest.of(type);
   return op == "All" ? smallest.uint64 : largest.uint64;
 }
 
+template <class T> void square_elements(const tensor_value& in, tensor_value& out) {
+  run_portable<unary_body<element::square, T, T>>(in.data<T>(), out.mutable_data<T>(), static_cast<std::size_t>(in.elements()));
+}
+/// The squares of elements in a wide dtype; integers wrap.
+inline tensor_value squares_of(const tensor_value& v) {
+  tensor_value out(v.dtype(), v.shape());
+  if (v.dtype() == dtype::float32) square_elements<float>(v, out);
+  else if (v.dtype() == dtype::float64) square_elements<double>(v, out);
+  else for (std::int64_t i = 0; i < v.elements(); ++i) {
+    std::uint64_t x;
+    std::memcpy(&x, v.raw_data() + i * 8, sizeof x);
+    x *= x;
+    std::memcpy(out.mutable_raw_data() + i * 8, &x, sizeof x);
+  }
+  return out;
+}
+
 /// Reduces input 0 over the axes in input 1.
 class reduce_kernel final : public kernel {
  public:
-  explicit reduce_kernel(const node& n) : mean_(n.op() == "Mean"), largest_(n.op() == "Max"), extreme_(largest_ || n.op() == "Min"), keep_dims_(n.attr<bool>("keep_dims")) {
+  explicit reduce_kernel(const node& n)
+      : mean_(n.op() == "Mean"), norm_(n.op() == "EuclideanNorm"), largest_(n.op() == "Max"), extreme_(largest_ || n.op() == "Min"), keep_dims_(n.attr<bool>("keep_dims")) {
     const bool logical = n.op() == "All" || n.op() == "Any";
     type_ = logical ? dtype::boolean : type_attr(n, "T");
     function_ = find_reduction(n.op(), type_);
@@ -17754,9 +18435,10 @@ class reduce_kernel final : public kernel {
   using axis_flags = std::array<bool, max_rank>;
   axis_flags reduced_axes(const kernel_context& context) const;
   void divide(tensor_value& sums, std::int64_t count) const;
+  void take_root(tensor_value& sums) const;
   void fill_limit(tensor_value& out) const;
   dtype type_ = dtype::invalid;
-  bool mean_, largest_, extreme_, keep_dims_;
+  bool mean_, norm_, largest_, extreme_, keep_dims_;
   reduce_function function_;
 };
 
@@ -17782,6 +18464,21 @@ inline void reduce_kernel::divide(tensor_value& sums, std::int64_t count) const 
   }
 }
 
+// Roots of integers are truncated.
+inline void reduce_kernel::take_root(tensor_value& sums) const {
+  const std::int64_t n = sums.elements();
+  switch (sums.dtype()) {
+    case dtype::float32: for (std::int64_t i = 0; i < n; ++i) sums.mutable_data<float>()[i] = std::sqrt(sums.data<float>()[i]); break;
+    case dtype::float64: for (std::int64_t i = 0; i < n; ++i) sums.mutable_data<double>()[i] = std::sqrt(sums.data<double>()[i]); break;
+    default: for (std::int64_t i = 0; i < n; ++i) {
+      std::uint64_t x;
+      std::memcpy(&x, sums.raw_data() + i * 8, sizeof x);
+      x = static_cast<std::uint64_t>(std::sqrt(static_cast<double>(x)));
+      std::memcpy(sums.mutable_raw_data() + i * 8, &x, sizeof x);
+    }
+  }
+}
+
 // The extreme of no integers is the other end of their range, which the wide dtype does not know.
 inline void reduce_kernel::fill_limit(tensor_value& out) const {
   const bool is_signed = wide_dtype(type_) == dtype::int64;
@@ -17801,7 +18498,7 @@ inline void reduce_kernel::compute(kernel_context& context) {
     if (!reduced[static_cast<std::size_t>(d)] || keep_dims_) out_sizes.push_back(reduced[static_cast<std::size_t>(d)] ? 1 : in_shape[d]);
   tensor_value out(type_ == dtype::boolean ? dtype::uint64 : wide_dtype(type_), shape(out_sizes));
   const std::int64_t in_count = in_shape.elements(), out_count = out.elements();
-  if (in_count == out_count && in_count != 0) {
+  if (in_count == out_count && in_count != 0 && !norm_) {
     tensor_value same = context.take_input(0);
     same.reshape(out.shape());
     return context.set_output(0, std::move(same));
@@ -17812,15 +18509,468 @@ inline void reduce_kernel::compute(kernel_context& context) {
   plan.out_count = static_cast<std::size_t>(out_count);
   if (in_count != 0) plan = plan_reduction(in_shape.data(), reduced.data(), static_cast<std::size_t>(in_shape.rank()));
   if (in_count == 0 && extreme_ && is_integer(type_)) fill_limit(out);
-  else function_(plan, widened(context.input(0)).raw_data(), out.mutable_raw_data());
+  else function_(plan, (norm_ ? squares_of(widened(context.input(0))) : widened(context.input(0))).raw_data(), out.mutable_raw_data());
+  if (norm_) take_root(out);
   if (mean_) divide(out, in_count == 0 ? 0 : in_count / out_count);
   context.set_output(0, narrowed(std::move(out), type_));
 }
 
+/// Half the sum of all squares.
+class l2_loss_kernel final : public kernel {
+ public:
+  explicit l2_loss_kernel(const node& n) : type_(type_attr(n, "T")) {
+    if (!is_floating(type_)) n.fail_about(error_code::unimplemented, std::string("no kernel of this op takes elements of dtype ") + to_text(type_));
+  }
+  void compute(kernel_context& context) override;
+  bool expensive(const kernel_context& context) const noexcept override { return input_elements(context) > expensive_elements; }
+
+ private:
+  dtype type_;
+};
+
+inline void l2_loss_kernel::compute(kernel_context& context) {
+  expect_inputs(context, 1);
+  expect_dtype(context, 0, type_);
+  const tensor_value squares = squares_of(widened(context.input(0)));
+  tensor_value out(squares.dtype(), shape());
+  const std::int64_t count = squares.elements();
+  const bool reduced[] = {true};
+  find_reduction("Sum", squares.dtype())(plan_reduction(&count, reduced, 1), squares.raw_data(), out.mutable_raw_data());
+  if (out.dtype() == dtype::float32) *out.mutable_data<float>() *= 0.5f;
+  else *out.mutable_data<double>() *= 0.5;
+  context.set_output(0, narrowed(std::move(out), type_));
+}
+
 WEFT_DECL kernel_factory reduction_kernel(std::string_view op) {
-  for (const std::string_view name : {"Sum", "Mean", "Prod", "Max", "Min", "All", "Any"})
+  for (const std::string_view name : {"Sum", "Mean", "Prod", "Max", "Min", "All", "Any", "EuclideanNorm"})
     if (op == name) return &make_kernel<reduce_kernel>;
-  return nullptr;
+  return op == "L2Loss" ? &make_kernel<l2_loss_kernel> : nullptr;
+}
+
+}  // namespace weft::detail
+WEFT_SIMD_END
+#endif
+
+#endif
+#endif
+
+#if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
+#ifndef WEFT_KERNELS_REDUCE_SCAN_HPP
+#define WEFT_KERNELS_REDUCE_SCAN_HPP
+// Kernels along one axis: positions of extremes, running sums and products; and counts of values.
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace weft::detail {
+/// The factory of ArgMax, ArgMin, Cumsum, Cumprod and Bincount; nullptr for other ops.
+kernel_factory scan_kernel(std::string_view op);
+}  // namespace weft::detail
+
+#if WEFT_HAS_KERNEL_BODIES
+WEFT_SIMD_BEGIN
+namespace weft::detail {
+
+/// An array seen along one of its axes.
+struct axis_view {
+  std::size_t outer = 1, size = 1, inner = 1;
+};
+
+/// Input 0 of a kernel along the axis that input 1, a scalar, names. Shapes without elements have no outer part: their sizes know no bounds.
+inline axis_view view_along_axis(const kernel_context& context, int& axis) {
+  const shape& s = context.input(0).shape();
+  const tensor_value& named = context.input(1);
+  if (named.shape().rank() != 0) context.fail("the axis must be a scalar, found shape " + named.shape().text());
+  const std::int64_t wanted = named.dtype() == dtype::int16 ? named.data<std::int16_t>()[0] : integers_of(context, 1, "the axis")[0];
+  axis = axis_of(context, wanted, s.rank(), "axis");
+  axis_view view;
+  view.size = static_cast<std::size_t>(s[axis]);
+  if (s.elements() == 0) return {0, view.size, 1};
+  for (int d = 0; d < s.rank(); ++d)
+    if (d != axis) (d < axis ? view.outer : view.inner) *= static_cast<std::size_t>(s[d]);
+  return view;
+}
+
+/// Finds the first position of the largest (or smallest) element along an axis; NaN is passed over.
+template <class T> void find_extremes(const axis_view& view, bool largest, const void* elements, std::int64_t* out) {
+  const auto* in = static_cast<const T*>(elements);
+  for (std::size_t o = 0; o < view.outer; ++o, in += view.size * view.inner, out += view.inner) {
+    std::fill_n(out, view.inner, std::int64_t{0});
+    for (std::size_t r = 1; r < view.size; ++r) {
+      const T* row = in + r * view.inner;
+      for (std::size_t i = 0; i < view.inner; ++i) {
+        const T best = in[static_cast<std::size_t>(out[i]) * view.inner + i];
+        const bool better = largest ? row[i] > best : row[i] < best;
+        if (better || (element::is_nan(best) && !element::is_nan(row[i]))) out[i] = static_cast<std::int64_t>(r);
+      }
+    }
+  }
+}
+using extremes_function = void (*)(const axis_view&, bool, const void*, std::int64_t*);
+
+/// The position of the largest or smallest element along the axis in input 1.
+class arg_kernel final : public kernel {
+ public:
+  explicit arg_kernel(const node& n) : type_(type_attr(n, "T")), out_type_(type_attr(n, "output_type")), largest_(n.op() == "ArgMax") {
+    static constexpr wide_functions<extremes_function> functions{find_extremes<float>, find_extremes<double>, find_extremes<std::int64_t>, find_extremes<std::uint64_t>,
+                                                                 find_extremes<std::uint64_t>};
+    function_ = functions.of(type_);
+    if (function_ == nullptr || !is_integer(out_type_)) n.fail_about(error_code::unimplemented, std::string("no kernel of this op takes elements of dtype ") + to_text(type_));
+  }
+  void compute(kernel_context& context) override;
+  bool expensive(const kernel_context& context) const noexcept override { return input_elements(context) > expensive_elements; }
+
+ private:
+  dtype type_, out_type_;
+  bool largest_;
+  extremes_function function_;
+};
+
+inline void arg_kernel::compute(kernel_context& context) {
+  expect_inputs(context, 2);
+  expect_dtype(context, 0, type_);
+  const shape in = context.input(0).shape();
+  if (in.rank() == 0) context.fail("a scalar has no dimension to search");
+  int axis = 0;
+  const axis_view view = view_along_axis(context, axis);
+  std::vector<std::int64_t> sizes(in.begin(), in.end());
+  sizes.erase(sizes.begin() + axis);
+  const shape out_shape(sizes);
+  if (view.size == 0 && checked_elements(sizes.data(), sizes.size()) != std::int64_t{0})
+    context.fail("dimension " + std::to_string(axis) + " of shape " + in.text() + " is empty: there is nothing to choose from");
+  tensor_value positions = context.allocate(dtype::int64, out_shape);
+  function_(view, largest_, widened(context.input(0)).raw_data(), positions.mutable_data<std::int64_t>());
+  context.set_output(0, narrowed(std::move(positions), out_type_));
+}
+
+/// How rows follow each other in a running sum or product.
+struct scan_order {
+  bool exclusive, reverse;
+};
+
+/// Each row along the axis is F of the one before it and of an element: its own, or when exclusive the one before.
+template <class F, class T> void scan_array(const axis_view& view, scan_order order, const void* elements, void* result) {
+  const auto* in = static_cast<const T*>(elements);
+  auto* out = static_cast<T*>(result);
+  constexpr T nothing = std::is_same_v<F, element::mul> ? T(1) : T(0);
+  for (std::size_t o = 0; o < view.outer; ++o, in += view.size * view.inner, out += view.size * view.inner) {
+    for (std::size_t r = 0; r < view.size; ++r) {
+      const std::size_t at = (order.reverse ? view.size - 1 - r : r) * view.inner, before = order.reverse ? at + view.inner : at - view.inner;
+      if (r == 0) {
+        if (order.exclusive) std::fill_n(out + at, view.inner, nothing);
+        else std::memcpy(out + at, in + at, view.inner * sizeof(T));
+        continue;
+      }
+      const T* from = in + (order.exclusive ? before : at);
+      for (std::size_t i = 0; i < view.inner; ++i) out[at + i] = F::template apply<instruction_set::portable, T>(out[before + i], from[i]);
+    }
+  }
+}
+using scan_function = void (*)(const axis_view&, scan_order, const void*, void*);
+
+/// Running sums or products along the axis in input 1.
+class cumulative_kernel final : public kernel {
+ public:
+  explicit cumulative_kernel(const node& n) : type_(type_attr(n, "T")), order_{n.attr<bool>("exclusive"), n.attr<bool>("reverse")} {
+    static constexpr wide_functions<scan_function> sums{scan_array<element::add, float>, scan_array<element::add, double>, scan_array<element::add, std::uint64_t>,
+                                                        scan_array<element::add, std::uint64_t>, nullptr};
+    static constexpr wide_functions<scan_function> products{scan_array<element::mul, float>, scan_array<element::mul, double>, scan_array<element::mul, std::uint64_t>,
+                                                            scan_array<element::mul, std::uint64_t>, nullptr};
+    function_ = (n.op() == "Cumsum" ? sums : products).of(type_);
+    if (function_ == nullptr) n.fail_about(error_code::unimplemented, std::string("no kernel of this op takes elements of dtype ") + to_text(type_));
+  }
+  void compute(kernel_context& context) override;
+  bool expensive(const kernel_context& context) const noexcept override { return input_elements(context) > expensive_elements; }
+
+ private:
+  dtype type_;
+  scan_order order_;
+  scan_function function_;
+};
+
+inline void cumulative_kernel::compute(kernel_context& context) {
+  expect_inputs(context, 2);
+  expect_dtype(context, 0, type_);
+  int axis = 0;
+  const axis_view view = view_along_axis(context, axis);
+  const tensor_value in = widened(context.input(0));
+  tensor_value out = context.allocate(in.dtype(), in.shape());
+  function_(view, order_, in.raw_data(), out.mutable_raw_data());
+  context.set_output(0, narrowed(std::move(out), type_));
+}
+
+template <class T> void count_values(const tensor_value& values, const tensor_value& weights, tensor_value& bins) {
+  const std::int32_t* value = values.data<std::int32_t>();
+  const T* weight = weights.elements() == 0 ? nullptr : weights.data<T>();
+  T* out = bins.mutable_data<T>();
+  std::fill_n(out, bins.elements(), T(0));
+  for (std::int64_t i = 0; i < values.elements(); ++i)
+    if (value[i] < bins.elements()) out[value[i]] = element::add::apply<instruction_set::portable, T>(out[value[i]], weight == nullptr ? T(1) : weight[i]);
+}
+
+/// How often (or with which total weight) each integer below `size` occurs; larger ones are passed over.
+class bincount_kernel final : public kernel {
+ public:
+  explicit bincount_kernel(const node& n) : type_(type_attr(n, "T")) {}
+  void compute(kernel_context& context) override;
+  bool expensive(const kernel_context& context) const noexcept override { return input_elements(context) > expensive_elements; }
+
+ private:
+  dtype type_;
+};
+
+inline void bincount_kernel::compute(kernel_context& context) {
+  expect_inputs(context, 3);
+  expect_dtype(context, 0, dtype::int32);
+  expect_dtype(context, 1, dtype::int32);
+  expect_dtype(context, 2, type_);
+  const tensor_value &values = context.input(0), &weights = context.input(2);
+  if (context.input(1).shape().rank() != 0) context.fail("size must be a scalar, found shape " + context.input(1).shape().text());
+  const std::int64_t size = context.input(1).data<std::int32_t>()[0];
+  if (size < 0) context.fail("size must not be negative, found " + std::to_string(size));
+  if (weights.elements() != 0 && weights.elements() != values.elements())
+    context.fail("the weights must have as many elements as the values, or none; found shapes " + weights.shape().text() + " and " + values.shape().text());
+  for (std::int64_t i = 0; i < values.elements(); ++i)
+    if (values.data<std::int32_t>()[i] < 0) context.fail("the values must not be negative, found " + std::to_string(values.data<std::int32_t>()[i]));
+  tensor_value& bins = context.allocate_output(0, type_, shape{size});
+  if (type_ == dtype::int32) count_values<std::int32_t>(values, weights, bins);
+  else if (type_ == dtype::int64) count_values<std::int64_t>(values, weights, bins);
+  else if (type_ == dtype::float32) count_values<float>(values, weights, bins);
+  else count_values<double>(values, weights, bins);
+}
+
+WEFT_DECL kernel_factory scan_kernel(std::string_view op) {
+  if (op == "ArgMax" || op == "ArgMin") return &make_kernel<arg_kernel>;
+  if (op == "Cumsum" || op == "Cumprod") return &make_kernel<cumulative_kernel>;
+  return op == "Bincount" ? &make_kernel<bincount_kernel> : nullptr;
+}
+
+}  // namespace weft::detail
+WEFT_SIMD_END
+#endif
+
+#endif
+#endif
+
+#if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
+#ifndef WEFT_KERNELS_REDUCE_SEGMENTS_HPP
+#define WEFT_KERNELS_REDUCE_SEGMENTS_HPP
+// Kernels that combine rows by segment: sorted ids, ids in any order with a given number of segments, and rows chosen by index.
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace weft::detail {
+/// The factory of the Segment, UnsortedSegment and SparseSegment ops; nullptr for other ops.
+kernel_factory segment_kernel(std::string_view op);
+}  // namespace weft::detail
+
+#if WEFT_HAS_KERNEL_BODIES
+WEFT_SIMD_BEGIN
+namespace weft::detail {
+
+/// What becomes of the rows of a segment.
+enum class segment_rule : unsigned char { sum, mean, root_mean, product, largest, smallest };
+
+inline segment_rule rule_of_segment_op(std::string_view op) {
+  const std::string_view rule = op.substr(op.find("Segment") + 7);
+  return rule == "Mean" ? segment_rule::mean : rule == "SqrtN" ? segment_rule::root_mean : rule == "Prod" ? segment_rule::product : rule == "Max" ? segment_rule::largest
+         : rule == "Min" ? segment_rule::smallest : segment_rule::sum;
+}
+
+/// row[i] = F(row[i], next[i]).
+template <class F, class T> void join_rows(void* row, const void* next, std::size_t count) {
+  auto* out = static_cast<T*>(row);
+  const auto* in = static_cast<const T*>(next);
+  if (count == 1) *out = F::template apply<instruction_set::portable, T>(*out, *in);
+  else run_portable<binary_body<F, T, T>>(static_cast<const T*>(out), in, out, count);
+}
+using join_function = void (*)(void* row, const void* next, std::size_t count);
+
+template <class F> constexpr wide_functions<join_function> join_functions() {
+  using integer = std::conditional_t<F::wraps, std::uint64_t, std::int64_t>;
+  return {join_rows<F, float>, join_rows<F, double>, join_rows<F, integer>, join_rows<F, std::uint64_t>, nullptr};
+}
+
+/// row[i] /= divisor.
+template <class T> void divide_row(void* row, std::size_t count, double divisor) {
+  const T by = static_cast<T>(divisor);
+  for (std::size_t i = 0; i < count; ++i) static_cast<T*>(row)[i] = static_cast<T>(static_cast<T*>(row)[i] / by);
+}
+using divide_function = void (*)(void* row, std::size_t count, double divisor);
+
+/// Rows of `bytes` bytes of an output in its wide dtype, and how they are combined.
+class segment_rows {
+ public:
+  segment_rows(segment_rule rule, dtype type);
+  bool exists() const noexcept { return join_ != nullptr; }
+  void join(std::byte* row, const std::byte* next, std::size_t count) const { join_(row, next, count); }
+  void divide(std::byte* row, std::size_t count, double divisor) const { divide_(row, count, divisor); }
+  /// Fills a value in the wide dtype with what a segment without rows holds: 0, or 1 for products; the finite limits of the dtype for extremes that `limited` says.
+  void fill_empty(tensor_value& out, bool limited) const;
+
+ private:
+  segment_rule rule_;
+  dtype type_;
+  join_function join_;
+  divide_function divide_;
+};
+
+inline segment_rows::segment_rows(segment_rule rule, dtype type) : rule_(rule), type_(type) {
+  static constexpr auto sums = join_functions<element::add>(), products = join_functions<element::mul>(), largest = join_functions<element::maximum>(),
+                        smallest = join_functions<element::minimum>();
+  static constexpr wide_functions<divide_function> quotients{divide_row<float>, divide_row<double>, divide_row<std::int64_t>, divide_row<std::uint64_t>, nullptr};
+  join_ = (rule == segment_rule::product ? products : rule == segment_rule::largest ? largest : rule == segment_rule::smallest ? smallest : sums).of(type);
+  divide_ = quotients.of(type);
+}
+
+inline void segment_rows::fill_empty(tensor_value& out, bool limited) const {
+  const auto count = static_cast<std::size_t>(out.elements());
+  double real = rule_ == segment_rule::product ? 1 : 0;
+  std::uint64_t whole = rule_ == segment_rule::product ? 1 : 0;
+  if (limited && (rule_ == segment_rule::largest || rule_ == segment_rule::smallest)) {
+    const double most = type_ == dtype::float64 ? std::numeric_limits<double>::max() : type_ == dtype::half ? 65504.0 : type_ == dtype::bfloat16 ? 0x1.fep127 : 0x1.fffffep127;
+    const std::uint64_t all = ~std::uint64_t{0} >> (64 - 8 * size_of(type_));
+    const bool is_signed = wide_dtype(type_) == dtype::int64, low = rule_ == segment_rule::largest;
+    real = low ? -most : most;
+    whole = low ? (is_signed ? ~(all >> 1) : 0) : (is_signed ? all >> 1 : all);
+  }
+  if (out.dtype() == dtype::float32) std::fill_n(out.mutable_data<float>(), count, static_cast<float>(real));
+  else if (out.dtype() == dtype::float64) std::fill_n(out.mutable_data<double>(), count, real);
+  else for (std::size_t i = 0; i < count; ++i) std::memcpy(out.mutable_raw_data() + i * sizeof whole, &whole, sizeof whole);
+}
+
+/// The ids of segments, or row numbers, in an input.
+inline std::vector<std::int64_t> ids_of(const kernel_context& context, int i, const char* what) {
+  const tensor_value& v = context.input(i);
+  if (v.dtype() != dtype::int16) return integers_of(context, i, what);
+  return {v.data<std::int16_t>(), v.data<std::int16_t>() + v.elements()};
+}
+
+/// Shape of a result with `rows` rows of the shape that the input's dimensions from `from` on have; fails when it is too large.
+inline shape rows_shape(const kernel_context& context, std::int64_t rows, int from) {
+  const shape& data = context.input(0).shape();
+  std::vector<std::int64_t> sizes{rows};
+  sizes.insert(sizes.end(), data.begin() + from, data.end());
+  if (!checked_elements(sizes.data(), sizes.size())) context.fail("a result of shape " + shape_text(sizes) + " has too many elements");
+  return shape(sizes);
+}
+
+/// Sorted ids: row i of the data, or of the rows that an index chooses, belongs to segment ids[i].
+class segment_kernel_of final : public kernel {
+ public:
+  explicit segment_kernel_of(const node& n) : sparse_(n.op()[1] == 'p'), rule_(rule_of_segment_op(n.op())), type_(type_attr(n, "T")), rows_(rule_, type_) {
+    if (!rows_.exists()) n.fail_about(error_code::unimplemented, std::string("no kernel of this op takes elements of dtype ") + to_text(type_));
+  }
+  void compute(kernel_context& context) override;
+  bool expensive(const kernel_context& context) const noexcept override { return input_elements(context) > expensive_elements; }
+
+ private:
+  void check(const kernel_context& context, const std::vector<std::int64_t>& ids, const std::vector<std::int64_t>& chosen) const;
+  void divide(std::byte* row, std::size_t count, std::size_t parts) const;
+  bool sparse_;
+  segment_rule rule_;
+  dtype type_;
+  segment_rows rows_;
+};
+
+inline void segment_kernel_of::check(const kernel_context& context, const std::vector<std::int64_t>& ids, const std::vector<std::int64_t>& chosen) const {
+  const shape& data = context.input(0).shape();
+  const std::int64_t rows = data[0];
+  if (sparse_ && chosen.size() != ids.size())
+    context.fail("indices and segment_ids must have the same size, found shapes " + context.input(1).shape().text() + " and " + context.input(2).shape().text());
+  if (!sparse_ && static_cast<std::int64_t>(ids.size()) != rows)
+    context.fail("segment_ids has " + std::to_string(ids.size()) + " elements for the " + std::to_string(rows) + " rows of the data " + data.text());
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    if (ids[i] < 0) context.fail("segment_ids[" + std::to_string(i) + "] is " + std::to_string(ids[i]) + ", expected 0 or more");
+    if (i != 0 && ids[i] < ids[i - 1]) context.fail("segment_ids must not decrease, found " + std::to_string(ids[i - 1]) + " before " + std::to_string(ids[i]));
+  }
+  for (std::size_t i = 0; i < chosen.size(); ++i)
+    if (chosen[i] < 0 || chosen[i] >= rows) context.fail("indices[" + std::to_string(i) + "] is " + std::to_string(chosen[i]) + ", which is not in [0, " + std::to_string(rows) + ")");
+}
+
+inline void segment_kernel_of::divide(std::byte* row, std::size_t count, std::size_t parts) const {
+  if (rule_ == segment_rule::mean) rows_.divide(row, count, static_cast<double>(parts));
+  if (rule_ == segment_rule::root_mean) rows_.divide(row, count, std::sqrt(static_cast<double>(parts)));
+}
+
+// 1. Check ids and indices; 2. make the result, gaps filled; 3. copy the first row of each segment, join the others, divide.
+inline void segment_kernel_of::compute(kernel_context& context) {
+  expect_inputs(context, sparse_ ? 3 : 2);
+  expect_dtype(context, 0, type_);
+  if (context.input(0).shape().rank() == 0) context.fail("the data must have at least one dimension, found shape []");
+  for (int i = 1; i < context.input_count(); ++i)
+    if (context.input(i).shape().rank() != 1)
+      context.fail(std::string(sparse_ && i == 1 ? "indices" : "segment_ids") + " must be a vector, found shape " + context.input(i).shape().text());
+  const auto ids = ids_of(context, sparse_ ? 2 : 1, "segment_ids"), chosen = sparse_ ? ids_of(context, 1, "indices") : std::vector<std::int64_t>();
+  check(context, ids, chosen);
+  if (!ids.empty() && ids.back() == std::numeric_limits<std::int64_t>::max()) context.fail("segment_ids[" + std::to_string(ids.size() - 1) + "] is too large");
+  const shape out_shape = rows_shape(context, ids.empty() ? 0 : ids.back() + 1, 1);
+  const tensor_value data = widened(context.input(0));
+  tensor_value out = context.allocate(data.dtype(), out_shape);
+  rows_.fill_empty(out, false);
+  const std::size_t count = out_shape.elements() == 0 ? 0 : static_cast<std::size_t>(out_shape.elements() / out_shape[0]), bytes = count * size_of(data.dtype());
+  const std::byte* from = data.raw_data();
+  std::byte* to = out.mutable_raw_data();
+  for (std::size_t begin = 0, end = 0; begin < ids.size() && count != 0; begin = end) {
+    std::byte* row = to + static_cast<std::size_t>(ids[begin]) * bytes;
+    for (end = begin; end < ids.size() && ids[end] == ids[begin]; ++end) {
+      const std::byte* next = from + (sparse_ ? static_cast<std::size_t>(chosen[end]) : end) * bytes;
+      if (end == begin) std::memcpy(row, next, bytes);
+      else rows_.join(row, next, count);
+    }
+    divide(row, count, end - begin);
+  }
+  context.set_output(0, narrowed(std::move(out), type_));
+}
+
+/// Ids in any order, of any rank; the data's leading dimensions are theirs. Rows with negative ids are left out.
+class unsorted_segment_kernel final : public kernel {
+ public:
+  explicit unsorted_segment_kernel(const node& n) : type_(type_attr(n, "T")), rows_(rule_of_segment_op(n.op()), type_) {
+    if (!rows_.exists()) n.fail_about(error_code::unimplemented, std::string("no kernel of this op takes elements of dtype ") + to_text(type_));
+  }
+  void compute(kernel_context& context) override;
+  bool expensive(const kernel_context& context) const noexcept override { return input_elements(context) > expensive_elements; }
+
+ private:
+  dtype type_;
+  segment_rows rows_;
+};
+
+inline void unsorted_segment_kernel::compute(kernel_context& context) {
+  expect_inputs(context, 3);
+  expect_dtype(context, 0, type_);
+  if (context.input(2).shape().rank() != 0) context.fail("num_segments must be a scalar, found shape " + context.input(2).shape().text());
+  const std::int64_t segments = integers_of(context, 2, "num_segments")[0];
+  if (segments < 0) context.fail("num_segments must not be negative, found " + std::to_string(segments));
+  const shape &in = context.input(0).shape(), &named = context.input(1).shape();
+  if (named.rank() > in.rank() || !std::equal(named.begin(), named.end(), in.begin()))
+    context.fail("the data's shape " + in.text() + " does not start with that of segment_ids, " + named.text());
+  const auto ids = ids_of(context, 1, "segment_ids");
+  for (std::size_t i = 0; i < ids.size(); ++i)
+    if (ids[i] >= segments) context.fail("segment_ids[" + std::to_string(i) + "] is " + std::to_string(ids[i]) + ", which is not below num_segments, " + std::to_string(segments));
+  const shape out_shape = rows_shape(context, segments, named.rank());
+  const tensor_value data = widened(context.input(0));
+  tensor_value out = context.allocate(data.dtype(), out_shape);
+  rows_.fill_empty(out, true);
+  const std::size_t count = out_shape.elements() == 0 ? 0 : static_cast<std::size_t>(out_shape.elements() / segments), bytes = count * size_of(data.dtype());
+  for (std::size_t i = 0; i < ids.size() && count != 0; ++i)
+    if (ids[i] >= 0) rows_.join(out.mutable_raw_data() + static_cast<std::size_t>(ids[i]) * bytes, data.raw_data() + i * bytes, count);
+  context.set_output(0, narrowed(std::move(out), type_));
+}
+
+WEFT_DECL kernel_factory segment_kernel(std::string_view op) {
+  if (op.substr(0, 15) == "UnsortedSegment") return &make_kernel<unsorted_segment_kernel>;
+  return op.substr(0, 7) == "Segment" || op.substr(0, 13) == "SparseSegment" ? &make_kernel<segment_kernel_of> : nullptr;
 }
 
 }  // namespace weft::detail
@@ -18162,18 +19312,31 @@ struct kernel_row {
 inline constexpr kernel_row standard_kernel_rows[] = {
     // Elementwise.
     {"Add AddV2", "T", numbers_and_string},
-    {"Sub Mul Div RealDiv Maximum Minimum AddN", "T", numbers},
-    {"Less LessEqual Greater GreaterEqual", "T", numbers},
+    {"Sub Mul Div RealDiv FloorDiv TruncateDiv Mod FloorMod TruncateMod Maximum Minimum SquaredDifference AddN AccumulateNV2", "T", numbers},
+    {"DivNoNan MulNoNan Xdivy Xlogy Atan2", "T", floats},
+    {"Pow Neg Abs Sign Round", "T", floats | signed_integers},
+    {"BitwiseAnd BitwiseOr BitwiseXor LeftShift RightShift Invert", "T", integers},
+    {"Less LessEqual Greater GreaterEqual ApproximateEqual", "T", numbers},
     {"Equal NotEqual", "T", values},
     {"LogicalAnd LogicalOr LogicalNot", "", 0},
-    {"Neg Abs", "T", floats | signed_integers},
     {"Square", "T", numbers},
-    {"Sqrt Exp Log Tanh Sigmoid", "T", floats},
+    {"Reciprocal Inv Sqrt Rsqrt Exp Expm1 Log Log1p Sin Cos Tan Asin Acos Atan Sinh Cosh Tanh Asinh Acosh Atanh Sigmoid Erf Erfc Lgamma Digamma", "T", floats},
+    {"Floor Ceil Rint IsNan IsInf IsFinite", "T", floats},
+    {"Relu Relu6 ReluGrad Relu6Grad", "T", numbers},
+    {"LeakyRelu Elu Selu Softplus Softsign LeakyReluGrad EluGrad SeluGrad SoftplusGrad SoftsignGrad", "T", floats},
+    {"TanhGrad SigmoidGrad SqrtGrad RsqrtGrad ReciprocalGrad InvGrad", "T", floats},
     {"Cast", "SrcT DstT", numbers_and_bool},
     // Reductions and products.
-    {"Sum Mean Prod Max Min", "T", numbers},
+    {"Sum Mean Prod Max Min EuclideanNorm Cumsum Cumprod", "T", numbers},
     {"All Any", "", 0},
-    {"MatMul", "T", floats | dtypes(dtype::int32, dtype::int64, dtype::uint8, dtype::uint16, dtype::uint32, dtype::uint64)},
+    {"L2Loss", "T", floats},
+    {"ArgMax ArgMin", "T", numbers_and_bool},
+    {"Bincount", "T", dtypes(dtype::int32, dtype::int64, dtype::float32, dtype::float64)},
+    {"SegmentSum SegmentMean SegmentProd SegmentMax SegmentMin", "T", numbers},
+    {"UnsortedSegmentSum UnsortedSegmentProd UnsortedSegmentMax UnsortedSegmentMin", "T", numbers},
+    {"SparseSegmentSum", "T", numbers},
+    {"SparseSegmentMean SparseSegmentSqrtN", "T", floats},
+    {"MatMul BatchMatMul BatchMatMulV2", "T", numbers},
     // Arrays.
     {"Const Placeholder", "dtype", values},
     {"Identity StopGradient Shape Size Rank", "T", values_and_resource},
@@ -18265,7 +19428,8 @@ const kernel_registry& standard_kernels();
 #if WEFT_HAS_BODIES
 namespace detail {
 inline kernel_factory standard_factory(const std::string& op) {
-  for (const auto family : {math_kernel, cast_kernel_of, reduction_kernel, linear_kernel, array_kernel, nn_kernel, nn_conv_kernel, nn_depthwise_kernel, nn_pool_kernel, nn_norm_kernel, random_kernel_of, state_kernel, control_kernel})
+  for (const auto family : {math_kernel, cast_kernel_of, reduction_kernel, scan_kernel, segment_kernel, linear_kernel, array_kernel, nn_kernel, nn_conv_kernel, nn_depthwise_kernel, nn_pool_kernel,
+                            nn_norm_kernel, random_kernel_of, state_kernel, control_kernel})
     if (const kernel_factory factory = family(op)) return factory;
   fail(error_code::internal, "the catalogue of standard kernels names '" + op + "', which has none");
 }

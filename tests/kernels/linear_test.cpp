@@ -87,3 +87,41 @@ TEST_CASE("matmul: a million multiplications are called expensive") {
   bench("MatMul", {wide, wide});
   CHECK(bench.expensive);
 }
+
+TEST_CASE("batch_matmul: equal batches, broadcasting, either factor transposed") {
+  kernel_bench bench;
+  const auto a = make<float>({2, 1, 2}, {1, 2, 3, 4}), b = make<float>({2, 2, 1}, {1, 10, 2, 20});
+  for (const char* op : {"BatchMatMul", "BatchMatMulV2"}) {
+    const auto product = bench(op, {a, b});
+    CHECK(product.shape() == shape{2, 1, 1});
+    CHECK(elements<float>(product) == std::vector<float>{21, 86});
+    const auto outer = bench(op, {a, b}, {{"adj_x", true}, {"adj_y", true}});
+    CHECK(outer.shape() == shape{2, 2, 2});
+    CHECK(elements<float>(outer) == std::vector<float>{1, 10, 2, 20, 6, 60, 8, 80});
+  }
+  const auto one = make<float>({2, 1}, {1, 10});
+  CHECK(elements<float>(bench("BatchMatMulV2", {a, one})) == std::vector<float>{21, 43});
+  CHECK(elements<float>(bench("BatchMatMulV2", {make<float>({1, 2}, {1, 1}), b})) == std::vector<float>{11, 22});
+  const auto wide = bench("BatchMatMulV2", {make<std::int32_t>({2, 1, 1, 1}, {2, 3}), make<std::int32_t>({3, 1, 1}, {1, 10, 100})});
+  CHECK(wide.shape() == shape{2, 3, 1, 1});
+  CHECK(elements<std::int32_t>(wide) == std::vector<std::int32_t>{2, 20, 200, 3, 30, 300});
+  CHECK(elements<half>(bench("BatchMatMul", {make<half>({1, 1, 1}, {half(2.f)}), make<half>({1, 1, 1}, {half(4.f)})})) == std::vector<half>{half(8.f)});
+}
+
+TEST_CASE("batch_matmul: empty batches and matrices") {
+  kernel_bench bench;
+  CHECK(bench("BatchMatMulV2", {tensor_value(dtype::float32, {0, 2, 3}), tensor_value(dtype::float32, {3, 4})}).shape() == shape{0, 2, 4});
+  CHECK(bench("BatchMatMul", {tensor_value(dtype::float32, {2, 0, 3}), tensor_value(dtype::float32, {2, 3, 4})}).shape() == shape{2, 0, 4});
+  CHECK(elements<float>(bench("BatchMatMulV2", {tensor_value(dtype::float32, {1, 2, 0}), tensor_value(dtype::float32, {0, 1})})) == std::vector<float>{0, 0});
+}
+
+TEST_CASE("batch_matmul: shapes that do not fit") {
+  kernel_bench bench;
+  const auto zeros = [](std::initializer_list<std::int64_t> sizes) { return tensor_value(dtype::float32, shape(sizes)); };
+  CHECK(bench.error("BatchMatMulV2", {zeros({2, 2, 3}), zeros({2, 2, 3})}) == "INVALID_ARGUMENT: inner dimensions 3 and 2 differ ([2,2,3] x [2,2,3])");
+  CHECK(bench.error("BatchMatMulV2", {zeros({2, 2, 3}), zeros({3, 3, 2})}) == "INVALID_ARGUMENT: the batches cannot be broadcast, found shapes [2,2,3] and [3,3,2]");
+  CHECK(bench.error("BatchMatMul", {zeros({1, 2, 3}), zeros({2, 3, 2})}) == "INVALID_ARGUMENT: the batches differ, found shapes [1,2,3] and [2,3,2]");
+  CHECK(bench.error("BatchMatMul", {zeros({2, 3}), zeros({1, 3, 2})}) == "INVALID_ARGUMENT: the batches differ, found shapes [2,3] and [1,3,2]");
+  CHECK(bench.error("BatchMatMulV2", {zeros({3}), zeros({3, 2})}) == "INVALID_ARGUMENT: both operands must have at least two dimensions, found shapes [3] and [3,2]");
+  CHECK(bench.error("MatMul", {zeros({2, 2, 3}), zeros({3, 4})}) == "INVALID_ARGUMENT: both operands must be matrices, found shapes [2,2,3] and [3,4]");
+}

@@ -118,3 +118,22 @@ TEST_CASE("reductions: axes that do not exist, twice the same, or no vector") {
   CHECK(bench.error("Max", {v, make<std::int32_t>({1, 1}, {0})}) == "INVALID_ARGUMENT: the axes must be a scalar or a vector, found shape [1,1]");
   CHECK(elements<float>(bench("Sum", {v, tensor_value::scalar(std::int64_t{1})})) == std::vector<float>{6, 15});
 }
+
+TEST_CASE("euclidean norm: roots of sums of squares, truncated for integers") {
+  CHECK(elements<float>(reduce("EuclideanNorm", make<float>({2, 2}, {3, 4, -6, 8}), {1})) == std::vector<float>{5, 10});
+  CHECK(elements<double>(reduce("EuclideanNorm", make<double>({2}, {-3, 4}), {})) == std::vector<double>{3, 4});
+  CHECK(elements<half>(reduce("EuclideanNorm", make<half>({2}, {half(3.f), half(4.f)}), {0})) == std::vector<half>{half(5.f)});
+  CHECK(elements<std::int32_t>(reduce("EuclideanNorm", make<std::int32_t>({3}, {1, -1, 4}), {0})) == std::vector<std::int32_t>{4});
+  CHECK(elements<std::uint8_t>(reduce("EuclideanNorm", make<std::uint8_t>({2}, {100, 100}), {0})) == std::vector<std::uint8_t>{141});
+  CHECK(elements<float>(reduce("EuclideanNorm", tensor_value(dtype::float32, {0, 2}), {0}, true)) == std::vector<float>{0, 0});
+  CHECK(std::isnan(elements<float>(reduce("EuclideanNorm", make<float>({2}, {1, std::nanf("")}), {0}))[0]));
+}
+
+TEST_CASE("l2 loss: half the sum of squares of everything") {
+  kernel_bench bench;
+  CHECK(bench("L2Loss", {make<float>({2, 2}, {1, 2, 3, 4})}).item<float>() == 15.f);
+  CHECK(bench("L2Loss", {tensor_value::scalar(3.0)}).item<double>() == 4.5);
+  CHECK(bench("L2Loss", {tensor_value(dtype::float32, {0, 3})}).item<float>() == 0.f);
+  CHECK(bench("L2Loss", {make<half>({2}, {half(1.f), half(2.f)})}).item<half>() == half(2.5f));
+  CHECK(bench("L2Loss", {make<bfloat16>({1}, {bfloat16(4.f)})}).shape() == shape{});
+}

@@ -1,6 +1,8 @@
 #undef WEFT_SEPARATE_COMPILATION  // loops are templates, compiled where they are tested
 #include <weft/kernels/loops.hpp>
 
+#include "accuracy.hpp"
+
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -10,66 +12,12 @@
 
 namespace d = weft::detail;
 namespace element = weft::detail::element;
+using weft_test::all_magnitudes;
+using weft_test::bits_as;
+using weft_test::check_accuracy;
+using weft_test::is_nan_bits;
 
 namespace {
-
-template <class To, class From>
-To bits_as(From from) {
-  To to;
-  static_assert(sizeof to == sizeof from);
-  std::memcpy(&to, &from, sizeof to);
-  return to;
-}
-bool is_nan_bits(float x) { return (bits_as<std::uint32_t>(x) & 0x7fffffffU) > 0x7f800000U; }
-
-bool is_infinite_bits(float x) { return (bits_as<std::uint32_t>(x) & 0x7fffffffU) == 0x7f800000U; }
-bool is_infinite_bits(double x) { return (bits_as<std::uint64_t>(x) & 0x7fffffffffffffffU) == 0x7ff0000000000000U; }
-
-// The distance from the exact result in units of the last place of a float.
-double units_off(float found, double exact) {
-  int exponent = 0;
-  std::frexp(exact, &exponent);
-  if (std::fabs(exact) < 0x1p-126) exponent = -125;
-  return std::fabs(static_cast<double>(found) - exact) / std::ldexp(1.0, exponent - 24);
-}
-double units_off(double found, long double exact) {
-  int exponent = 0;
-  std::frexp(exact, &exponent);
-  if (std::fabs(exact) < 0x1p-1022L) exponent = -1021;
-  return static_cast<double>(std::fabs(static_cast<long double>(found) - exact) / std::ldexp(1.0L, exponent - 53));
-}
-
-// Floats of all exponents and both signs; every 4099th of them.
-std::vector<float> all_magnitudes() {
-  std::vector<float> values;
-  for (std::uint64_t bits = 0; bits < (std::uint64_t{1} << 32); bits += 4099) {
-    const auto value = bits_as<float>(static_cast<std::uint32_t>(bits));
-    if (!is_nan_bits(value)) values.push_back(value);
-  }
-  return values;
-}
-
-template <class F, class T, class Exact>
-void check_accuracy(const std::vector<T>& in, double most, Exact exact) {
-  for (d::instruction_set set : d::all_instruction_sets) {
-    if (!d::processor_has(set)) continue;
-    CAPTURE(d::name_of(set));
-    std::vector<T> out(in.size());
-    d::unary_loop<F>(in.data(), out.data(), in.size(), set);
-    double worst = 0;
-    for (std::size_t i = 0; i < in.size(); ++i) {
-      const auto truth = exact(in[i]);
-      const auto rounded = static_cast<T>(truth);
-      if (std::fabs(truth) > static_cast<decltype(truth)>(std::numeric_limits<T>::max())) {
-        const bool rounds_to_infinity = is_infinite_bits(rounded);
-        if (rounds_to_infinity && (!is_infinite_bits(out[i]) || (out[i] > 0) != (truth > 0))) worst = 1e9;
-      } else {
-        worst = std::fmax(worst, units_off(out[i], truth));
-      }
-    }
-    CHECK(worst <= most);
-  }
-}
 
 // Values at which results change their kind, with the results' bits.
 template <class F>

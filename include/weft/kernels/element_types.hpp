@@ -16,8 +16,6 @@ namespace weft::detail {
 
 /// out[i] = f(in[i]) over arrays whose element types are erased.
 using array_function = void (*)(const void* in, void* out, std::size_t count);
-/// out[i] = f(a[i], b[i]) over arrays whose element types are erased.
-using pair_function = void (*)(const void* a, const void* b, void* out, std::size_t count);
 
 /// One function for each dtype in which kernels compute; nullptr where there is none.
 template <class Function> struct wide_functions {

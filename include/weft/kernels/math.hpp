@@ -6,6 +6,7 @@
 #include <weft/kernels/element_types.hpp>
 #include <weft/kernels/inputs.hpp>
 #include <weft/kernels/loops.hpp>
+#include <weft/kernels/math_table.hpp>
 #include <weft/kernels/simd.hpp>
 
 #include <algorithm>
@@ -22,91 +23,6 @@ kernel_factory math_kernel(std::string_view op);
 WEFT_SIMD_BEGIN
 namespace weft::detail {
 
-/// The best instruction set for which a loop is compiled. Each costs every program compile time: only arithmetic on floats gets wide vectors.
-template <class F, class T> inline constexpr instruction_set kernel_limit_v =
-    !std::is_floating_point_v<T> || F::compares ? instruction_set::portable : std::is_same_v<T, float> ? loop_limit_v<F, T> : instruction_set::avx2;
-
-template <class F, class T> void pair_array(const void* a, const void* b, void* out, std::size_t count) {
-  using R = loop_result_t<F, T>;
-  dispatch<binary_body<F, T, R>, kernel_limit_v<F, T>>(best_instruction_set(), static_cast<const T*>(a), static_cast<const T*>(b), static_cast<R*>(out), count);
-}
-template <class F, class T> void single_array(const void* in, void* out, std::size_t count) {
-  dispatch<unary_body<F, T, T>, kernel_limit_v<F, T>>(best_instruction_set(), static_cast<const T*>(in), static_cast<T*>(out), count);
-}
-
-/// A binary op: its loops, and what is peculiar to it.
-struct pair_op {
-  std::string_view name;
-  wide_functions<pair_function> loops;
-  bool gives_bool = false;
-  bool swapped = false;  // a > b is b < a
-  bool divides = false;
-  bool strings = false;
-};
-
-template <class F> constexpr wide_functions<pair_function> pair_loops() {
-  using integer = std::conditional_t<F::wraps, std::uint64_t, std::int64_t>;
-  return {pair_array<F, float>, pair_array<F, double>, pair_array<F, integer>, pair_array<F, std::uint64_t>, nullptr};
-}
-
-/// The binary op of this name, or nullptr. Bools are compared as the bytes they are.
-inline const pair_op* find_pair_op(std::string_view name) {
-  using namespace element;
-  static constexpr auto less_loops = pair_loops<less>(), at_most_loops = pair_loops<less_equal>(), add_loops = pair_loops<add>(), divide_loops = pair_loops<div>();
-  static constexpr wide_functions<pair_function> equal_loops = {pair_array<equal, float>, pair_array<equal, double>, pair_array<equal, std::uint64_t>,
-                                                                pair_array<equal, std::uint64_t>, pair_array<equal, std::uint8_t>};
-  static constexpr wide_functions<pair_function> not_equal_loops = {pair_array<not_equal, float>, pair_array<not_equal, double>, pair_array<not_equal, std::uint64_t>,
-                                                                    pair_array<not_equal, std::uint64_t>, pair_array<not_equal, std::uint8_t>};
-  static constexpr pair_op table[] = {
-      {"AddV2", add_loops, false, false, false, true},
-      {"Add", add_loops, false, false, false, true},
-      {"Sub", pair_loops<sub>()},
-      {"Mul", pair_loops<mul>()},
-      {"RealDiv", divide_loops, false, false, true},
-      {"Div", divide_loops, false, false, true},
-      {"Maximum", pair_loops<maximum>()},
-      {"Minimum", pair_loops<minimum>()},
-      {"Less", less_loops, true},
-      {"LessEqual", at_most_loops, true},
-      {"Greater", less_loops, true, true},
-      {"GreaterEqual", at_most_loops, true, true},
-      {"Equal", equal_loops, true, false, false, true},
-      {"NotEqual", not_equal_loops, true, false, false, true},
-      {"LogicalAnd", {nullptr, nullptr, nullptr, nullptr, pair_array<logical_and, bool>}, true},
-      {"LogicalOr", {nullptr, nullptr, nullptr, nullptr, pair_array<logical_or, bool>}, true},
-  };
-  for (const pair_op& entry : table)
-    if (entry.name == name) return &entry;
-  return nullptr;
-}
-
-/// A unary op and its loops.
-struct single_op {
-  std::string_view name;
-  wide_functions<array_function> loops;
-};
-
-/// The unary op of this name, or nullptr.
-inline const single_op* find_single_op(std::string_view name) {
-  using namespace element;
-  using i64 = std::int64_t;
-  using u64 = std::uint64_t;
-  static constexpr single_op table[] = {
-      {"Neg", {single_array<neg, float>, single_array<neg, double>, single_array<neg, u64>, nullptr, nullptr}},
-      {"Abs", {single_array<element::abs, float>, single_array<element::abs, double>, single_array<element::abs, i64>, nullptr, nullptr}},
-      {"Square", {single_array<square, float>, single_array<square, double>, single_array<square, u64>, single_array<square, u64>, nullptr}},
-      {"Sqrt", {single_array<element::sqrt, float>, single_array<element::sqrt, double>, nullptr, nullptr, nullptr}},
-      {"Exp", {single_array<element::exp, float>, single_array<element::exp, double>, nullptr, nullptr, nullptr}},
-      {"Log", {single_array<element::log, float>, single_array<element::log, double>, nullptr, nullptr, nullptr}},
-      {"Tanh", {single_array<element::tanh, float>, single_array<element::tanh, double>, nullptr, nullptr, nullptr}},
-      {"Sigmoid", {single_array<sigmoid, float>, single_array<sigmoid, double>, nullptr, nullptr, nullptr}},
-      {"LogicalNot", {nullptr, nullptr, nullptr, nullptr, single_array<logical_not, bool>}},
-  };
-  for (const single_op& entry : table)
-    if (entry.name == name) return &entry;
-  return nullptr;
-}
-
 [[noreturn]] inline void fail_without_loop(const node& n, dtype type) {
   n.fail_about(error_code::unimplemented, std::string("no kernel of this op takes elements of dtype ") + to_text(type));
 }
@@ -115,7 +31,21 @@ inline dtype element_type(const node& n) noexcept {
   const dtype* type = n.find_attr<dtype>("T");
   return type == nullptr ? dtype::boolean : *type;
 }
+/// The last argument of an op's function: an attribute, or for shifts the largest count.
+inline double last_argument(const node& n, dtype type) noexcept {
+  for (const char* name : {"alpha", "tolerance"})
+    if (const float* value = n.find_attr<float>(name)) return static_cast<double>(*value);
+  return static_cast<double>(8 * size_of(type)) - 1;
+}
 
+/// Whether any integer of a value is negative.
+inline bool any_negative(const tensor_value& v) {
+  if (wide_dtype(v.dtype()) != dtype::int64) return false;
+  const tensor_value wide = widened(v);
+  std::int64_t all = 0;
+  for (std::int64_t i = 0; i < wide.elements(); ++i) all |= wide.data<std::int64_t>()[i];
+  return all < 0;
+}
 /// Whether any integer of a value is zero.
 inline bool any_zero(const tensor_value& v) {
   const std::byte* data = v.raw_data();
@@ -137,9 +67,9 @@ struct row_operand {
 /// Runs a binary op over rows of elements of one dtype.
 class pair_rows {
  public:
-  pair_rows(const pair_op& op, dtype type)
-      : function_(op.loops.of(type)), widen_(widening(type)), narrow_(op.gives_bool ? nullptr : narrowing(type)), size_(size_of(type)),
-        wide_size_(size_of(wide_dtype(type))), out_size_(op.gives_bool ? 1 : size_of(type)) {}
+  pair_rows(const pair_op& op, dtype type, double last = 0)
+      : function_(op.loops.of(type)), widen_(widening(type)), narrow_(op.traits & pair_traits::gives_bool ? nullptr : narrowing(type)), size_(size_of(type)),
+        wide_size_(size_of(wide_dtype(type))), out_size_(op.traits & pair_traits::gives_bool ? 1 : size_of(type)), last_(last) {}
   bool exists() const noexcept { return function_ != nullptr; }
   void run(row_operand a, row_operand b, void* out, std::size_t count) const;
 
@@ -152,9 +82,10 @@ class pair_rows {
     widen_(from, block.bytes, count);
     return block.bytes;
   }
-  pair_function function_;
+  pair_loop function_;
   array_function widen_, narrow_;
   std::size_t size_, wide_size_, out_size_;
+  double last_;
 };
 
 inline void pair_rows::prepare(const row_operand& x, block_storage& block, std::size_t count) const {
@@ -166,7 +97,7 @@ inline void pair_rows::prepare(const row_operand& x, block_storage& block, std::
 
 // Blocks go through the stack when elements are widened or one stands for many; otherwise the row is one call.
 inline void pair_rows::run(row_operand a, row_operand b, void* out, std::size_t count) const {
-  if (a.varies && b.varies && widen_ == nullptr) return function_(a.data, b.data, out, count);
+  if (a.varies && b.varies && widen_ == nullptr) return function_(a.data, b.data, out, count, last_);
   block_storage a_block, b_block, result;
   prepare(a, a_block, count);
   prepare(b, b_block, count);
@@ -174,7 +105,7 @@ inline void pair_rows::run(row_operand a, row_operand b, void* out, std::size_t 
     const std::size_t some = std::min(count - at, block_storage::elements);
     const void *left = part(a, a_block, at, some), *right = part(b, b_block, at, some);
     unsigned char* to = static_cast<unsigned char*>(out) + at * out_size_;
-    function_(left, right, narrow_ == nullptr ? to : result.bytes, some);
+    function_(left, right, narrow_ == nullptr ? to : result.bytes, some, last_);
     if (narrow_ != nullptr) narrow_(result.bytes, to, some);
   }
 }
@@ -193,27 +124,42 @@ inline void string_row(std::string_view op, row_operand a, row_operand b, void* 
 /// Two operands under broadcasting.
 class binary_kernel final : public kernel {
  public:
-  explicit binary_kernel(const node& n) : op_(*find_pair_op(n.op())), type_(element_type(n)), rows_(op_, type_) {
-    if (type_ == dtype::string ? !op_.strings : !rows_.exists()) fail_without_loop(n, type_);
+  explicit binary_kernel(const node& n) : op_(*find_pair_op(n.op())), type_(element_type(n)), rows_(op_, type_, last_argument(n, type_)) {
+    if (type_ == dtype::string ? !has(pair_traits::strings) : !rows_.exists()) fail_without_loop(n, type_);
+    const bool* strict = n.find_attr<bool>("incompatible_shape_error");
+    lenient_ = strict != nullptr && !*strict;
   }
   void compute(kernel_context& context) override;
   bool expensive(const kernel_context& context) const noexcept override { return input_elements(context) > 2 * expensive_elements; }
 
  private:
+  bool has(pair_traits trait) const noexcept { return op_.traits & trait; }
   void broadcast(kernel_context& context) const;
+  void check_right(const kernel_context& context) const;
   tensor_value& make_output(kernel_context& context, const shape& s) const {
     const tensor_value& a = context.input(0);
-    return context.forward_or_allocate(a.writable() && a.shape() == s ? 0 : 1, 0, op_.gives_bool ? dtype::boolean : type_, s);
+    return context.forward_or_allocate(a.writable() && a.shape() == s ? 0 : 1, 0, has(pair_traits::gives_bool) ? dtype::boolean : type_, s);
   }
   void row(row_operand a, row_operand b, void* out, std::size_t count) const {
     if (type_ == dtype::string) string_row(op_.name, a, b, out, count);
-    else if (op_.swapped) rows_.run(b, a, out, count);
+    else if (has(pair_traits::swapped)) rows_.run(b, a, out, count);
     else rows_.run(a, b, out, count);
   }
   const pair_op& op_;
   dtype type_;
+  bool lenient_ = false;
   pair_rows rows_;
 };
+
+// Integers that the op refuses on its right; only where there is a result.
+inline void binary_kernel::check_right(const kernel_context& context) const {
+  if (!is_integer(type_)) return;
+  if (has(pair_traits::zero_fails) && any_zero(context.input(1))) {
+    const bool truncates = op_.name.substr(0, 8) == "Truncate";  // the code is TensorFlow's
+    context.fail(truncates ? error_code::internal : error_code::invalid_argument, "integer division by zero");
+  }
+  if (has(pair_traits::negative_fails) && any_negative(context.input(1))) context.fail("an integer to the power of a negative integer is not an integer");
+}
 
 // Equal shapes and single elements need no plan.
 inline void binary_kernel::compute(kernel_context& context) {
@@ -222,10 +168,11 @@ inline void binary_kernel::compute(kernel_context& context) {
   expect_dtype(context, 1, type_);
   const tensor_value &a = context.input(0), &b = context.input(1);
   const bool same = a.shape() == b.shape();
+  if (!same && has(pair_traits::same_shape)) context.fail("shapes " + a.shape().text() + " and " + b.shape().text() + " differ");
   const bool b_alone = !same && b.elements() == 1 && b.shape().rank() <= a.shape().rank();
   const bool a_alone = !same && !b_alone && a.elements() == 1 && a.shape().rank() <= b.shape().rank();
   if (!same && !a_alone && !b_alone) return broadcast(context);
-  if (op_.divides && is_integer(type_) && a.elements() != 0 && any_zero(b)) context.fail("integer division by zero");
+  if (a.elements() != 0) check_right(context);
   tensor_value& out = make_output(context, a_alone ? b.shape() : a.shape());
   row({elements_of(a), !a_alone}, {elements_of(b), !b_alone}, elements_of(out), static_cast<std::size_t>(out.elements()));
 }
@@ -235,9 +182,10 @@ inline void binary_kernel::broadcast(kernel_context& context) const {
   const auto a_rank = static_cast<std::size_t>(a.shape().rank()), b_rank = static_cast<std::size_t>(b.shape().rank());
   std::vector<std::int64_t> sizes(std::max(a_rank, b_rank));
   const auto plan = plan_broadcast(a.shape().data(), a_rank, b.shape().data(), b_rank, sizes.data());
+  if (!plan && lenient_) return context.set_output(0, tensor_value::scalar(op_.name == "NotEqual"));
   if (!plan) context.fail("shapes " + a.shape().text() + " and " + b.shape().text() + " cannot be broadcast");
   if (!checked_elements(sizes.data(), sizes.size())) context.fail("shapes " + a.shape().text() + " and " + b.shape().text() + " give too many elements");
-  if (op_.divides && is_integer(type_) && plan->count != 0 && any_zero(b)) context.fail("integer division by zero");
+  if (plan->count != 0) check_right(context);
   tensor_value& out = make_output(context, shape(sizes));
   const auto *left = static_cast<const unsigned char*>(elements_of(a)), *right = static_cast<const unsigned char*>(elements_of(b));
   auto* result = static_cast<unsigned char*>(elements_of(out));
@@ -253,39 +201,56 @@ inline void binary_kernel::broadcast(kernel_context& context) const {
 class unary_kernel final : public kernel {
  public:
   explicit unary_kernel(const node& n)
-      : type_(element_type(n)), function_(find_single_op(n.op())->loops.of(type_)), widen_(widening(type_)), narrow_(narrowing(type_)) {
-    if (function_ == nullptr) fail_without_loop(n, type_);
+      : type_(element_type(n)), op_(*find_single_op(n.op())), loop_(op_.loops.of(type_)), widen_(widening(type_)), narrow_(narrowing(type_)), last_(last_argument(n, type_)) {
+    if (loop_ == nullptr && (op_.function == nullptr || !is_floating(type_))) fail_without_loop(n, type_);
+    if (op_.gives_bool) {
+      out_type_ = dtype::boolean;
+      narrow_ = nullptr;
+    }
   }
   void compute(kernel_context& context) override;
-  bool expensive(const kernel_context& context) const noexcept override { return input_elements(context) > expensive_elements; }
+  bool expensive(const kernel_context& context) const noexcept override { return input_elements(context) > (loop_ == nullptr ? expensive_elements / 8 : expensive_elements); }
 
  private:
-  dtype type_;
-  array_function function_, widen_, narrow_;
+  void apply(const void* from, void* to, std::size_t count) const {
+    if (loop_ != nullptr) loop_(from, to, count, last_);
+    else if (type_ == dtype::float64) real::run<double>(op_.function, from, to, count);
+    else real::run<float>(op_.function, from, to, count);
+  }
+  dtype type_, out_type_ = type_;
+  const single_op& op_;
+  single_loop loop_;
+  array_function widen_, narrow_;
+  double last_;
 };
 
 inline void unary_kernel::compute(kernel_context& context) {
   expect_inputs(context, 1);
   expect_dtype(context, 0, type_);
   const tensor_value& in = context.input(0);
-  tensor_value& out = context.forward_or_allocate(0, 0, type_, in.shape());
+  tensor_value& out = context.forward_or_allocate(0, 0, out_type_, in.shape());
   const auto count = static_cast<std::size_t>(in.elements());
   const std::byte* from = in.raw_data();
   std::byte* to = out.mutable_raw_data();
-  if (widen_ == nullptr) return function_(from, to, count);
+  if (widen_ == nullptr) return apply(from, to, count);
   block_storage block;
   for (std::size_t at = 0; at < count; at += block_storage::elements) {
     const std::size_t some = std::min(count - at, block_storage::elements);
     widen_(from + at * size_of(type_), block.bytes, some);
-    function_(block.bytes, block.bytes, some);
-    narrow_(block.bytes, to + at * size_of(type_), some);
+    std::byte* target = to + at * size_of(out_type_);
+    if (narrow_ == nullptr) {
+      apply(block.bytes, target, some);
+    } else {
+      apply(block.bytes, block.bytes, some);
+      narrow_(block.bytes, target, some);
+    }
   }
 }
 
 /// The sum of N tensors of one shape, added in their order.
 class add_n_kernel final : public kernel {
  public:
-  explicit add_n_kernel(const node& n) : type_(type_attr(n, "T")), add_(*find_pair_op("Add"), type_) {
+  explicit add_n_kernel(const node& n) : type_(type_attr(n, "T")), add_(*find_pair_op("AddV2"), type_) {
     if (!add_.exists()) fail_without_loop(n, type_);
   }
   void compute(kernel_context& context) override;
@@ -316,7 +281,7 @@ inline void add_n_kernel::compute(kernel_context& context) {
 }
 
 WEFT_DECL kernel_factory math_kernel(std::string_view op) {
-  if (op == "AddN") return &make_kernel<add_n_kernel>;
+  if (op == "AddN" || op == "AccumulateNV2") return &make_kernel<add_n_kernel>;
   if (find_single_op(op) != nullptr) return &make_kernel<unary_kernel>;
   if (find_pair_op(op) != nullptr) return &make_kernel<binary_kernel>;
   return nullptr;

@@ -1,6 +1,6 @@
 #ifndef WEFT_KERNELS_REDUCE_HPP
 #define WEFT_KERNELS_REDUCE_HPP
-// Kernels of reductions over axes: sums, means, products, extremes, and whether all or any are true.
+// Kernels of reductions over axes: sums, means, products, norms, extremes, and whether all or any are true.
 
 #include <weft/runtime/kernel.hpp>
 #include <weft/kernels/element_types.hpp>
@@ -9,6 +9,7 @@
 #include <weft/kernels/simd.hpp>
 
 #include <array>
+#include <cmath>
 #include <cstring>
 #include <string>
 #include <string_view>
@@ -37,17 +38,35 @@ template <class R> constexpr wide_functions<reduce_function> reduce_numbers() {
 inline reduce_function find_reduction(std::string_view op, dtype type) {
   static constexpr auto sum = reduce_numbers<reduction::sum>(), product = reduce_numbers<reduction::prod>(), largest = reduce_numbers<reduction::max>(),
                         smallest = reduce_numbers<reduction::min>();
-  if (op == "Sum" || op == "Mean") return sum.of(type);
+  if (op == "Sum" || op == "Mean" || op == "EuclideanNorm") return sum.of(type);
   if (op == "Prod") return product.of(type);
   if (op == "Max") return largest.of(type);
   if (op == "Min") return smallest.of(type);
   return op == "All" ? smallest.uint64 : largest.uint64;
 }
 
+template <class T> void square_elements(const tensor_value& in, tensor_value& out) {
+  run_portable<unary_body<element::square, T, T>>(in.data<T>(), out.mutable_data<T>(), static_cast<std::size_t>(in.elements()));
+}
+/// The squares of elements in a wide dtype; integers wrap.
+inline tensor_value squares_of(const tensor_value& v) {
+  tensor_value out(v.dtype(), v.shape());
+  if (v.dtype() == dtype::float32) square_elements<float>(v, out);
+  else if (v.dtype() == dtype::float64) square_elements<double>(v, out);
+  else for (std::int64_t i = 0; i < v.elements(); ++i) {
+    std::uint64_t x;
+    std::memcpy(&x, v.raw_data() + i * 8, sizeof x);
+    x *= x;
+    std::memcpy(out.mutable_raw_data() + i * 8, &x, sizeof x);
+  }
+  return out;
+}
+
 /// Reduces input 0 over the axes in input 1.
 class reduce_kernel final : public kernel {
  public:
-  explicit reduce_kernel(const node& n) : mean_(n.op() == "Mean"), largest_(n.op() == "Max"), extreme_(largest_ || n.op() == "Min"), keep_dims_(n.attr<bool>("keep_dims")) {
+  explicit reduce_kernel(const node& n)
+      : mean_(n.op() == "Mean"), norm_(n.op() == "EuclideanNorm"), largest_(n.op() == "Max"), extreme_(largest_ || n.op() == "Min"), keep_dims_(n.attr<bool>("keep_dims")) {
     const bool logical = n.op() == "All" || n.op() == "Any";
     type_ = logical ? dtype::boolean : type_attr(n, "T");
     function_ = find_reduction(n.op(), type_);
@@ -60,9 +79,10 @@ class reduce_kernel final : public kernel {
   using axis_flags = std::array<bool, max_rank>;
   axis_flags reduced_axes(const kernel_context& context) const;
   void divide(tensor_value& sums, std::int64_t count) const;
+  void take_root(tensor_value& sums) const;
   void fill_limit(tensor_value& out) const;
   dtype type_ = dtype::invalid;
-  bool mean_, largest_, extreme_, keep_dims_;
+  bool mean_, norm_, largest_, extreme_, keep_dims_;
   reduce_function function_;
 };
 
@@ -88,6 +108,21 @@ inline void reduce_kernel::divide(tensor_value& sums, std::int64_t count) const 
   }
 }
 
+// Roots of integers are truncated.
+inline void reduce_kernel::take_root(tensor_value& sums) const {
+  const std::int64_t n = sums.elements();
+  switch (sums.dtype()) {
+    case dtype::float32: for (std::int64_t i = 0; i < n; ++i) sums.mutable_data<float>()[i] = std::sqrt(sums.data<float>()[i]); break;
+    case dtype::float64: for (std::int64_t i = 0; i < n; ++i) sums.mutable_data<double>()[i] = std::sqrt(sums.data<double>()[i]); break;
+    default: for (std::int64_t i = 0; i < n; ++i) {
+      std::uint64_t x;
+      std::memcpy(&x, sums.raw_data() + i * 8, sizeof x);
+      x = static_cast<std::uint64_t>(std::sqrt(static_cast<double>(x)));
+      std::memcpy(sums.mutable_raw_data() + i * 8, &x, sizeof x);
+    }
+  }
+}
+
 // The extreme of no integers is the other end of their range, which the wide dtype does not know.
 inline void reduce_kernel::fill_limit(tensor_value& out) const {
   const bool is_signed = wide_dtype(type_) == dtype::int64;
@@ -107,7 +142,7 @@ inline void reduce_kernel::compute(kernel_context& context) {
     if (!reduced[static_cast<std::size_t>(d)] || keep_dims_) out_sizes.push_back(reduced[static_cast<std::size_t>(d)] ? 1 : in_shape[d]);
   tensor_value out(type_ == dtype::boolean ? dtype::uint64 : wide_dtype(type_), shape(out_sizes));
   const std::int64_t in_count = in_shape.elements(), out_count = out.elements();
-  if (in_count == out_count && in_count != 0) {
+  if (in_count == out_count && in_count != 0 && !norm_) {
     tensor_value same = context.take_input(0);
     same.reshape(out.shape());
     return context.set_output(0, std::move(same));
@@ -118,15 +153,42 @@ inline void reduce_kernel::compute(kernel_context& context) {
   plan.out_count = static_cast<std::size_t>(out_count);
   if (in_count != 0) plan = plan_reduction(in_shape.data(), reduced.data(), static_cast<std::size_t>(in_shape.rank()));
   if (in_count == 0 && extreme_ && is_integer(type_)) fill_limit(out);
-  else function_(plan, widened(context.input(0)).raw_data(), out.mutable_raw_data());
+  else function_(plan, (norm_ ? squares_of(widened(context.input(0))) : widened(context.input(0))).raw_data(), out.mutable_raw_data());
+  if (norm_) take_root(out);
   if (mean_) divide(out, in_count == 0 ? 0 : in_count / out_count);
   context.set_output(0, narrowed(std::move(out), type_));
 }
 
+/// Half the sum of all squares.
+class l2_loss_kernel final : public kernel {
+ public:
+  explicit l2_loss_kernel(const node& n) : type_(type_attr(n, "T")) {
+    if (!is_floating(type_)) n.fail_about(error_code::unimplemented, std::string("no kernel of this op takes elements of dtype ") + to_text(type_));
+  }
+  void compute(kernel_context& context) override;
+  bool expensive(const kernel_context& context) const noexcept override { return input_elements(context) > expensive_elements; }
+
+ private:
+  dtype type_;
+};
+
+inline void l2_loss_kernel::compute(kernel_context& context) {
+  expect_inputs(context, 1);
+  expect_dtype(context, 0, type_);
+  const tensor_value squares = squares_of(widened(context.input(0)));
+  tensor_value out(squares.dtype(), shape());
+  const std::int64_t count = squares.elements();
+  const bool reduced[] = {true};
+  find_reduction("Sum", squares.dtype())(plan_reduction(&count, reduced, 1), squares.raw_data(), out.mutable_raw_data());
+  if (out.dtype() == dtype::float32) *out.mutable_data<float>() *= 0.5f;
+  else *out.mutable_data<double>() *= 0.5;
+  context.set_output(0, narrowed(std::move(out), type_));
+}
+
 WEFT_DECL kernel_factory reduction_kernel(std::string_view op) {
-  for (const std::string_view name : {"Sum", "Mean", "Prod", "Max", "Min", "All", "Any"})
+  for (const std::string_view name : {"Sum", "Mean", "Prod", "Max", "Min", "All", "Any", "EuclideanNorm"})
     if (op == name) return &make_kernel<reduce_kernel>;
-  return nullptr;
+  return op == "L2Loss" ? &make_kernel<l2_loss_kernel> : nullptr;
 }
 
 }  // namespace weft::detail

@@ -28,6 +28,8 @@ struct traits {
   static constexpr bool logical = false;   // operands are bool
   static constexpr bool divides = false;   // an integer zero on the right is an error
   static constexpr bool heavy = false;     // a long formula
+  static constexpr bool plain = false;     // not worth more than one body
+  static constexpr bool tuned = false;     // has a last argument that is the same for all elements
 };
 struct wrapping_traits : traits { static constexpr bool wraps = true; };
 struct comparing_traits : traits { static constexpr bool compares = true; };

@@ -15,6 +15,8 @@
 #include <weft/kernels/nn_pool.hpp>
 #include <weft/kernels/random.hpp>
 #include <weft/kernels/reduce.hpp>
+#include <weft/kernels/reduce_scan.hpp>
+#include <weft/kernels/reduce_segments.hpp>
 #include <weft/kernels/state.hpp>
 #include <weft/ops/standard_catalogue.hpp>
 #include <weft/runtime/kernel.hpp>
@@ -30,7 +32,8 @@ const kernel_registry& standard_kernels();
 #if WEFT_HAS_BODIES
 namespace detail {
 inline kernel_factory standard_factory(const std::string& op) {
-  for (const auto family : {math_kernel, cast_kernel_of, reduction_kernel, linear_kernel, array_kernel, nn_kernel, nn_conv_kernel, nn_depthwise_kernel, nn_pool_kernel, nn_norm_kernel, random_kernel_of, state_kernel, control_kernel})
+  for (const auto family : {math_kernel, cast_kernel_of, reduction_kernel, scan_kernel, segment_kernel, linear_kernel, array_kernel, nn_kernel, nn_conv_kernel, nn_depthwise_kernel, nn_pool_kernel,
+                            nn_norm_kernel, random_kernel_of, state_kernel, control_kernel})
     if (const kernel_factory factory = family(op)) return factory;
   fail(error_code::internal, "the catalogue of standard kernels names '" + op + "', which has none");
 }

@@ -1,6 +1,6 @@
 #ifndef WEFT_KERNELS_TRANSCENDENTAL_HPP
 #define WEFT_KERNELS_TRANSCENDENTAL_HPP
-// exp, log, tanh, sigmoid and sqrt on scalars, without branches and calls so that loops over them become vector code. Errors stay
+// exp, expm1, log, log1p, tanh, sigmoid and sqrt on scalars, without branches and calls so that loops over them become vector code. Errors stay
 // below 4 units in the last place over the whole range, denormals, infinities and NaN included. The polynomials are Chebyshev
 // approximations of (e^r - 1 - r) / r^2 on |r| <= ln(2)/2, and for the logarithm of (log(1+f) - f + f^2/2) / f^3 in float and of
 // (2 atanh(s) - 2s) / s^3 in double.
@@ -46,7 +46,7 @@ template <> struct float_constants<float> {
   static constexpr bits sign = 0x80000000U, infinity = 0x7f800000U, root_half = 0x3f3504f3U;
   static constexpr float to_integer = 0x1.8p23f, shift = 0x1p23f, smallest_normal = 0x1p-126f;
   static constexpr float log2_e = 0x1.715476p0f, ln2_high = 0x1.62e4p-1f, ln2_low = 0x1.7f7d1cp-20f;
-  static constexpr float exp_lowest = -105.f, exp_highest = 89.f, tanh_highest = 10.f;
+  static constexpr float exp_lowest = -105.f, exp_highest = 89.f, expm1_lowest = -30.f, tanh_highest = 10.f, epsilon = 0x1p-26f;
 };
 
 template <> struct float_constants<double> {
@@ -55,7 +55,7 @@ template <> struct float_constants<double> {
   static constexpr bits sign = 0x8000000000000000U, infinity = 0x7ff0000000000000U, root_half = 0x3fe6a09e667f3bcdU;
   static constexpr double to_integer = 0x1.8p52, shift = 0x1p52, smallest_normal = 0x1p-1022;
   static constexpr double log2_e = 0x1.71547652b82fep0, ln2_high = 0x1.62e42feep-1, ln2_low = 0x1.a39ef35793c76p-33;
-  static constexpr double exp_lowest = -746, exp_highest = 710, tanh_highest = 20;
+  static constexpr double exp_lowest = -746, exp_highest = 710, expm1_lowest = -50, tanh_highest = 20, epsilon = 0x1p-56;
 };
 
 /// e^r - 1 for |r| <= ln(2)/2, exact to the last places also near 0.
@@ -138,6 +138,35 @@ struct exp : traits {
   }
 };
 
+/// e^x - 1, exact to the last places also near 0.
+struct expm1 : traits {
+  static constexpr bool heavy = true;
+  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T x) {
+    using c = float_constants<T>;
+    using bits = typename c::bits;
+    T clamped = x > c::exp_highest ? c::exp_highest : x;
+    clamped = clamped < c::expm1_lowest ? c::expm1_lowest : clamped;
+    const reduced<T> part = reduce_by_ln2<S, T>(clamped);
+    // With half the power of two the largest results do not overflow before they are complete.
+    const bits n = to_bits(part.shifted) - to_bits(T(c::to_integer)) + bits(c::bias - 1);
+    const T power = from_bits(bits(n << c::mantissa));
+    const T half = multiply_add<S>(power, expm1_near_zero<S>(part.r), power - T(0.5));
+    return magnitude(x) < c::epsilon ? x : half + half;
+  }
+};
+
+/// The logarithm of a positive number that is not too small, plus `carry`, which is small beside 1.
+template <instruction_set S, class T>
+WEFT_SIMD_INLINE T log_of_normal(T x, T bias, T carry) {
+  using c = float_constants<T>;
+  using bits = typename c::bits;
+  const bits offset = bits(to_bits(x) - c::root_half + (bits(c::bias) << c::mantissa));
+  const T biased = from_bits(bits(to_bits(T(c::shift)) | (offset >> c::mantissa)));
+  const T n = biased - bias;
+  const T f = from_bits(bits((offset & ((bits(1) << c::mantissa) - 1)) + c::root_half)) - T(1);
+  return multiply_add<S>(n, c::ln2_high, log1p_near_zero<S>(f, multiply_add<S>(n, c::ln2_low, carry)));
+}
+
 /// The natural logarithm: -infinity at zero, NaN below it.
 struct log : traits {
   static constexpr bool heavy = true;
@@ -145,14 +174,25 @@ struct log : traits {
     using c = float_constants<T>;
     using bits = typename c::bits;
     const bool tiny = x < c::smallest_normal;
-    const bits offset = bits(to_bits(tiny ? x * c::shift : x) - c::root_half + (bits(c::bias) << c::mantissa));
-    const T biased = from_bits(bits(to_bits(T(c::shift)) | (offset >> c::mantissa)));
-    const T n = biased - (tiny ? c::shift + T(c::bias + c::mantissa) : c::shift + T(c::bias));
-    const T f = from_bits(bits((offset & ((bits(1) << c::mantissa) - 1)) + c::root_half)) - T(1);
-    T result = multiply_add<S>(n, c::ln2_high, log1p_near_zero<S>(f, n * c::ln2_low));
+    T result = log_of_normal<S, T>(tiny ? x * c::shift : x, tiny ? c::shift + T(c::bias + c::mantissa) : c::shift + T(c::bias), T(0));
     result = to_bits(x) >= c::infinity ? x : result;
     result = x < T(0) ? from_bits(bits(c::infinity | (c::infinity >> 1))) : result;
     return x == T(0) ? from_bits(bits(c::sign | c::infinity)) : result;
+  }
+};
+
+/// log(1 + x), exact to the last places also near 0: what 1 + x loses is carried along.
+struct log1p : traits {
+  static constexpr bool heavy = true;
+  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T x) {
+    using c = float_constants<T>;
+    using bits = typename c::bits;
+    const T sum = T(1) + x, larger = x > T(1) ? x : T(1), smaller = x > T(1) ? T(1) : x;
+    T result = log_of_normal<S, T>(sum, c::shift + T(c::bias), (smaller - (sum - larger)) / sum);
+    result = magnitude(x) < c::epsilon ? x : result;
+    result = to_bits(magnitude(x)) >= c::infinity ? x : result;
+    result = x < T(-1) ? from_bits(bits(c::infinity | (c::infinity >> 1))) : result;
+    return x == T(-1) ? from_bits(bits(c::sign | c::infinity)) : result;
   }
 };
 
