@@ -1331,9 +1331,9 @@ class shape {
 
   /// Number of elements: the product of the sizes, 1 for rank 0. The sizes were checked when the value was made.
   std::int64_t elements() const noexcept {
-    std::int64_t n = 1;
-    for (std::int64_t size : *this) n *= size;
-    return n;
+    std::uint64_t n = 1;  // wraps where sizes beside a 0 are huge
+    for (std::int64_t size : *this) n *= static_cast<std::uint64_t>(size);
+    return static_cast<std::int64_t>(n);
   }
 
   /// `[2,3]`, `[]` for rank 0.

@@ -1012,9 +1012,9 @@ class shape {
 
   /// Number of elements: the product of the sizes, 1 for rank 0. The sizes were checked when the value was made.
   std::int64_t elements() const noexcept {
-    std::int64_t n = 1;
-    for (std::int64_t size : *this) n *= size;
-    return n;
+    std::uint64_t n = 1;  // wraps where sizes beside a 0 are huge
+    for (std::int64_t size : *this) n *= static_cast<std::uint64_t>(size);
+    return static_cast<std::int64_t>(n);
   }
 
   /// `[2,3]`, `[]` for rank 0.
@@ -12597,13 +12597,19 @@ constexpr std::size_t object_size(dtype type) noexcept {
 inline const void* elements_of(const tensor_value& v) { return v.dtype() == dtype::string ? static_cast<const void*>(v.data<std::string>()) : v.raw_data(); }
 inline void* elements_of(tensor_value& v) { return v.dtype() == dtype::string ? static_cast<void*>(v.mutable_data<std::string>()) : v.mutable_raw_data(); }
 
-/// Elements of an int32 or int64 input.
+/// Elements of an integer input. (Only TensorFlow's ops decide which widths may stand where.)
 inline std::vector<std::int64_t> integers_of(const kernel_context& context, int i, const char* what) {
   const tensor_value& v = context.input(i);
   const auto count = static_cast<std::size_t>(v.elements());
-  if (v.dtype() == dtype::int32) return {v.data<std::int32_t>(), v.data<std::int32_t>() + count};
-  if (v.dtype() == dtype::int64) return {v.data<std::int64_t>(), v.data<std::int64_t>() + count};
-  context.fail(std::string(what) + " must be int32 or int64, found " + to_text(v.dtype()));
+  switch (v.dtype()) {
+    case dtype::int32: return {v.data<std::int32_t>(), v.data<std::int32_t>() + count};
+    case dtype::int64: return {v.data<std::int64_t>(), v.data<std::int64_t>() + count};
+    case dtype::int16: return {v.data<std::int16_t>(), v.data<std::int16_t>() + count};
+    case dtype::uint16: return {v.data<std::uint16_t>(), v.data<std::uint16_t>() + count};
+    case dtype::int8: return {v.data<std::int8_t>(), v.data<std::int8_t>() + count};
+    case dtype::uint8: return {v.data<std::uint8_t>(), v.data<std::uint8_t>() + count};
+    default: context.fail(std::string(what) + " must be int32 or int64, found " + to_text(v.dtype()));
+  }
 }
 
 /// `[2,-1]`, for sizes that need not be a shape.
@@ -12803,9 +12809,279 @@ WEFT_SIMD_END
 #endif
 
 #if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
+#ifndef WEFT_KERNELS_STRIDED_COPY_HPP
+#define WEFT_KERNELS_STRIDED_COPY_HPP
+// Copies between two regular arrangements of elements, whatever the elements are: what slices, joins, tiles, paddings, reversals and
+// transpositions have in common. Rows of elements by index are here as well.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#if WEFT_HAS_KERNEL_BODIES
+WEFT_SIMD_BEGIN
+namespace weft::detail {
+
+/// Where the elements of a value lie, how large one is, and whether they are strings.
+struct element_source {
+  const std::byte* data;
+  std::ptrdiff_t size;
+  bool strings;
+};
+struct element_target {
+  std::byte* data;
+  std::ptrdiff_t size;
+  bool strings;
+};
+inline element_source source_of(const tensor_value& v) { return {static_cast<const std::byte*>(elements_of(v)), static_cast<std::ptrdiff_t>(object_size(v.dtype())), v.dtype() == dtype::string}; }
+inline element_target target_of(tensor_value& v) { return {static_cast<std::byte*>(elements_of(v)), static_cast<std::ptrdiff_t>(object_size(v.dtype())), v.dtype() == dtype::string}; }
+
+/// Elements that follow each other, or the same one again and again.
+template <std::size_t Size> WEFT_SIMD_OPTIMIZED void copy_plain(const std::byte* from, std::ptrdiff_t from_step, std::byte* to, std::ptrdiff_t to_step, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) std::memcpy(to + i * to_step, from + i * from_step, Size);
+}
+inline void copy_strings(const std::byte* from, std::ptrdiff_t from_step, std::byte* to, std::ptrdiff_t to_step, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) *reinterpret_cast<std::string*>(to + i * to_step) = *reinterpret_cast<const std::string*>(from + i * from_step);
+}
+inline void copy_blocks(const std::byte* from, std::ptrdiff_t from_step, std::byte* to, std::ptrdiff_t to_step, std::int64_t count, std::size_t size) {
+  for (std::int64_t i = 0; i < count; ++i) std::memcpy(to + i * to_step, from + i * from_step, size);
+}
+
+/// `count` units of `size` bytes; steps are bytes.
+inline void copy_units(const std::byte* from, std::ptrdiff_t from_step, std::byte* to, std::ptrdiff_t to_step, std::int64_t count, std::size_t size, bool strings) {
+  if (strings) return copy_strings(from, from_step, to, to_step, count);
+  const auto whole = static_cast<std::ptrdiff_t>(size);
+  if (from_step == whole && to_step == whole) {
+    std::memcpy(to, from, size * static_cast<std::size_t>(count));
+    return;
+  }
+  switch (size) {
+    case 1: return copy_plain<1>(from, from_step, to, to_step, count);
+    case 2: return copy_plain<2>(from, from_step, to, to_step, count);
+    case 4: return copy_plain<4>(from, from_step, to, to_step, count);
+    case 8: return copy_plain<8>(from, from_step, to, to_step, count);
+    case 16: return copy_plain<16>(from, from_step, to, to_step, count);
+    default: return copy_blocks(from, from_step, to, to_step, count, size);
+  }
+}
+
+/// A square of elements with rows and columns exchanged, as large as a vector register is wide. Interleaving the rows of the upper half with those of the
+/// lower one, as often as it takes to halve them down to one, exchanges both.
+template <std::size_t Size> struct exchanged_square {
+  static constexpr std::size_t lanes = 16 / Size;
+#if defined(__clang__) || (defined(__GNUC__) && __GNUC__ >= 12)
+  using element = std::conditional_t<Size == 1, std::uint8_t, std::conditional_t<Size == 2, std::uint16_t, std::conditional_t<Size == 4, std::uint32_t, std::uint64_t>>>;
+  typedef element vector __attribute__((vector_size(16)));
+  template <std::size_t... I> WEFT_SIMD_INLINE static vector interleaved(vector a, vector b, std::size_t, std::index_sequence<I...>) {
+    return __builtin_shufflevector(a, b, static_cast<int>(I / 2 + (I % 2) * lanes)...);
+  }
+  template <std::size_t... I> WEFT_SIMD_INLINE static vector interleaved_rest(vector a, vector b, std::index_sequence<I...>) {
+    return __builtin_shufflevector(a, b, static_cast<int>(lanes / 2 + I / 2 + (I % 2) * lanes)...);
+  }
+  WEFT_SIMD_INLINE static void run(const std::byte* from, std::ptrdiff_t from_row, std::byte* to, std::ptrdiff_t to_row) {
+    vector rows[lanes], next[lanes];
+    WEFT_SIMD_UNROLL
+    for (std::size_t i = 0; i < lanes; ++i) std::memcpy(&rows[i], from + static_cast<std::ptrdiff_t>(i) * from_row, 16);
+    WEFT_SIMD_UNROLL
+    for (std::size_t step = 1; step < lanes; step *= 2) {
+      WEFT_SIMD_UNROLL
+      for (std::size_t i = 0; i < lanes / 2; ++i) {
+        next[2 * i] = interleaved(rows[i], rows[i + lanes / 2], 0, std::make_index_sequence<lanes>());
+        next[2 * i + 1] = interleaved_rest(rows[i], rows[i + lanes / 2], std::make_index_sequence<lanes>());
+      }
+      WEFT_SIMD_UNROLL
+      for (std::size_t i = 0; i < lanes; ++i) rows[i] = next[i];
+    }
+    WEFT_SIMD_UNROLL
+    for (std::size_t i = 0; i < lanes; ++i) std::memcpy(to + static_cast<std::ptrdiff_t>(i) * to_row, &rows[i], 16);
+  }
+#else
+  static void run(const std::byte* from, std::ptrdiff_t from_row, std::byte* to, std::ptrdiff_t to_row) {
+    for (std::size_t i = 0; i < lanes; ++i)
+      for (std::size_t k = 0; k < lanes; ++k) std::memcpy(to + static_cast<std::ptrdiff_t>(k) * to_row + i * Size, from + static_cast<std::ptrdiff_t>(i) * from_row + k * Size, Size);
+  }
+#endif
+};
+
+/// A matrix with rows and columns exchanged; rows of both are contiguous, their distances are bytes. Works on squares of a cache line: read in registers, put
+/// together beside, then written in whole lines, which keeps rows at distances of a power of two from driving each other out of the cache.
+template <std::size_t Size> WEFT_SIMD_OPTIMIZED void exchange_matrix(const std::byte* from, std::ptrdiff_t from_row, std::byte* to, std::ptrdiff_t to_row, std::int64_t rows, std::int64_t columns) {
+  constexpr auto side = static_cast<std::int64_t>(64 / Size), lanes = static_cast<std::int64_t>(16 / Size), size = static_cast<std::int64_t>(Size);
+  alignas(64) std::byte square[64 * 64 / Size];
+  for (std::int64_t c = 0; c < columns; c += side) {
+    const std::int64_t wide = std::min(side, columns - c);
+    for (std::int64_t r = 0; r < rows; r += side) {
+      const std::int64_t high = std::min(side, rows - r);
+      const std::byte* in = from + r * from_row + c * size;
+      std::byte* out = to + c * to_row + r * size;
+      if (wide == side && high == side) {
+        for (std::int64_t i = 0; i < side; i += lanes)
+          for (std::int64_t k = 0; k < side; k += lanes) exchanged_square<Size>::run(in + i * from_row + k * size, from_row, square + k * 64 + i * size, 64);
+        for (std::int64_t k = 0; k < side; ++k) std::memcpy(out + k * to_row, square + k * 64, 64);
+      } else {
+        for (std::int64_t k = 0; k < wide; ++k)
+          for (std::int64_t i = 0; i < high; ++i) std::memcpy(out + k * to_row + i * size, in + i * from_row + k * size, Size);
+      }
+    }
+  }
+}
+
+/// What is copied: axes from the outermost to the innermost, each with its steps in elements through source and target. Axes of one element vanish, those that
+/// continue each other become one, so 63 are enough. Steps may be negative, those of the source 0.
+class strided_copy {
+ public:
+  void add(std::int64_t extent, std::int64_t from_step, std::int64_t to_step) noexcept {
+    if (extent == 1 || empty_) return;
+    empty_ = extent == 0;
+    if (rank_ > 0 && !empty_ && axes_[rank_ - 1].from == extent * from_step && axes_[rank_ - 1].to == extent * to_step) {
+      axes_[rank_ - 1] = {axes_[rank_ - 1].extent * extent, static_cast<std::ptrdiff_t>(from_step), static_cast<std::ptrdiff_t>(to_step)};
+    } else if (!empty_) {
+      axes_[rank_++] = {extent, static_cast<std::ptrdiff_t>(from_step), static_cast<std::ptrdiff_t>(to_step)};
+    }
+  }
+  /// Copies from element `from_at` of the source to element `to_at` of the target on; both have the same dtype.
+  void run(element_source from, std::int64_t from_at, element_target to, std::int64_t to_at) const;
+
+ private:
+  struct axis {
+    std::int64_t extent;
+    std::ptrdiff_t from, to;
+  };
+  static constexpr std::size_t most = 64;
+  void run_rows(const axis* axes, std::size_t rank, const std::byte* from, std::byte* to, std::size_t unit, bool strings) const;
+  axis axes_[most];
+  std::size_t rank_ = 0;
+  bool empty_ = false;
+};
+
+// 1. Steps become bytes; a contiguous innermost axis of plain elements becomes part of the unit. 2. Where the target's innermost axis strides through the source and another axis is
+// contiguous there, the two are exchanged as matrices. 3. Everything else goes row by row.
+inline void strided_copy::run(element_source from, std::int64_t from_at, element_target to, std::int64_t to_at) const {
+  if (empty_) return;
+  axis axes[most];
+  std::size_t rank = rank_;
+  for (std::size_t i = 0; i < rank; ++i) axes[i] = {axes_[i].extent, axes_[i].from * from.size, axes_[i].to * to.size};
+  auto unit = static_cast<std::size_t>(from.size);
+  const std::byte* source = from.data + from_at * from.size;
+  std::byte* target = to.data + to_at * to.size;
+  if (!from.strings && rank > 0 && axes[rank - 1].from == from.size && axes[rank - 1].to == from.size) unit *= static_cast<std::size_t>(axes[--rank].extent);
+  if (rank > 1 && !from.strings && unit <= 8 && axes[rank - 1].to == static_cast<std::ptrdiff_t>(unit)) {
+    for (std::size_t i = 0; i + 1 < rank; ++i)
+      if (axes[i].from == static_cast<std::ptrdiff_t>(unit)) {
+        std::swap(axes[i], axes[rank - 2]);
+        break;
+      }
+  }
+  run_rows(axes, rank, source, target, unit, from.strings);
+}
+
+inline bool exchange_units(std::size_t unit, const std::byte* from, std::ptrdiff_t from_row, std::byte* to, std::ptrdiff_t to_row, std::int64_t rows, std::int64_t columns) {
+  switch (unit) {
+    case 1: exchange_matrix<1>(from, from_row, to, to_row, rows, columns); return true;
+    case 2: exchange_matrix<2>(from, from_row, to, to_row, rows, columns); return true;
+    case 4: exchange_matrix<4>(from, from_row, to, to_row, rows, columns); return true;
+    case 8: exchange_matrix<8>(from, from_row, to, to_row, rows, columns); return true;
+    default: return false;
+  }
+}
+
+inline void strided_copy::run_rows(const axis* axes, std::size_t rank, const std::byte* from, std::byte* to, std::size_t unit, bool strings) const {
+  const auto size = static_cast<std::ptrdiff_t>(unit);
+  const bool exchanges = rank > 1 && !strings && (unit == 1 || unit == 2 || unit == 4 || unit == 8) && axes[rank - 1].to == size && axes[rank - 2].from == size;
+  const std::size_t outer = rank - (exchanges ? 2 : rank > 0 ? 1 : 0);
+  std::int64_t index[most] = {};
+  for (;;) {
+    if (exchanges) (void)exchange_units(unit, from, axes[rank - 1].from, to, axes[rank - 2].to, axes[rank - 1].extent, axes[rank - 2].extent);
+    else if (rank > 0) copy_units(from, axes[rank - 1].from, to, axes[rank - 1].to, axes[rank - 1].extent, unit, strings);
+    else copy_units(from, size, to, size, 1, unit, strings);
+    std::size_t i = outer;
+    for (; i > 0; --i) {
+      const axis& a = axes[i - 1];
+      from += a.from;
+      to += a.to;
+      if (++index[i - 1] < a.extent) break;
+      from -= a.from * a.extent;
+      to -= a.to * a.extent;
+      index[i - 1] = 0;
+    }
+    if (i == 0) return;
+  }
+}
+
+template <std::size_t Size> WEFT_SIMD_OPTIMIZED void gather_plain(const std::byte* from, const std::int64_t* rows, std::size_t count, std::byte* to) {
+  for (std::size_t i = 0; i < count; ++i) std::memcpy(to + i * Size, from + rows[i] * static_cast<std::ptrdiff_t>(Size), Size);
+}
+
+/// Rows of `length` elements from where `rows` says, one behind the other.
+inline void gather_rows(element_source from, const std::int64_t* rows, std::size_t count, std::int64_t length, std::byte* to) {
+  const std::ptrdiff_t bytes = static_cast<std::ptrdiff_t>(length) * from.size;
+  if (!from.strings) {
+    switch (bytes) {
+      case 1: return gather_plain<1>(from.data, rows, count, to);
+      case 2: return gather_plain<2>(from.data, rows, count, to);
+      case 4: return gather_plain<4>(from.data, rows, count, to);
+      case 8: return gather_plain<8>(from.data, rows, count, to);
+      case 16: return gather_plain<16>(from.data, rows, count, to);
+      default: break;
+    }
+  }
+  for (std::size_t i = 0; i < count; ++i, to += bytes) copy_units(from.data + rows[i] * bytes, from.size, to, from.size, length, static_cast<std::size_t>(from.size), from.strings);
+}
+/// Rows of `length` elements to where `rows` says, in their order.
+inline void scatter_rows(element_source from, const std::int64_t* rows, std::size_t count, std::int64_t length, std::byte* to) {
+  const std::ptrdiff_t bytes = static_cast<std::ptrdiff_t>(length) * from.size;
+  for (std::size_t i = 0; i < count; ++i) copy_units(from.data + static_cast<std::ptrdiff_t>(i) * bytes, from.size, to + rows[i] * bytes, from.size, length, static_cast<std::size_t>(from.size), from.strings);
+}
+
+/// Steps in elements of a shape in C order. (Products wrap where a shape without elements has huge sizes; nothing is reached by such steps.)
+inline std::vector<std::int64_t> steps_of(const shape& s) {
+  std::vector<std::int64_t> out(static_cast<std::size_t>(s.rank()), 1);
+  for (int i = s.rank() - 2; i >= 0; --i)
+    out[static_cast<std::size_t>(i)] = static_cast<std::int64_t>(static_cast<std::uint64_t>(out[static_cast<std::size_t>(i) + 1]) * static_cast<std::uint64_t>(s[i + 1]));
+  return out;
+}
+/// The product of the sizes from dimension `first` up to `last`, which wraps likewise.
+inline std::int64_t elements_between(const shape& s, int first, int last) { return shape(s.data() + first, static_cast<std::size_t>(last - first)).elements(); }
+
+/// Copies `count` elements from position `from_at` of one value to position `to_at` of another of the same dtype.
+inline void copy_elements(const tensor_value& from, std::int64_t from_at, tensor_value& to, std::int64_t to_at, std::int64_t count) {
+  strided_copy copy;
+  copy.add(count, 1, 1);
+  copy.run(source_of(from), from_at, target_of(to), to_at);
+}
+
+/// Gives every element of `out` the one of `value`, which has the same dtype.
+inline void fill_elements(tensor_value& out, const tensor_value& value) {
+  const auto count = static_cast<std::size_t>(out.elements());
+  if (out.dtype() == dtype::string) {
+    std::fill_n(out.mutable_data<std::string>(), count, *value.data<std::string>());
+  } else if (count > 0) {
+    const std::size_t size = size_of(out.dtype());
+    std::byte* to = out.mutable_raw_data();
+    std::memcpy(to, value.raw_data(), size);
+    for (std::size_t filled = 1; filled < count; filled *= 2) std::memcpy(to + filled * size, to, std::min(filled, count - filled) * size);
+  }
+}
+
+/// Zeros, or the empty strings that a new value has.
+inline void clear_elements(tensor_value& out) {
+  if (out.dtype() != dtype::string) std::memset(out.mutable_raw_data(), 0, out.bytes());
+}
+
+}  // namespace weft::detail
+WEFT_SIMD_END
+#endif
+
+#endif
+#endif
+
+#if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
 #ifndef WEFT_KERNELS_ARRAY_HPP
 #define WEFT_KERNELS_ARRAY_HPP
-// Kernels that make, pass on, reshape and join tensors.
+// Kernels that make, pass on and reshape tensors.
 
 #include <algorithm>
 #include <cstring>
@@ -12822,29 +13098,6 @@ kernel_factory array_kernel(std::string_view op);
 #if WEFT_HAS_KERNEL_BODIES
 WEFT_SIMD_BEGIN
 namespace weft::detail {
-
-/// Copies `count` elements from position `from_at` of one value to position `to_at` of another of the same dtype.
-inline void copy_elements(const tensor_value& from, std::int64_t from_at, tensor_value& to, std::int64_t to_at, std::int64_t count) {
-  if (from.dtype() == dtype::string) {
-    std::copy_n(from.data<std::string>() + from_at, count, to.mutable_data<std::string>() + to_at);
-  } else if (count > 0) {
-    const auto size = static_cast<std::int64_t>(size_of(from.dtype()));
-    std::memcpy(to.mutable_raw_data() + to_at * size, from.raw_data() + from_at * size, static_cast<std::size_t>(count * size));
-  }
-}
-
-/// Gives every element of `out` the one of `value`, which has the same dtype.
-inline void fill_elements(tensor_value& out, const tensor_value& value) {
-  const auto count = static_cast<std::size_t>(out.elements());
-  if (out.dtype() == dtype::string) {
-    std::fill_n(out.mutable_data<std::string>(), count, *value.data<std::string>());
-  } else if (count > 0) {
-    const std::size_t size = size_of(out.dtype());
-    std::byte* to = out.mutable_raw_data();
-    std::memcpy(to, value.raw_data(), size);
-    for (std::size_t filled = 1; filled < count; filled *= 2) std::memcpy(to + filled * size, to, std::min(filled, count - filled) * size);
-  }
-}
 
 /// A scalar 1 of a number dtype or bool.
 inline tensor_value one_of(dtype type) {
@@ -12959,7 +13212,7 @@ inline shape reshape_kernel::squeezed(const kernel_context& context) const {
   return shape(sizes);
 }
 
-/// Shape, size or rank of its input.
+/// Shape, size or rank of its input, or the shape of each.
 class shape_kernel final : public cheap_kernel {
  public:
   explicit shape_kernel(const node& n) : op_(n.op()), type_(n.find_attr<dtype>("out_type") != nullptr ? *n.find_attr<dtype>("out_type") : dtype::int32) {
@@ -12974,16 +13227,19 @@ class shape_kernel final : public cheap_kernel {
 };
 
 inline void shape_kernel::compute(kernel_context& context) {
-  expect_inputs(context, 1);
-  const shape s = context.input(0).shape();
-  const std::vector<std::int64_t> numbers = op_ == "Shape" ? s.vector() : std::vector<std::int64_t>{op_ == "Size" ? s.elements() : s.rank()};
-  tensor_value& out = context.allocate_output(0, type_, op_ == "Shape" ? shape{static_cast<std::int64_t>(numbers.size())} : shape());
-  for (std::size_t i = 0; i < numbers.size(); ++i) {
-    if (type_ == dtype::int64) {
-      out.mutable_data<std::int64_t>()[i] = numbers[i];
-    } else {
-      if (numbers[i] > std::numeric_limits<std::int32_t>::max()) context.fail(std::to_string(numbers[i]) + " does not fit into int32; ask for out_type int64");
-      out.mutable_data<std::int32_t>()[i] = static_cast<std::int32_t>(numbers[i]);
+  expect_inputs(context, context.about().output_count());
+  for (int input = 0; input < context.input_count(); ++input) {
+    const shape s = context.input(input).shape();
+    const bool scalar = op_ == "Size" || op_ == "Rank";
+    const std::vector<std::int64_t> numbers = scalar ? std::vector<std::int64_t>{op_ == "Size" ? s.elements() : s.rank()} : s.vector();
+    tensor_value& out = context.allocate_output(input, type_, scalar ? shape() : shape{static_cast<std::int64_t>(numbers.size())});
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+      if (type_ == dtype::int64) {
+        out.mutable_data<std::int64_t>()[i] = numbers[i];
+      } else {
+        if (numbers[i] > std::numeric_limits<std::int32_t>::max()) context.fail(std::to_string(numbers[i]) + " does not fit into int32; ask for out_type int64");
+        out.mutable_data<std::int32_t>()[i] = static_cast<std::int32_t>(numbers[i]);
+      }
     }
   }
 }
@@ -13015,82 +13271,95 @@ inline void fill_kernel::compute(kernel_context& context) {
   }
 }
 
-/// Tensors one after the other along an axis: ConcatV2 (an axis they have), Pack (a new one).
-class join_kernel final : public kernel {
- public:
-  explicit join_kernel(const node& n) : stacks_(n.op() == "Pack"), type_(type_attr(n, "T")) {
-    if (stacks_) axis_ = n.attr<std::int64_t>("axis");
-  }
-  void compute(kernel_context& context) override;
-  bool expensive(const kernel_context& context) const noexcept override {
-    std::size_t bytes = 0;
-    for (int i = 0; i < context.input_count(); ++i) bytes += context.input(i).bytes();
-    return bytes > 262144;
-  }
-
- private:
-  void check(const kernel_context& context, int count, int axis) const;
-  bool stacks_;
-  dtype type_;
-  std::int64_t axis_ = 0;
-};
-
-// The shapes agree but for the axis along which they are joined.
-inline void join_kernel::check(const kernel_context& context, int count, int axis) const {
-  const shape& first = context.input(0).shape();
-  for (int i = 0; i < count; ++i) {
-    expect_dtype(context, i, type_);
-    const shape& s = context.input(i).shape();
-    bool fits = s.rank() == first.rank();
-    for (int d = 0; fits && d < s.rank(); ++d) fits = s[d] == first[d] || (!stacks_ && d == axis);
-    if (!fits)
-      context.fail("shapes " + first.text() + " of input 0 and " + s.text() + " of input " + std::to_string(i) +
-                   (stacks_ ? std::string(" differ") : " differ in another dimension than " + std::to_string(axis)));
-  }
-}
-
-// 1. The axis; 2. the shape of the result; 3. blocks that lie together, in the order of the outer dimensions.
-inline void join_kernel::compute(kernel_context& context) {
-  const int count = context.input_count() - (stacks_ ? 0 : 1);
-  if (count < 1) context.fail("expected at least one tensor to join");
-  const shape first = context.input(0).shape();
-  std::int64_t wanted = axis_;
-  if (!stacks_) {
-    if (context.input(count).elements() != 1 || context.input(count).shape().rank() != 0) context.fail("the axis must be a scalar, found shape " + context.input(count).shape().text());
-    if (first.rank() == 0) context.fail("scalars have no axis to join along; stack them with Pack");
-    wanted = integers_of(context, count, "the axis")[0];
-  }
-  const int axis = axis_of(context, wanted, first.rank() + (stacks_ ? 1 : 0), "axis");
-  check(context, count, axis);
-  std::vector<std::int64_t> sizes = first.vector();
-  if (stacks_) sizes.insert(sizes.begin() + axis, 0);
-  std::int64_t joined = 0, outer = 1, inner = 1;
-  for (int i = 0; i < count; ++i) joined += stacks_ ? 1 : context.input(i).shape()[axis];
-  sizes[static_cast<std::size_t>(axis)] = joined;
-  for (int d = 0; d < static_cast<int>(sizes.size()); ++d) (d < axis ? outer : inner) *= d == axis ? 1 : sizes[static_cast<std::size_t>(d)];
-  tensor_value& out = context.allocate_output(0, type_, shape(sizes));
-  std::int64_t at = 0;
-  for (std::int64_t o = 0; out.elements() != 0 && o < outer; ++o)
-    for (int i = 0; i < count; ++i) {
-      const std::int64_t block = inner * (stacks_ ? 1 : context.input(i).shape()[axis]);
-      copy_elements(context.input(i), o * block, out, at, block);
-      at += block;
-    }
-}
-
 WEFT_DECL kernel_factory array_kernel(std::string_view op) {
   if (op == "Const") return &make_kernel<const_kernel>;
-  if (op == "Placeholder") return &make_kernel<placeholder_kernel>;
-  if (op == "Identity" || op == "IdentityN" || op == "StopGradient") return &make_kernel<identity_kernel>;
+  if (op == "Placeholder" || op == "PlaceholderV2") return &make_kernel<placeholder_kernel>;
+  for (const char* same : {"Identity", "IdentityN", "StopGradient", "Snapshot", "PreventGradient", "PlaceholderWithDefault"})
+    if (op == same) return &make_kernel<identity_kernel>;
   if (op == "Reshape" || op == "ExpandDims" || op == "Squeeze") return &make_kernel<reshape_kernel>;
-  if (op == "Shape" || op == "Size" || op == "Rank") return &make_kernel<shape_kernel>;
+  if (op == "Shape" || op == "ShapeN" || op == "Size" || op == "Rank") return &make_kernel<shape_kernel>;
   if (op == "Fill" || op == "ZerosLike" || op == "OnesLike") return &make_kernel<fill_kernel>;
-  if (op == "ConcatV2" || op == "Pack") return &make_kernel<join_kernel>;
   return nullptr;
 }
 
 }  // namespace weft::detail
 WEFT_SIMD_END
+#endif
+
+#endif
+#endif
+
+#if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
+#ifndef WEFT_KERNELS_FUNCTION_KERNEL_HPP
+#define WEFT_KERNELS_FUNCTION_KERNEL_HPP
+// Kernels that are one function each, listed in tables; and the shapes of a running node's outputs, found by the op's own shape rule.
+
+#include <cstddef>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#if WEFT_HAS_KERNEL_BODIES
+namespace weft::detail {
+
+/// How long a function may take: some microseconds, as long as its inputs are large, or as long as values say.
+enum class kernel_cost : unsigned char { cheap, by_inputs, by_values };
+
+/// One row of a table of kernels. `inputs` is their number, or the least number when negative; `outputs` is theirs, or any when negative.
+struct kernel_function {
+  std::string_view op;
+  void (*compute)(kernel_context&);
+  int inputs = 1, outputs = 1;
+  kernel_cost cost = kernel_cost::by_inputs;
+};
+
+/// A kernel that calls the function of its row.
+class function_kernel final : public kernel {
+ public:
+  explicit function_kernel(const kernel_function& function) : function_(function) {}
+  void compute(kernel_context& context) override {
+    const bool fits = function_.inputs < 0 ? context.input_count() >= -function_.inputs : context.input_count() == function_.inputs;
+    if (!fits) context.fail("expected " + std::to_string(std::abs(function_.inputs)) + (function_.inputs < 0 ? " or more" : "") + " inputs, found " + std::to_string(context.input_count()));
+    if (function_.outputs >= 0 && context.about().output_count() != function_.outputs) context.fail("expected " + std::to_string(function_.outputs) + " outputs, found " + std::to_string(context.about().output_count()));
+    function_.compute(context);
+  }
+  bool expensive(const kernel_context& context) const noexcept override {
+    return function_.cost == kernel_cost::by_values || (function_.cost == kernel_cost::by_inputs && input_elements(context) > expensive_elements);
+  }
+
+ private:
+  kernel_function function_;
+};
+
+/// The row of an op, or nullptr.
+template <std::size_t N> const kernel_function* find_function(const kernel_function (&rows)[N], std::string_view op) noexcept {
+  for (const kernel_function& row : rows)
+    if (row.op == op) return &row;
+  return nullptr;
+}
+
+/// What the op's shape rule says of the outputs, now that all inputs have values. Throws as the rule does.
+inline std::vector<output_type> outputs_now(const kernel_context& context, shape_function rule) {
+  std::vector<output_type> out(static_cast<std::size_t>(context.about().output_count()));
+  shape_context shapes(context.about(), &context.input(0), static_cast<std::size_t>(context.input_count()), out);
+  rule(shapes);
+  return out;
+}
+/// A shape that a rule found. Fails when the rule could not tell, or when memory cannot hold so many elements.
+inline shape found_shape(const kernel_context& context, const output_type& found) {
+  if (!found.shape.fully_known()) context.fail("the shape of the result " + found.shape.text() + " cannot be told from these inputs");
+  const shape out = found.shape.to_shape();
+  if (!checked_elements(out.data(), static_cast<std::size_t>(out.rank()))) context.fail("a result of shape " + out.text() + " has more elements than memory can address");
+  return out;
+}
+inline shape output_shape_now(const kernel_context& context, shape_function rule) { return found_shape(context, outputs_now(context, rule)[0]); }
+
+/// Fails unless input i has the dtype of input `like`.
+inline void expect_same_dtype(const kernel_context& context, int i, int like) { expect_dtype(context, i, context.input(like).dtype()); }
+
+}  // namespace weft::detail
 #endif
 
 #endif
@@ -13872,6 +14141,1656 @@ inline tensor_value narrowed(tensor_value v, dtype type) {
 }
 
 }  // namespace weft::detail
+#endif
+
+#endif
+#endif
+
+#if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
+#ifndef WEFT_KERNELS_ARRAY_JOIN_HPP
+#define WEFT_KERNELS_ARRAY_JOIN_HPP
+// Kernels that put tensors together, take them apart, repeat or surround them.
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace weft::detail {
+/// The factory of an op that joins, splits, repeats or pads; nullptr for other ops.
+kernel_factory array_join_kernel(std::string_view op);
+}  // namespace weft::detail
+
+#if WEFT_HAS_KERNEL_BODIES
+WEFT_SIMD_BEGIN
+namespace weft::detail {
+
+// Inputs `first` to `first + count` as blocks of each of the `outer` parts of the output, one after the other.
+inline void join_blocks(kernel_context& context, int first, int count, shape s, int axis) {
+  for (int i = first; i < first + count; ++i) expect_same_dtype(context, i, first);
+  tensor_value& out = context.allocate_output(0, context.input(first).dtype(), std::move(s));
+  if (out.elements() == 0) return;
+  const std::int64_t outer = elements_between(out.shape(), 0, axis), whole = out.elements() / outer;
+  std::int64_t at = 0;
+  for (int i = first; i < first + count; ++i) {
+    const std::int64_t block = context.input(i).elements() / outer;
+    strided_copy copy;
+    copy.add(outer, block, whole);
+    copy.add(block, 1, 1);
+    copy.run(source_of(context.input(i)), 0, target_of(out), at);
+    at += block;
+  }
+}
+
+inline void concat_values(kernel_context& context, shape_function rule, int first, int axis_input) {
+  const int count = context.input_count() - 1;
+  shape s = output_shape_now(context, rule);
+  const int axis = axis_of(context, integers_of(context, axis_input, "the axis")[0], s.rank(), "axis");
+  join_blocks(context, first, count, s, axis);
+}
+inline void compute_concat(kernel_context& context) { concat_values(context, concat_shape, 1, 0); }
+inline void compute_concat_v2(kernel_context& context) { concat_values(context, concat_v2_shape, 0, context.input_count() - 1); }
+
+inline void compute_pack(kernel_context& context) {
+  shape s = output_shape_now(context, pack_shape);
+  const int axis = axis_of(context, context.about().attr<std::int64_t>("axis"), s.rank(), "axis");
+  join_blocks(context, 0, context.input_count(), s, axis);
+}
+
+// Outputs that are blocks of each of the `outer` parts of the input, one after the other.
+inline void split_blocks(kernel_context& context, int input, int axis, const std::vector<output_type>& parts) {
+  const tensor_value& in = context.input(input);
+  const std::int64_t outer = elements_between(in.shape(), 0, axis), whole = outer == 0 ? 0 : in.elements() / outer;
+  std::int64_t at = 0;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    tensor_value& out = context.allocate_output(static_cast<int>(i), in.dtype(), found_shape(context, parts[i]));
+    if (out.elements() == 0) continue;
+    const std::int64_t block = out.elements() / outer;
+    strided_copy copy;
+    copy.add(outer, whole, block);
+    copy.add(block, 1, 1);
+    copy.run(source_of(in), at, target_of(out), 0);
+    at += block;
+  }
+}
+
+// A single part is the input itself, in the shape of the part.
+inline void split_values(kernel_context& context, shape_function rule, int input, int axis) {
+  const auto parts = outputs_now(context, rule);
+  if (parts.size() != 1) return split_blocks(context, input, axis, parts);
+  tensor_value whole = context.take_input(input);
+  whole.reshape(found_shape(context, parts[0]));
+  context.set_output(0, std::move(whole));
+}
+
+inline void compute_split(kernel_context& context) {
+  (void)outputs_now(context, split_shape);
+  split_values(context, split_shape, 1, axis_of(context, integers_of(context, 0, "split_dim")[0], context.input(1).shape().rank(), "split_dim"));
+}
+inline void compute_split_v(kernel_context& context) {
+  (void)outputs_now(context, split_v_shape);
+  split_values(context, split_v_shape, 0, axis_of(context, integers_of(context, 2, "split_dim")[0], context.input(0).shape().rank(), "split_dim"));
+}
+inline void compute_unpack(kernel_context& context) {
+  split_values(context, unpack_shape, 0, axis_of(context, context.about().attr<std::int64_t>("axis"), context.input(0).shape().rank(), "axis"));
+}
+
+// The sizes of all inputs but along the axis are equal; each begins where those before it end.
+inline void compute_concat_offset(kernel_context& context) {
+  const auto found = outputs_now(context, concat_offset_shape);
+  if (static_cast<int>(found.size()) != context.input_count() - 1) context.fail("expected an output for each of the " + std::to_string(context.input_count() - 1) + " shapes, found " + std::to_string(found.size()));
+  const std::vector<std::int64_t> first = integers_of(context, 1, "a shape");
+  const int axis = axis_of(context, integers_of(context, 0, "concat_dim")[0], static_cast<int>(first.size()), "concat_dim");
+  std::int64_t at = 0;
+  for (int i = 1; i < context.input_count(); ++i) {
+    expect_same_dtype(context, i, 1);
+    const std::vector<std::int64_t> sizes = integers_of(context, i, "a shape");
+    bool fits = sizes.size() == first.size();
+    for (std::size_t d = 0; fits && d < sizes.size(); ++d) fits = static_cast<int>(d) == axis || sizes[d] == first[d];
+    if (!fits) context.fail("shapes " + shape_text(first) + " of input 0 and " + shape_text(sizes) + " of input " + std::to_string(i - 1) + " differ in another dimension than " + std::to_string(axis));
+    tensor_value& out = context.allocate_output(i - 1, context.input(1).dtype(), shape{static_cast<std::int64_t>(sizes.size())});
+    clear_elements(out);
+    if (out.dtype() == dtype::int64) out.mutable_data<std::int64_t>()[axis] = at;
+    else out.mutable_data<std::int32_t>()[axis] = static_cast<std::int32_t>(at);
+    const std::int64_t size = sizes[static_cast<std::size_t>(axis)], most = out.dtype() == dtype::int64 ? std::numeric_limits<std::int64_t>::max() : std::numeric_limits<std::int32_t>::max();
+    if (size < 0 || size > most - at) context.fail("size " + std::to_string(size) + " of input " + std::to_string(i - 1) + " along dimension " + std::to_string(axis) + " is negative or too large");
+    at += size;
+  }
+}
+
+inline void compute_tile(kernel_context& context) {
+  const tensor_value& in = context.input(0);
+  tensor_value& out = context.allocate_output(0, in.dtype(), output_shape_now(context, tile_shape));
+  if (out.elements() == 0) return;
+  const auto from = steps_of(in.shape()), to = steps_of(out.shape());
+  strided_copy copy;
+  for (int i = 0; i < in.shape().rank(); ++i) {
+    const auto d = static_cast<std::size_t>(i);
+    copy.add(out.shape()[i] / in.shape()[i], 0, to[d] * in.shape()[i]);
+    copy.add(in.shape()[i], from[d], to[d]);
+  }
+  copy.run(source_of(in), 0, target_of(out), 0);
+}
+
+inline void compute_broadcast_to(kernel_context& context) {
+  shape s = output_shape_now(context, broadcast_to_shape);
+  if (s == context.input(0).shape()) return context.set_output(0, context.take_input(0));
+  const tensor_value& in = context.input(0);
+  tensor_value& out = context.allocate_output(0, in.dtype(), s);
+  if (out.elements() == 0) return;
+  const auto from = steps_of(in.shape()), to = steps_of(s);
+  const int more = s.rank() - in.shape().rank();
+  strided_copy copy;
+  for (int i = 0; i < s.rank(); ++i) copy.add(s[i], i < more || in.shape()[i - more] == 1 ? 0 : from[static_cast<std::size_t>(i - more)], to[static_cast<std::size_t>(i)]);
+  copy.run(source_of(in), 0, target_of(out), 0);
+}
+
+// The element at which the input begins inside a padded output.
+inline std::int64_t padded_start(const std::vector<std::int64_t>& paddings, const std::vector<std::int64_t>& steps) {
+  std::int64_t out = 0;
+  for (std::size_t i = 0; i < steps.size(); ++i) out += paddings[2 * i] * steps[i];
+  return out;
+}
+
+// The input inside the output, which begins at element `at`.
+inline void copy_inside(const tensor_value& in, tensor_value& out, std::int64_t at) {
+  if (in.elements() == 0) return;
+  const auto from = steps_of(in.shape()), to = steps_of(out.shape());
+  strided_copy copy;
+  for (int i = 0; i < in.shape().rank(); ++i) copy.add(in.shape()[i], from[static_cast<std::size_t>(i)], to[static_cast<std::size_t>(i)]);
+  copy.run(source_of(in), 0, target_of(out), at);
+}
+
+inline void compute_pad(kernel_context& context) {
+  const tensor_value& in = context.input(0);
+  const bool valued = context.input_count() == 3;
+  if (valued) expect_same_dtype(context, 2, 0);
+  shape s = output_shape_now(context, pad_shape);
+  if (s == in.shape()) return context.set_output(0, context.take_input(0));
+  tensor_value& out = context.allocate_output(0, in.dtype(), std::move(s));
+  if (out.elements() == 0) return;
+  if (valued) fill_elements(out, context.input(2));
+  else clear_elements(out);
+  copy_inside(in, out, padded_start(integers_of(context, 1, "paddings"), steps_of(out.shape())));
+}
+
+// What is mirrored along one dimension of the padded shape: `count` slices at both sides of each of its edges, the inner ones nearest to the edge (or one further) first.
+struct mirror_run {
+  std::int64_t count, inner, inner_step, outer;
+};
+// The border before and the border behind dimension `i`: where the mirrored slices are inside, and where the border's slice nearest to the edge is.
+inline void mirror_runs(mirror_run (&runs)[2], std::int64_t before, std::int64_t size, std::int64_t after, std::int64_t skipped) {
+  runs[0] = {before, before + skipped, 1, before - 1};
+  runs[1] = {after, before + size - 1 - skipped, -1, before + size};
+}
+
+// Axes of the slices that are mirrored along dimension `i` of `s`: whole inner dimensions, and of the outer ones what is not border.
+inline strided_copy mirror_axes(const shape& s, const std::vector<std::int64_t>& paddings, int i, const mirror_run& run, std::int64_t& start) {
+  const auto steps = steps_of(s);
+  strided_copy copy;
+  start = 0;
+  for (int d = 0; d < s.rank(); ++d) {
+    const auto at = static_cast<std::size_t>(d);
+    if (d == i) {
+      const std::int64_t inner = run.inner_step * steps[at];
+      copy.add(run.count, inner, -inner);
+      continue;
+    }
+    const bool outer = d < i;
+    copy.add(outer ? s[d] - paddings[2 * at] - paddings[2 * at + 1] : s[d], steps[at], steps[at]);
+    if (outer) start += paddings[2 * at] * steps[at];
+  }
+  return copy;
+}
+
+// 1. The input inside. 2. Dimension by dimension, from the innermost, the borders from what stands inside already.
+inline void compute_mirror_pad(kernel_context& context) {
+  const tensor_value& in = context.input(0);
+  shape s = output_shape_now(context, mirror_pad_shape);
+  if (s == in.shape()) return context.set_output(0, context.take_input(0));
+  tensor_value& out = context.allocate_output(0, in.dtype(), std::move(s));
+  if (out.elements() == 0) return;
+  const auto paddings = integers_of(context, 1, "paddings");
+  const auto steps = steps_of(out.shape());
+  copy_inside(in, out, padded_start(paddings, steps));
+  const std::int64_t skipped = context.about().attr<std::string>("mode") == "REFLECT" ? 1 : 0;
+  for (int i = out.shape().rank() - 1; i >= 0; --i) {
+    const auto d = static_cast<std::size_t>(i);
+    mirror_run runs[2];
+    mirror_runs(runs, paddings[2 * d], in.shape()[i], paddings[2 * d + 1], skipped);
+    for (const mirror_run& run : runs) {
+      std::int64_t start = 0;
+      const strided_copy copy = mirror_axes(out.shape(), paddings, i, run, start);
+      if (run.count > 0) copy.run(source_of(out), start + run.inner * steps[d], target_of(out), start + run.outer * steps[d]);
+    }
+  }
+}
+
+// Adds to elements of an array others of the same array; steps in elements, axes outermost first.
+template <class T> void add_mirrored(T* data, const shape& s, const std::vector<std::int64_t>& paddings, int i, const mirror_run& run) {
+  const auto steps = steps_of(s);
+  std::int64_t outer = 1, inner = steps[static_cast<std::size_t>(i)];
+  for (int d = 0; d < i; ++d) outer *= s[d] - paddings[2 * static_cast<std::size_t>(d)] - paddings[2 * static_cast<std::size_t>(d) + 1];
+  for (std::int64_t o = 0; o < outer; ++o) {
+    std::int64_t start = 0, rest = o;
+    for (int d = i - 1; d >= 0; --d) {
+      const auto at = static_cast<std::size_t>(d);
+      const std::int64_t size = s[d] - paddings[2 * at] - paddings[2 * at + 1];
+      start += (rest % size + paddings[2 * at]) * steps[at];
+      rest /= size;
+    }
+    for (std::int64_t k = 0; k < run.count; ++k) {
+      T* to = data + start + (run.inner + k * run.inner_step) * inner;
+      const T* from = data + start + (run.outer - k * run.inner_step) * inner;
+      for (std::int64_t e = 0; e < inner; ++e) to[e] = static_cast<T>(to[e] + from[e]);
+    }
+  }
+}
+
+// The gradient of what was copied several times is the sum: dimension by dimension, from the outermost, the borders are added to what they mirror; then the inside is cut out.
+inline void compute_mirror_pad_grad(kernel_context& context) {
+  const dtype type = context.input(0).dtype();
+  shape s = output_shape_now(context, mirror_pad_grad_shape);
+  if (wide_dtype(type) == dtype::invalid || type == dtype::boolean) context.fail(error_code::unimplemented, std::string("no kernel of this op takes elements of dtype ") + to_text(type));
+  if (s == context.input(0).shape()) return context.set_output(0, context.take_input(0));
+  const tensor_value given = widened(context.input(0));
+  tensor_value whole(given.dtype(), given.shape()), inside(given.dtype(), s);
+  if (whole.elements() > 0) std::memcpy(whole.mutable_raw_data(), given.raw_data(), whole.bytes());
+  const auto paddings = integers_of(context, 1, "paddings");
+  const auto steps = steps_of(whole.shape());
+  const std::int64_t skipped = context.about().attr<std::string>("mode") == "REFLECT" ? 1 : 0;
+  for (int i = 0; inside.elements() > 0 && i < s.rank(); ++i) {
+    const auto d = static_cast<std::size_t>(i);
+    mirror_run runs[2];
+    mirror_runs(runs, paddings[2 * d], s[i], paddings[2 * d + 1], skipped);
+    for (const mirror_run& run : runs) {
+      switch (given.dtype()) {
+        case dtype::float32: add_mirrored(whole.mutable_data<float>(), whole.shape(), paddings, i, run); break;
+        case dtype::float64: add_mirrored(whole.mutable_data<double>(), whole.shape(), paddings, i, run); break;
+        default: add_mirrored(reinterpret_cast<std::uint64_t*>(whole.mutable_raw_data()), whole.shape(), paddings, i, run); break;
+      }
+    }
+  }
+  if (inside.elements() > 0) {
+    const auto to = steps_of(s);
+    strided_copy copy;
+    for (int i = 0; i < s.rank(); ++i) copy.add(s[i], steps[static_cast<std::size_t>(i)], to[static_cast<std::size_t>(i)]);
+    copy.run(source_of(whole), padded_start(paddings, steps), target_of(inside), 0);
+  }
+  context.set_output(0, narrowed(std::move(inside), type));
+}
+
+inline constexpr kernel_function array_join_functions[] = {
+    {"Concat", compute_concat, -2},
+    {"ConcatV2", compute_concat_v2, -2},
+    {"ConcatOffset", compute_concat_offset, -2, -1, kernel_cost::cheap},
+    {"Pack", compute_pack, -1},
+    {"Unpack", compute_unpack, 1, -1},
+    {"Split", compute_split, 2, -1},
+    {"SplitV", compute_split_v, 3, -1},
+    {"Tile", compute_tile, 2, 1, kernel_cost::by_values},
+    {"BroadcastTo", compute_broadcast_to, 2, 1, kernel_cost::by_values},
+    {"Pad", compute_pad, 2, 1, kernel_cost::by_values},
+    {"PadV2", compute_pad, 3, 1, kernel_cost::by_values},
+    {"MirrorPad", compute_mirror_pad, 2, 1, kernel_cost::by_values},
+    {"MirrorPadGrad", compute_mirror_pad_grad, 2},
+};
+
+inline std::unique_ptr<kernel> make_array_join_kernel(const kernel_construction& what) {
+  return std::make_unique<function_kernel>(*find_function(array_join_functions, what.about.op()));
+}
+WEFT_DECL kernel_factory array_join_kernel(std::string_view op) { return find_function(array_join_functions, op) != nullptr ? &make_array_join_kernel : nullptr; }
+
+}  // namespace weft::detail
+WEFT_SIMD_END
+#endif
+
+#endif
+#endif
+
+#if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
+#ifndef WEFT_KERNELS_ARRAY_LAYOUT_HPP
+#define WEFT_KERNELS_ARRAY_LAYOUT_HPP
+// Kernels that move dimensions: transpositions, blocks between space, batch and depth, and diagonals.
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace weft::detail {
+/// The factory of an op that moves dimensions; nullptr for other ops.
+kernel_factory array_layout_kernel(std::string_view op);
+}  // namespace weft::detail
+
+#if WEFT_HAS_KERNEL_BODIES
+WEFT_SIMD_BEGIN
+namespace weft::detail {
+
+// Whether dimensions of more than one element keep their order.
+inline bool keeps_order(const std::vector<int>& perm, const shape& in) noexcept {
+  int last = -1;
+  for (const int d : perm) {
+    if (in[d] == 1) continue;
+    if (d < last) return false;
+    last = d;
+  }
+  return true;
+}
+
+inline void compute_transpose(kernel_context& context) {
+  shape s = output_shape_now(context, transpose_shape);
+  std::vector<int> perm;
+  for (const std::int64_t wanted : integers_of(context, 1, "perm")) perm.push_back(axis_of(context, wanted, s.rank(), "perm"));
+  if (s.elements() == 0 || keeps_order(perm, context.input(0).shape())) {
+    tensor_value v = context.take_input(0);
+    v.reshape(std::move(s));
+    return context.set_output(0, std::move(v));
+  }
+  const tensor_value& in = context.input(0);
+  tensor_value& out = context.allocate_output(0, in.dtype(), std::move(s));
+  const auto from = steps_of(in.shape()), to = steps_of(out.shape());
+  strided_copy copy;
+  for (std::size_t i = 0; i < perm.size(); ++i) copy.add(out.shape()[static_cast<int>(i)], from[static_cast<std::size_t>(perm[i])], to[i]);
+  copy.run(source_of(in), 0, target_of(out), 0);
+}
+
+template <class T> void invert_permutation(kernel_context& context, const std::vector<std::int64_t>& perm, tensor_value& out) {
+  const auto size = static_cast<std::int64_t>(perm.size());
+  T* to = out.mutable_data<T>();
+  std::fill_n(to, perm.size(), T(-1));
+  for (std::size_t i = 0; i < perm.size(); ++i) {
+    if (perm[i] < 0 || perm[i] >= size) context.fail("x[" + std::to_string(i) + "] = " + std::to_string(perm[i]) + " is not in [0, " + std::to_string(size) + ")");
+    if (to[perm[i]] != T(-1)) context.fail("x names " + std::to_string(perm[i]) + " twice");
+    to[perm[i]] = static_cast<T>(i);
+  }
+}
+inline void compute_invert_permutation(kernel_context& context) {
+  shape s = output_shape_now(context, invert_permutation_shape);
+  const auto perm = integers_of(context, 0, "x");
+  tensor_value& out = context.allocate_output(0, context.input(0).dtype(), std::move(s));
+  if (out.dtype() == dtype::int64) invert_permutation<std::int64_t>(context, perm, out);
+  else invert_permutation<std::int32_t>(context, perm, out);
+}
+
+// An image whose blocks lie in space and the one where they lie in depth: the steps of an element's place in a block (row, column), then those of the block and the channel.
+struct depth_axes {
+  std::int64_t extent[6], space[6], deep[6];
+};
+inline depth_axes axes_of_depth(const shape& deep, std::int64_t block, bool channels_last) {
+  const std::int64_t batch = deep[0], height = deep[channels_last ? 1 : 2], width = deep[channels_last ? 2 : 3], whole = deep[channels_last ? 3 : 1], channels = whole / (block * block);
+  const std::int64_t pixel = channels_last ? channels : 1, row = width * block * pixel, deep_pixel = channels_last ? whole : 1, plane = height * width;
+  const std::int64_t channel = channels_last ? 1 : plane * block * block, deep_channel = channels_last ? 1 : plane;
+  return {{batch, height, block, width, block, channels},
+          {plane * block * block * channels, row * block, row, pixel * block, pixel, channel},
+          {plane * whole, width * deep_pixel, block * channels * deep_channel, deep_pixel, channels * deep_channel, deep_channel}};
+}
+
+enum class depth_direction : unsigned char { to_depth, to_space };
+inline void move_depth(kernel_context& context, shape_function rule, depth_direction direction) {
+  const std::string& format = context.about().attr<std::string>("data_format");
+  if (format != "NHWC" && format != "NCHW") context.fail(error_code::unimplemented, "no kernel of this op takes data in the format '" + format + "'");
+  const tensor_value& in = context.input(0);
+  tensor_value& out = context.allocate_output(0, in.dtype(), output_shape_now(context, rule));
+  if (out.elements() == 0) return;
+  const bool last = format == "NHWC";
+  const depth_axes axes = axes_of_depth(direction == depth_direction::to_depth ? out.shape() : in.shape(), context.about().attr<std::int64_t>("block_size"), last);
+  // From the outermost dimension of the target to its innermost.
+  static constexpr int orders[2][2][6] = {{{0, 2, 4, 5, 1, 3}, {0, 1, 3, 2, 4, 5}}, {{0, 5, 1, 2, 3, 4}, {0, 1, 2, 3, 4, 5}}};
+  strided_copy copy;
+  for (const int i : orders[direction == depth_direction::to_depth ? 0 : 1][last ? 1 : 0]) {
+    if (direction == depth_direction::to_depth) copy.add(axes.extent[i], axes.space[i], axes.deep[i]);
+    else copy.add(axes.extent[i], axes.deep[i], axes.space[i]);
+  }
+  copy.run(source_of(in), 0, target_of(out), 0);
+}
+inline void compute_space_to_depth(kernel_context& context) { move_depth(context, space_to_depth_shape, depth_direction::to_depth); }
+inline void compute_depth_to_space(kernel_context& context) { move_depth(context, depth_to_space_shape, depth_direction::to_space); }
+
+// What moves between the batch and the dimensions behind it: block sizes, and how far the tensor in space begins behind the first block.
+struct batch_blocks {
+  std::vector<std::int64_t> sizes, before;
+};
+inline batch_blocks batch_blocks_of(const kernel_context& context, const char* borders) {
+  const bool fixed = context.input_count() == 2;
+  batch_blocks out;
+  out.sizes = fixed ? std::vector<std::int64_t>(2, context.about().attr<std::int64_t>("block_size")) : integers_of(context, 1, "block_shape");
+  const auto values = integers_of(context, fixed ? 1 : 2, borders);
+  for (std::size_t i = 0; i < out.sizes.size(); ++i) out.before.push_back(values[2 * i]);
+  return out;
+}
+
+// One place in the blocks, at `offsets`: every element of the tensor in space that has it, and where they lie in that part of the batch. False when there is none.
+struct batch_part {
+  strided_copy gathers, spreads;
+  std::int64_t space_at = 0, batch_at = 0;
+};
+inline bool plan_batch_part(const shape& space, const shape& batched, const batch_blocks& blocks, const std::vector<std::int64_t>& offsets, std::int64_t part, batch_part& out) {
+  const auto from = steps_of(space), to = steps_of(batched);
+  out.gathers.add(space[0], from[0], to[0]);
+  out.spreads.add(space[0], to[0], from[0]);
+  out.batch_at = part * space[0] * to[0];
+  for (std::size_t i = 0; i < offsets.size(); ++i) {
+    const std::int64_t size = blocks.sizes[i], before = blocks.before[i], extent = space[static_cast<int>(i) + 1];
+    // Blocks whose element at this offset is inside: before <= o * size + offset < before + extent.
+    const std::int64_t missing = before - offsets[i], first = missing <= 0 ? 0 : (missing - 1) / size + 1;
+    const std::int64_t room = missing + extent, last = std::min(room <= 0 ? 0 : (room - 1) / size + 1, batched[static_cast<int>(i) + 1]);
+    if (last <= first) return false;
+    out.gathers.add(last - first, from[i + 1] * size, to[i + 1]);
+    out.spreads.add(last - first, to[i + 1], from[i + 1] * size);
+    out.space_at += (first * size - missing) * from[i + 1];
+    out.batch_at += first * to[i + 1];
+  }
+  for (int d = static_cast<int>(offsets.size()) + 1; d < space.rank(); ++d) {
+    out.gathers.add(space[d], from[static_cast<std::size_t>(d)], to[static_cast<std::size_t>(d)]);
+    out.spreads.add(space[d], to[static_cast<std::size_t>(d)], from[static_cast<std::size_t>(d)]);
+  }
+  return true;
+}
+
+enum class batch_direction : unsigned char { to_batch, to_space };
+inline void move_batch(kernel_context& context, shape_function rule, batch_direction direction) {
+  const bool to_batch = direction == batch_direction::to_batch;
+  shape s = output_shape_now(context, rule);
+  const batch_blocks blocks = batch_blocks_of(context, to_batch ? "paddings" : "crops");
+  const tensor_value& in = context.input(0);
+  tensor_value& out = context.allocate_output(0, in.dtype(), std::move(s));
+  if (to_batch) clear_elements(out);
+  if (out.elements() == 0 || in.elements() == 0) return;
+  const shape &space = to_batch ? in.shape() : out.shape(), &batched = to_batch ? out.shape() : in.shape();
+  std::vector<std::int64_t> offsets(blocks.sizes.size(), 0);
+  const std::int64_t parts = batched[0] / space[0];
+  for (std::int64_t part = 0; part < parts; ++part) {
+    batch_part plan;
+    if (plan_batch_part(space, batched, blocks, offsets, part, plan)) {
+      if (to_batch) plan.gathers.run(source_of(in), plan.space_at, target_of(out), plan.batch_at);
+      else plan.spreads.run(source_of(in), plan.batch_at, target_of(out), plan.space_at);
+    }
+    for (std::size_t i = offsets.size(); i > 0 && ++offsets[i - 1] == blocks.sizes[i - 1]; --i) offsets[i - 1] = 0;
+  }
+}
+inline void compute_space_to_batch_nd(kernel_context& context) { move_batch(context, space_to_batch_nd_shape, batch_direction::to_batch); }
+inline void compute_batch_to_space_nd(kernel_context& context) { move_batch(context, batch_to_space_nd_shape, batch_direction::to_space); }
+inline void compute_space_to_batch(kernel_context& context) { move_batch(context, space_to_batch_shape, batch_direction::to_batch); }
+inline void compute_batch_to_space(kernel_context& context) { move_batch(context, batch_to_space_shape, batch_direction::to_space); }
+
+// Diagonals of `matrices` matrices: `length` elements each, whose distance is one more than a row.
+struct diagonal_axes {
+  std::int64_t matrices, length, matrix, step;
+};
+inline void read_diagonals(const tensor_value& in, tensor_value& out, const diagonal_axes& at) {
+  if (out.elements() == 0) return;
+  strided_copy copy;
+  copy.add(at.matrices, at.matrix, at.length);
+  copy.add(at.length, at.step, 1);
+  copy.run(source_of(in), 0, target_of(out), 0);
+}
+inline void write_diagonals(const tensor_value& diagonal, tensor_value& out, const diagonal_axes& at) {
+  if (diagonal.elements() == 0) return;
+  strided_copy copy;
+  copy.add(at.matrices, at.length, at.matrix);
+  copy.add(at.length, 1, at.step);
+  copy.run(source_of(diagonal), 0, target_of(out), 0);
+}
+// The diagonals of the last two dimensions.
+inline diagonal_axes matrix_diagonals(const shape& s) {
+  const std::int64_t rows = s[s.rank() - 2], columns = s[s.rank() - 1];
+  return {elements_between(s, 0, s.rank() - 2), std::min(rows, columns), rows * columns, columns + 1};
+}
+
+inline void compute_diag(kernel_context& context) {
+  const tensor_value& in = context.input(0);
+  tensor_value& out = context.allocate_output(0, in.dtype(), output_shape_now(context, diag_shape));
+  clear_elements(out);
+  write_diagonals(in, out, {1, in.elements(), 0, in.elements() + 1});
+}
+inline void compute_diag_part(kernel_context& context) {
+  const tensor_value& in = context.input(0);
+  tensor_value& out = context.allocate_output(0, in.dtype(), output_shape_now(context, diag_part_shape));
+  read_diagonals(in, out, {1, out.elements(), 0, out.elements() + 1});
+}
+inline void compute_matrix_diag(kernel_context& context) {
+  const tensor_value& in = context.input(0);
+  tensor_value& out = context.allocate_output(0, in.dtype(), output_shape_now(context, matrix_diag_shape));
+  clear_elements(out);
+  if (out.elements() > 0) write_diagonals(in, out, matrix_diagonals(out.shape()));
+}
+inline void compute_matrix_diag_part(kernel_context& context) {
+  const tensor_value& in = context.input(0);
+  tensor_value& out = context.allocate_output(0, in.dtype(), output_shape_now(context, matrix_diag_part_shape));
+  if (out.elements() > 0) read_diagonals(in, out, matrix_diagonals(in.shape()));
+}
+
+// The input in storage that may be written.
+inline tensor_value& own_output(kernel_context& context, const shape& s) {
+  const void* old = elements_of(context.input(0));
+  tensor_value& out = context.forward_or_allocate(0, 0, context.input(0).dtype(), s);
+  if (elements_of(std::as_const(out)) != old) copy_elements(context.input(0), 0, out, 0, s.elements());
+  return out;
+}
+
+inline void compute_matrix_set_diag(kernel_context& context) {
+  const shape s = output_shape_now(context, matrix_set_diag_shape);
+  expect_same_dtype(context, 1, 0);
+  tensor_value& out = own_output(context, s);
+  if (out.elements() > 0) write_diagonals(context.input(1), out, matrix_diagonals(s));
+}
+
+// What is further below the diagonal than `lower` or above it than `upper` becomes zero; negative numbers keep everything.
+inline void compute_matrix_band_part(kernel_context& context) {
+  const shape s = output_shape_now(context, matrix_band_part_shape);
+  const std::int64_t rows = s[s.rank() - 2], columns = s[s.rank() - 1], lower = integers_of(context, 1, "num_lower")[0], upper = integers_of(context, 2, "num_upper")[0];
+  if (lower > rows) context.fail("num_lower must be negative or at most the number of rows " + std::to_string(rows) + ", found " + std::to_string(lower));
+  if (upper > columns) context.fail("num_upper must be negative or at most the number of columns " + std::to_string(columns) + ", found " + std::to_string(upper));
+  if (!is_plain(context.input(0).dtype())) context.fail(error_code::unimplemented, std::string("no kernel of this op takes elements of dtype ") + to_text(context.input(0).dtype()));
+  tensor_value& out = own_output(context, s);
+  const auto size = static_cast<std::int64_t>(size_of(out.dtype()));
+  const std::int64_t matrices = out.elements() == 0 ? 0 : elements_between(s, 0, s.rank() - 2);
+  std::byte* row = out.mutable_raw_data();
+  for (std::int64_t m = 0; m < matrices; ++m)
+    for (std::int64_t r = 0; r < rows; ++r, row += columns * size) {
+      const std::int64_t first = std::min(lower < 0 ? 0 : std::max<std::int64_t>(r - lower, 0), columns), last = upper < 0 ? columns : std::min(r + upper + 1, columns);
+      std::memset(row, 0, static_cast<std::size_t>(first * size));
+      if (last < columns) std::memset(row + last * size, 0, static_cast<std::size_t>((columns - last) * size));
+    }
+}
+
+inline constexpr kernel_function array_layout_functions[] = {
+    {"Transpose", compute_transpose, 2},
+    {"InvertPermutation", compute_invert_permutation, 1},
+    {"SpaceToDepth", compute_space_to_depth, 1},
+    {"DepthToSpace", compute_depth_to_space, 1},
+    {"SpaceToBatchND", compute_space_to_batch_nd, 3, 1, kernel_cost::by_values},
+    {"BatchToSpaceND", compute_batch_to_space_nd, 3},
+    {"SpaceToBatch", compute_space_to_batch, 2, 1, kernel_cost::by_values},
+    {"BatchToSpace", compute_batch_to_space, 2},
+    {"Diag", compute_diag, 1, 1, kernel_cost::by_values},
+    {"DiagPart", compute_diag_part, 1},
+    {"MatrixDiag", compute_matrix_diag, 1, 1, kernel_cost::by_values},
+    {"MatrixDiagPart", compute_matrix_diag_part, 1},
+    {"MatrixSetDiag", compute_matrix_set_diag, 2},
+    {"MatrixBandPart", compute_matrix_band_part, 3},
+};
+
+inline std::unique_ptr<kernel> make_array_layout_kernel(const kernel_construction& what) {
+  return std::make_unique<function_kernel>(*find_function(array_layout_functions, what.about.op()));
+}
+WEFT_DECL kernel_factory array_layout_kernel(std::string_view op) { return find_function(array_layout_functions, op) != nullptr ? &make_array_layout_kernel : nullptr; }
+
+}  // namespace weft::detail
+WEFT_SIMD_END
+#endif
+
+#endif
+#endif
+
+#if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
+#ifndef WEFT_KERNELS_ARRAY_SLICE_HPP
+#define WEFT_KERNELS_ARRAY_SLICE_HPP
+// Kernels that read or write parts of a tensor: by bounds, strides or indices.
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace weft::detail {
+/// The factory of an op that slices, gathers, scatters or reverses; nullptr for other ops.
+kernel_factory array_slice_kernel(std::string_view op);
+}  // namespace weft::detail
+
+#if WEFT_HAS_KERNEL_BODIES
+WEFT_SIMD_BEGIN
+namespace weft::detail {
+
+/// Where a flat position is in a shape: `[1,0]`, or `[3]`.
+inline std::string position_text(const shape& s, std::int64_t at) {
+  std::string out;
+  for (int i = s.rank() - 1; i >= 0; --i) {
+    out = std::to_string(at % s[i]) + (out.empty() ? "" : ",") + out;
+    at /= s[i];
+  }
+  return "[" + out + "]";
+}
+
+inline void compute_slice(kernel_context& context) {
+  shape s = output_shape_now(context, slice_shape);
+  if (s == context.input(0).shape()) return context.set_output(0, context.take_input(0));
+  const tensor_value& in = context.input(0);
+  tensor_value& out = context.allocate_output(0, in.dtype(), std::move(s));
+  if (out.elements() == 0) return;
+  const auto begin = integers_of(context, 1, "begin"), from = steps_of(in.shape()), to = steps_of(out.shape());
+  strided_copy copy;
+  std::int64_t start = 0;
+  for (std::size_t i = 0; i < begin.size(); ++i) {
+    copy.add(out.shape()[static_cast<int>(i)], from[i], to[i]);
+    start += begin[i] * from[i];
+  }
+  copy.run(source_of(in), start, target_of(out), 0);
+}
+
+// The elements of a slice of a tensor of shape `whole` and, one behind the other, themselves: which of both is the source is said by the caller.
+struct slice_axes {
+  strided_copy reads, writes;
+  std::int64_t start = 0;
+};
+inline slice_axes axes_of_slice(const strided_slice_plan& plan, const shape& whole) {
+  slice_axes out;
+  const auto steps = steps_of(whole), packed = steps_of(shape(plan.count));
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const std::int64_t step = plan.count[i] > 1 ? plan.stride[i] * steps[i] : 0;
+    out.reads.add(plan.count[i], step, packed[i]);
+    out.writes.add(plan.count[i], packed[i], step);
+    out.start += plan.begin[i] * steps[i];
+  }
+  return out;
+}
+inline strided_slice_plan slice_plan_now(const kernel_context& context, const shape& whole, int first) {
+  std::vector<output_type> ignored(1);
+  const shape_context shapes(context.about(), &context.input(0), static_cast<std::size_t>(context.input_count()), ignored);
+  auto plan = plan_strided_slice(shapes, whole, first);
+  if (!plan) context.fail("begin, end and strides must be vectors of integers");
+  return std::move(*plan);
+}
+
+inline void compute_strided_slice(kernel_context& context) {
+  const shape whole = context.input(0).shape();
+  const strided_slice_plan plan = slice_plan_now(context, whole, 1);
+  bool all = true;
+  for (int i = 0; all && i < whole.rank(); ++i) {
+    const auto d = static_cast<std::size_t>(i);
+    all = plan.count[d] == whole[i] && (plan.stride[d] == 1 || whole[i] <= 1);
+  }
+  if (all) {
+    tensor_value v = context.take_input(0);
+    v.reshape(shape(plan.result));
+    return context.set_output(0, std::move(v));
+  }
+  const tensor_value& in = context.input(0);
+  tensor_value& out = context.allocate_output(0, in.dtype(), shape(plan.result));
+  if (out.elements() == 0) return;
+  const slice_axes axes = axes_of_slice(plan, whole);
+  axes.reads.run(source_of(in), axes.start, target_of(out), 0);
+}
+
+inline void compute_strided_slice_grad(kernel_context& context) {
+  const shape whole = output_shape_now(context, strided_slice_grad_shape);
+  const strided_slice_plan plan = slice_plan_now(context, whole, 1);
+  const tensor_value& dy = context.input(4);
+  tensor_value& out = context.allocate_output(0, dy.dtype(), whole);
+  clear_elements(out);
+  if (dy.elements() == 0) return;
+  const slice_axes axes = axes_of_slice(plan, whole);
+  axes.writes.run(source_of(dy), 0, target_of(out), axes.start);
+}
+
+// The indices, each in [0, size).
+inline std::vector<std::int64_t> checked_indices(const kernel_context& context, int i, std::int64_t size) {
+  auto out = integers_of(context, i, "indices");
+  for (std::size_t k = 0; k < out.size(); ++k)
+    if (out[k] < 0 || out[k] >= size)
+      context.fail("indices" + position_text(context.input(i).shape(), static_cast<std::int64_t>(k)) + " = " + std::to_string(out[k]) + " is not in [0, " + std::to_string(size) + ")");
+  return out;
+}
+
+// params[b, o, indices[b, ...], ...]: the first `batch` dimensions of both go together, those up to the axis are repeated.
+inline void gather_along(kernel_context& context, shape s, int axis, int batch) {
+  const tensor_value &params = context.input(0), &indices = context.input(1);
+  const auto rows = checked_indices(context, 1, params.shape()[axis]);
+  tensor_value& out = context.allocate_output(0, params.dtype(), std::move(s));
+  if (out.elements() == 0) return;
+  const std::int64_t batches = elements_between(params.shape(), 0, batch), outer = elements_between(params.shape(), batch, axis), length = elements_between(params.shape(), axis + 1, params.shape().rank());
+  const std::int64_t each = indices.elements() / batches;
+  element_source from = source_of(params);
+  const element_target to = target_of(out);
+  std::byte* at = to.data;
+  for (std::int64_t b = 0; b < batches; ++b)
+    for (std::int64_t o = 0; o < outer; ++o) {
+      gather_rows(from, rows.data() + b * each, static_cast<std::size_t>(each), length, at);
+      from.data += params.shape()[axis] * length * from.size;
+      at += each * length * to.size;
+    }
+}
+
+inline void compute_gather(kernel_context& context) { gather_along(context, output_shape_now(context, gather_shape), 0, 0); }
+inline void compute_gather_v2(kernel_context& context) {
+  shape s = output_shape_now(context, gather_v2_shape);
+  const std::int64_t batch = context.about().attr<std::int64_t>("batch_dims");
+  const int axis = axis_of(context, integers_of(context, 2, "axis")[0], context.input(0).shape().rank(), "axis");
+  gather_along(context, std::move(s), axis, static_cast<int>(batch < 0 ? batch + context.input(1).shape().rank() : batch));
+}
+
+// Which slice of a tensor of shape `whole` each row of the indices names; slices are what is left behind the dimensions that a row names. Rows without
+// entries, which name all of it, may be more than can be listed where nothing is to be moved: `moved` elements.
+inline std::vector<std::int64_t> named_slices(const kernel_context& context, int i, const shape& whole, std::int64_t moved) {
+  const shape& s = context.input(i).shape();
+  if (moved == 0 && context.input(i).elements() == 0) return {};
+  const std::int64_t depth = s[s.rank() - 1];
+  const auto indices = integers_of(context, i, "indices");
+  std::vector<std::int64_t> out(static_cast<std::size_t>(elements_between(s, 0, s.rank() - 1)), 0);
+  for (std::size_t k = 0; k < out.size(); ++k)
+    for (int d = 0; d < depth; ++d) {
+      const std::int64_t at = indices[k * static_cast<std::size_t>(depth) + static_cast<std::size_t>(d)];
+      if (at < 0 || at >= whole[d]) {
+        const auto first = indices.begin() + static_cast<std::ptrdiff_t>(k) * depth;
+        context.fail("indices" + position_text(shape(s.data(), static_cast<std::size_t>(s.rank() - 1)), static_cast<std::int64_t>(k)) + " = " + shape_text({first, first + depth}) +
+                     " does not index into shape " + whole.text());
+      }
+      out[k] = out[k] * whole[d] + at;
+    }
+  return out;
+}
+
+inline void compute_gather_nd(kernel_context& context) {
+  shape s = output_shape_now(context, gather_nd_shape);
+  const tensor_value& params = context.input(0);
+  const shape& index_shape = context.input(1).shape();
+  tensor_value& out = context.allocate_output(0, params.dtype(), std::move(s));
+  const auto rows = named_slices(context, 1, params.shape(), out.elements());
+  if (out.elements() == 0) return;
+  const std::int64_t length = elements_between(params.shape(), static_cast<int>(index_shape[index_shape.rank() - 1]), params.shape().rank());
+  gather_rows(source_of(params), rows.data(), rows.size(), length, target_of(out).data);
+}
+
+/// What a scatter does with an element and its update.
+enum class scatter_kind : unsigned char { update, add, subtract, maximum, minimum };
+
+template <class T> void combine_rows(scatter_kind kind, const void* updates, const std::vector<std::int64_t>& rows, std::int64_t length, void* out) {
+  const T* from = static_cast<const T*>(updates);
+  for (const std::int64_t row : rows) {
+    T* to = static_cast<T*>(out) + row * length;
+    for (std::int64_t e = 0; e < length; ++e) {
+      const T update = from[e];
+      switch (kind) {
+        case scatter_kind::add: to[e] = static_cast<T>(to[e] + update); break;
+        case scatter_kind::subtract: to[e] = static_cast<T>(to[e] - update); break;
+        case scatter_kind::maximum: to[e] = to[e] < update ? update : to[e]; break;
+        case scatter_kind::minimum: to[e] = update < to[e] ? update : to[e]; break;
+        default: to[e] = update; break;
+      }
+    }
+    from += length;
+  }
+}
+
+inline void append_rows(const tensor_value& updates, const std::vector<std::int64_t>& rows, std::int64_t length, tensor_value& out) {
+  const std::string* from = updates.data<std::string>();
+  for (const std::int64_t row : rows)
+    for (std::int64_t e = 0; e < length; ++e) out.mutable_data<std::string>()[row * length + e] += *from++;
+}
+
+// Elements of `out` combined with their updates in the dtype in which kernels compute. Sums of bools are "or", of strings are joined.
+inline void scatter_into(kernel_context& context, scatter_kind kind, const tensor_value& updates, const std::vector<std::int64_t>& rows, std::int64_t length, tensor_value& out) {
+  const dtype type = out.dtype();
+  if (kind == scatter_kind::update) return scatter_rows(source_of(updates), rows.data(), rows.size(), length, target_of(out).data);
+  const bool sums = kind == scatter_kind::add || kind == scatter_kind::subtract;
+  if (type == dtype::string && kind == scatter_kind::add) return append_rows(updates, rows, length, out);
+  if (type == dtype::complex64 && sums) return combine_rows<float>(kind, updates.raw_data(), rows, 2 * length, out.mutable_raw_data());
+  if (type == dtype::complex128 && sums) return combine_rows<double>(kind, updates.raw_data(), rows, 2 * length, out.mutable_raw_data());
+  if (wide_dtype(type) == dtype::invalid || (type == dtype::boolean && kind != scatter_kind::add))
+    context.fail(error_code::unimplemented, std::string("no kernel of this op takes elements of dtype ") + to_text(type));
+  const tensor_value more = widened(updates);
+  tensor_value sum = widened(out);
+  switch (sum.dtype()) {
+    case dtype::float32: combine_rows<float>(kind, more.raw_data(), rows, length, sum.mutable_raw_data()); break;
+    case dtype::float64: combine_rows<double>(kind, more.raw_data(), rows, length, sum.mutable_raw_data()); break;
+    case dtype::int64:
+      if (!sums) {
+        combine_rows<std::int64_t>(kind, more.raw_data(), rows, length, sum.mutable_raw_data());
+        break;
+      }
+      [[fallthrough]];  // sums wrap
+    default: combine_rows<std::uint64_t>(kind, more.raw_data(), rows, length, sum.mutable_raw_data()); break;
+  }
+  if (sum.buffer().get() != out.buffer().get()) out = narrowed(std::move(sum), type);
+}
+
+inline void compute_scatter_nd(kernel_context& context) {
+  const shape s = output_shape_now(context, scatter_nd_shape);
+  const shape& index_shape = context.input(0).shape();
+  const tensor_value& updates = context.input(1);
+  const auto rows = named_slices(context, 0, s, updates.elements());
+  tensor_value& out = context.allocate_output(0, updates.dtype(), s);
+  clear_elements(out);
+  if (updates.elements() != 0) scatter_into(context, scatter_kind::add, updates, rows, elements_between(s, static_cast<int>(index_shape[index_shape.rank() - 1]), s.rank()), out);
+}
+
+inline void tensor_scatter(kernel_context& context, scatter_kind kind) {
+  const shape s = output_shape_now(context, tensor_scatter_shape), index_shape = context.input(1).shape();
+  expect_same_dtype(context, 2, 0);
+  const auto rows = named_slices(context, 1, s, context.input(2).elements());
+  const void* old = elements_of(context.input(0));
+  tensor_value& out = context.forward_or_allocate(0, 0, context.input(0).dtype(), s);
+  if (elements_of(std::as_const(out)) != old) copy_elements(context.input(0), 0, out, 0, s.elements());
+  const tensor_value& updates = context.input(2);
+  if (updates.elements() != 0) scatter_into(context, kind, updates, rows, elements_between(s, static_cast<int>(index_shape[index_shape.rank() - 1]), s.rank()), out);
+}
+inline void compute_tensor_scatter_update(kernel_context& context) { tensor_scatter(context, scatter_kind::update); }
+inline void compute_tensor_scatter_add(kernel_context& context) { tensor_scatter(context, scatter_kind::add); }
+inline void compute_tensor_scatter_sub(kernel_context& context) { tensor_scatter(context, scatter_kind::subtract); }
+inline void compute_tensor_scatter_max(kernel_context& context) { tensor_scatter(context, scatter_kind::maximum); }
+inline void compute_tensor_scatter_min(kernel_context& context) { tensor_scatter(context, scatter_kind::minimum); }
+
+inline void compute_reverse_v2(kernel_context& context) {
+  const shape s = output_shape_now(context, reverse_v2_shape);
+  const auto axes = integers_of(context, 1, "axis");
+  if (axes.empty() || s.elements() <= 1) return context.set_output(0, context.take_input(0));
+  const tensor_value& in = context.input(0);
+  tensor_value& out = context.allocate_output(0, in.dtype(), s);
+  const auto steps = steps_of(s);
+  auto from = steps;
+  std::int64_t start = 0;
+  for (const std::int64_t wanted : axes) {
+    const auto d = static_cast<std::size_t>(axis_of(context, wanted, s.rank(), "axis"));
+    start += (s[static_cast<int>(d)] - 1) * steps[d];
+    from[d] = -steps[d];
+  }
+  strided_copy copy;
+  for (std::size_t d = 0; d < steps.size(); ++d) copy.add(s[static_cast<int>(d)], from[d], steps[d]);
+  copy.run(source_of(in), start, target_of(out), 0);
+}
+
+// Of each entry of the batch, the first elements along one dimension in reverse, the rest as they are.
+inline void compute_reverse_sequence(kernel_context& context) {
+  const shape s = output_shape_now(context, reverse_sequence_shape);
+  const auto lengths = integers_of(context, 1, "seq_lengths");
+  const auto seq = static_cast<int>(context.about().attr<std::int64_t>("seq_dim")), batch = static_cast<int>(context.about().attr<std::int64_t>("batch_dim"));
+  for (std::size_t i = 0; i < lengths.size(); ++i)
+    if (lengths[i] < 0 || lengths[i] > s[seq]) context.fail("seq_lengths[" + std::to_string(i) + "] = " + std::to_string(lengths[i]) + " is not in [0, " + std::to_string(s[seq]) + "]");
+  const tensor_value& in = context.input(0);
+  tensor_value& out = context.allocate_output(0, in.dtype(), s);
+  if (out.elements() == 0) return;
+  const auto steps = steps_of(s);
+  const std::int64_t step = steps[static_cast<std::size_t>(seq)];
+  for (std::size_t b = 0; b < lengths.size(); ++b) {
+    strided_copy reversed, rest;
+    for (int d = 0; d < s.rank(); ++d) {
+      const std::int64_t each = steps[static_cast<std::size_t>(d)];
+      if (d == batch) continue;
+      reversed.add(d == seq ? lengths[b] : s[d], d == seq ? -each : each, each);
+      rest.add(d == seq ? s[d] - lengths[b] : s[d], each, each);
+    }
+    const std::int64_t start = static_cast<std::int64_t>(b) * steps[static_cast<std::size_t>(batch)];
+    if (lengths[b] > 0) reversed.run(source_of(in), start + (lengths[b] - 1) * step, target_of(out), start);
+    rest.run(source_of(in), start + lengths[b] * step, target_of(out), start + lengths[b] * step);
+  }
+}
+
+inline constexpr kernel_function array_slice_functions[] = {
+    {"Slice", compute_slice, 3},
+    {"StridedSlice", compute_strided_slice, 4},
+    {"StridedSliceGrad", compute_strided_slice_grad, 5, 1, kernel_cost::by_values},
+    {"Gather", compute_gather, 2},
+    {"GatherV2", compute_gather_v2, 3},
+    {"GatherNd", compute_gather_nd, 2},
+    {"ScatterNd", compute_scatter_nd, 3, 1, kernel_cost::by_values},
+    {"TensorScatterUpdate", compute_tensor_scatter_update, 3},
+    {"TensorScatterAdd", compute_tensor_scatter_add, 3},
+    {"TensorScatterSub", compute_tensor_scatter_sub, 3},
+    {"TensorScatterMax", compute_tensor_scatter_max, 3},
+    {"TensorScatterMin", compute_tensor_scatter_min, 3},
+    {"ReverseV2", compute_reverse_v2, 2},
+    {"ReverseSequence", compute_reverse_sequence, 2},
+};
+
+inline std::unique_ptr<kernel> make_array_slice_kernel(const kernel_construction& what) {
+  return std::make_unique<function_kernel>(*find_function(array_slice_functions, what.about.op()));
+}
+WEFT_DECL kernel_factory array_slice_kernel(std::string_view op) { return find_function(array_slice_functions, op) != nullptr ? &make_array_slice_kernel : nullptr; }
+
+}  // namespace weft::detail
+WEFT_SIMD_END
+#endif
+
+#endif
+#endif
+
+#if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
+#ifndef WEFT_KERNELS_ARRAY_UNIQUE_HPP
+#define WEFT_KERNELS_ARRAY_UNIQUE_HPP
+// Which elements, or slices, are equal to earlier ones; and keys that order as numbers do.
+
+#include <cstring>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#if WEFT_HAS_KERNEL_BODIES
+WEFT_SIMD_BEGIN
+namespace weft::detail {
+
+/// The bits of a floating type: where the sign is, and the greatest that is a number.
+struct floating_bits {
+  std::uint64_t sign, infinity;
+};
+inline floating_bits floating_bits_of(dtype type) noexcept {
+  switch (type) {
+    case dtype::half: return {0x8000, 0x7c00};
+    case dtype::bfloat16: return {0x8000, 0x7f80};
+    case dtype::float32: case dtype::complex64: return {0x80000000, 0x7f800000};
+    case dtype::float64: case dtype::complex128: return {0x8000000000000000, 0x7ff0000000000000};
+    default: return {0, 0};
+  }
+}
+
+template <class Bits> std::uint64_t load_bits(const std::byte* from) {
+  Bits out;
+  std::memcpy(&out, from, sizeof out);
+  return static_cast<std::uint64_t>(out);
+}
+
+/// An unsigned number for an element that orders as the elements do; the zeros are equal.
+using ordered_keys = std::uint64_t (*)(const std::byte*);
+template <class Bits, std::uint64_t Sign> std::uint64_t floating_key(const std::byte* from) {
+  const std::uint64_t bits = load_bits<Bits>(from), size = bits & (Sign - 1);
+  return (bits & Sign) != 0 && size != 0 ? Sign - size : Sign + size;
+}
+template <class Int> std::uint64_t signed_key(const std::byte* from) {
+  return static_cast<std::uint64_t>(static_cast<std::int64_t>(static_cast<Int>(load_bits<Int>(from)))) ^ 0x8000000000000000;
+}
+/// The keys of a number dtype, nullptr for others.
+inline ordered_keys ordered_keys_of(dtype type) noexcept {
+  switch (type) {
+    case dtype::half: case dtype::bfloat16: return &floating_key<std::uint16_t, 0x8000>;
+    case dtype::float32: return &floating_key<std::uint32_t, 0x80000000>;
+    case dtype::float64: return &floating_key<std::uint64_t, 0x8000000000000000>;
+    case dtype::int8: return &signed_key<std::int8_t>;
+    case dtype::int16: return &signed_key<std::int16_t>;
+    case dtype::int32: return &signed_key<std::int32_t>;
+    case dtype::int64: return &signed_key<std::int64_t>;
+    case dtype::uint8: return &load_bits<std::uint8_t>;
+    case dtype::uint16: return &load_bits<std::uint16_t>;
+    case dtype::uint32: return &load_bits<std::uint32_t>;
+    case dtype::uint64: return &load_bits<std::uint64_t>;
+    default: return nullptr;
+  }
+}
+
+/// A value as a list of items of `length` elements each, numbered by the first item that is equal. Negative zeros equal positive ones, what is no number equals nothing.
+class unique_items {
+ public:
+  unique_items(const tensor_value& v, std::int64_t length);
+  /// By item, the number of its kind.
+  std::vector<std::int64_t> kinds;
+  /// By kind, its first item and how many there are.
+  std::vector<std::int64_t> firsts, counts;
+
+ private:
+  std::size_t hash_of(std::int64_t item) const;
+  bool equal(std::int64_t a, std::int64_t b) const;
+  void canonise();
+  void add(std::int64_t item);
+
+  tensor_value values_;
+  std::int64_t length_;
+  std::size_t item_bytes_ = 0;
+  std::vector<bool> never_equal_;
+  std::vector<std::int64_t> slots_;  // kinds, -1 where free
+};
+
+inline unique_items::unique_items(const tensor_value& v, std::int64_t length) : values_(v), length_(length) {
+  const std::int64_t count = length == 0 ? 0 : v.elements() / length;
+  item_bytes_ = static_cast<std::size_t>(length) * object_size(v.dtype());
+  if (floating_bits_of(v.dtype()).sign != 0) canonise();
+  std::size_t size = 16;
+  while (size < 2 * static_cast<std::size_t>(count)) size *= 2;
+  slots_.assign(size, -1);
+  for (std::int64_t i = 0; i < count; ++i) add(i);
+}
+
+// A copy in which zeros have no sign, and which items hold what is no number.
+inline void unique_items::canonise() {
+  const floating_bits bits = floating_bits_of(values_.dtype());
+  const bool complex = values_.dtype() == dtype::complex64 || values_.dtype() == dtype::complex128;
+  const std::size_t size = size_of(values_.dtype()) / (complex ? 2 : 1), parts = static_cast<std::size_t>(values_.elements()) * (complex ? 2 : 1), each = static_cast<std::size_t>(length_) * (complex ? 2 : 1);
+  tensor_value copy(values_.dtype(), values_.shape());
+  never_equal_.assign(each == 0 ? 0 : parts / each, false);
+  for (std::size_t i = 0; i < parts; ++i) {
+    std::uint64_t value = 0;
+    std::memcpy(&value, values_.raw_data() + i * size, size);
+    if ((value & ~bits.sign) == 0) value = 0;
+    if ((value & ~bits.sign) > bits.infinity) never_equal_[i / each] = true;
+    std::memcpy(copy.mutable_raw_data() + i * size, &value, size);
+  }
+  values_ = std::move(copy);
+}
+
+inline std::size_t unique_items::hash_of(std::int64_t item) const {
+  const auto mixed = [](std::uint64_t h) { return static_cast<std::size_t>((h ^ h >> 29) * 0x9e3779b97f4a7c15U >> 16); };
+  const std::hash<std::string_view> hash;
+  if (values_.dtype() != dtype::string) {
+    const auto* data = reinterpret_cast<const char*>(values_.raw_data()) + static_cast<std::size_t>(item) * item_bytes_;
+    std::uint64_t bits = 0;
+    if (item_bytes_ > 8) return mixed(hash({data, item_bytes_}));
+    std::memcpy(&bits, data, item_bytes_);
+    return mixed(bits * 0xff51afd7ed558ccdU);
+  }
+  std::uint64_t all = 0;
+  for (std::int64_t e = 0; e < length_; ++e) all = all * 31 + hash(values_.data<std::string>()[item * length_ + e]);
+  return mixed(all);
+}
+
+inline bool unique_items::equal(std::int64_t a, std::int64_t b) const {
+  if (values_.dtype() == dtype::string) {
+    const std::string* all = values_.data<std::string>();
+    return std::equal(all + a * length_, all + (a + 1) * length_, all + b * length_);
+  }
+  const std::byte* data = values_.raw_data();
+  return std::memcmp(data + static_cast<std::size_t>(a) * item_bytes_, data + static_cast<std::size_t>(b) * item_bytes_, item_bytes_) == 0;
+}
+
+inline void unique_items::add(std::int64_t item) {
+  const bool alone = !never_equal_.empty() && never_equal_[static_cast<std::size_t>(item)];
+  std::size_t slot = hash_of(item) & (slots_.size() - 1);
+  for (; !alone && slots_[slot] >= 0; slot = (slot + 1) & (slots_.size() - 1)) {
+    const auto kind = static_cast<std::size_t>(slots_[slot]);
+    if (!equal(firsts[kind], item)) continue;
+    ++counts[kind];
+    kinds.push_back(slots_[slot]);
+    return;
+  }
+  const auto kind = static_cast<std::int64_t>(firsts.size());
+  if (!alone) slots_[slot] = kind;
+  firsts.push_back(item);
+  counts.push_back(1);
+  kinds.push_back(kind);
+}
+
+// A vector of int32 or int64.
+inline void set_integers(kernel_context& context, int output, dtype type, const std::vector<std::int64_t>& values) {
+  tensor_value& out = context.allocate_output(output, type, shape{static_cast<std::int64_t>(values.size())});
+  if (type == dtype::int64) std::copy(values.begin(), values.end(), out.mutable_data<std::int64_t>());
+  else std::transform(values.begin(), values.end(), out.mutable_data<std::int32_t>(), [](std::int64_t v) { return static_cast<std::int32_t>(v); });
+}
+// The dtype in attribute out_idx, which can number `count` items.
+inline dtype index_dtype(const kernel_context& context, std::int64_t count) {
+  const dtype type = context.about().attr<dtype>("out_idx");
+  if (type != dtype::int32 && type != dtype::int64) context.fail(std::string("attribute 'out_idx' must be int32 or int64, found ") + to_text(type));
+  if (type == dtype::int32 && count > std::numeric_limits<std::int32_t>::max()) context.fail("positions of " + std::to_string(count) + " elements do not fit into int32; ask for out_idx int64");
+  return type;
+}
+inline void expect_comparable(const kernel_context& context, dtype type) {
+  if (type != dtype::string && !is_plain(type)) context.fail(error_code::unimplemented, std::string("no kernel of this op takes elements of dtype ") + to_text(type));
+}
+
+inline void compute_unique(kernel_context& context) {
+  (void)outputs_now(context, unique_shape);
+  const tensor_value& x = context.input(0);
+  expect_comparable(context, x.dtype());
+  const dtype index = index_dtype(context, x.elements());
+  const unique_items items(x, 1);
+  tensor_value& out = context.allocate_output(0, x.dtype(), shape{static_cast<std::int64_t>(items.firsts.size())});
+  gather_rows(source_of(x), items.firsts.data(), items.firsts.size(), 1, target_of(out).data);
+  set_integers(context, 1, index, items.kinds);
+  if (context.about().output_count() > 2) set_integers(context, 2, index, items.counts);
+}
+
+// A copy with dimension `axis` first, or one with the first dimension at `axis`, where `s` is the shape with the axis in its place.
+inline void move_axis(const tensor_value& in, tensor_value& out, const shape& s, int axis, bool to_front) {
+  const std::int64_t outer = elements_between(s, 0, axis), inner = elements_between(s, axis + 1, s.rank()), size = s[axis];
+  if (outer == 0 || inner == 0 || size == 0) return;
+  strided_copy copy;
+  if (to_front) {
+    copy.add(size, inner, outer * inner);
+    copy.add(outer, size * inner, inner);
+  } else {
+    copy.add(outer, inner, size * inner);
+    copy.add(size, outer * inner, inner);
+  }
+  copy.add(inner, 1, 1);
+  copy.run(source_of(in), 0, target_of(out), 0);
+}
+
+// Slices along an axis are compared as a whole.
+inline void compute_unique_v2(kernel_context& context) {
+  (void)outputs_now(context, unique_v2_shape);
+  const tensor_value& x = context.input(0);
+  expect_comparable(context, x.dtype());
+  const auto wanted = integers_of(context, 1, "axis");
+  const int axis = wanted.empty() ? 0 : axis_of(context, wanted[0], x.shape().rank(), "axis");
+  const std::int64_t count = x.shape()[axis], length = count == 0 ? 0 : x.elements() / count;
+  const dtype index = index_dtype(context, count);
+  if (length == 0 && count > 0) context.fail("slices of shape " + x.shape().text() + " along dimension " + std::to_string(axis) + " have no elements to compare");
+  tensor_value slices(x.dtype(), x.shape());
+  move_axis(x, slices, x.shape(), axis, true);
+  const unique_items items(slices, length);
+  tensor_value chosen(x.dtype(), shape{static_cast<std::int64_t>(items.firsts.size()), length});
+  gather_rows(source_of(slices), items.firsts.data(), items.firsts.size(), length, target_of(chosen).data);
+  size_list sizes = x.shape().vector();
+  sizes[static_cast<std::size_t>(axis)] = static_cast<std::int64_t>(items.firsts.size());
+  tensor_value& out = context.allocate_output(0, x.dtype(), shape(sizes));
+  move_axis(chosen, out, out.shape(), axis, false);
+  set_integers(context, 1, index, items.kinds);
+  if (context.about().output_count() > 2) set_integers(context, 2, index, items.counts);
+}
+
+// Elements of x that y has not, with their positions.
+inline void compute_list_diff(kernel_context& context) {
+  (void)outputs_now(context, list_diff_shape);
+  expect_same_dtype(context, 1, 0);
+  const tensor_value &x = context.input(0), &y = context.input(1);
+  expect_comparable(context, x.dtype());
+  tensor_value both(x.dtype(), shape{y.elements() + x.elements()});
+  copy_elements(y, 0, both, 0, y.elements());
+  copy_elements(x, 0, both, y.elements(), x.elements());
+  const unique_items items(both, 1);
+  std::vector<std::int64_t> left;
+  for (std::int64_t i = 0; i < x.elements(); ++i)
+    if (items.firsts[static_cast<std::size_t>(items.kinds[static_cast<std::size_t>(y.elements() + i)])] >= y.elements()) left.push_back(i);
+  const dtype index = index_dtype(context, x.elements());
+  tensor_value& out = context.allocate_output(0, x.dtype(), shape{static_cast<std::int64_t>(left.size())});
+  gather_rows(source_of(x), left.data(), left.size(), 1, target_of(out).data);
+  set_integers(context, 1, index, left);
+}
+
+}  // namespace weft::detail
+WEFT_SIMD_END
+#endif
+
+#endif
+#endif
+
+#if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
+#ifndef WEFT_KERNELS_ARRAY_SELECT_HPP
+#define WEFT_KERNELS_ARRAY_SELECT_HPP
+// Kernels that choose elements or sort them out: select, where, one-hot, top k, partitions.
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace weft::detail {
+/// The factory of an op that chooses elements; nullptr for other ops.
+kernel_factory array_select_kernel(std::string_view op);
+}  // namespace weft::detail
+
+#if WEFT_HAS_KERNEL_BODIES
+WEFT_SIMD_BEGIN
+namespace weft::detail {
+
+/// A row of choices: steps are 1 or 0, in elements.
+struct select_row {
+  const bool* condition;
+  const std::byte *yes, *no;
+  std::ptrdiff_t condition_step, yes_step, no_step;
+  std::byte* out;
+  std::size_t count;
+};
+
+template <class Bits> struct select_body {
+  template <instruction_set S> WEFT_SIMD_INLINE static void run(const std::uint8_t* condition, const std::byte* yes, const std::byte* no, std::byte* out, std::size_t count) {
+    WEFT_SIMD_INDEPENDENT
+    for (std::size_t i = 0; i < count; ++i) {
+      Bits a, b;
+      std::memcpy(&a, yes + i * sizeof(Bits), sizeof(Bits));
+      std::memcpy(&b, no + i * sizeof(Bits), sizeof(Bits));
+      const Bits chosen = condition[i] != 0 ? a : b;
+      std::memcpy(out + i * sizeof(Bits), &chosen, sizeof(Bits));
+    }
+  }
+};
+
+template <std::size_t Size> WEFT_SIMD_OPTIMIZED void select_plain(const select_row& row) {
+  for (std::size_t i = 0; i < row.count; ++i) {
+    const auto at = static_cast<std::ptrdiff_t>(i), size = static_cast<std::ptrdiff_t>(Size);
+    std::memcpy(row.out + at * size, row.condition[at * row.condition_step] ? row.yes + at * row.yes_step * size : row.no + at * row.no_step * size, Size);
+  }
+}
+template <class Bits> void select_bits(const select_row& row) {
+  if (row.condition_step != 1 || row.yes_step != 1 || row.no_step != 1) return select_plain<sizeof(Bits)>(row);
+  dispatch<select_body<Bits>, instruction_set::avx2>(best_instruction_set(), reinterpret_cast<const std::uint8_t*>(row.condition), row.yes, row.no, row.out, row.count);
+}
+inline void select_strings(const select_row& row) {
+  const auto *yes = reinterpret_cast<const std::string*>(row.yes), *no = reinterpret_cast<const std::string*>(row.no);
+  auto* out = reinterpret_cast<std::string*>(row.out);
+  for (std::size_t i = 0; i < row.count; ++i) {
+    const auto at = static_cast<std::ptrdiff_t>(i);
+    out[i] = row.condition[at * row.condition_step] ? yes[at * row.yes_step] : no[at * row.no_step];
+  }
+}
+inline void select_elements(const select_row& row, std::ptrdiff_t size, bool strings) {
+  if (strings) return select_strings(row);
+  switch (size) {
+    case 1: return select_bits<std::uint8_t>(row);
+    case 2: return select_bits<std::uint16_t>(row);
+    case 4: return select_bits<std::uint32_t>(row);
+    case 8: return select_bits<std::uint64_t>(row);
+    default: return select_plain<16>(row);
+  }
+}
+
+// Dimensions of the result whose operands vary alike, as one; steps in elements, 0 where an operand does not vary.
+struct select_axis {
+  std::int64_t extent, condition, yes, no;
+};
+inline std::vector<select_axis> select_axes(const shape& out, const shape& condition, const shape& yes, const shape& no) {
+  const std::vector<std::int64_t> steps[3] = {steps_of(condition), steps_of(yes), steps_of(no)};
+  const shape* shapes[3] = {&condition, &yes, &no};
+  std::vector<select_axis> axes;
+  for (int i = 0; i < out.rank(); ++i) {
+    std::int64_t step[3];
+    for (int k = 0; k < 3; ++k) {
+      const int d = i - (out.rank() - shapes[k]->rank());
+      step[k] = d < 0 || (*shapes[k])[d] == 1 ? 0 : steps[k][static_cast<std::size_t>(d)];
+    }
+    if (out[i] == 1) continue;
+    const select_axis axis{out[i], step[0], step[1], step[2]};
+    if (!axes.empty() && axes.back().condition == axis.extent * axis.condition && axes.back().yes == axis.extent * axis.yes && axes.back().no == axis.extent * axis.no)
+      axes.back() = {axes.back().extent * axis.extent, axis.condition, axis.yes, axis.no};
+    else
+      axes.push_back(axis);
+  }
+  if (axes.empty()) axes.push_back({1, 0, 0, 0});
+  return axes;
+}
+
+inline void select_broadcast(kernel_context& context, const shape& s) {
+  const tensor_value &condition = context.input(0), &yes = context.input(1), &no = context.input(2);
+  tensor_value& out = context.allocate_output(0, yes.dtype(), s);
+  if (out.elements() == 0) return;
+  const auto axes = select_axes(s, condition.shape(), yes.shape(), no.shape());
+  const element_source a = source_of(yes), b = source_of(no);
+  const element_target to = target_of(out);
+  const select_axis& inner = axes.back();
+  select_row row{condition.data<bool>(), a.data, b.data, static_cast<std::ptrdiff_t>(inner.condition), static_cast<std::ptrdiff_t>(inner.yes), static_cast<std::ptrdiff_t>(inner.no), to.data, static_cast<std::size_t>(inner.extent)};
+  std::vector<std::int64_t> index(axes.size(), 0);
+  for (;;) {
+    select_elements(row, a.size, a.strings);
+    row.out += inner.extent * to.size;
+    std::size_t i = axes.size() - 1;
+    for (; i > 0; --i) {
+      const select_axis& axis = axes[i - 1];
+      const bool more = ++index[i - 1] < axis.extent;
+      const std::int64_t moved = more ? 1 : 1 - axis.extent;
+      row.condition += moved * axis.condition;
+      row.yes += moved * axis.yes * a.size;
+      row.no += moved * axis.no * b.size;
+      if (more) break;
+      index[i - 1] = 0;
+    }
+    if (i == 0) return;
+  }
+}
+
+// A single condition passes one choice on.
+inline bool select_whole(kernel_context& context, const shape& s) {
+  expect_dtype(context, 0, dtype::boolean);
+  expect_same_dtype(context, 2, 1);
+  if (context.input(0).elements() != 1) return false;
+  const int chosen = *context.input(0).data<bool>() ? 1 : 2;
+  if (context.input(chosen).shape() != s) return false;
+  context.set_output(0, context.take_input(chosen));
+  return true;
+}
+
+inline void compute_select(kernel_context& context) {
+  const shape s = output_shape_now(context, select_shape);
+  if (select_whole(context, s)) return;
+  if (context.input(0).shape() == s) return select_broadcast(context, s);
+  // A vector chooses rows.
+  const tensor_value &condition = context.input(0), &yes = context.input(1);
+  tensor_value& out = context.allocate_output(0, yes.dtype(), s);
+  if (out.elements() == 0) return;
+  const std::int64_t rows = s[0], length = out.elements() / rows;
+  for (std::int64_t r = 0; r < rows; ++r) copy_elements(context.input(condition.data<bool>()[r] ? 1 : 2), r * length, out, r * length, length);
+}
+inline void compute_select_v2(kernel_context& context) {
+  const shape s = output_shape_now(context, select_v2_shape);
+  if (!select_whole(context, s)) select_broadcast(context, s);
+}
+
+// Bits of an element that are set in every number but 0: all of them, without the signs of floating ones.
+inline std::uint64_t value_bits(dtype type) noexcept {
+  switch (type) {
+    case dtype::half: case dtype::bfloat16: return 0x7fff;
+    case dtype::float32: return 0x7fffffff;
+    case dtype::complex64: return 0x7fffffff7fffffff;
+    case dtype::float64: case dtype::complex128: return 0x7fffffffffffffff;
+    default: return ~std::uint64_t{0};
+  }
+}
+template <class Bits> void find_nonzero(const std::byte* in, std::uint64_t mask, std::int64_t count, std::vector<std::int64_t>& out) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    Bits value;
+    std::memcpy(&value, in + i * static_cast<std::int64_t>(sizeof(Bits)), sizeof(Bits));
+    if ((value & static_cast<Bits>(mask)) != 0) out.push_back(i);
+  }
+}
+// Positions of the elements that are not zero.
+inline std::vector<std::int64_t> nonzero_positions(const kernel_context& context, const tensor_value& v) {
+  std::vector<std::int64_t> out;
+  const std::uint64_t mask = value_bits(v.dtype());
+  switch (size_of(v.dtype())) {
+    case 1: find_nonzero<std::uint8_t>(v.raw_data(), mask, v.elements(), out); break;
+    case 2: find_nonzero<std::uint16_t>(v.raw_data(), mask, v.elements(), out); break;
+    case 4: find_nonzero<std::uint32_t>(v.raw_data(), mask, v.elements(), out); break;
+    case 8: find_nonzero<std::uint64_t>(v.raw_data(), mask, v.elements(), out); break;
+    case 16:
+      find_nonzero<std::uint64_t>(v.raw_data(), mask, 2 * v.elements(), out);
+      for (auto& at : out) at /= 2;
+      out.erase(std::unique(out.begin(), out.end()), out.end());
+      break;
+    default: context.fail(error_code::unimplemented, std::string("no kernel of this op takes elements of dtype ") + to_text(v.dtype()));
+  }
+  return out;
+}
+
+inline void compute_where(kernel_context& context) {
+  (void)outputs_now(context, where_shape);
+  const shape& s = context.input(0).shape();
+  const auto found = nonzero_positions(context, context.input(0));
+  const int rank = s.rank();
+  tensor_value& out = context.allocate_output(0, dtype::int64, shape{static_cast<std::int64_t>(found.size()), rank});
+  std::int64_t* to = out.mutable_data<std::int64_t>();
+  for (const std::int64_t at : found) {
+    std::int64_t rest = at;
+    for (int d = rank - 1; d > 0; --d) {
+      to[d] = rest % s[d];
+      rest /= s[d];
+    }
+    to[0] = rest;
+    to += rank;
+  }
+}
+
+inline void compute_one_hot(kernel_context& context) {
+  const shape s = output_shape_now(context, one_hot_shape);
+  expect_same_dtype(context, 3, 2);
+  const tensor_value& on = context.input(2);
+  const auto indices = integers_of(context, 0, "indices");
+  tensor_value& out = context.allocate_output(0, on.dtype(), s);
+  if (out.elements() == 0) return;
+  fill_elements(out, context.input(3));
+  const std::int64_t axis = context.about().attr<std::int64_t>("axis");
+  const int at = axis < 0 ? s.rank() - 1 : static_cast<int>(axis);
+  const std::int64_t depth = s[at], inner = elements_between(s, at + 1, s.rank());
+  const element_source from = source_of(on);
+  const element_target to = target_of(out);
+  for (std::size_t i = 0; i < indices.size(); ++i) {
+    if (indices[i] < 0 || indices[i] >= depth) continue;
+    const auto position = static_cast<std::int64_t>(i);
+    const std::int64_t target = (position / inner * depth + indices[i]) * inner + position % inner;
+    copy_units(from.data, from.size, to.data + target * to.size, to.size, 1, static_cast<std::size_t>(from.size), from.strings);
+  }
+}
+
+// Positions of the largest `k` keys, the lower position first among equals. Keys that order as the numbers do, turned around so that the largest comes first.
+inline void largest_keys(std::vector<std::pair<std::uint64_t, std::int64_t>>& keys, std::int64_t k, bool sorted) {
+  std::partial_sort(keys.begin(), keys.begin() + k, keys.end());
+  if (!sorted) std::sort(keys.begin(), keys.begin() + k, [](const auto& a, const auto& b) { return a.second < b.second; });
+}
+
+template <class T> void store_positions(const kernel_context& context, tensor_value& to, std::int64_t at, const std::vector<std::pair<std::uint64_t, std::int64_t>>& keys, std::int64_t k) {
+  for (std::int64_t i = 0; i < k; ++i) {
+    const std::int64_t position = keys[static_cast<std::size_t>(i)].second;
+    if (position > std::numeric_limits<T>::max()) context.fail("position " + std::to_string(position) + " does not fit into " + to_text(to.dtype()) + "; ask for another index_type");
+    to.mutable_data<T>()[at + i] = static_cast<T>(position);
+  }
+}
+
+inline void compute_top_k(kernel_context& context) {
+  const auto found = outputs_now(context, top_k_shape);
+  const tensor_value& in = context.input(0);
+  const dtype* index_type = context.about().find_attr<dtype>("index_type");
+  const dtype index = index_type == nullptr ? dtype::int32 : *index_type;
+  const bool sorted = context.about().attr<bool>("sorted");
+  tensor_value& values = context.allocate_output(0, in.dtype(), found_shape(context, found[0]));
+  tensor_value& positions = context.allocate_output(1, index, values.shape());
+  if (values.elements() == 0) return;
+  const ordered_keys key_of = ordered_keys_of(in.dtype());
+  if (key_of == nullptr || (index != dtype::int16 && index != dtype::int32 && index != dtype::int64))
+    context.fail(error_code::unimplemented, std::string("no kernel of this op takes elements of dtype ") + to_text(in.dtype()) + " and gives positions of dtype " + to_text(index));
+  const std::int64_t k = values.shape()[values.shape().rank() - 1], columns = in.shape()[in.shape().rank() - 1], rows = values.elements() / k;
+  std::vector<std::pair<std::uint64_t, std::int64_t>> keys(static_cast<std::size_t>(columns));
+  std::vector<std::int64_t> chosen(static_cast<std::size_t>(k));
+  const element_target to = target_of(values);
+  for (std::int64_t r = 0; r < rows; ++r) {
+    element_source row = source_of(in);
+    row.data += r * columns * row.size;
+    for (std::int64_t c = 0; c < columns; ++c) keys[static_cast<std::size_t>(c)] = {~key_of(row.data + c * row.size), c};
+    largest_keys(keys, k, sorted);
+    for (std::int64_t i = 0; i < k; ++i) chosen[static_cast<std::size_t>(i)] = keys[static_cast<std::size_t>(i)].second;
+    gather_rows(row, chosen.data(), chosen.size(), 1, to.data + r * k * to.size);
+    if (index == dtype::int16) store_positions<std::int16_t>(context, positions, r * k, keys, k);
+    else if (index == dtype::int32) store_positions<std::int32_t>(context, positions, r * k, keys, k);
+    else store_positions<std::int64_t>(context, positions, r * k, keys, k);
+  }
+}
+
+// Rows of the data go to the output that their partition names, in their order.
+inline void compute_dynamic_partition(kernel_context& context) {
+  const auto found = outputs_now(context, dynamic_partition_shape);
+  const tensor_value &data = context.input(0), &partitions = context.input(1);
+  const auto numbers = integers_of(context, 1, "partitions");
+  const auto parts = static_cast<std::int64_t>(found.size());
+  std::vector<std::vector<std::int64_t>> rows(found.size());
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    if (numbers[i] < 0 || numbers[i] >= parts)
+      context.fail("partitions" + position_text(partitions.shape(), static_cast<std::int64_t>(i)) + " = " + std::to_string(numbers[i]) + " is not in [0, " + std::to_string(parts) + ")");
+    rows[static_cast<std::size_t>(numbers[i])].push_back(static_cast<std::int64_t>(i));
+  }
+  for (std::size_t p = 0; p < found.size(); ++p) {
+    size_list sizes = found[p].shape.sizes();
+    sizes[0] = static_cast<std::int64_t>(rows[p].size());
+    tensor_value& out = context.allocate_output(static_cast<int>(p), data.dtype(), shape(sizes));
+    if (out.elements() > 0) gather_rows(source_of(data), rows[p].data(), rows[p].size(), out.elements() / sizes[0], target_of(out).data);
+  }
+}
+
+// Rows of the data go to where their indices say, later ones over earlier ones; rows that nothing names are zero.
+inline void compute_dynamic_stitch(kernel_context& context) {
+  if (context.input_count() % 2 != 0) context.fail("expected as many indices as data, found " + std::to_string(context.input_count()) + " inputs");
+  const int count = context.input_count() / 2;
+  const shape s = output_shape_now(context, dynamic_stitch_shape);
+  std::vector<std::vector<std::int64_t>> rows;
+  for (int i = 0; i < count; ++i) {
+    expect_same_dtype(context, count + i, count);
+    rows.push_back(integers_of(context, i, "indices"));
+    for (std::size_t k = 0; k < rows.back().size(); ++k)
+      if (rows.back()[k] < 0) context.fail("indices" + position_text(context.input(i).shape(), static_cast<std::int64_t>(k)) + " of input " + std::to_string(i) + " is negative: " + std::to_string(rows.back()[k]));
+  }
+  tensor_value& out = context.allocate_output(0, context.input(count).dtype(), s);
+  clear_elements(out);
+  if (out.elements() == 0) return;
+  for (int i = 0; i < count; ++i) scatter_rows(source_of(context.input(count + i)), rows[static_cast<std::size_t>(i)].data(), rows[static_cast<std::size_t>(i)].size(), out.elements() / s[0], target_of(out).data);
+}
+
+inline constexpr kernel_function array_select_functions[] = {
+    {"Select", compute_select, 3},
+    {"SelectV2", compute_select_v2, 3, 1, kernel_cost::by_values},
+    {"Where", compute_where, 1},
+    {"OneHot", compute_one_hot, 4, 1, kernel_cost::by_values},
+    {"TopK", compute_top_k, 1, 2},
+    {"TopKV2", compute_top_k, 2, 2},
+    {"Unique", compute_unique, 1, 2},
+    {"UniqueWithCounts", compute_unique, 1, 3},
+    {"UniqueV2", compute_unique_v2, 2, 2},
+    {"UniqueWithCountsV2", compute_unique_v2, 2, 3},
+    {"ListDiff", compute_list_diff, 2, 2},
+    {"DynamicPartition", compute_dynamic_partition, 2, -1},
+    {"DynamicStitch", compute_dynamic_stitch, -2, 1, kernel_cost::by_values},
+    {"ParallelDynamicStitch", compute_dynamic_stitch, -2, 1, kernel_cost::by_values},
+};
+
+inline std::unique_ptr<kernel> make_array_select_kernel(const kernel_construction& what) {
+  return std::make_unique<function_kernel>(*find_function(array_select_functions, what.about.op()));
+}
+WEFT_DECL kernel_factory array_select_kernel(std::string_view op) { return find_function(array_select_functions, op) != nullptr ? &make_array_select_kernel : nullptr; }
+
+}  // namespace weft::detail
+WEFT_SIMD_END
+#endif
+
+#endif
+#endif
+
+#if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
+#ifndef WEFT_KERNELS_ARRAY_VALUES_HPP
+#define WEFT_KERNELS_ARRAY_VALUES_HPP
+// Kernels that compute sequences, check values or shapes, and read elements as others.
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace weft::detail {
+/// The factory of an op that computes sequences, checks values or reads elements as others; nullptr for other ops.
+kernel_factory array_values_kernel(std::string_view op);
+}  // namespace weft::detail
+
+#if WEFT_HAS_KERNEL_BODIES
+WEFT_SIMD_BEGIN
+namespace weft::detail {
+
+// Each element is the one before plus the step, as TensorFlow adds them up.
+template <class T> void fill_range(const tensor_value& start, const tensor_value& delta, tensor_value& out) {
+  T value{}, step{};
+  std::memcpy(&value, start.raw_data(), sizeof value);
+  std::memcpy(&step, delta.raw_data(), sizeof step);
+  T* to = reinterpret_cast<T*>(out.mutable_raw_data());
+  const std::int64_t count = out.elements();
+  for (std::int64_t i = 0; i < count; ++i, value = static_cast<T>(value + step)) to[i] = value;
+}
+
+inline void compute_range(kernel_context& context) {
+  const dtype type = context.input(0).dtype();
+  expect_same_dtype(context, 1, 0);
+  expect_same_dtype(context, 2, 0);
+  const shape s = output_shape_now(context, range_shape);
+  const tensor_value start = widened(context.input(0)), delta = widened(context.input(2));
+  tensor_value out(start.dtype(), s);
+  switch (out.dtype()) {
+    case dtype::float32: fill_range<float>(start, delta, out); break;
+    case dtype::float64: fill_range<double>(start, delta, out); break;
+    default: fill_range<std::uint64_t>(start, delta, out); break;
+  }
+  context.set_output(0, narrowed(std::move(out), type));
+}
+
+template <class T> void fill_lin_space(const tensor_value& start, const tensor_value& stop, tensor_value& out) {
+  const T first = *start.data<T>(), last = *stop.data<T>();
+  const std::int64_t count = out.elements();
+  const T step = count > 1 ? (last - first) / static_cast<T>(count - 1) : T(0);
+  T* to = out.mutable_data<T>();
+  for (std::int64_t i = 0; i < count; ++i) to[i] = first + step * static_cast<T>(i);
+  if (count > 1) to[count - 1] = last;
+}
+
+inline void compute_lin_space(kernel_context& context) {
+  const dtype type = context.input(0).dtype();
+  expect_same_dtype(context, 1, 0);
+  if (!is_floating(type)) context.fail(error_code::unimplemented, std::string("no kernel of this op takes elements of dtype ") + to_text(type));
+  const shape s = output_shape_now(context, lin_space_shape);
+  const tensor_value start = widened(context.input(0)), stop = widened(context.input(1));
+  tensor_value out(start.dtype(), s);
+  if (out.dtype() == dtype::float32) fill_lin_space<float>(start, stop, out);
+  else fill_lin_space<double>(start, stop, out);
+  context.set_output(0, narrowed(std::move(out), type));
+}
+
+inline void compute_ensure_shape(kernel_context& context) {
+  (void)outputs_now(context, ensure_shape_shape);
+  context.set_output(0, context.take_input(0));
+}
+
+inline void compute_bitcast(kernel_context& context) {
+  shape s = output_shape_now(context, bitcast_shape);
+  const dtype type = context.about().attr<dtype>("type");
+  const tensor_value in = context.take_input(0);
+  context.set_output(0, tensor_value(type, std::move(s), in.buffer()));
+}
+
+inline void compute_deep_copy(kernel_context& context) {
+  const tensor_value& in = context.input(0);
+  copy_elements(in, 0, context.allocate_output(0, in.dtype(), in.shape()), 0, in.elements());
+}
+
+// Which kinds of values that are no finite numbers an array of elements of 2, 4 or 8 bytes holds.
+struct found_values {
+  bool infinite = false, nan = false;
+};
+template <class Bits> found_values find_special(const std::byte* in, std::int64_t count, const floating_bits& kind) {
+  const auto size = static_cast<Bits>(kind.sign - 1), infinity = static_cast<Bits>(kind.infinity);
+  found_values out;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const auto bits = static_cast<Bits>(load_bits<Bits>(in + i * static_cast<std::int64_t>(sizeof(Bits))) & size);
+    out.infinite |= bits == infinity;
+    out.nan |= bits > infinity;
+  }
+  return out;
+}
+
+inline void compute_check_numerics(kernel_context& context) {
+  const tensor_value& in = context.input(0);
+  const floating_bits kind = floating_bits_of(in.dtype());
+  if (!is_floating(in.dtype())) context.fail(error_code::unimplemented, std::string("no kernel of this op takes elements of dtype ") + to_text(in.dtype()));
+  const found_values found = size_of(in.dtype()) == 2   ? find_special<std::uint16_t>(in.raw_data(), in.elements(), kind)
+                             : size_of(in.dtype()) == 4 ? find_special<std::uint32_t>(in.raw_data(), in.elements(), kind)
+                                                        : find_special<std::uint64_t>(in.raw_data(), in.elements(), kind);
+  if (found.infinite || found.nan)
+    context.fail(context.about().attr<std::string>("message") + ": the tensor has " + (found.infinite && found.nan ? "infinite values and NaN" : found.nan ? "NaN" : "infinite values"));
+  context.set_output(0, context.take_input(0));
+}
+
+// Two shapes with ones put before the shorter one; fails where they cannot be broadcast.
+struct broadcast_pair {
+  std::vector<std::int64_t> a, b;
+};
+inline broadcast_pair broadcast_pair_of(const kernel_context& context) {
+  expect_same_dtype(context, 1, 0);
+  broadcast_pair out{integers_of(context, 0, "s0"), integers_of(context, 1, "s1")};
+  const std::size_t rank = std::max(out.a.size(), out.b.size());
+  const std::string text = "shapes " + shape_text(out.a) + " and " + shape_text(out.b) + " cannot be broadcast";
+  out.a.insert(out.a.begin(), rank - out.a.size(), 1);
+  out.b.insert(out.b.begin(), rank - out.b.size(), 1);
+  for (std::size_t i = 0; i < rank; ++i)
+    if (out.a[i] < 0 || out.b[i] < 0 || (out.a[i] != out.b[i] && out.a[i] != 1 && out.b[i] != 1)) context.fail(text);
+  return out;
+}
+
+inline void compute_broadcast_args(kernel_context& context) {
+  (void)outputs_now(context, broadcast_args_shape);
+  broadcast_pair pair = broadcast_pair_of(context);
+  for (std::size_t i = 0; i < pair.a.size(); ++i)
+    if (pair.a[i] == 1) pair.a[i] = pair.b[i];
+  set_integers(context, 0, context.input(0).dtype(), pair.a);
+}
+
+// The dimensions along which the gradient of each operand is summed; none where the shapes are equal.
+inline void compute_broadcast_gradient_args(kernel_context& context) {
+  (void)outputs_now(context, broadcast_gradient_args_shape);
+  const broadcast_pair pair = broadcast_pair_of(context);
+  std::vector<std::int64_t> a, b;
+  const bool equal = integers_of(context, 0, "s0") == integers_of(context, 1, "s1");
+  for (std::size_t i = 0; !equal && i < pair.a.size(); ++i) {
+    if (pair.a[i] == 1) a.push_back(static_cast<std::int64_t>(i));
+    if (pair.b[i] == 1) b.push_back(static_cast<std::int64_t>(i));
+  }
+  set_integers(context, 0, context.input(0).dtype(), a);
+  set_integers(context, 1, context.input(0).dtype(), b);
+}
+
+inline constexpr kernel_function array_values_functions[] = {
+    {"Range", compute_range, 3, 1, kernel_cost::by_values},
+    {"LinSpace", compute_lin_space, 3, 1, kernel_cost::by_values},
+    {"EnsureShape", compute_ensure_shape, 1, 1, kernel_cost::cheap},
+    {"Bitcast", compute_bitcast, 1, 1, kernel_cost::cheap},
+    {"DeepCopy", compute_deep_copy, 1},
+    {"CheckNumerics", compute_check_numerics, 1},
+    {"BroadcastArgs", compute_broadcast_args, 2, 1, kernel_cost::cheap},
+    {"BroadcastGradientArgs", compute_broadcast_gradient_args, 2, 2, kernel_cost::cheap},
+};
+
+inline std::unique_ptr<kernel> make_array_values_kernel(const kernel_construction& what) {
+  return std::make_unique<function_kernel>(*find_function(array_values_functions, what.about.op()));
+}
+WEFT_DECL kernel_factory array_values_kernel(std::string_view op) { return find_function(array_values_functions, op) != nullptr ? &make_array_values_kernel : nullptr; }
+
+}  // namespace weft::detail
+WEFT_SIMD_END
 #endif
 
 #endif
@@ -19300,7 +21219,9 @@ inline constexpr dtype_set numbers = floats | integers;
 inline constexpr dtype_set numbers_and_string = numbers | dtypes(dtype::string);
 inline constexpr dtype_set numbers_and_bool = numbers | dtypes(dtype::boolean);
 inline constexpr dtype_set values = numbers_and_bool | dtypes(dtype::string);
-inline constexpr dtype_set values_and_resource = values | dtypes(dtype::resource);
+inline constexpr dtype_set complex = dtypes(dtype::complex64, dtype::complex128);
+// What kernels move without looking at it.
+inline constexpr dtype_set movable = values | complex;
 
 // Ops, separated by spaces, that have a kernel on the CPU for these dtypes of these attributes (also separated by spaces).
 struct kernel_row {
@@ -19338,11 +21259,30 @@ inline constexpr kernel_row standard_kernel_rows[] = {
     {"SparseSegmentMean SparseSegmentSqrtN", "T", floats},
     {"MatMul BatchMatMul BatchMatMulV2", "T", numbers},
     // Arrays.
-    {"Const Placeholder", "dtype", values},
-    {"Identity StopGradient Shape Size Rank", "T", values_and_resource},
+    {"Const Placeholder PlaceholderV2 PlaceholderWithDefault", "dtype", movable},
+    {"Identity StopGradient PreventGradient Snapshot Shape ShapeN Size Rank", "T", movable | dtypes(dtype::resource)},
     {"IdentityN", "", 0},
-    {"Reshape ExpandDims Squeeze ConcatV2 Pack Fill ZerosLike", "T", values},
+    {"Reshape ExpandDims Squeeze EnsureShape DeepCopy ZerosLike Fill BroadcastTo", "T", movable},
     {"OnesLike", "T", numbers_and_bool},
+    {"CheckNumerics LinSpace", "T", floats},
+    {"Bitcast", "T type", numbers | complex},
+    {"Range", "Tidx", numbers ^ dtypes(dtype::uint8)},
+    {"BroadcastArgs BroadcastGradientArgs InvertPermutation", "T", dtypes(dtype::int32, dtype::int64)},
+    {"Concat ConcatV2 Pack Unpack Split SplitV Tile Pad PadV2 MirrorPad", "T", movable},
+    {"ConcatOffset", "", 0},
+    {"MirrorPadGrad", "T", numbers},
+    {"Slice StridedSlice StridedSliceGrad TensorScatterUpdate ReverseV2 ReverseSequence", "T", movable},
+    {"Gather GatherV2 GatherNd", "Tparams", movable},
+    {"ScatterNd", "T", movable},
+    {"TensorScatterAdd TensorScatterSub", "T", numbers | complex},
+    {"TensorScatterMax TensorScatterMin", "T", numbers},
+    {"Transpose SpaceToDepth DepthToSpace SpaceToBatchND BatchToSpaceND SpaceToBatch BatchToSpace MatrixDiag MatrixDiagPart MatrixSetDiag", "T", movable},
+    {"MatrixBandPart", "T", numbers_and_bool | complex},
+    {"Diag DiagPart", "T", floats | complex | dtypes(dtype::int32, dtype::int64)},
+    {"Select SelectV2 OneHot DynamicPartition DynamicStitch ParallelDynamicStitch", "T", movable},
+    {"Where", "T", numbers_and_bool | complex},
+    {"TopK TopKV2", "T", numbers},
+    {"Unique UniqueV2 UniqueWithCounts UniqueWithCountsV2 ListDiff", "T", movable},
     // Neural networks.
     {"BiasAdd BiasAddV1 BiasAddGrad", "T", numbers},
     {"Softmax LogSoftmax SoftmaxCrossEntropyWithLogits SparseSoftmaxCrossEntropyWithLogits", "T", floats},
@@ -19428,7 +21368,8 @@ const kernel_registry& standard_kernels();
 #if WEFT_HAS_BODIES
 namespace detail {
 inline kernel_factory standard_factory(const std::string& op) {
-  for (const auto family : {math_kernel, cast_kernel_of, reduction_kernel, scan_kernel, segment_kernel, linear_kernel, array_kernel, nn_kernel, nn_conv_kernel, nn_depthwise_kernel, nn_pool_kernel,
+  for (const auto family : {math_kernel, cast_kernel_of, reduction_kernel, scan_kernel, segment_kernel, linear_kernel, array_kernel, array_values_kernel, array_join_kernel, array_slice_kernel,
+                            array_layout_kernel, array_select_kernel, nn_kernel, nn_conv_kernel, nn_depthwise_kernel, nn_pool_kernel,
                             nn_norm_kernel, random_kernel_of, state_kernel, control_kernel})
     if (const kernel_factory factory = family(op)) return factory;
   fail(error_code::internal, "the catalogue of standard kernels names '" + op + "', which has none");

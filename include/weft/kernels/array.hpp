@@ -1,10 +1,11 @@
 #ifndef WEFT_KERNELS_ARRAY_HPP
 #define WEFT_KERNELS_ARRAY_HPP
-// Kernels that make, pass on, reshape and join tensors.
+// Kernels that make, pass on and reshape tensors.
 
-#include <weft/runtime/kernel.hpp>
 #include <weft/kernels/inputs.hpp>
 #include <weft/kernels/simd.hpp>
+#include <weft/kernels/strided_copy.hpp>
+#include <weft/runtime/kernel.hpp>
 
 #include <algorithm>
 #include <cstring>
@@ -21,29 +22,6 @@ kernel_factory array_kernel(std::string_view op);
 #if WEFT_HAS_KERNEL_BODIES
 WEFT_SIMD_BEGIN
 namespace weft::detail {
-
-/// Copies `count` elements from position `from_at` of one value to position `to_at` of another of the same dtype.
-inline void copy_elements(const tensor_value& from, std::int64_t from_at, tensor_value& to, std::int64_t to_at, std::int64_t count) {
-  if (from.dtype() == dtype::string) {
-    std::copy_n(from.data<std::string>() + from_at, count, to.mutable_data<std::string>() + to_at);
-  } else if (count > 0) {
-    const auto size = static_cast<std::int64_t>(size_of(from.dtype()));
-    std::memcpy(to.mutable_raw_data() + to_at * size, from.raw_data() + from_at * size, static_cast<std::size_t>(count * size));
-  }
-}
-
-/// Gives every element of `out` the one of `value`, which has the same dtype.
-inline void fill_elements(tensor_value& out, const tensor_value& value) {
-  const auto count = static_cast<std::size_t>(out.elements());
-  if (out.dtype() == dtype::string) {
-    std::fill_n(out.mutable_data<std::string>(), count, *value.data<std::string>());
-  } else if (count > 0) {
-    const std::size_t size = size_of(out.dtype());
-    std::byte* to = out.mutable_raw_data();
-    std::memcpy(to, value.raw_data(), size);
-    for (std::size_t filled = 1; filled < count; filled *= 2) std::memcpy(to + filled * size, to, std::min(filled, count - filled) * size);
-  }
-}
 
 /// A scalar 1 of a number dtype or bool.
 inline tensor_value one_of(dtype type) {
@@ -158,7 +136,7 @@ inline shape reshape_kernel::squeezed(const kernel_context& context) const {
   return shape(sizes);
 }
 
-/// Shape, size or rank of its input.
+/// Shape, size or rank of its input, or the shape of each.
 class shape_kernel final : public cheap_kernel {
  public:
   explicit shape_kernel(const node& n) : op_(n.op()), type_(n.find_attr<dtype>("out_type") != nullptr ? *n.find_attr<dtype>("out_type") : dtype::int32) {
@@ -173,16 +151,19 @@ class shape_kernel final : public cheap_kernel {
 };
 
 inline void shape_kernel::compute(kernel_context& context) {
-  expect_inputs(context, 1);
-  const shape s = context.input(0).shape();
-  const std::vector<std::int64_t> numbers = op_ == "Shape" ? s.vector() : std::vector<std::int64_t>{op_ == "Size" ? s.elements() : s.rank()};
-  tensor_value& out = context.allocate_output(0, type_, op_ == "Shape" ? shape{static_cast<std::int64_t>(numbers.size())} : shape());
-  for (std::size_t i = 0; i < numbers.size(); ++i) {
-    if (type_ == dtype::int64) {
-      out.mutable_data<std::int64_t>()[i] = numbers[i];
-    } else {
-      if (numbers[i] > std::numeric_limits<std::int32_t>::max()) context.fail(std::to_string(numbers[i]) + " does not fit into int32; ask for out_type int64");
-      out.mutable_data<std::int32_t>()[i] = static_cast<std::int32_t>(numbers[i]);
+  expect_inputs(context, context.about().output_count());
+  for (int input = 0; input < context.input_count(); ++input) {
+    const shape s = context.input(input).shape();
+    const bool scalar = op_ == "Size" || op_ == "Rank";
+    const std::vector<std::int64_t> numbers = scalar ? std::vector<std::int64_t>{op_ == "Size" ? s.elements() : s.rank()} : s.vector();
+    tensor_value& out = context.allocate_output(input, type_, scalar ? shape() : shape{static_cast<std::int64_t>(numbers.size())});
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+      if (type_ == dtype::int64) {
+        out.mutable_data<std::int64_t>()[i] = numbers[i];
+      } else {
+        if (numbers[i] > std::numeric_limits<std::int32_t>::max()) context.fail(std::to_string(numbers[i]) + " does not fit into int32; ask for out_type int64");
+        out.mutable_data<std::int32_t>()[i] = static_cast<std::int32_t>(numbers[i]);
+      }
     }
   }
 }
@@ -214,77 +195,14 @@ inline void fill_kernel::compute(kernel_context& context) {
   }
 }
 
-/// Tensors one after the other along an axis: ConcatV2 (an axis they have), Pack (a new one).
-class join_kernel final : public kernel {
- public:
-  explicit join_kernel(const node& n) : stacks_(n.op() == "Pack"), type_(type_attr(n, "T")) {
-    if (stacks_) axis_ = n.attr<std::int64_t>("axis");
-  }
-  void compute(kernel_context& context) override;
-  bool expensive(const kernel_context& context) const noexcept override {
-    std::size_t bytes = 0;
-    for (int i = 0; i < context.input_count(); ++i) bytes += context.input(i).bytes();
-    return bytes > 262144;
-  }
-
- private:
-  void check(const kernel_context& context, int count, int axis) const;
-  bool stacks_;
-  dtype type_;
-  std::int64_t axis_ = 0;
-};
-
-// The shapes agree but for the axis along which they are joined.
-inline void join_kernel::check(const kernel_context& context, int count, int axis) const {
-  const shape& first = context.input(0).shape();
-  for (int i = 0; i < count; ++i) {
-    expect_dtype(context, i, type_);
-    const shape& s = context.input(i).shape();
-    bool fits = s.rank() == first.rank();
-    for (int d = 0; fits && d < s.rank(); ++d) fits = s[d] == first[d] || (!stacks_ && d == axis);
-    if (!fits)
-      context.fail("shapes " + first.text() + " of input 0 and " + s.text() + " of input " + std::to_string(i) +
-                   (stacks_ ? std::string(" differ") : " differ in another dimension than " + std::to_string(axis)));
-  }
-}
-
-// 1. The axis; 2. the shape of the result; 3. blocks that lie together, in the order of the outer dimensions.
-inline void join_kernel::compute(kernel_context& context) {
-  const int count = context.input_count() - (stacks_ ? 0 : 1);
-  if (count < 1) context.fail("expected at least one tensor to join");
-  const shape first = context.input(0).shape();
-  std::int64_t wanted = axis_;
-  if (!stacks_) {
-    if (context.input(count).elements() != 1 || context.input(count).shape().rank() != 0) context.fail("the axis must be a scalar, found shape " + context.input(count).shape().text());
-    if (first.rank() == 0) context.fail("scalars have no axis to join along; stack them with Pack");
-    wanted = integers_of(context, count, "the axis")[0];
-  }
-  const int axis = axis_of(context, wanted, first.rank() + (stacks_ ? 1 : 0), "axis");
-  check(context, count, axis);
-  std::vector<std::int64_t> sizes = first.vector();
-  if (stacks_) sizes.insert(sizes.begin() + axis, 0);
-  std::int64_t joined = 0, outer = 1, inner = 1;
-  for (int i = 0; i < count; ++i) joined += stacks_ ? 1 : context.input(i).shape()[axis];
-  sizes[static_cast<std::size_t>(axis)] = joined;
-  for (int d = 0; d < static_cast<int>(sizes.size()); ++d) (d < axis ? outer : inner) *= d == axis ? 1 : sizes[static_cast<std::size_t>(d)];
-  tensor_value& out = context.allocate_output(0, type_, shape(sizes));
-  std::int64_t at = 0;
-  for (std::int64_t o = 0; out.elements() != 0 && o < outer; ++o)
-    for (int i = 0; i < count; ++i) {
-      const std::int64_t block = inner * (stacks_ ? 1 : context.input(i).shape()[axis]);
-      copy_elements(context.input(i), o * block, out, at, block);
-      at += block;
-    }
-}
-
 WEFT_DECL kernel_factory array_kernel(std::string_view op) {
   if (op == "Const") return &make_kernel<const_kernel>;
-  if (op == "Placeholder") return &make_kernel<placeholder_kernel>;
-  if (op == "Identity" || op == "IdentityN" || op == "StopGradient") return &make_kernel<identity_kernel>;
+  if (op == "Placeholder" || op == "PlaceholderV2") return &make_kernel<placeholder_kernel>;
+  for (const char* same : {"Identity", "IdentityN", "StopGradient", "Snapshot", "PreventGradient", "PlaceholderWithDefault"})
+    if (op == same) return &make_kernel<identity_kernel>;
   if (op == "Reshape" || op == "ExpandDims" || op == "Squeeze") return &make_kernel<reshape_kernel>;
-  if (op == "Shape" || op == "Size" || op == "Rank") return &make_kernel<shape_kernel>;
+  if (op == "Shape" || op == "ShapeN" || op == "Size" || op == "Rank") return &make_kernel<shape_kernel>;
   if (op == "Fill" || op == "ZerosLike" || op == "OnesLike") return &make_kernel<fill_kernel>;
-  if (op == "ConcatV2" || op == "Pack") return &make_kernel<join_kernel>;
   return nullptr;
 }
 

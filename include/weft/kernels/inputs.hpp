@@ -48,13 +48,19 @@ constexpr std::size_t object_size(dtype type) noexcept {
 inline const void* elements_of(const tensor_value& v) { return v.dtype() == dtype::string ? static_cast<const void*>(v.data<std::string>()) : v.raw_data(); }
 inline void* elements_of(tensor_value& v) { return v.dtype() == dtype::string ? static_cast<void*>(v.mutable_data<std::string>()) : v.mutable_raw_data(); }
 
-/// Elements of an int32 or int64 input.
+/// Elements of an integer input. (Only TensorFlow's ops decide which widths may stand where.)
 inline std::vector<std::int64_t> integers_of(const kernel_context& context, int i, const char* what) {
   const tensor_value& v = context.input(i);
   const auto count = static_cast<std::size_t>(v.elements());
-  if (v.dtype() == dtype::int32) return {v.data<std::int32_t>(), v.data<std::int32_t>() + count};
-  if (v.dtype() == dtype::int64) return {v.data<std::int64_t>(), v.data<std::int64_t>() + count};
-  context.fail(std::string(what) + " must be int32 or int64, found " + to_text(v.dtype()));
+  switch (v.dtype()) {
+    case dtype::int32: return {v.data<std::int32_t>(), v.data<std::int32_t>() + count};
+    case dtype::int64: return {v.data<std::int64_t>(), v.data<std::int64_t>() + count};
+    case dtype::int16: return {v.data<std::int16_t>(), v.data<std::int16_t>() + count};
+    case dtype::uint16: return {v.data<std::uint16_t>(), v.data<std::uint16_t>() + count};
+    case dtype::int8: return {v.data<std::int8_t>(), v.data<std::int8_t>() + count};
+    case dtype::uint8: return {v.data<std::uint8_t>(), v.data<std::uint8_t>() + count};
+    default: context.fail(std::string(what) + " must be int32 or int64, found " + to_text(v.dtype()));
+  }
 }
 
 /// `[2,-1]`, for sizes that need not be a shape.

@@ -4,6 +4,11 @@
 
 #include <weft/core/config.hpp>
 #include <weft/kernels/array.hpp>
+#include <weft/kernels/array_join.hpp>
+#include <weft/kernels/array_layout.hpp>
+#include <weft/kernels/array_select.hpp>
+#include <weft/kernels/array_slice.hpp>
+#include <weft/kernels/array_values.hpp>
 #include <weft/kernels/cast.hpp>
 #include <weft/kernels/control.hpp>
 #include <weft/kernels/linear.hpp>
@@ -32,7 +37,8 @@ const kernel_registry& standard_kernels();
 #if WEFT_HAS_BODIES
 namespace detail {
 inline kernel_factory standard_factory(const std::string& op) {
-  for (const auto family : {math_kernel, cast_kernel_of, reduction_kernel, scan_kernel, segment_kernel, linear_kernel, array_kernel, nn_kernel, nn_conv_kernel, nn_depthwise_kernel, nn_pool_kernel,
+  for (const auto family : {math_kernel, cast_kernel_of, reduction_kernel, scan_kernel, segment_kernel, linear_kernel, array_kernel, array_values_kernel, array_join_kernel, array_slice_kernel,
+                            array_layout_kernel, array_select_kernel, nn_kernel, nn_conv_kernel, nn_depthwise_kernel, nn_pool_kernel,
                             nn_norm_kernel, random_kernel_of, state_kernel, control_kernel})
     if (const kernel_factory factory = family(op)) return factory;
   fail(error_code::internal, "the catalogue of standard kernels names '" + op + "', which has none");

@@ -29,7 +29,9 @@ inline constexpr dtype_set numbers = floats | integers;
 inline constexpr dtype_set numbers_and_string = numbers | dtypes(dtype::string);
 inline constexpr dtype_set numbers_and_bool = numbers | dtypes(dtype::boolean);
 inline constexpr dtype_set values = numbers_and_bool | dtypes(dtype::string);
-inline constexpr dtype_set values_and_resource = values | dtypes(dtype::resource);
+inline constexpr dtype_set complex = dtypes(dtype::complex64, dtype::complex128);
+// What kernels move without looking at it.
+inline constexpr dtype_set movable = values | complex;
 
 // Ops, separated by spaces, that have a kernel on the CPU for these dtypes of these attributes (also separated by spaces).
 struct kernel_row {
@@ -67,11 +69,30 @@ inline constexpr kernel_row standard_kernel_rows[] = {
     {"SparseSegmentMean SparseSegmentSqrtN", "T", floats},
     {"MatMul BatchMatMul BatchMatMulV2", "T", numbers},
     // Arrays.
-    {"Const Placeholder", "dtype", values},
-    {"Identity StopGradient Shape Size Rank", "T", values_and_resource},
+    {"Const Placeholder PlaceholderV2 PlaceholderWithDefault", "dtype", movable},
+    {"Identity StopGradient PreventGradient Snapshot Shape ShapeN Size Rank", "T", movable | dtypes(dtype::resource)},
     {"IdentityN", "", 0},
-    {"Reshape ExpandDims Squeeze ConcatV2 Pack Fill ZerosLike", "T", values},
+    {"Reshape ExpandDims Squeeze EnsureShape DeepCopy ZerosLike Fill BroadcastTo", "T", movable},
     {"OnesLike", "T", numbers_and_bool},
+    {"CheckNumerics LinSpace", "T", floats},
+    {"Bitcast", "T type", numbers | complex},
+    {"Range", "Tidx", numbers ^ dtypes(dtype::uint8)},
+    {"BroadcastArgs BroadcastGradientArgs InvertPermutation", "T", dtypes(dtype::int32, dtype::int64)},
+    {"Concat ConcatV2 Pack Unpack Split SplitV Tile Pad PadV2 MirrorPad", "T", movable},
+    {"ConcatOffset", "", 0},
+    {"MirrorPadGrad", "T", numbers},
+    {"Slice StridedSlice StridedSliceGrad TensorScatterUpdate ReverseV2 ReverseSequence", "T", movable},
+    {"Gather GatherV2 GatherNd", "Tparams", movable},
+    {"ScatterNd", "T", movable},
+    {"TensorScatterAdd TensorScatterSub", "T", numbers | complex},
+    {"TensorScatterMax TensorScatterMin", "T", numbers},
+    {"Transpose SpaceToDepth DepthToSpace SpaceToBatchND BatchToSpaceND SpaceToBatch BatchToSpace MatrixDiag MatrixDiagPart MatrixSetDiag", "T", movable},
+    {"MatrixBandPart", "T", numbers_and_bool | complex},
+    {"Diag DiagPart", "T", floats | complex | dtypes(dtype::int32, dtype::int64)},
+    {"Select SelectV2 OneHot DynamicPartition DynamicStitch ParallelDynamicStitch", "T", movable},
+    {"Where", "T", numbers_and_bool | complex},
+    {"TopK TopKV2", "T", numbers},
+    {"Unique UniqueV2 UniqueWithCounts UniqueWithCountsV2 ListDiff", "T", movable},
     // Neural networks.
     {"BiasAdd BiasAddV1 BiasAddGrad", "T", numbers},
     {"Softmax LogSoftmax SoftmaxCrossEntropyWithLogits SparseSoftmaxCrossEntropyWithLogits", "T", floats},
