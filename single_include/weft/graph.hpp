@@ -1934,11 +1934,7 @@ class attr_value {
     }
   }
 
-  friend bool operator==(const attr_value& a, const attr_value& b) {
-    if (a.kind_ != b.kind_) return false;
-    if (a.empty()) return true;
-    return a.visit([&b](const auto& v) { return v == *b.get<std::decay_t<decltype(v)>>(); });
-  }
+  friend bool operator==(const attr_value& a, const attr_value& b);
   friend bool operator!=(const attr_value& a, const attr_value& b) { return !(a == b); }
 
  private:
@@ -1958,8 +1954,6 @@ class attr_value {
   } small_ = {0};
   detail::attr_ptr large_;
 };
-
-inline bool operator==(const func_attr& a, const func_attr& b) { return a.name == b.name && a.attrs == b.attrs; }
 
 namespace detail {
 std::string attr_quoted(std::string_view text);
@@ -2014,6 +2008,14 @@ namespace weft {
 WEFT_DECL std::string to_text(const attr_value& v) {
   if (v.empty()) return "none";
   return v.visit([](const auto& x) { return detail::text_of(x); });
+}
+
+WEFT_DECL bool operator==(const func_attr& a, const func_attr& b) { return a.name == b.name && a.attrs == b.attrs; }
+
+WEFT_DECL bool operator==(const attr_value& a, const attr_value& b) {
+  if (a.kind_ != b.kind_) return false;
+  if (a.empty()) return true;
+  return a.visit([&b](const auto& v) { return v == *b.get<std::decay_t<decltype(v)>>(); });
 }
 
 }  // namespace weft
@@ -3282,71 +3284,33 @@ class graph_state : public std::enable_shared_from_this<graph_state> {
   explicit graph_state(op_registry ops) : ops_(std::move(ops)) {}
   graph_state(const graph_state&) = delete;
   graph_state& operator=(const graph_state&) = delete;
-  ~graph_state() {
-    for (const node* n : nodes_) delete n;
-  }
+  ~graph_state();
 
   const node& add(node_spec spec);
   // The name of a scope that nothing else has: `s`, `s_1`.
   std::string unique_scope(const std::string& wanted, call_site site);
   static void check_scope(std::string_view wanted, call_site site);
 
-  std::vector<const node*> nodes() const {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    return nodes_;
-  }
-  std::size_t size() const {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    return nodes_.size();
-  }
-  const node* find(std::string_view name) const {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    const auto it = by_name_.find(std::string(name));
-    return it == by_name_.end() ? nullptr : it->second.owner;
-  }
+  std::vector<const node*> nodes() const;
+  std::size_t size() const;
+  const node* find(std::string_view name) const;
   const op_registry& ops() const noexcept { return ops_; }
 
-  void add_to_collection(const std::string& name, const node* n) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    collections_[name].push_back(n);
-  }
-  std::vector<const node*> collection(const std::string& name) const {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    const auto it = collections_.find(name);
-    return it == collections_.end() ? std::vector<const node*>() : it->second;
-  }
-  std::map<std::string, std::vector<const node*>> collections() const {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    return collections_;
-  }
+  void add_to_collection(const std::string& name, const node* n);
+  std::vector<const node*> collection(const std::string& name) const;
+  std::map<std::string, std::vector<const node*>> collections() const;
   // Keeps something with the graph, found again by its number.
-  std::size_t keep(std::shared_ptr<const kept_object> what) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    kept_.push_back(std::move(what));
-    return kept_.size() - 1;
-  }
-  std::vector<std::shared_ptr<const kept_object>> kept() const {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    return kept_;
-  }
-  void set_seed(std::optional<std::int64_t> seed) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    seed_ = seed;
-  }
-  std::optional<std::int64_t> seed() const {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    return seed_;
-  }
+  std::size_t keep(std::shared_ptr<const kept_object> what);
+  std::vector<std::shared_ptr<const kept_object>> kept() const;
+  void set_seed(std::optional<std::int64_t> seed);
+  std::optional<std::int64_t> seed() const;
 
  private:
   struct name_entry {
     const node* owner = nullptr;
     int used = 0;
   };
-  static std::string lower(std::string text) {
-    for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-    return text;
-  }
+  static std::string lower(std::string text);
   static bool valid_name(std::string_view name, bool generated) noexcept;
   void check_owner(const node& made) const;
   void apply_devices(node& made, const scope_context& scope) const;
@@ -3371,6 +3335,58 @@ class graph_state : public std::enable_shared_from_this<graph_state> {
 
 #if WEFT_HAS_BODIES
 namespace weft::detail {
+
+WEFT_DECL graph_state::~graph_state() {
+  for (const node* n : nodes_) delete n;
+}
+WEFT_DECL std::vector<const node*> graph_state::nodes() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return nodes_;
+}
+WEFT_DECL std::size_t graph_state::size() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return nodes_.size();
+}
+WEFT_DECL const node* graph_state::find(std::string_view name) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto it = by_name_.find(std::string(name));
+  return it == by_name_.end() ? nullptr : it->second.owner;
+}
+WEFT_DECL void graph_state::add_to_collection(const std::string& name, const node* n) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  collections_[name].push_back(n);
+}
+WEFT_DECL std::vector<const node*> graph_state::collection(const std::string& name) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto it = collections_.find(name);
+  return it == collections_.end() ? std::vector<const node*>() : it->second;
+}
+WEFT_DECL std::map<std::string, std::vector<const node*>> graph_state::collections() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return collections_;
+}
+WEFT_DECL std::size_t graph_state::keep(std::shared_ptr<const kept_object> what) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  kept_.push_back(std::move(what));
+  return kept_.size() - 1;
+}
+WEFT_DECL std::vector<std::shared_ptr<const kept_object>> graph_state::kept() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return kept_;
+}
+WEFT_DECL void graph_state::set_seed(std::optional<std::int64_t> seed) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  seed_ = seed;
+}
+WEFT_DECL std::optional<std::int64_t> graph_state::seed() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return seed_;
+}
+
+WEFT_DECL std::string graph_state::lower(std::string text) {
+  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return text;
+}
 
 // The first character is a letter, digit or '.', that of a generated node also '_'; then also '_', '/', '\', '-', '>'.
 WEFT_DECL bool graph_state::valid_name(std::string_view name, bool generated) noexcept {
@@ -7492,10 +7508,7 @@ struct transfer {
   /// Why its first consumer is where it is.
   std::string reason;
 
-  friend bool operator==(const transfer& a, const transfer& b) {
-    return a.edge == b.edge && a.kind == b.kind && a.source == b.source && a.consumers == b.consumers && a.from == b.from && a.to == b.to &&
-           a.dtype == b.dtype && a.shape == b.shape && a.bytes == b.bytes && a.between_tasks == b.between_tasks && a.reason == b.reason;
-  }
+  friend bool operator==(const transfer& a, const transfer& b);
   friend bool operator!=(const transfer& a, const transfer& b) { return !(a == b); }
 };
 
@@ -7522,16 +7535,9 @@ class transfer_table {
   /// Values that a step gives back.
   const std::vector<transfer>& fetches() const noexcept { return fetches_; }
   /// Feeds, then data and control edges, then fetches.
-  std::vector<transfer> all() const {
-    std::vector<transfer> out = feeds_;
-    out.insert(out.end(), edges_.begin(), edges_.end());
-    out.insert(out.end(), fetches_.begin(), fetches_.end());
-    return out;
-  }
+  std::vector<transfer> all() const;
 
-  friend bool operator==(const transfer_table& a, const transfer_table& b) {
-    return a.edges_ == b.edges_ && a.feeds_ == b.feeds_ && a.fetches_ == b.fetches_;
-  }
+  friend bool operator==(const transfer_table& a, const transfer_table& b);
   friend bool operator!=(const transfer_table& a, const transfer_table& b) { return !(a == b); }
 
  private:
@@ -7560,6 +7566,21 @@ WEFT_DECL std::string to_text(const transfer& t) {
 WEFT_DECL std::string to_text(const transfer_table& table) {
   std::string out;
   for (const transfer& t : table.all()) out += to_text(t) + "\n";
+  return out;
+}
+
+WEFT_DECL bool operator==(const transfer& a, const transfer& b) {
+  return a.edge == b.edge && a.kind == b.kind && a.source == b.source && a.consumers == b.consumers && a.from == b.from && a.to == b.to && a.dtype == b.dtype && a.shape == b.shape &&
+         a.bytes == b.bytes && a.between_tasks == b.between_tasks && a.reason == b.reason;
+}
+
+WEFT_DECL bool operator==(const transfer_table& a, const transfer_table& b) { return a.edges_ == b.edges_ && a.feeds_ == b.feeds_ && a.fetches_ == b.fetches_; }
+
+WEFT_DECL std::vector<transfer> transfer_table::all() const {
+  std::vector<transfer> out;
+  out.reserve(feeds_.size() + edges_.size() + fetches_.size());
+  for (const auto* rows : {&feeds_, &edges_, &fetches_})
+    for (const transfer& t : *rows) out.push_back(t);
   return out;
 }
 
@@ -7616,7 +7637,7 @@ class placement {
   const std::string& reason_of(const node& n) const { return at(n).reason; }
   const std::vector<placed_node>& nodes() const noexcept { return nodes_; }
 
-  friend bool operator==(const placement& a, const placement& b) { return a.nodes_ == b.nodes_; }
+  friend bool operator==(const placement& a, const placement& b);
   friend bool operator!=(const placement& a, const placement& b) { return !(a == b); }
 
  private:
@@ -7660,6 +7681,8 @@ WEFT_DECL std::string to_text(const placement& where, const graph& g) {
   return out;
 }
 
+WEFT_DECL bool operator==(const placement& a, const placement& b) { return a.nodes_ == b.nodes_; }
+
 }  // namespace weft
 #endif
 
@@ -7690,22 +7713,12 @@ struct part {
   /// Names of the tensors fed to it and fetched from it (`x:0`), by the attribute `index` of `_Arg` and `_Retval`.
   std::vector<std::string> feeds, fetches;
 
-  friend bool operator==(const part& a, const part& b) {
-    const auto x = a.graph.nodes(), y = b.graph.nodes();
-    return a.task == b.task && a.feeds == b.feeds && a.fetches == b.fetches &&
-           std::equal(x.begin(), x.end(), y.begin(), y.end(), [](const node* n, const node* m) { return detail::same_node(*n, *m); });
-  }
+  friend bool operator==(const part& a, const part& b);
   friend bool operator!=(const part& a, const part& b) { return !(a == b); }
 };
 
 /// Positions of a part's feeds or fetches, which it knows by name, among those of the whole step.
-inline std::vector<std::size_t> positions_of(const std::vector<std::string>& names, const std::vector<output>& among) {
-  std::vector<std::string> all;
-  for (const output& o : among) all.push_back(o.from->name() + ":" + std::to_string(o.index));
-  std::vector<std::size_t> out;
-  for (const std::string& name : names) out.push_back(static_cast<std::size_t>(std::find(all.begin(), all.end(), name) - all.begin()));
-  return out;
-}
+std::vector<std::size_t> positions_of(const std::vector<std::string>& names, const std::vector<output>& among);
 
 /// The lines of its graph.
 inline std::string to_text(const part& p) { return to_text(p.graph); }
@@ -7727,9 +7740,7 @@ class partitioned_graph {
   /// The placement of the whole graph, needed or not.
   const weft::placement& placement() const noexcept { return placement_; }
 
-  friend bool operator==(const partitioned_graph& a, const partitioned_graph& b) {
-    return a.parts_ == b.parts_ && a.transfers_ == b.transfers_;
-  }
+  friend bool operator==(const partitioned_graph& a, const partitioned_graph& b);
   friend bool operator!=(const partitioned_graph& a, const partitioned_graph& b) { return !(a == b); }
 
  private:
@@ -7791,6 +7802,22 @@ WEFT_DECL std::string to_text(const partitioned_graph& g) {
   std::string out;
   for (const part& p : g.parts()) out += p.task + ":\n" + to_text(p);
   return out + "transfers:\n" + to_text(g.transfers());
+}
+
+WEFT_DECL bool operator==(const part& a, const part& b) {
+  const auto x = a.graph.nodes(), y = b.graph.nodes();
+  return a.task == b.task && a.feeds == b.feeds && a.fetches == b.fetches &&
+         std::equal(x.begin(), x.end(), y.begin(), y.end(), [](const node* n, const node* m) { return detail::same_node(*n, *m); });
+}
+
+WEFT_DECL bool operator==(const partitioned_graph& a, const partitioned_graph& b) { return a.parts_ == b.parts_ && a.transfers_ == b.transfers_; }
+
+WEFT_DECL std::vector<std::size_t> positions_of(const std::vector<std::string>& names, const std::vector<output>& among) {
+  std::vector<std::string> all;
+  for (const output& o : among) all.push_back(o.from->name() + ":" + std::to_string(o.index));
+  std::vector<std::size_t> out;
+  for (const std::string& name : names) out.push_back(static_cast<std::size_t>(std::find(all.begin(), all.end(), name) - all.begin()));
+  return out;
 }
 
 }  // namespace weft
@@ -8207,48 +8234,66 @@ struct kernel_entry {
   /// The highest priority wins where a node could go to several device types.
   int priority = 0;
 
-  friend bool operator==(const kernel_entry& a, const kernel_entry& b) {
-    return a.op == b.op && a.device_type == b.device_type && a.constraints == b.constraints && a.priority == b.priority;
-  }
+  friend bool operator==(const kernel_entry& a, const kernel_entry& b);
 };
 
 /// The kernels of one task: a value, sent in its handshake.
 class kernel_catalogue {
  public:
-  void add(kernel_entry entry) { entries_[entry.op].push_back(std::move(entry)); }
+  void add(kernel_entry entry);
   /// The kernels of an op in the order they were added; empty when there is none.
-  const std::vector<kernel_entry>& kernels_of(std::string_view op) const {
-    static const std::vector<kernel_entry> none;
-    const auto it = entries_.find(op);
-    return it == entries_.end() ? none : it->second;
-  }
+  const std::vector<kernel_entry>& kernels_of(std::string_view op) const;
   /// The best kernel for an op with these attributes on this type of device, or nullptr.
-  const kernel_entry* find(std::string_view op, std::string_view device_type, const attr_map& attrs) const {
-    const kernel_entry* best = nullptr;
-    for (const auto& entry : kernels_of(op))
-      if (entry.device_type == device_type && fits(entry, attrs) && (best == nullptr || entry.priority > best->priority)) best = &entry;
-    return best;
-  }
+  const kernel_entry* find(std::string_view op, std::string_view device_type, const attr_map& attrs) const;
   /// Every entry by op name.
   const std::map<std::string, std::vector<kernel_entry>, std::less<>>& entries() const noexcept { return entries_; }
   bool empty() const noexcept { return entries_.empty(); }
 
-  friend bool operator==(const kernel_catalogue& a, const kernel_catalogue& b) { return a.entries_ == b.entries_; }
+  friend bool operator==(const kernel_catalogue& a, const kernel_catalogue& b);
   friend bool operator!=(const kernel_catalogue& a, const kernel_catalogue& b) { return !(a == b); }
 
  private:
-  static bool fits(const kernel_entry& entry, const attr_map& attrs) {
-    for (const auto& [name, allowed] : entry.constraints) {
-      const auto it = attrs.find(name);
-      const dtype* type = it == attrs.end() ? nullptr : it->second.get<dtype>();
-      if (type == nullptr || std::find(allowed.begin(), allowed.end(), *type) == allowed.end()) return false;
-    }
-    return true;
-  }
   std::map<std::string, std::vector<kernel_entry>, std::less<>> entries_;
 };
 
 }  // namespace weft
+
+#if WEFT_HAS_BODIES
+namespace weft {
+
+namespace detail {
+WEFT_DECL bool fits(const kernel_entry& entry, const attr_map& attrs) {
+  for (const auto& [name, allowed] : entry.constraints) {
+    const auto it = attrs.find(name);
+    const dtype* type = it == attrs.end() ? nullptr : it->second.get<dtype>();
+    if (type == nullptr || std::find(allowed.begin(), allowed.end(), *type) == allowed.end()) return false;
+  }
+  return true;
+}
+}  // namespace detail
+
+WEFT_DECL bool operator==(const kernel_entry& a, const kernel_entry& b) {
+  return a.op == b.op && a.device_type == b.device_type && a.constraints == b.constraints && a.priority == b.priority;
+}
+WEFT_DECL bool operator==(const kernel_catalogue& a, const kernel_catalogue& b) { return a.entries_ == b.entries_; }
+
+WEFT_DECL void kernel_catalogue::add(kernel_entry entry) { entries_[entry.op].push_back(std::move(entry)); }
+
+WEFT_DECL const std::vector<kernel_entry>& kernel_catalogue::kernels_of(std::string_view op) const {
+  static const std::vector<kernel_entry> none;
+  const auto it = entries_.find(op);
+  return it == entries_.end() ? none : it->second;
+}
+
+WEFT_DECL const kernel_entry* kernel_catalogue::find(std::string_view op, std::string_view device_type, const attr_map& attrs) const {
+  const kernel_entry* best = nullptr;
+  for (const auto& entry : kernels_of(op))
+    if (entry.device_type == device_type && detail::fits(entry, attrs) && (best == nullptr || entry.priority > best->priority)) best = &entry;
+  return best;
+}
+
+}  // namespace weft
+#endif
 
 #endif
 

@@ -29,19 +29,13 @@ struct gradient_rule {
 class gradient_registry {
  public:
   /// Adds a rule. Throws ALREADY_EXISTS when the op has one.
-  gradient_registry& add(const std::string& op, gradient_function rule) {
-    if (!rules_.emplace(op, rule).second) fail(error_code::already_exists, "op '" + op + "' already has a gradient; use 'replace' to give it another");
-    return *this;
-  }
+  gradient_registry& add(const std::string& op, gradient_function rule);
   gradient_registry& add(std::initializer_list<gradient_rule> rules) {
     for (const gradient_rule& r : rules) add(r.op, r.function);
     return *this;
   }
   /// Adds a rule, in place of one that the op may have.
-  gradient_registry& replace(const std::string& op, gradient_function rule) {
-    rules_[op] = rule;
-    return *this;
-  }
+  gradient_registry& replace(const std::string& op, gradient_function rule);
   /// Declares that paths through these ops count for nothing (TensorFlow's NotDifferentiable).
   gradient_registry& add_none(std::initializer_list<const char*> ops) {
     for (const char* op : ops) add(op, nullptr);
@@ -56,11 +50,7 @@ class gradient_registry {
     return it == rules_.end() ? nullptr : it->second;
   }
   /// The names of the ops, in their order; those that are declared to have no gradient included.
-  std::vector<std::string> ops() const {
-    std::vector<std::string> out;
-    for (const auto& entry : rules_) out.push_back(entry.first);
-    return out;
-  }
+  std::vector<std::string> ops() const;
 
  private:
   std::map<std::string, gradient_function, std::less<>> rules_;
@@ -70,5 +60,27 @@ class gradient_registry {
 const gradient_registry& standard_gradients();
 
 }  // namespace weft
+
+#if WEFT_HAS_BODIES
+namespace weft {
+
+WEFT_DECL gradient_registry& gradient_registry::add(const std::string& op, gradient_function rule) {
+  if (!rules_.emplace(op, rule).second) fail(error_code::already_exists, "op '" + op + "' already has a gradient; use 'replace' to give it another");
+  return *this;
+}
+
+WEFT_DECL gradient_registry& gradient_registry::replace(const std::string& op, gradient_function rule) {
+  rules_[op] = rule;
+  return *this;
+}
+
+WEFT_DECL std::vector<std::string> gradient_registry::ops() const {
+  std::vector<std::string> out;
+  for (const auto& entry : rules_) out.push_back(entry.first);
+  return out;
+}
+
+}  // namespace weft
+#endif
 
 #endif

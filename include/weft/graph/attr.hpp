@@ -154,11 +154,7 @@ class attr_value {
     }
   }
 
-  friend bool operator==(const attr_value& a, const attr_value& b) {
-    if (a.kind_ != b.kind_) return false;
-    if (a.empty()) return true;
-    return a.visit([&b](const auto& v) { return v == *b.get<std::decay_t<decltype(v)>>(); });
-  }
+  friend bool operator==(const attr_value& a, const attr_value& b);
   friend bool operator!=(const attr_value& a, const attr_value& b) { return !(a == b); }
 
  private:
@@ -178,8 +174,6 @@ class attr_value {
   } small_ = {0};
   detail::attr_ptr large_;
 };
-
-inline bool operator==(const func_attr& a, const func_attr& b) { return a.name == b.name && a.attrs == b.attrs; }
 
 namespace detail {
 std::string attr_quoted(std::string_view text);
@@ -234,6 +228,14 @@ namespace weft {
 WEFT_DECL std::string to_text(const attr_value& v) {
   if (v.empty()) return "none";
   return v.visit([](const auto& x) { return detail::text_of(x); });
+}
+
+WEFT_DECL bool operator==(const func_attr& a, const func_attr& b) { return a.name == b.name && a.attrs == b.attrs; }
+
+WEFT_DECL bool operator==(const attr_value& a, const attr_value& b) {
+  if (a.kind_ != b.kind_) return false;
+  if (a.empty()) return true;
+  return a.visit([&b](const auto& v) { return v == *b.get<std::decay_t<decltype(v)>>(); });
 }
 
 }  // namespace weft

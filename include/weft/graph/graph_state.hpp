@@ -31,71 +31,33 @@ class graph_state : public std::enable_shared_from_this<graph_state> {
   explicit graph_state(op_registry ops) : ops_(std::move(ops)) {}
   graph_state(const graph_state&) = delete;
   graph_state& operator=(const graph_state&) = delete;
-  ~graph_state() {
-    for (const node* n : nodes_) delete n;
-  }
+  ~graph_state();
 
   const node& add(node_spec spec);
   // The name of a scope that nothing else has: `s`, `s_1`.
   std::string unique_scope(const std::string& wanted, call_site site);
   static void check_scope(std::string_view wanted, call_site site);
 
-  std::vector<const node*> nodes() const {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    return nodes_;
-  }
-  std::size_t size() const {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    return nodes_.size();
-  }
-  const node* find(std::string_view name) const {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    const auto it = by_name_.find(std::string(name));
-    return it == by_name_.end() ? nullptr : it->second.owner;
-  }
+  std::vector<const node*> nodes() const;
+  std::size_t size() const;
+  const node* find(std::string_view name) const;
   const op_registry& ops() const noexcept { return ops_; }
 
-  void add_to_collection(const std::string& name, const node* n) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    collections_[name].push_back(n);
-  }
-  std::vector<const node*> collection(const std::string& name) const {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    const auto it = collections_.find(name);
-    return it == collections_.end() ? std::vector<const node*>() : it->second;
-  }
-  std::map<std::string, std::vector<const node*>> collections() const {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    return collections_;
-  }
+  void add_to_collection(const std::string& name, const node* n);
+  std::vector<const node*> collection(const std::string& name) const;
+  std::map<std::string, std::vector<const node*>> collections() const;
   // Keeps something with the graph, found again by its number.
-  std::size_t keep(std::shared_ptr<const kept_object> what) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    kept_.push_back(std::move(what));
-    return kept_.size() - 1;
-  }
-  std::vector<std::shared_ptr<const kept_object>> kept() const {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    return kept_;
-  }
-  void set_seed(std::optional<std::int64_t> seed) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    seed_ = seed;
-  }
-  std::optional<std::int64_t> seed() const {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    return seed_;
-  }
+  std::size_t keep(std::shared_ptr<const kept_object> what);
+  std::vector<std::shared_ptr<const kept_object>> kept() const;
+  void set_seed(std::optional<std::int64_t> seed);
+  std::optional<std::int64_t> seed() const;
 
  private:
   struct name_entry {
     const node* owner = nullptr;
     int used = 0;
   };
-  static std::string lower(std::string text) {
-    for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-    return text;
-  }
+  static std::string lower(std::string text);
   static bool valid_name(std::string_view name, bool generated) noexcept;
   void check_owner(const node& made) const;
   void apply_devices(node& made, const scope_context& scope) const;
@@ -120,6 +82,58 @@ class graph_state : public std::enable_shared_from_this<graph_state> {
 
 #if WEFT_HAS_BODIES
 namespace weft::detail {
+
+WEFT_DECL graph_state::~graph_state() {
+  for (const node* n : nodes_) delete n;
+}
+WEFT_DECL std::vector<const node*> graph_state::nodes() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return nodes_;
+}
+WEFT_DECL std::size_t graph_state::size() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return nodes_.size();
+}
+WEFT_DECL const node* graph_state::find(std::string_view name) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto it = by_name_.find(std::string(name));
+  return it == by_name_.end() ? nullptr : it->second.owner;
+}
+WEFT_DECL void graph_state::add_to_collection(const std::string& name, const node* n) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  collections_[name].push_back(n);
+}
+WEFT_DECL std::vector<const node*> graph_state::collection(const std::string& name) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto it = collections_.find(name);
+  return it == collections_.end() ? std::vector<const node*>() : it->second;
+}
+WEFT_DECL std::map<std::string, std::vector<const node*>> graph_state::collections() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return collections_;
+}
+WEFT_DECL std::size_t graph_state::keep(std::shared_ptr<const kept_object> what) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  kept_.push_back(std::move(what));
+  return kept_.size() - 1;
+}
+WEFT_DECL std::vector<std::shared_ptr<const kept_object>> graph_state::kept() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return kept_;
+}
+WEFT_DECL void graph_state::set_seed(std::optional<std::int64_t> seed) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  seed_ = seed;
+}
+WEFT_DECL std::optional<std::int64_t> graph_state::seed() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return seed_;
+}
+
+WEFT_DECL std::string graph_state::lower(std::string text) {
+  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return text;
+}
 
 // The first character is a letter, digit or '.', that of a generated node also '_'; then also '_', '/', '\', '-', '>'.
 WEFT_DECL bool graph_state::valid_name(std::string_view name, bool generated) noexcept {

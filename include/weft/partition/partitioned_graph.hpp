@@ -30,22 +30,12 @@ struct part {
   /// Names of the tensors fed to it and fetched from it (`x:0`), by the attribute `index` of `_Arg` and `_Retval`.
   std::vector<std::string> feeds, fetches;
 
-  friend bool operator==(const part& a, const part& b) {
-    const auto x = a.graph.nodes(), y = b.graph.nodes();
-    return a.task == b.task && a.feeds == b.feeds && a.fetches == b.fetches &&
-           std::equal(x.begin(), x.end(), y.begin(), y.end(), [](const node* n, const node* m) { return detail::same_node(*n, *m); });
-  }
+  friend bool operator==(const part& a, const part& b);
   friend bool operator!=(const part& a, const part& b) { return !(a == b); }
 };
 
 /// Positions of a part's feeds or fetches, which it knows by name, among those of the whole step.
-inline std::vector<std::size_t> positions_of(const std::vector<std::string>& names, const std::vector<output>& among) {
-  std::vector<std::string> all;
-  for (const output& o : among) all.push_back(o.from->name() + ":" + std::to_string(o.index));
-  std::vector<std::size_t> out;
-  for (const std::string& name : names) out.push_back(static_cast<std::size_t>(std::find(all.begin(), all.end(), name) - all.begin()));
-  return out;
-}
+std::vector<std::size_t> positions_of(const std::vector<std::string>& names, const std::vector<output>& among);
 
 /// The lines of its graph.
 inline std::string to_text(const part& p) { return to_text(p.graph); }
@@ -67,9 +57,7 @@ class partitioned_graph {
   /// The placement of the whole graph, needed or not.
   const weft::placement& placement() const noexcept { return placement_; }
 
-  friend bool operator==(const partitioned_graph& a, const partitioned_graph& b) {
-    return a.parts_ == b.parts_ && a.transfers_ == b.transfers_;
-  }
+  friend bool operator==(const partitioned_graph& a, const partitioned_graph& b);
   friend bool operator!=(const partitioned_graph& a, const partitioned_graph& b) { return !(a == b); }
 
  private:
@@ -131,6 +119,22 @@ WEFT_DECL std::string to_text(const partitioned_graph& g) {
   std::string out;
   for (const part& p : g.parts()) out += p.task + ":\n" + to_text(p);
   return out + "transfers:\n" + to_text(g.transfers());
+}
+
+WEFT_DECL bool operator==(const part& a, const part& b) {
+  const auto x = a.graph.nodes(), y = b.graph.nodes();
+  return a.task == b.task && a.feeds == b.feeds && a.fetches == b.fetches &&
+         std::equal(x.begin(), x.end(), y.begin(), y.end(), [](const node* n, const node* m) { return detail::same_node(*n, *m); });
+}
+
+WEFT_DECL bool operator==(const partitioned_graph& a, const partitioned_graph& b) { return a.parts_ == b.parts_ && a.transfers_ == b.transfers_; }
+
+WEFT_DECL std::vector<std::size_t> positions_of(const std::vector<std::string>& names, const std::vector<output>& among) {
+  std::vector<std::string> all;
+  for (const output& o : among) all.push_back(o.from->name() + ":" + std::to_string(o.index));
+  std::vector<std::size_t> out;
+  for (const std::string& name : names) out.push_back(static_cast<std::size_t>(std::find(all.begin(), all.end(), name) - all.begin()));
+  return out;
 }
 
 }  // namespace weft

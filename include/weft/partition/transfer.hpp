@@ -42,10 +42,7 @@ struct transfer {
   /// Why its first consumer is where it is.
   std::string reason;
 
-  friend bool operator==(const transfer& a, const transfer& b) {
-    return a.edge == b.edge && a.kind == b.kind && a.source == b.source && a.consumers == b.consumers && a.from == b.from && a.to == b.to &&
-           a.dtype == b.dtype && a.shape == b.shape && a.bytes == b.bytes && a.between_tasks == b.between_tasks && a.reason == b.reason;
-  }
+  friend bool operator==(const transfer& a, const transfer& b);
   friend bool operator!=(const transfer& a, const transfer& b) { return !(a == b); }
 };
 
@@ -72,16 +69,9 @@ class transfer_table {
   /// Values that a step gives back.
   const std::vector<transfer>& fetches() const noexcept { return fetches_; }
   /// Feeds, then data and control edges, then fetches.
-  std::vector<transfer> all() const {
-    std::vector<transfer> out = feeds_;
-    out.insert(out.end(), edges_.begin(), edges_.end());
-    out.insert(out.end(), fetches_.begin(), fetches_.end());
-    return out;
-  }
+  std::vector<transfer> all() const;
 
-  friend bool operator==(const transfer_table& a, const transfer_table& b) {
-    return a.edges_ == b.edges_ && a.feeds_ == b.feeds_ && a.fetches_ == b.fetches_;
-  }
+  friend bool operator==(const transfer_table& a, const transfer_table& b);
   friend bool operator!=(const transfer_table& a, const transfer_table& b) { return !(a == b); }
 
  private:
@@ -110,6 +100,21 @@ WEFT_DECL std::string to_text(const transfer& t) {
 WEFT_DECL std::string to_text(const transfer_table& table) {
   std::string out;
   for (const transfer& t : table.all()) out += to_text(t) + "\n";
+  return out;
+}
+
+WEFT_DECL bool operator==(const transfer& a, const transfer& b) {
+  return a.edge == b.edge && a.kind == b.kind && a.source == b.source && a.consumers == b.consumers && a.from == b.from && a.to == b.to && a.dtype == b.dtype && a.shape == b.shape &&
+         a.bytes == b.bytes && a.between_tasks == b.between_tasks && a.reason == b.reason;
+}
+
+WEFT_DECL bool operator==(const transfer_table& a, const transfer_table& b) { return a.edges_ == b.edges_ && a.feeds_ == b.feeds_ && a.fetches_ == b.fetches_; }
+
+WEFT_DECL std::vector<transfer> transfer_table::all() const {
+  std::vector<transfer> out;
+  out.reserve(feeds_.size() + edges_.size() + fetches_.size());
+  for (const auto* rows : {&feeds_, &edges_, &fetches_})
+    for (const transfer& t : *rows) out.push_back(t);
   return out;
 }
 

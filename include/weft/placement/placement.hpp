@@ -49,7 +49,7 @@ class placement {
   const std::string& reason_of(const node& n) const { return at(n).reason; }
   const std::vector<placed_node>& nodes() const noexcept { return nodes_; }
 
-  friend bool operator==(const placement& a, const placement& b) { return a.nodes_ == b.nodes_; }
+  friend bool operator==(const placement& a, const placement& b);
   friend bool operator!=(const placement& a, const placement& b) { return !(a == b); }
 
  private:
@@ -92,6 +92,8 @@ WEFT_DECL std::string to_text(const placement& where, const graph& g) {
     if (where.has(*n)) out += to_text(where.nodes()[static_cast<std::size_t>(n->id())], *n) + "\n";
   return out;
 }
+
+WEFT_DECL bool operator==(const placement& a, const placement& b) { return a.nodes_ == b.nodes_; }
 
 }  // namespace weft
 #endif
