@@ -6268,6 +6268,17 @@ template <class T, int N, class U, int M> tensor<T, 2> matmul(const operand<T, N
 }
 template <class T, int N, class U, int M> tensor<T, 2> matmul(const operand<T, N>& a, const operand<U, M>& b, op_name name = {}) { return matmul(a, b, matmul_flags::none, name); }
 
+/// The products of the matrices in the last two dimensions; the dimensions before them are broadcast (BatchMatMulV2). Throws INVALID_ARGUMENT when shapes are known not to fit.
+template <class T, int N, class U, int M> tensor<T, detail::wider_rank(N, M)> batch_matmul(const operand<T, N>& a, const operand<U, M>& b, matmul_flags flags, op_name name = {}) {
+  static_assert(std::is_same_v<T, U>, "weft: batch_matmul needs two tensors of one dtype; convert one with weft::cast<T>(...)");
+  static_assert((N >= 2 || N == dynamic_rank) && (M >= 2 || M == dynamic_rank), "weft: batch_matmul needs two tensors of rank 2 or more; expand a vector with x(newaxis, all)");
+  return tensor<T, detail::wider_rank(N, M)>(
+      output{&detail::add_node("BatchMatMulV2", {a.as_input(name.site), b.as_input(name.site)}, name, {{"adj_x", flags & transpose_a}, {"adj_y", flags & transpose_b}}), 0});
+}
+template <class T, int N, class U, int M> tensor<T, detail::wider_rank(N, M)> batch_matmul(const operand<T, N>& a, const operand<U, M>& b, op_name name = {}) {
+  return batch_matmul(a, b, matmul_flags::none, name);
+}
+
 }  // namespace weft
 
 #endif
@@ -6278,6 +6289,8 @@ template <class T, int N, class U, int M> tensor<T, 2> matmul(const operand<T, N
 
 #include <initializer_list>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace weft {
@@ -6390,6 +6403,42 @@ WEFT_BINARY_FUNCTION(divide, (detail::is_integer_v<T> ? "Div" : "RealDiv"), T)
 WEFT_BINARY_FUNCTION(maximum, "Maximum", T)
 /// The smaller of x and y, with broadcasting (Minimum).
 WEFT_BINARY_FUNCTION(minimum, "Minimum", T)
+/// x / y rounded toward minus infinity, with broadcasting (FloorDiv). A zero integer divisor fails the step with INVALID_ARGUMENT.
+WEFT_BINARY_FUNCTION(floor_div, "FloorDiv", T)
+/// x / y rounded toward zero, with broadcasting (TruncateDiv). A zero integer divisor fails the step.
+WEFT_BINARY_FUNCTION(truncate_div, "TruncateDiv", T)
+/// The remainder with the sign of y, with broadcasting (FloorMod). A zero integer divisor fails the step with INVALID_ARGUMENT.
+WEFT_BINARY_FUNCTION(floor_mod, "FloorMod", T)
+/// The remainder with the sign of x, with broadcasting (TruncateMod). A zero integer divisor fails the step.
+WEFT_BINARY_FUNCTION(truncate_mod, "TruncateMod", T)
+/// x / y, 0 where y is 0, with broadcasting (DivNoNan).
+WEFT_BINARY_FUNCTION(divide_no_nan, "DivNoNan", T)
+/// x * y, 0 where y is 0 even if x is not finite, with broadcasting (MulNoNan).
+WEFT_BINARY_FUNCTION(multiply_no_nan, "MulNoNan", T)
+/// x / y, 0 where x is 0, with broadcasting (Xdivy).
+WEFT_BINARY_FUNCTION(xdivy, "Xdivy", T)
+/// x * log(y), 0 where x is 0, with broadcasting (Xlogy).
+WEFT_BINARY_FUNCTION(xlogy, "Xlogy", T)
+/// x to the power y, with broadcasting (Pow). A negative exponent of integers fails the step with INVALID_ARGUMENT.
+WEFT_BINARY_FUNCTION(pow, "Pow", T)
+/// The angle of the point (x, y), first argument y, with broadcasting (Atan2).
+WEFT_BINARY_FUNCTION(atan2, "Atan2", T)
+/// (x - y) squared, with broadcasting (SquaredDifference).
+WEFT_BINARY_FUNCTION(squared_difference, "SquaredDifference", T)
+/// The bits that both have, with broadcasting; integers only (BitwiseAnd).
+WEFT_BINARY_FUNCTION(bitwise_and, "BitwiseAnd", T)
+/// The bits that either has, with broadcasting; integers only (BitwiseOr).
+WEFT_BINARY_FUNCTION(bitwise_or, "BitwiseOr", T)
+/// The bits that one of both has, with broadcasting; integers only (BitwiseXor).
+WEFT_BINARY_FUNCTION(bitwise_xor, "BitwiseXor", T)
+/// x shifted to the left by y bits, y brought into the width of the dtype, with broadcasting (LeftShift).
+WEFT_BINARY_FUNCTION(left_shift, "LeftShift", T)
+/// x shifted to the right by y bits, keeping the sign, y brought into the width of the dtype, with broadcasting (RightShift).
+WEFT_BINARY_FUNCTION(right_shift, "RightShift", T)
+/// x and y, of bools, with broadcasting (LogicalAnd).
+WEFT_BINARY_FUNCTION(logical_and, "LogicalAnd", T)
+/// x or y, of bools, with broadcasting (LogicalOr).
+WEFT_BINARY_FUNCTION(logical_or, "LogicalOr", T)
 /// x == y elementwise, with broadcasting (Equal).
 WEFT_BINARY_FUNCTION(equal, "Equal", bool)
 /// x != y elementwise, with broadcasting (NotEqual).
@@ -6404,27 +6453,113 @@ WEFT_BINARY_FUNCTION(greater, "Greater", bool)
 WEFT_BINARY_FUNCTION(greater_equal, "GreaterEqual", bool)
 #undef WEFT_BINARY_FUNCTION
 
-#define WEFT_UNARY_FUNCTION(NAME, OPNAME)                                                    \
-  template <class T, int N> tensor<T, N> NAME(const operand<T, N>& x, op_name name = {}) {   \
-    return tensor<T, N>(detail::add_unary(OPNAME, detail::side_of(x), name));                \
+/// Whether x and y, of one shape, are at most `tolerance` apart (ApproximateEqual).
+template <class T, int N, class U, int M>
+tensor<bool, detail::wider_rank(N, M)> approximate_equal(const operand<T, N>& x, const operand<U, M>& y, float tolerance = 1e-5f, op_name name = {}) {
+  static_assert(std::is_same_v<T, U>, "weft: approximate_equal needs two tensors of one dtype; convert one with weft::cast<T>(...)");
+  static_assert(N == M || N == dynamic_rank || M == dynamic_rank, "weft: approximate_equal needs two tensors of one shape");
+  return tensor<bool, detail::wider_rank(N, M)>(output{&detail::add_node("ApproximateEqual", {x.as_input(name.site), y.as_input(name.site)}, name, {{"tolerance", tolerance}}), 0});
+}
+
+// A named op of one operand.
+#define WEFT_UNARY_FUNCTION(NAME, OPNAME, RESULT)                                               \
+  template <class T, int N> tensor<RESULT, N> NAME(const operand<T, N>& x, op_name name = {}) { \
+    return tensor<RESULT, N>(detail::add_unary(OPNAME, detail::side_of(x), name));              \
   }
 /// -x (Neg).
-WEFT_UNARY_FUNCTION(negative, "Neg")
+WEFT_UNARY_FUNCTION(negative, "Neg", T)
 /// x * x (Square).
-WEFT_UNARY_FUNCTION(square, "Square")
+WEFT_UNARY_FUNCTION(square, "Square", T)
 /// |x| (Abs).
-WEFT_UNARY_FUNCTION(abs, "Abs")
+WEFT_UNARY_FUNCTION(abs, "Abs", T)
 /// Square root (Sqrt).
-WEFT_UNARY_FUNCTION(sqrt, "Sqrt")
+WEFT_UNARY_FUNCTION(sqrt, "Sqrt", T)
 /// e to the x (Exp).
-WEFT_UNARY_FUNCTION(exp, "Exp")
+WEFT_UNARY_FUNCTION(exp, "Exp", T)
 /// Natural logarithm (Log).
-WEFT_UNARY_FUNCTION(log, "Log")
+WEFT_UNARY_FUNCTION(log, "Log", T)
 /// Hyperbolic tangent (Tanh).
-WEFT_UNARY_FUNCTION(tanh, "Tanh")
+WEFT_UNARY_FUNCTION(tanh, "Tanh", T)
 /// 1 / (1 + e to the -x) (Sigmoid).
-WEFT_UNARY_FUNCTION(sigmoid, "Sigmoid")
+WEFT_UNARY_FUNCTION(sigmoid, "Sigmoid", T)
+/// 1 / x (Reciprocal).
+WEFT_UNARY_FUNCTION(reciprocal, "Reciprocal", T)
+/// 1, 0 or -1 with the sign of x (Sign).
+WEFT_UNARY_FUNCTION(sign, "Sign", T)
+/// 1 / sqrt(x) (Rsqrt).
+WEFT_UNARY_FUNCTION(rsqrt, "Rsqrt", T)
+/// e to the x, less 1 (Expm1).
+WEFT_UNARY_FUNCTION(expm1, "Expm1", T)
+/// log(1 + x) (Log1p).
+WEFT_UNARY_FUNCTION(log1p, "Log1p", T)
+/// Sine (Sin).
+WEFT_UNARY_FUNCTION(sin, "Sin", T)
+/// Cosine (Cos).
+WEFT_UNARY_FUNCTION(cos, "Cos", T)
+/// Tangent (Tan).
+WEFT_UNARY_FUNCTION(tan, "Tan", T)
+/// Inverse sine (Asin).
+WEFT_UNARY_FUNCTION(asin, "Asin", T)
+/// Inverse cosine (Acos).
+WEFT_UNARY_FUNCTION(acos, "Acos", T)
+/// Inverse tangent (Atan).
+WEFT_UNARY_FUNCTION(atan, "Atan", T)
+/// Hyperbolic sine (Sinh).
+WEFT_UNARY_FUNCTION(sinh, "Sinh", T)
+/// Hyperbolic cosine (Cosh).
+WEFT_UNARY_FUNCTION(cosh, "Cosh", T)
+/// Inverse hyperbolic sine (Asinh).
+WEFT_UNARY_FUNCTION(asinh, "Asinh", T)
+/// Inverse hyperbolic cosine (Acosh).
+WEFT_UNARY_FUNCTION(acosh, "Acosh", T)
+/// Inverse hyperbolic tangent (Atanh).
+WEFT_UNARY_FUNCTION(atanh, "Atanh", T)
+/// The error function (Erf).
+WEFT_UNARY_FUNCTION(erf, "Erf", T)
+/// 1 - erf(x), exact also for large x (Erfc).
+WEFT_UNARY_FUNCTION(erfc, "Erfc", T)
+/// The logarithm of |gamma(x)| (Lgamma).
+WEFT_UNARY_FUNCTION(lgamma, "Lgamma", T)
+/// The derivative of lgamma (Digamma).
+WEFT_UNARY_FUNCTION(digamma, "Digamma", T)
+/// The largest integer not above x (Floor).
+WEFT_UNARY_FUNCTION(floor, "Floor", T)
+/// The smallest integer not below x (Ceil).
+WEFT_UNARY_FUNCTION(ceil, "Ceil", T)
+/// The nearest integer, ties to the even one; floating dtypes only (Rint).
+WEFT_UNARY_FUNCTION(rint, "Rint", T)
+/// The nearest integer, ties to the even one (Round).
+WEFT_UNARY_FUNCTION(round, "Round", T)
+/// Whether x is not a number (IsNan).
+WEFT_UNARY_FUNCTION(is_nan, "IsNan", bool)
+/// Whether x is infinite (IsInf).
+WEFT_UNARY_FUNCTION(is_inf, "IsInf", bool)
+/// Whether x is neither infinite nor not a number (IsFinite).
+WEFT_UNARY_FUNCTION(is_finite, "IsFinite", bool)
+/// All bits of x turned; integers only (Invert).
+WEFT_UNARY_FUNCTION(invert, "Invert", T)
+/// not x, of bools (LogicalNot).
+WEFT_UNARY_FUNCTION(logical_not, "LogicalNot", T)
+/// x, 0 where it is negative (Relu).
+WEFT_UNARY_FUNCTION(relu, "Relu", T)
+/// x brought into [0, 6] (Relu6).
+WEFT_UNARY_FUNCTION(relu6, "Relu6", T)
+/// x, e to the x less 1 where it is negative (Elu).
+WEFT_UNARY_FUNCTION(elu, "Elu", T)
+/// The self-normalising form of elu (Selu).
+WEFT_UNARY_FUNCTION(selu, "Selu", T)
+/// log(1 + e to the x) (Softplus).
+WEFT_UNARY_FUNCTION(softplus, "Softplus", T)
+/// x / (1 + |x|) (Softsign).
+WEFT_UNARY_FUNCTION(softsign, "Softsign", T)
 #undef WEFT_UNARY_FUNCTION
+
+/// x, alpha x where it is negative (LeakyRelu).
+template <class T, int N> tensor<T, N> leaky_relu(const operand<T, N>& x, float alpha, op_name name = {}) {
+  return tensor<T, N>(detail::add_unary("LeakyRelu", detail::side_of(x), name, {{"alpha", alpha}}));
+}
+/// x, 0.2 x where it is negative (LeakyRelu).
+template <class T, int N> tensor<T, N> leaky_relu(const operand<T, N>& x, op_name name = {}) { return leaky_relu(x, 0.2f, name); }
 
 /// The elements of x as dtype To (Cast): floats to integers are cut towards zero, numbers to bool are `!= 0`.
 template <class To, class T, int N> tensor<To, N> cast(const operand<T, N>& x, op_name name = {}) {
@@ -6440,6 +6575,19 @@ template <class T, int N> tensor<T, N> add_n(const std::vector<tensor<T, N>>& pa
   return tensor<T, N>(output{&detail::add_node("AddN", std::move(inputs), name), 0});
 }
 template <class T, int N> tensor<T, N> add_n(std::initializer_list<tensor<T, N>> parts, op_name name = {}) { return add_n(std::vector<tensor<T, N>>(parts), name); }
+
+/// The sum of tensors of one shape (AccumulateNV2, which states the shape). Throws INVALID_ARGUMENT when `parts` is empty or two shapes differ.
+template <class T, int N> tensor<T, N> accumulate_n(const std::vector<tensor<T, N>>& parts, op_name name = {}) {
+  if (parts.empty()) throw error(error_code::invalid_argument, "accumulate_n: there is nothing to add", name.site);
+  std::vector<output> inputs;
+  partial_shape shape;
+  for (const auto& part : parts) {
+    inputs.push_back(part.as_input(name.site));
+    shape = merge_shapes(shape, part.shape()).value_or(shape);
+  }
+  return tensor<T, N>(output{&detail::add_node("AccumulateNV2", std::move(inputs), name, {{"shape", std::move(shape)}}), 0});
+}
+template <class T, int N> tensor<T, N> accumulate_n(std::initializer_list<tensor<T, N>> parts, op_name name = {}) { return accumulate_n(std::vector<tensor<T, N>>(parts), name); }
 
 }  // namespace weft
 
@@ -7164,6 +7312,30 @@ inline output add_reduction(const char* op, const side& x, bool all, std::vector
   return add_node_at(op, {in, indices}, full, name.site, {{"keep_dims", keep}});
 }
 
+// An op along one axis, which becomes a constant below it.
+output add_along_axis(const char* op, const char* what, const side& x, std::int32_t axis, const op_name& name, attr_map attrs);
+// Without weights, every value counts as one.
+output add_bincount(const output& values, std::int32_t size, output weights, const op_name& name);
+
+#if WEFT_HAS_BODIES
+WEFT_DECL output add_along_axis(const char* op, const char* what, const side& x, std::int32_t axis, const op_name& name, attr_map attrs) {
+  const output in = input_of(op, x, name);
+  graph_state& to = in.from->owner();
+  const std::string full = claim_name(to, name, op);
+  const output named = add_const_at(tensor_value::scalar<std::int32_t>(axis), full + "/" + what, name.site, to);
+  return add_node_at(op, {in, named}, full, name.site, std::move(attrs));
+}
+
+WEFT_DECL output add_bincount(const output& values, std::int32_t size, output weights, const op_name& name) {
+  if (values.from == nullptr) throw error(error_code::invalid_argument, "bincount: the operand is an empty tensor, not made by any op", name.site);
+  graph_state& to = values.from->owner();
+  const std::string full = claim_name(to, name, "Bincount");
+  const output bins = add_const_at(tensor_value::scalar<std::int32_t>(size), full + "/size", name.site, to);
+  if (weights.from == nullptr) weights = add_const_at(tensor_value(dtype::int32, {0}), full + "/weights", name.site, to);
+  return add_node_at("Bincount", {values, bins, weights}, full, name.site);
+}
+#endif
+
 }  // namespace detail
 
 #define WEFT_REDUCTION(NAME, OPNAME)                                                                                                                \
@@ -7203,7 +7375,160 @@ WEFT_REDUCTION(reduce_prod, "Prod")
 WEFT_REDUCTION(reduce_max, "Max")
 /// The smallest element over all axes, or over the named ones (Min).
 WEFT_REDUCTION(reduce_min, "Min")
+/// The root of the sum of squares over all axes, or over the named ones (EuclideanNorm).
+WEFT_REDUCTION(reduce_euclidean_norm, "EuclideanNorm")
+/// Whether all bools are true, over all axes or over the named ones (All).
+WEFT_REDUCTION(reduce_all, "All")
+/// Whether any bool is true, over all axes or over the named ones (Any).
+WEFT_REDUCTION(reduce_any, "Any")
 #undef WEFT_REDUCTION
+
+/// Half the sum of the squares of all elements (L2Loss).
+template <class T, int N> tensor<T, 0> l2_loss(const operand<T, N>& x, op_name name = {}) { return tensor<T, 0>(detail::add_unary("L2Loss", detail::side_of(x), name)); }
+
+/// The position of the largest element along an axis, the first of equals (ArgMax): int64, or the integer type that is asked for, as in `argmax<std::int32_t>(x, 1)`. The axis is left out.
+template <class Index = std::int64_t, class T, int N> tensor<Index, detail::less_rank(N, 1)> argmax(const operand<T, N>& x, int axis_number, op_name name = {}) {
+  static_assert(N != 0, "weft: a tensor of rank 0 has no axis");
+  return tensor<Index, detail::less_rank(N, 1)>(detail::add_along_axis("ArgMax", "dimension", detail::side_of(x), axis_number, name, {{"output_type", dtype_of<Index>}}));
+}
+template <class Index = std::int64_t, class T, int N, int A> tensor<Index, detail::less_rank(N, 1)> argmax(const operand<T, N>& x, axis_t<A>, op_name name = {}) {
+  static_assert(detail::axes_in_range<A>(N), "weft: an axis is outside the tensor's dimensions (-rank <= axis < rank)");
+  return argmax<Index>(x, A, name);
+}
+/// The position of the smallest element along an axis, the first of equals (ArgMin): int64 or int32. The axis is left out.
+template <class Index = std::int64_t, class T, int N> tensor<Index, detail::less_rank(N, 1)> argmin(const operand<T, N>& x, int axis_number, op_name name = {}) {
+  static_assert(N != 0, "weft: a tensor of rank 0 has no axis");
+  return tensor<Index, detail::less_rank(N, 1)>(detail::add_along_axis("ArgMin", "dimension", detail::side_of(x), axis_number, name, {{"output_type", dtype_of<Index>}}));
+}
+template <class Index = std::int64_t, class T, int N, int A> tensor<Index, detail::less_rank(N, 1)> argmin(const operand<T, N>& x, axis_t<A>, op_name name = {}) {
+  static_assert(detail::axes_in_range<A>(N), "weft: an axis is outside the tensor's dimensions (-rank <= axis < rank)");
+  return argmin<Index>(x, A, name);
+}
+
+/// How cumsum and cumprod run; combine with `|`: `exclusive` leaves an element out of its own result, `reversed` begins at the end.
+enum class scan_flags { none = 0, exclusive = 1, reversed = 2 };
+inline constexpr scan_flags exclusive = scan_flags::exclusive, reversed = scan_flags::reversed;
+constexpr scan_flags operator|(scan_flags a, scan_flags b) { return static_cast<scan_flags>(static_cast<int>(a) | static_cast<int>(b)); }
+constexpr bool operator&(scan_flags a, scan_flags b) { return (static_cast<int>(a) & static_cast<int>(b)) != 0; }
+
+#define WEFT_SCAN(NAME, OPNAME)                                                                                                                              \
+  template <class T, int N> tensor<T, N> NAME(const operand<T, N>& x, int axis_number, scan_flags flags, op_name name = {}) {                                \
+    static_assert(N != 0, "weft: a tensor of rank 0 has no axis");                                                                                           \
+    return tensor<T, N>(detail::add_along_axis(OPNAME, "axis", detail::side_of(x), axis_number, name, {{"exclusive", flags & exclusive}, {"reverse", flags & reversed}})); \
+  }                                                                                                                                                          \
+  template <class T, int N> tensor<T, N> NAME(const operand<T, N>& x, int axis_number = 0, op_name name = {}) { return NAME(x, axis_number, scan_flags::none, name); }     \
+  template <class T, int N, int A> tensor<T, N> NAME(const operand<T, N>& x, axis_t<A>, scan_flags flags, op_name name = {}) {                               \
+    static_assert(detail::axes_in_range<A>(N), "weft: an axis is outside the tensor's dimensions (-rank <= axis < rank)");                                   \
+    return NAME(x, A, flags, name);                                                                                                                          \
+  }                                                                                                                                                          \
+  template <class T, int N, int A> tensor<T, N> NAME(const operand<T, N>& x, axis_t<A> a, op_name name = {}) { return NAME(x, a, scan_flags::none, name); }
+/// The running sum along an axis, the first unless another is given (Cumsum): `cumsum(x, axis<1>, exclusive | reversed)`.
+WEFT_SCAN(cumsum, "Cumsum")
+/// The running product along an axis, the first unless another is given (Cumprod).
+WEFT_SCAN(cumprod, "Cumprod")
+#undef WEFT_SCAN
+
+/// The total weight of each integer below `size` among the values, which have as many weights (Bincount): `[size]`. Values from `size` on do not count.
+template <int N, class T, int M> tensor<T, 1> bincount(const operand<std::int32_t, N>& values, std::int32_t size, const operand<T, M>& weights, op_name name = {}) {
+  return tensor<T, 1>(detail::add_bincount(values.as_input(name.site), size, weights.as_input(name.site), name));
+}
+/// How often each integer below `size` occurs among the values (Bincount): `[size]`.
+template <int N> tensor<std::int32_t, 1> bincount(const operand<std::int32_t, N>& values, std::int32_t size, op_name name = {}) {
+  return tensor<std::int32_t, 1>(detail::add_bincount(values.as_input(name.site), size, output(), name));
+}
+
+}  // namespace weft
+
+#endif
+
+#ifndef WEFT_OPS_REDUCE_SEGMENTS_HPP
+#define WEFT_OPS_REDUCE_SEGMENTS_HPP
+// Reductions of rows by segment: builders. Their definitions are in reduce.hpp.
+
+#include <cstdint>
+#include <string>
+#include <type_traits>
+
+namespace weft {
+
+namespace detail {
+
+// The number of segments is a constant below the op.
+output add_unsorted_segments(const char* op, const output& data, const output& ids, std::int64_t count, const op_name& name);
+
+#if WEFT_HAS_BODIES
+WEFT_DECL output add_unsorted_segments(const char* op, const output& data, const output& ids, std::int64_t count, const op_name& name) {
+  if (data.from == nullptr) throw error(error_code::invalid_argument, std::string(op) + ": the operand is an empty tensor, not made by any op", name.site);
+  graph_state& to = data.from->owner();
+  const std::string full = claim_name(to, name, op);
+  const bool small = count >= INT32_MIN && count <= INT32_MAX;
+  const output segments = add_const_at(small ? tensor_value::scalar(static_cast<std::int32_t>(count)) : tensor_value::scalar(count), full + "/num_segments", name.site, to);
+  return add_node_at(op, {data, ids, segments}, full, name.site);
+}
+#endif
+
+// The rank when the dimensions of M-dimensional ids become one.
+constexpr int segmented_rank(int n, int m) { return n == dynamic_rank || m == dynamic_rank || m > n ? dynamic_rank : n - m + 1; }
+template <class I> inline constexpr bool is_index_v = std::is_same_v<I, std::int32_t> || std::is_same_v<I, std::int64_t>;
+
+}  // namespace detail
+
+#define WEFT_SEGMENTS(NAME, OPNAME)                                                                                                          \
+  template <class T, int N, class I, int M> tensor<T, N> NAME(const operand<T, N>& data, const operand<I, M>& segment_ids, op_name name = {}) { \
+    static_assert(detail::is_index_v<I>, "weft: segment ids are int32 or int64");                                                            \
+    static_assert(N != 0 && (M == 1 || M == dynamic_rank), "weft: segment ids are a vector with one id for each row of the data");          \
+    return tensor<T, N>(output{&detail::add_node(OPNAME, {data.as_input(name.site), segment_ids.as_input(name.site)}, name), 0});           \
+  }
+/// The sum of the rows of each segment; the ids are sorted, a segment without rows is 0 (SegmentSum).
+WEFT_SEGMENTS(segment_sum, "SegmentSum")
+/// The mean of the rows of each segment; the ids are sorted, a segment without rows is 0 (SegmentMean).
+WEFT_SEGMENTS(segment_mean, "SegmentMean")
+/// The product of the rows of each segment; the ids are sorted, a segment without rows is 1 (SegmentProd).
+WEFT_SEGMENTS(segment_prod, "SegmentProd")
+/// The largest elements of the rows of each segment; the ids are sorted, a segment without rows is 0 (SegmentMax).
+WEFT_SEGMENTS(segment_max, "SegmentMax")
+/// The smallest elements of the rows of each segment; the ids are sorted, a segment without rows is 0 (SegmentMin).
+WEFT_SEGMENTS(segment_min, "SegmentMin")
+#undef WEFT_SEGMENTS
+
+#define WEFT_UNSORTED_SEGMENTS(NAME, OPNAME)                                                                                                      \
+  template <class T, int N, class I, int M>                                                                                                       \
+  tensor<T, detail::segmented_rank(N, M)> NAME(const operand<T, N>& data, const operand<I, M>& segment_ids, std::int64_t num_segments, op_name name = {}) { \
+    static_assert(detail::is_index_v<I>, "weft: segment ids are int32 or int64");                                                                 \
+    static_assert(N == dynamic_rank || M == dynamic_rank || M <= N, "weft: the dimensions of the segment ids are the first ones of the data");  \
+    return tensor<T, detail::segmented_rank(N, M)>(detail::add_unsorted_segments(OPNAME, data.as_input(name.site), segment_ids.as_input(name.site), num_segments, name)); \
+  }                                                                                                                                               \
+  template <class T, int N, class I, int M, class S>                                                                                              \
+  tensor<T, detail::segmented_rank(N, M)> NAME(const operand<T, N>& data, const operand<I, M>& segment_ids, const operand<S, 0>& num_segments, op_name name = {}) { \
+    static_assert(detail::is_index_v<I> && detail::is_index_v<S>, "weft: segment ids and their number are int32 or int64");                       \
+    static_assert(N == dynamic_rank || M == dynamic_rank || M <= N, "weft: the dimensions of the segment ids are the first ones of the data");  \
+    return tensor<T, detail::segmented_rank(N, M)>(                                                                                               \
+        output{&detail::add_node(OPNAME, {data.as_input(name.site), segment_ids.as_input(name.site), num_segments.as_input(name.site)}, name), 0}); \
+  }
+/// The sums of the rows of each of `num_segments` segments; ids in any order, negative ones leave a row out (UnsortedSegmentSum).
+WEFT_UNSORTED_SEGMENTS(unsorted_segment_sum, "UnsortedSegmentSum")
+/// The products of the rows of each of `num_segments` segments (UnsortedSegmentProd).
+WEFT_UNSORTED_SEGMENTS(unsorted_segment_prod, "UnsortedSegmentProd")
+/// The largest elements of the rows of each of `num_segments` segments; of none the lowest finite value (UnsortedSegmentMax).
+WEFT_UNSORTED_SEGMENTS(unsorted_segment_max, "UnsortedSegmentMax")
+/// The smallest elements of the rows of each of `num_segments` segments; of none the highest finite value (UnsortedSegmentMin).
+WEFT_UNSORTED_SEGMENTS(unsorted_segment_min, "UnsortedSegmentMin")
+#undef WEFT_UNSORTED_SEGMENTS
+
+#define WEFT_SPARSE_SEGMENTS(NAME, OPNAME)                                                                                                        \
+  template <class T, int N, class I, int L, class S, int M>                                                                                       \
+  tensor<T, N> NAME(const operand<T, N>& data, const operand<I, L>& indices, const operand<S, M>& segment_ids, op_name name = {}) {               \
+    static_assert(detail::is_index_v<I> && detail::is_index_v<S>, "weft: indices and segment ids are int32 or int64");                            \
+    static_assert(N != 0 && (L == 1 || L == dynamic_rank) && (M == 1 || M == dynamic_rank), "weft: indices and segment ids are vectors of one size"); \
+    return tensor<T, N>(output{&detail::add_node(OPNAME, {data.as_input(name.site), indices.as_input(name.site), segment_ids.as_input(name.site)}, name), 0}); \
+  }
+/// The sum of the rows that the indices choose, for each segment; the ids are sorted (SparseSegmentSum).
+WEFT_SPARSE_SEGMENTS(sparse_segment_sum, "SparseSegmentSum")
+/// The mean of the rows that the indices choose, for each segment; the ids are sorted (SparseSegmentMean).
+WEFT_SPARSE_SEGMENTS(sparse_segment_mean, "SparseSegmentMean")
+/// The sum of the rows that the indices choose, divided by the root of their number, for each segment; the ids are sorted (SparseSegmentSqrtN).
+WEFT_SPARSE_SEGMENTS(sparse_segment_sqrt_n, "SparseSegmentSqrtN")
+#undef WEFT_SPARSE_SEGMENTS
 
 }  // namespace weft
 

@@ -51,3 +51,22 @@ TEST_CASE("matmul: a rank that is found only when the node is made") {
   const tensor<float> vector = placeholder<float>({3});
   CHECK_THROWS_WITH_AS((void)matmul(vector, matrix(3, 4), {"mul", {"train.cpp", 7}}), "INVALID_ARGUMENT: MatMul 'mul' (train.cpp:7): a must have rank 2, found shape [3]", weft::error);
 }
+
+TEST_CASE("batch_matmul: shapes of matrices and batches") {
+  const weft::graph g;
+  const auto scope = g.as_default();
+  const auto a = placeholder<float>({5, 2, 3}, "a");
+  const auto b = placeholder<float>({3, 4}, "b");
+  const weft::tensor<float, 3> product = weft::batch_matmul(a, b);
+  CHECK(product.raw().from->op() == "BatchMatMulV2");
+  CHECK(product.shape() == weft::partial_shape{5, 2, 4});
+  CHECK(weft::batch_matmul(a, placeholder<float>({7, 1, 2, 6}), weft::transpose_a).shape() == weft::partial_shape{7, 5, 3, 6});
+  CHECK(weft::batch_matmul(a, placeholder<float>({weft::unknown, 4, 3}), weft::transpose_b).shape() == weft::partial_shape{5, 2, 4});
+  CHECK(!weft::batch_matmul(a, placeholder<float>()).shape().known_rank());
+  CHECK_THROWS_WITH_AS((void)weft::batch_matmul(a, placeholder<float>({6, 3, 4}), {"m", {"user.cpp", 4}}),
+                       "INVALID_ARGUMENT: BatchMatMulV2 'm' (user.cpp:4): batches [5] and [6] cannot be broadcast", weft::error);
+  CHECK_THROWS_WITH_AS((void)weft::batch_matmul(a, placeholder<float>({2, 4}), {"m", {"user.cpp", 4}}),
+                       "INVALID_ARGUMENT: BatchMatMulV2 'm' (user.cpp:4): inner dimensions 3 and 2 differ ([5,2,3] x [2,4])", weft::error);
+  CHECK_THROWS_WITH_AS(weft::detail::add_node("BatchMatMul", {a.raw(), b.raw()}, {"n", {"user.cpp", 4}}),
+                       "INVALID_ARGUMENT: BatchMatMul 'n' (user.cpp:4): batches [5] and [] differ", weft::error);
+}

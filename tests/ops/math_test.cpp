@@ -165,3 +165,79 @@ TEST_CASE("add_n: one shape for all") {
   CHECK_THROWS_WITH_AS((void)weft::add_n({t.x, z}, {"s", {"user.cpp", 7}}), "INVALID_ARGUMENT: AddN 's' (user.cpp:7): all inputs must have one shape, found [3] and [4]", weft::error);
   CHECK_THROWS_WITH_AS((void)weft::add_n(std::vector<tensor<float, 1>>(), {"s", {"user.cpp", 7}}), "INVALID_ARGUMENT: user.cpp:7: add_n: there is nothing to add", weft::error);
 }
+
+TEST_CASE("named ops: the op of each further one") {
+  fixture t;
+  const auto i = constant({6}, "i"), j = constant({4}, "j");
+  const auto p = constant({true}, "p"), q = constant({false}, "q");
+  CHECK(op_of(weft::floor_div(t.x, t.y)) == "FloorDiv");
+  CHECK(op_of(weft::truncate_div(t.x, t.y)) == "TruncateDiv");
+  CHECK(op_of(weft::floor_mod(t.x, t.y)) == "FloorMod");
+  CHECK(op_of(weft::truncate_mod(t.x, t.y)) == "TruncateMod");
+  CHECK(op_of(weft::divide_no_nan(t.x, t.y)) == "DivNoNan");
+  CHECK(op_of(weft::multiply_no_nan(t.x, t.y)) == "MulNoNan");
+  CHECK(op_of(weft::xdivy(t.x, t.y)) == "Xdivy");
+  CHECK(op_of(weft::xlogy(t.x, t.y)) == "Xlogy");
+  CHECK(op_of(weft::pow(t.x, t.y)) == "Pow");
+  CHECK(op_of(weft::atan2(t.x, t.y)) == "Atan2");
+  CHECK(op_of(weft::squared_difference(t.x, t.y)) == "SquaredDifference");
+  CHECK(op_of(weft::bitwise_and(i, j)) == "BitwiseAnd");
+  CHECK(op_of(weft::bitwise_or(i, j)) == "BitwiseOr");
+  CHECK(op_of(weft::bitwise_xor(i, j)) == "BitwiseXor");
+  CHECK(op_of(weft::left_shift(i, j)) == "LeftShift");
+  CHECK(op_of(weft::right_shift(i, j)) == "RightShift");
+  CHECK(op_of(weft::logical_and(p, q)) == "LogicalAnd");
+  CHECK(op_of(weft::logical_or(p, q)) == "LogicalOr");
+  CHECK(op_of(weft::reciprocal(t.x)) == "Reciprocal");
+  CHECK(op_of(weft::sign(t.x)) == "Sign");
+  CHECK(op_of(weft::rsqrt(t.x)) == "Rsqrt");
+  CHECK(op_of(weft::expm1(t.x)) == "Expm1");
+  CHECK(op_of(weft::log1p(t.x)) == "Log1p");
+  CHECK(op_of(weft::sin(t.x)) == "Sin");
+  CHECK(op_of(weft::cos(t.x)) == "Cos");
+  CHECK(op_of(weft::tan(t.x)) == "Tan");
+  CHECK(op_of(weft::asin(t.x)) == "Asin");
+  CHECK(op_of(weft::acos(t.x)) == "Acos");
+  CHECK(op_of(weft::atan(t.x)) == "Atan");
+  CHECK(op_of(weft::sinh(t.x)) == "Sinh");
+  CHECK(op_of(weft::cosh(t.x)) == "Cosh");
+  CHECK(op_of(weft::asinh(t.x)) == "Asinh");
+  CHECK(op_of(weft::acosh(t.x)) == "Acosh");
+  CHECK(op_of(weft::atanh(t.x)) == "Atanh");
+  CHECK(op_of(weft::erf(t.x)) == "Erf");
+  CHECK(op_of(weft::erfc(t.x)) == "Erfc");
+  CHECK(op_of(weft::lgamma(t.x)) == "Lgamma");
+  CHECK(op_of(weft::digamma(t.x)) == "Digamma");
+  CHECK(op_of(weft::floor(t.x)) == "Floor");
+  CHECK(op_of(weft::ceil(t.x)) == "Ceil");
+  CHECK(op_of(weft::rint(t.x)) == "Rint");
+  CHECK(op_of(weft::round(t.x)) == "Round");
+  CHECK(op_of(weft::is_nan(t.x)) == "IsNan");
+  CHECK(op_of(weft::is_inf(t.x)) == "IsInf");
+  CHECK(op_of(weft::is_finite(t.x)) == "IsFinite");
+  CHECK(op_of(weft::invert(i)) == "Invert");
+  CHECK(op_of(weft::logical_not(p)) == "LogicalNot");
+  CHECK(op_of(weft::relu(t.x)) == "Relu");
+  CHECK(op_of(weft::relu6(t.x)) == "Relu6");
+  CHECK(op_of(weft::elu(t.x)) == "Elu");
+  CHECK(op_of(weft::selu(t.x)) == "Selu");
+  CHECK(op_of(weft::softplus(t.x)) == "Softplus");
+  CHECK(op_of(weft::softsign(t.x)) == "Softsign");
+  CHECK(op_of(weft::pow(t.x, 2.f)) == "Pow");
+  CHECK(weft::is_nan(t.x).raw().from->output_dtype(0) == dtype::boolean);
+  CHECK(weft::leaky_relu(t.x).raw().from->attr<float>("alpha") == 0.2f);
+  CHECK(weft::leaky_relu(t.x, 0.5f).raw().from->attr<float>("alpha") == 0.5f);
+  CHECK(weft::leaky_relu(t.x, "named").name() == "named");
+  CHECK(weft::approximate_equal(t.x, t.y, 0.5f).raw().from->attr<float>("tolerance") == 0.5f);
+  CHECK(weft::accumulate_n({t.x, placeholder<float, 1>()}).raw().from->attr<partial_shape>("shape") == partial_shape{3});
+}
+
+TEST_CASE("gradient ops and approximate equality: two operands of one shape") {
+  fixture t;
+  const auto z = placeholder<float>({4}, "z");
+  const auto add = [&](const char* op, const auto& a, const auto& b) { return weft::detail::add_node(op, {a.raw(), b.raw()}, {"n", {"user.cpp", 8}}).output_shape(0); };
+  CHECK(add("ReluGrad", t.x, placeholder<float, 1>()) == partial_shape{3});
+  CHECK(add("TanhGrad", placeholder<float>(), t.x) == partial_shape{3});
+  CHECK_THROWS_WITH_AS(add("ReluGrad", t.x, z), "INVALID_ARGUMENT: ReluGrad 'n' (user.cpp:8): shapes [3] and [4] differ", weft::error);
+  CHECK_THROWS_WITH_AS(add("ApproximateEqual", t.x, z), "INVALID_ARGUMENT: ApproximateEqual 'n' (user.cpp:8): shapes [3] and [4] differ", weft::error);
+}

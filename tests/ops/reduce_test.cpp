@@ -86,3 +86,57 @@ TEST_CASE("reductions: an empty operand is an error at that line") {
   fixture t;
   CHECK_THROWS_WITH_AS((void)reduce_sum(tensor<float, 1>(), {"s", {"user.cpp", 7}}), "INVALID_ARGUMENT: user.cpp:7: Sum: the operand is an empty tensor, not made by any op", weft::error);
 }
+
+TEST_CASE("norms and logic: reductions like the others") {
+  fixture t;
+  CHECK(reduce_euclidean_norm(t.x, axis<1>).raw().from->op() == "EuclideanNorm");
+  const auto flags = placeholder<bool>({2, 3}, "flags");
+  const tensor<bool, 1> all = reduce_all(flags, axis<0>);
+  const tensor<bool, 0> any = reduce_any(flags);
+  CHECK(all.raw().from->op() == "All");
+  CHECK(any.raw().from->op() == "Any");
+  CHECK(shape(all) == "[3]");
+  CHECK(shape(l2_loss(t.x)) == "[]");
+}
+
+TEST_CASE("along an axis: it is a constant below the op") {
+  const graph g;
+  const auto scope = g.as_default();
+  const auto x = placeholder<float>({2, 3}, "x");
+  const tensor<std::int64_t, 1> most = weft::argmax(x, axis<-1>);
+  const tensor<std::int32_t, 1> least = weft::argmin<std::int32_t>(x, 0, "least");
+  const auto sums = weft::cumsum(x, axis<1>, weft::exclusive | weft::reversed);
+  const auto products = weft::cumprod(x, 1, "products");
+  const auto first = weft::cumsum(x);
+  CHECK(to_text(g) ==
+        "x = Placeholder()  float[2,3]  {shape=[2,3]}\n"
+        "ArgMax/dimension = Const()  int32[]  {value=-1}\n"
+        "ArgMax = ArgMax(x, ArgMax/dimension)  int64[2]\n"
+        "least/dimension = Const()  int32[]  {value=0}\n"
+        "least = ArgMin(x, least/dimension)  int32[3]\n"
+        "Cumsum/axis = Const()  int32[]  {value=1}\n"
+        "Cumsum = Cumsum(x, Cumsum/axis)  float[2,3]  {exclusive=true, reverse=true}\n"
+        "products/axis = Const()  int32[]  {value=1}\n"
+        "products = Cumprod(x, products/axis)  float[2,3]\n"
+        "Cumsum_1/axis = Const()  int32[]  {value=0}\n"
+        "Cumsum_1 = Cumsum(x, Cumsum_1/axis)  float[2,3]\n");
+  CHECK_THROWS_WITH_AS((void)weft::argmax(x, 2, {"a", {"user.cpp", 9}}), "INVALID_ARGUMENT: ArgMax 'a' (user.cpp:9): axis 2 is outside the 2 dimensions of shape [2,3]", weft::error);
+  CHECK_THROWS_WITH_AS((void)weft::cumsum(x, -3, {"c", {"user.cpp", 9}}), "INVALID_ARGUMENT: Cumsum 'c' (user.cpp:9): axis -3 is outside the 2 dimensions of shape [2,3]", weft::error);
+}
+
+TEST_CASE("bincount: size and weights are constants below it") {
+  const graph g;
+  const auto scope = g.as_default();
+  const auto values = placeholder<std::int32_t>({2, 2}, "values");
+  const auto counts = weft::bincount(values, 5);
+  const tensor<float, 1> weighted = weft::bincount(values, 5, placeholder<float>({2, 2}, "weights"), "weighted");
+  CHECK(to_text(g) ==
+        "values = Placeholder()  int32[2,2]  {shape=[2,2]}\n"
+        "Bincount/size = Const()  int32[]  {value=5}\n"
+        "Bincount/weights = Const()  int32[0]  {value=[]}\n"
+        "Bincount = Bincount(values, Bincount/size, Bincount/weights)  int32[5]\n"
+        "weights = Placeholder()  float[2,2]  {shape=[2,2]}\n"
+        "weighted/size = Const()  int32[]  {value=5}\n"
+        "weighted = Bincount(values, weighted/size, weights)  float[5]\n");
+  CHECK_THROWS_WITH_AS((void)weft::bincount(values, -1, {"b", {"user.cpp", 9}}), "INVALID_ARGUMENT: Bincount 'b' (user.cpp:9): size must not be negative, found -1", weft::error);
+}

@@ -72,6 +72,17 @@ template <class T, int N, class U, int M> tensor<T, 2> matmul(const operand<T, N
 }
 template <class T, int N, class U, int M> tensor<T, 2> matmul(const operand<T, N>& a, const operand<U, M>& b, op_name name = {}) { return matmul(a, b, matmul_flags::none, name); }
 
+/// The products of the matrices in the last two dimensions; the dimensions before them are broadcast (BatchMatMulV2). Throws INVALID_ARGUMENT when shapes are known not to fit.
+template <class T, int N, class U, int M> tensor<T, detail::wider_rank(N, M)> batch_matmul(const operand<T, N>& a, const operand<U, M>& b, matmul_flags flags, op_name name = {}) {
+  static_assert(std::is_same_v<T, U>, "weft: batch_matmul needs two tensors of one dtype; convert one with weft::cast<T>(...)");
+  static_assert((N >= 2 || N == dynamic_rank) && (M >= 2 || M == dynamic_rank), "weft: batch_matmul needs two tensors of rank 2 or more; expand a vector with x(newaxis, all)");
+  return tensor<T, detail::wider_rank(N, M)>(
+      output{&detail::add_node("BatchMatMulV2", {a.as_input(name.site), b.as_input(name.site)}, name, {{"adj_x", flags & transpose_a}, {"adj_y", flags & transpose_b}}), 0});
+}
+template <class T, int N, class U, int M> tensor<T, detail::wider_rank(N, M)> batch_matmul(const operand<T, N>& a, const operand<U, M>& b, op_name name = {}) {
+  return batch_matmul(a, b, matmul_flags::none, name);
+}
+
 }  // namespace weft
 
 #endif

@@ -7,6 +7,8 @@
 
 #include <initializer_list>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace weft {
@@ -119,6 +121,42 @@ WEFT_BINARY_FUNCTION(divide, (detail::is_integer_v<T> ? "Div" : "RealDiv"), T)
 WEFT_BINARY_FUNCTION(maximum, "Maximum", T)
 /// The smaller of x and y, with broadcasting (Minimum).
 WEFT_BINARY_FUNCTION(minimum, "Minimum", T)
+/// x / y rounded toward minus infinity, with broadcasting (FloorDiv). A zero integer divisor fails the step with INVALID_ARGUMENT.
+WEFT_BINARY_FUNCTION(floor_div, "FloorDiv", T)
+/// x / y rounded toward zero, with broadcasting (TruncateDiv). A zero integer divisor fails the step.
+WEFT_BINARY_FUNCTION(truncate_div, "TruncateDiv", T)
+/// The remainder with the sign of y, with broadcasting (FloorMod). A zero integer divisor fails the step with INVALID_ARGUMENT.
+WEFT_BINARY_FUNCTION(floor_mod, "FloorMod", T)
+/// The remainder with the sign of x, with broadcasting (TruncateMod). A zero integer divisor fails the step.
+WEFT_BINARY_FUNCTION(truncate_mod, "TruncateMod", T)
+/// x / y, 0 where y is 0, with broadcasting (DivNoNan).
+WEFT_BINARY_FUNCTION(divide_no_nan, "DivNoNan", T)
+/// x * y, 0 where y is 0 even if x is not finite, with broadcasting (MulNoNan).
+WEFT_BINARY_FUNCTION(multiply_no_nan, "MulNoNan", T)
+/// x / y, 0 where x is 0, with broadcasting (Xdivy).
+WEFT_BINARY_FUNCTION(xdivy, "Xdivy", T)
+/// x * log(y), 0 where x is 0, with broadcasting (Xlogy).
+WEFT_BINARY_FUNCTION(xlogy, "Xlogy", T)
+/// x to the power y, with broadcasting (Pow). A negative exponent of integers fails the step with INVALID_ARGUMENT.
+WEFT_BINARY_FUNCTION(pow, "Pow", T)
+/// The angle of the point (x, y), first argument y, with broadcasting (Atan2).
+WEFT_BINARY_FUNCTION(atan2, "Atan2", T)
+/// (x - y) squared, with broadcasting (SquaredDifference).
+WEFT_BINARY_FUNCTION(squared_difference, "SquaredDifference", T)
+/// The bits that both have, with broadcasting; integers only (BitwiseAnd).
+WEFT_BINARY_FUNCTION(bitwise_and, "BitwiseAnd", T)
+/// The bits that either has, with broadcasting; integers only (BitwiseOr).
+WEFT_BINARY_FUNCTION(bitwise_or, "BitwiseOr", T)
+/// The bits that one of both has, with broadcasting; integers only (BitwiseXor).
+WEFT_BINARY_FUNCTION(bitwise_xor, "BitwiseXor", T)
+/// x shifted to the left by y bits, y brought into the width of the dtype, with broadcasting (LeftShift).
+WEFT_BINARY_FUNCTION(left_shift, "LeftShift", T)
+/// x shifted to the right by y bits, keeping the sign, y brought into the width of the dtype, with broadcasting (RightShift).
+WEFT_BINARY_FUNCTION(right_shift, "RightShift", T)
+/// x and y, of bools, with broadcasting (LogicalAnd).
+WEFT_BINARY_FUNCTION(logical_and, "LogicalAnd", T)
+/// x or y, of bools, with broadcasting (LogicalOr).
+WEFT_BINARY_FUNCTION(logical_or, "LogicalOr", T)
 /// x == y elementwise, with broadcasting (Equal).
 WEFT_BINARY_FUNCTION(equal, "Equal", bool)
 /// x != y elementwise, with broadcasting (NotEqual).
@@ -133,27 +171,113 @@ WEFT_BINARY_FUNCTION(greater, "Greater", bool)
 WEFT_BINARY_FUNCTION(greater_equal, "GreaterEqual", bool)
 #undef WEFT_BINARY_FUNCTION
 
-#define WEFT_UNARY_FUNCTION(NAME, OPNAME)                                                    \
-  template <class T, int N> tensor<T, N> NAME(const operand<T, N>& x, op_name name = {}) {   \
-    return tensor<T, N>(detail::add_unary(OPNAME, detail::side_of(x), name));                \
+/// Whether x and y, of one shape, are at most `tolerance` apart (ApproximateEqual).
+template <class T, int N, class U, int M>
+tensor<bool, detail::wider_rank(N, M)> approximate_equal(const operand<T, N>& x, const operand<U, M>& y, float tolerance = 1e-5f, op_name name = {}) {
+  static_assert(std::is_same_v<T, U>, "weft: approximate_equal needs two tensors of one dtype; convert one with weft::cast<T>(...)");
+  static_assert(N == M || N == dynamic_rank || M == dynamic_rank, "weft: approximate_equal needs two tensors of one shape");
+  return tensor<bool, detail::wider_rank(N, M)>(output{&detail::add_node("ApproximateEqual", {x.as_input(name.site), y.as_input(name.site)}, name, {{"tolerance", tolerance}}), 0});
+}
+
+// A named op of one operand.
+#define WEFT_UNARY_FUNCTION(NAME, OPNAME, RESULT)                                               \
+  template <class T, int N> tensor<RESULT, N> NAME(const operand<T, N>& x, op_name name = {}) { \
+    return tensor<RESULT, N>(detail::add_unary(OPNAME, detail::side_of(x), name));              \
   }
 /// -x (Neg).
-WEFT_UNARY_FUNCTION(negative, "Neg")
+WEFT_UNARY_FUNCTION(negative, "Neg", T)
 /// x * x (Square).
-WEFT_UNARY_FUNCTION(square, "Square")
+WEFT_UNARY_FUNCTION(square, "Square", T)
 /// |x| (Abs).
-WEFT_UNARY_FUNCTION(abs, "Abs")
+WEFT_UNARY_FUNCTION(abs, "Abs", T)
 /// Square root (Sqrt).
-WEFT_UNARY_FUNCTION(sqrt, "Sqrt")
+WEFT_UNARY_FUNCTION(sqrt, "Sqrt", T)
 /// e to the x (Exp).
-WEFT_UNARY_FUNCTION(exp, "Exp")
+WEFT_UNARY_FUNCTION(exp, "Exp", T)
 /// Natural logarithm (Log).
-WEFT_UNARY_FUNCTION(log, "Log")
+WEFT_UNARY_FUNCTION(log, "Log", T)
 /// Hyperbolic tangent (Tanh).
-WEFT_UNARY_FUNCTION(tanh, "Tanh")
+WEFT_UNARY_FUNCTION(tanh, "Tanh", T)
 /// 1 / (1 + e to the -x) (Sigmoid).
-WEFT_UNARY_FUNCTION(sigmoid, "Sigmoid")
+WEFT_UNARY_FUNCTION(sigmoid, "Sigmoid", T)
+/// 1 / x (Reciprocal).
+WEFT_UNARY_FUNCTION(reciprocal, "Reciprocal", T)
+/// 1, 0 or -1 with the sign of x (Sign).
+WEFT_UNARY_FUNCTION(sign, "Sign", T)
+/// 1 / sqrt(x) (Rsqrt).
+WEFT_UNARY_FUNCTION(rsqrt, "Rsqrt", T)
+/// e to the x, less 1 (Expm1).
+WEFT_UNARY_FUNCTION(expm1, "Expm1", T)
+/// log(1 + x) (Log1p).
+WEFT_UNARY_FUNCTION(log1p, "Log1p", T)
+/// Sine (Sin).
+WEFT_UNARY_FUNCTION(sin, "Sin", T)
+/// Cosine (Cos).
+WEFT_UNARY_FUNCTION(cos, "Cos", T)
+/// Tangent (Tan).
+WEFT_UNARY_FUNCTION(tan, "Tan", T)
+/// Inverse sine (Asin).
+WEFT_UNARY_FUNCTION(asin, "Asin", T)
+/// Inverse cosine (Acos).
+WEFT_UNARY_FUNCTION(acos, "Acos", T)
+/// Inverse tangent (Atan).
+WEFT_UNARY_FUNCTION(atan, "Atan", T)
+/// Hyperbolic sine (Sinh).
+WEFT_UNARY_FUNCTION(sinh, "Sinh", T)
+/// Hyperbolic cosine (Cosh).
+WEFT_UNARY_FUNCTION(cosh, "Cosh", T)
+/// Inverse hyperbolic sine (Asinh).
+WEFT_UNARY_FUNCTION(asinh, "Asinh", T)
+/// Inverse hyperbolic cosine (Acosh).
+WEFT_UNARY_FUNCTION(acosh, "Acosh", T)
+/// Inverse hyperbolic tangent (Atanh).
+WEFT_UNARY_FUNCTION(atanh, "Atanh", T)
+/// The error function (Erf).
+WEFT_UNARY_FUNCTION(erf, "Erf", T)
+/// 1 - erf(x), exact also for large x (Erfc).
+WEFT_UNARY_FUNCTION(erfc, "Erfc", T)
+/// The logarithm of |gamma(x)| (Lgamma).
+WEFT_UNARY_FUNCTION(lgamma, "Lgamma", T)
+/// The derivative of lgamma (Digamma).
+WEFT_UNARY_FUNCTION(digamma, "Digamma", T)
+/// The largest integer not above x (Floor).
+WEFT_UNARY_FUNCTION(floor, "Floor", T)
+/// The smallest integer not below x (Ceil).
+WEFT_UNARY_FUNCTION(ceil, "Ceil", T)
+/// The nearest integer, ties to the even one; floating dtypes only (Rint).
+WEFT_UNARY_FUNCTION(rint, "Rint", T)
+/// The nearest integer, ties to the even one (Round).
+WEFT_UNARY_FUNCTION(round, "Round", T)
+/// Whether x is not a number (IsNan).
+WEFT_UNARY_FUNCTION(is_nan, "IsNan", bool)
+/// Whether x is infinite (IsInf).
+WEFT_UNARY_FUNCTION(is_inf, "IsInf", bool)
+/// Whether x is neither infinite nor not a number (IsFinite).
+WEFT_UNARY_FUNCTION(is_finite, "IsFinite", bool)
+/// All bits of x turned; integers only (Invert).
+WEFT_UNARY_FUNCTION(invert, "Invert", T)
+/// not x, of bools (LogicalNot).
+WEFT_UNARY_FUNCTION(logical_not, "LogicalNot", T)
+/// x, 0 where it is negative (Relu).
+WEFT_UNARY_FUNCTION(relu, "Relu", T)
+/// x brought into [0, 6] (Relu6).
+WEFT_UNARY_FUNCTION(relu6, "Relu6", T)
+/// x, e to the x less 1 where it is negative (Elu).
+WEFT_UNARY_FUNCTION(elu, "Elu", T)
+/// The self-normalising form of elu (Selu).
+WEFT_UNARY_FUNCTION(selu, "Selu", T)
+/// log(1 + e to the x) (Softplus).
+WEFT_UNARY_FUNCTION(softplus, "Softplus", T)
+/// x / (1 + |x|) (Softsign).
+WEFT_UNARY_FUNCTION(softsign, "Softsign", T)
 #undef WEFT_UNARY_FUNCTION
+
+/// x, alpha x where it is negative (LeakyRelu).
+template <class T, int N> tensor<T, N> leaky_relu(const operand<T, N>& x, float alpha, op_name name = {}) {
+  return tensor<T, N>(detail::add_unary("LeakyRelu", detail::side_of(x), name, {{"alpha", alpha}}));
+}
+/// x, 0.2 x where it is negative (LeakyRelu).
+template <class T, int N> tensor<T, N> leaky_relu(const operand<T, N>& x, op_name name = {}) { return leaky_relu(x, 0.2f, name); }
 
 /// The elements of x as dtype To (Cast): floats to integers are cut towards zero, numbers to bool are `!= 0`.
 template <class To, class T, int N> tensor<To, N> cast(const operand<T, N>& x, op_name name = {}) {
@@ -169,6 +293,19 @@ template <class T, int N> tensor<T, N> add_n(const std::vector<tensor<T, N>>& pa
   return tensor<T, N>(output{&detail::add_node("AddN", std::move(inputs), name), 0});
 }
 template <class T, int N> tensor<T, N> add_n(std::initializer_list<tensor<T, N>> parts, op_name name = {}) { return add_n(std::vector<tensor<T, N>>(parts), name); }
+
+/// The sum of tensors of one shape (AccumulateNV2, which states the shape). Throws INVALID_ARGUMENT when `parts` is empty or two shapes differ.
+template <class T, int N> tensor<T, N> accumulate_n(const std::vector<tensor<T, N>>& parts, op_name name = {}) {
+  if (parts.empty()) throw error(error_code::invalid_argument, "accumulate_n: there is nothing to add", name.site);
+  std::vector<output> inputs;
+  partial_shape shape;
+  for (const auto& part : parts) {
+    inputs.push_back(part.as_input(name.site));
+    shape = merge_shapes(shape, part.shape()).value_or(shape);
+  }
+  return tensor<T, N>(output{&detail::add_node("AccumulateNV2", std::move(inputs), name, {{"shape", std::move(shape)}}), 0});
+}
+template <class T, int N> tensor<T, N> accumulate_n(std::initializer_list<tensor<T, N>> parts, op_name name = {}) { return accumulate_n(std::vector<tensor<T, N>>(parts), name); }
 
 }  // namespace weft
 

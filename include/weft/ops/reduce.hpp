@@ -153,6 +153,30 @@ inline output add_reduction(const char* op, const side& x, bool all, std::vector
   return add_node_at(op, {in, indices}, full, name.site, {{"keep_dims", keep}});
 }
 
+// An op along one axis, which becomes a constant below it.
+output add_along_axis(const char* op, const char* what, const side& x, std::int32_t axis, const op_name& name, attr_map attrs);
+// Without weights, every value counts as one.
+output add_bincount(const output& values, std::int32_t size, output weights, const op_name& name);
+
+#if WEFT_HAS_BODIES
+WEFT_DECL output add_along_axis(const char* op, const char* what, const side& x, std::int32_t axis, const op_name& name, attr_map attrs) {
+  const output in = input_of(op, x, name);
+  graph_state& to = in.from->owner();
+  const std::string full = claim_name(to, name, op);
+  const output named = add_const_at(tensor_value::scalar<std::int32_t>(axis), full + "/" + what, name.site, to);
+  return add_node_at(op, {in, named}, full, name.site, std::move(attrs));
+}
+
+WEFT_DECL output add_bincount(const output& values, std::int32_t size, output weights, const op_name& name) {
+  if (values.from == nullptr) throw error(error_code::invalid_argument, "bincount: the operand is an empty tensor, not made by any op", name.site);
+  graph_state& to = values.from->owner();
+  const std::string full = claim_name(to, name, "Bincount");
+  const output bins = add_const_at(tensor_value::scalar<std::int32_t>(size), full + "/size", name.site, to);
+  if (weights.from == nullptr) weights = add_const_at(tensor_value(dtype::int32, {0}), full + "/weights", name.site, to);
+  return add_node_at("Bincount", {values, bins, weights}, full, name.site);
+}
+#endif
+
 }  // namespace detail
 
 #define WEFT_REDUCTION(NAME, OPNAME)                                                                                                                \
@@ -192,7 +216,67 @@ WEFT_REDUCTION(reduce_prod, "Prod")
 WEFT_REDUCTION(reduce_max, "Max")
 /// The smallest element over all axes, or over the named ones (Min).
 WEFT_REDUCTION(reduce_min, "Min")
+/// The root of the sum of squares over all axes, or over the named ones (EuclideanNorm).
+WEFT_REDUCTION(reduce_euclidean_norm, "EuclideanNorm")
+/// Whether all bools are true, over all axes or over the named ones (All).
+WEFT_REDUCTION(reduce_all, "All")
+/// Whether any bool is true, over all axes or over the named ones (Any).
+WEFT_REDUCTION(reduce_any, "Any")
 #undef WEFT_REDUCTION
+
+/// Half the sum of the squares of all elements (L2Loss).
+template <class T, int N> tensor<T, 0> l2_loss(const operand<T, N>& x, op_name name = {}) { return tensor<T, 0>(detail::add_unary("L2Loss", detail::side_of(x), name)); }
+
+/// The position of the largest element along an axis, the first of equals (ArgMax): int64, or the integer type that is asked for, as in `argmax<std::int32_t>(x, 1)`. The axis is left out.
+template <class Index = std::int64_t, class T, int N> tensor<Index, detail::less_rank(N, 1)> argmax(const operand<T, N>& x, int axis_number, op_name name = {}) {
+  static_assert(N != 0, "weft: a tensor of rank 0 has no axis");
+  return tensor<Index, detail::less_rank(N, 1)>(detail::add_along_axis("ArgMax", "dimension", detail::side_of(x), axis_number, name, {{"output_type", dtype_of<Index>}}));
+}
+template <class Index = std::int64_t, class T, int N, int A> tensor<Index, detail::less_rank(N, 1)> argmax(const operand<T, N>& x, axis_t<A>, op_name name = {}) {
+  static_assert(detail::axes_in_range<A>(N), "weft: an axis is outside the tensor's dimensions (-rank <= axis < rank)");
+  return argmax<Index>(x, A, name);
+}
+/// The position of the smallest element along an axis, the first of equals (ArgMin): int64 or int32. The axis is left out.
+template <class Index = std::int64_t, class T, int N> tensor<Index, detail::less_rank(N, 1)> argmin(const operand<T, N>& x, int axis_number, op_name name = {}) {
+  static_assert(N != 0, "weft: a tensor of rank 0 has no axis");
+  return tensor<Index, detail::less_rank(N, 1)>(detail::add_along_axis("ArgMin", "dimension", detail::side_of(x), axis_number, name, {{"output_type", dtype_of<Index>}}));
+}
+template <class Index = std::int64_t, class T, int N, int A> tensor<Index, detail::less_rank(N, 1)> argmin(const operand<T, N>& x, axis_t<A>, op_name name = {}) {
+  static_assert(detail::axes_in_range<A>(N), "weft: an axis is outside the tensor's dimensions (-rank <= axis < rank)");
+  return argmin<Index>(x, A, name);
+}
+
+/// How cumsum and cumprod run; combine with `|`: `exclusive` leaves an element out of its own result, `reversed` begins at the end.
+enum class scan_flags { none = 0, exclusive = 1, reversed = 2 };
+inline constexpr scan_flags exclusive = scan_flags::exclusive, reversed = scan_flags::reversed;
+constexpr scan_flags operator|(scan_flags a, scan_flags b) { return static_cast<scan_flags>(static_cast<int>(a) | static_cast<int>(b)); }
+constexpr bool operator&(scan_flags a, scan_flags b) { return (static_cast<int>(a) & static_cast<int>(b)) != 0; }
+
+#define WEFT_SCAN(NAME, OPNAME)                                                                                                                              \
+  template <class T, int N> tensor<T, N> NAME(const operand<T, N>& x, int axis_number, scan_flags flags, op_name name = {}) {                                \
+    static_assert(N != 0, "weft: a tensor of rank 0 has no axis");                                                                                           \
+    return tensor<T, N>(detail::add_along_axis(OPNAME, "axis", detail::side_of(x), axis_number, name, {{"exclusive", flags & exclusive}, {"reverse", flags & reversed}})); \
+  }                                                                                                                                                          \
+  template <class T, int N> tensor<T, N> NAME(const operand<T, N>& x, int axis_number = 0, op_name name = {}) { return NAME(x, axis_number, scan_flags::none, name); }     \
+  template <class T, int N, int A> tensor<T, N> NAME(const operand<T, N>& x, axis_t<A>, scan_flags flags, op_name name = {}) {                               \
+    static_assert(detail::axes_in_range<A>(N), "weft: an axis is outside the tensor's dimensions (-rank <= axis < rank)");                                   \
+    return NAME(x, A, flags, name);                                                                                                                          \
+  }                                                                                                                                                          \
+  template <class T, int N, int A> tensor<T, N> NAME(const operand<T, N>& x, axis_t<A> a, op_name name = {}) { return NAME(x, a, scan_flags::none, name); }
+/// The running sum along an axis, the first unless another is given (Cumsum): `cumsum(x, axis<1>, exclusive | reversed)`.
+WEFT_SCAN(cumsum, "Cumsum")
+/// The running product along an axis, the first unless another is given (Cumprod).
+WEFT_SCAN(cumprod, "Cumprod")
+#undef WEFT_SCAN
+
+/// The total weight of each integer below `size` among the values, which have as many weights (Bincount): `[size]`. Values from `size` on do not count.
+template <int N, class T, int M> tensor<T, 1> bincount(const operand<std::int32_t, N>& values, std::int32_t size, const operand<T, M>& weights, op_name name = {}) {
+  return tensor<T, 1>(detail::add_bincount(values.as_input(name.site), size, weights.as_input(name.site), name));
+}
+/// How often each integer below `size` occurs among the values (Bincount): `[size]`.
+template <int N> tensor<std::int32_t, 1> bincount(const operand<std::int32_t, N>& values, std::int32_t size, op_name name = {}) {
+  return tensor<std::int32_t, 1>(detail::add_bincount(values.as_input(name.site), size, output(), name));
+}
 
 }  // namespace weft
 

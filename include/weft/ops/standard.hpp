@@ -14,6 +14,7 @@
 #include <weft/ops/nn_conv.hpp>
 #include <weft/ops/random.hpp>
 #include <weft/ops/reduce.hpp>
+#include <weft/ops/reduce_segments.hpp>
 #include <weft/ops/sendrecv.hpp>
 #include <weft/ops/state.hpp>
 #include <weft/ops/training.hpp>
