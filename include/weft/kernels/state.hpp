@@ -21,20 +21,20 @@ kernel_factory state_kernel(std::string_view op);
 WEFT_SIMD_BEGIN
 namespace weft::detail {
 
-/// The handle in input 0.
-inline const resource_handle& handle_of(const kernel_context& context) {
-  expect_dtype(context, 0, dtype::resource);
-  if (context.input(0).elements() != 1) context.fail("the handle must be a scalar, found shape " + context.input(0).shape().text());
-  return *context.input(0).data<resource_handle>();
+/// The handle in input i.
+inline const resource_handle& handle_of(const kernel_context& context, int i = 0) {
+  expect_dtype(context, i, dtype::resource);
+  if (context.input(i).elements() != 1) context.fail("the handle must be a scalar, found shape " + context.input(i).shape().text());
+  return *context.input(i).data<resource_handle>();
 }
 
 [[noreturn]] inline void fail_uninitialized(const kernel_context& context, const std::string& name) {
   context.fail(error_code::failed_precondition, "variable '" + name + "' is not initialized; run its initializer (global_variables_initializer) first");
 }
 
-/// The variable that input 0 names. Fails when there is none, or when it is of another dtype.
-inline std::shared_ptr<variable_resource> variable_of(const kernel_context& context, dtype type) {
-  const resource_handle& handle = handle_of(context);
+/// The variable that input i names. Fails when there is none, or when it is of another dtype.
+inline std::shared_ptr<variable_resource> variable_of(const kernel_context& context, dtype type, int i = 0) {
+  const resource_handle& handle = handle_of(context, i);
   auto found = context.resources().find<variable_resource>(handle.container, handle.name);
   if (found == nullptr || !found->initialized()) fail_uninitialized(context, handle.name);
   if (found->dtype() != type) context.fail("variable '" + handle.name + "' is " + to_text(found->dtype()) + ", this op expects " + to_text(type));
@@ -99,8 +99,10 @@ inline void assign_variable_kernel::compute(kernel_context& context) {
   expect_inputs(context, 2);
   const resource_handle handle = handle_of(context);
   expect_dtype(context, 1, type_);
-  const auto variable = context.resources().find_or_make<variable_resource>(
-      handle.container, handle.name, [&] { return std::make_shared<variable_resource>(handle.name, type_, partial_shape()); });
+  buffer_pool* pool = context.environment().buffers;
+  const auto variable = context.resources().find_or_make<variable_resource>(handle.container, handle.name, [&] {
+    return std::make_shared<variable_resource>(handle.name, type_, partial_shape(), pool == nullptr ? nullptr : pool->shared_from_this());
+  });
   if (variable->dtype() != type_) context.fail("variable '" + handle.name + "' is " + to_text(variable->dtype()) + ", the value is " + to_text(type_));
   tensor_value value = context.take_input(1);
   if (validate_shape_ && variable->initialized()) {

@@ -114,7 +114,16 @@ inline constexpr kernel_row standard_kernel_rows[] = {
     // State.
     {"VarHandleOp ReadVariableOp AssignVariableOp", "dtype", values},
     {"AssignAddVariableOp AssignSubVariableOp", "dtype", numbers},
-    {"VarIsInitializedOp DestroyResourceOp", "", 0},
+    {"VarIsInitializedOp DestroyResourceOp VariableShape", "", 0},
+    {"ResourceGather ResourceGatherNd ResourceScatterUpdate", "dtype", values},
+    {"ResourceScatterAdd ResourceScatterSub ResourceScatterMul ResourceScatterDiv ResourceScatterMin ResourceScatterMax", "dtype", numbers},
+    {"ResourceScatterNdUpdate", "T", values},
+    {"ResourceScatterNdAdd ResourceScatterNdSub ResourceScatterNdMin ResourceScatterNdMax", "T", numbers},
+    {"ResourceCountUpTo", "T", dtypes(dtype::int32, dtype::int64)},
+    {"ResourceApplyGradientDescent ResourceApplyProximalGradientDescent ResourceApplyMomentum ResourceApplyKerasMomentum ResourceApplyAdagrad ResourceApplyAdagradV2 ResourceApplyAdagradDA "
+     "ResourceApplyProximalAdagrad ResourceApplyAdadelta ResourceApplyRMSProp ResourceApplyCenteredRMSProp ResourceApplyAdam ResourceApplyAdamWithAmsgrad ResourceApplyAdaMax", "T", floats},
+    {"ResourceSparseApplyProximalGradientDescent ResourceSparseApplyMomentum ResourceSparseApplyKerasMomentum ResourceSparseApplyAdagrad ResourceSparseApplyAdagradV2 "
+     "ResourceSparseApplyAdagradDA ResourceSparseApplyProximalAdagrad ResourceSparseApplyAdadelta ResourceSparseApplyRMSProp ResourceSparseApplyCenteredRMSProp", "T", floats},
     // Control, and what the executor carries out itself.
     {"NoOp", "", 0},
     {"_Arg _Retval _Send _Recv", "", 0},

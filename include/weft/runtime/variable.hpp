@@ -1,6 +1,6 @@
 #ifndef WEFT_RUNTIME_VARIABLE_HPP
 #define WEFT_RUNTIME_VARIABLE_HPP
-// A variable's value in its task. Readers share the elements, so an update writes in place only while nobody else holds them.
+// A variable's value in its task, and the exclusive use of several at once. Readers share the elements, so an update writes in place only while nobody else holds them.
 
 #include <weft/core/config.hpp>
 #include <weft/runtime/buffer_pool.hpp>
@@ -11,10 +11,12 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace weft {
 
@@ -59,6 +61,13 @@ class variable_resource final : public resource {
     value_ = tensor_value();
   }
 
+  /// Calls `look(const tensor_value& value)` while nobody can update the variable, and returns what it returns. For reads of some elements, which so never make an update copy the
+  /// others. Throws FAILED_PRECONDITION when there is no value.
+  template <class F> decltype(auto) inspect(F&& look) const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    check_initialized();
+    return std::forward<F>(look)(value_);
+  }
   /// Calls `change(tensor_value& value)`, which may write the elements: they are copied first if anybody else holds them. Returns what it returns.
   /// For updates that touch only some elements. Throws FAILED_PRECONDITION when there is no value.
   template <class F> decltype(auto) update(F&& change) {
@@ -73,17 +82,20 @@ class variable_resource final : public resource {
   template <class F> void replace(F&& compute) {
     const std::lock_guard<std::mutex> lock(mutex_);
     check_initialized();
-    tensor_value next = value_.writable() ? value_ : tensor_value(type_, value_.shape(), is_plain(type_) ? source() : nullptr);
-    std::forward<F>(compute)(static_cast<const tensor_value&>(value_), next);
-    value_ = std::move(next);
+    tensor_value written = next();
+    std::forward<F>(compute)(static_cast<const tensor_value&>(value_), written);
+    value_ = std::move(written);
   }
 
  private:
+  friend class variables_lock;
   void check_initialized() const {
     if (value_.empty()) fail(error_code::failed_precondition, "variable '" + name_ + "' is not initialized; run its initializer first");
   }
 
-  std::shared_ptr<memory> source() const { return buffers_ == nullptr ? nullptr : buffers_->for_bytes(value_.bytes()); }
+  std::shared_ptr<memory> source() const { return buffers_ == nullptr || !is_plain(type_) ? nullptr : buffers_->for_bytes(value_.bytes()); }
+  // What becomes the next value once every element is written.
+  tensor_value next() const { return value_.writable() ? value_ : tensor_value(type_, value_.shape(), source()); }
 
   const std::string name_;
   const weft::dtype type_;
@@ -91,6 +103,36 @@ class variable_resource final : public resource {
   const std::shared_ptr<buffer_pool> buffers_;
   mutable std::mutex mutex_;
   tensor_value value_;
+};
+
+/// The exclusive use of several variables at once: nobody else reads or updates them as long as this lives. Locks are taken in one order, whatever the order of
+/// the variables, so that two such users never wait for each other. Variables are known by their position.
+class variables_lock {
+ public:
+  /// Throws INVALID_ARGUMENT when a variable is there twice, FAILED_PRECONDITION when one has no value.
+  explicit variables_lock(std::vector<std::shared_ptr<variable_resource>> variables);
+  variables_lock(const variables_lock&) = delete;
+  variables_lock& operator=(const variables_lock&) = delete;
+  ~variables_lock() {
+    for (const variable_resource* v : locked_) v->mutex_.unlock();
+  }
+
+  std::size_t size() const noexcept { return variables_.size(); }
+  const std::string& name(std::size_t i) const noexcept { return variables_[i]->name(); }
+  const tensor_value& value(std::size_t i) const noexcept { return variables_[i]->value_; }
+  /// The value, some elements of which may be written: they are copied first if anybody else holds them.
+  tensor_value& change(std::size_t i) {
+    variable_resource& v = *variables_[i];
+    if (!v.value_.writable()) v.value_ = deep_copy(v.value_, v.source());
+    return v.value_;
+  }
+  /// A value for all elements to be written, then given to `set`: in the storage of the current one if nobody else holds that, else new.
+  tensor_value next(std::size_t i) const { return variables_[i]->next(); }
+  void set(std::size_t i, tensor_value v) noexcept { variables_[i]->value_ = std::move(v); }
+
+ private:
+  std::vector<std::shared_ptr<variable_resource>> variables_;
+  std::vector<const variable_resource*> locked_;
 };
 
 #if WEFT_HAS_BODIES
@@ -106,6 +148,22 @@ WEFT_DECL void variable_resource::assign(tensor_value v) {
   // The old value is released here, without the lock.
 }
 
+WEFT_DECL variables_lock::variables_lock(std::vector<std::shared_ptr<variable_resource>> variables) : variables_(std::move(variables)) {
+  std::vector<const variable_resource*> order;
+  for (const auto& v : variables_) {
+    const auto at = std::lower_bound(order.begin(), order.end(), v.get(), std::less<const variable_resource*>());
+    if (at != order.end() && *at == v.get()) fail(error_code::invalid_argument, "variable '" + v->name() + "' is given twice");
+    order.insert(at, v.get());
+  }
+  for (const variable_resource* v : order) v->mutex_.lock();
+  locked_ = std::move(order);
+  try {
+    for (const variable_resource* v : locked_) v->check_initialized();
+  } catch (...) {
+    for (const variable_resource* v : locked_) v->mutex_.unlock();
+    throw;
+  }
+}
 #endif
 
 }  // namespace weft
