@@ -96,7 +96,7 @@ TEST_CASE("resource scatter: each op and dtype, one number for all, repeated row
                                                                       {"Min", {2, 4, 2, 3}},    {"Max", {10, 20, 2, 3}}};
   for (const auto& [op, expected] : results) {
     CAPTURE(op);
-    const auto w = bench.set("w", make<std::int32_t>({2, 2}, {10, 20, 2, 3}));
+    const auto w = bench.set("integers", make<std::int32_t>({2, 2}, {10, 20, 2, 3}));
     bench(std::string("ResourceScatter") + op, {w, i32({1}, {0}), make<std::int32_t>({1, 2}, {2, std::string(op) == "Add" || std::string(op) == "Sub" ? 6 : 4})}, {{"dtype", dtype::int32}});
     CHECK(elements<std::int32_t>(bench.get(w, dtype::int32)) == expected);
   }

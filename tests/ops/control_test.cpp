@@ -2,9 +2,13 @@
 
 #include <doctest/doctest.h>
 #include <weft/graph/text.hpp>
+#include <weft/ops/array.hpp>
 #include <weft/ops/standard.hpp>
+#include <weft/ops/state.hpp>
 
+#include <cstdint>
 #include <string>
+#include <tuple>
 #include <vector>
 
 using weft::graph;
@@ -57,4 +61,37 @@ TEST_CASE("group: the device scopes are as before, also after an error") {
   }();
   CHECK_THROWS_WITH_AS((void)group({a, foreign}, {"both", {"user.cpp", 3}}), "INVALID_ARGUMENT: NoOp 'both' (user.cpp:3): a control dependency 'a' belongs to another graph", weft::error);
   CHECK(no_op().get()->device().empty());
+}
+
+TEST_CASE("assert_that and print: what they report is named below them") {
+  const graph g;
+  const auto scope = g.as_default();
+  const auto x = weft::placeholder<float, 1>({weft::unknown}, "x");
+  const auto ok = weft::placeholder<bool, 0>("ok");
+  const weft::variable<float, 0> v(1.f, "v");
+  CHECK(to_text(*weft::assert_that(ok, {"x is", x, 3, v}).get()) == "Assert = Assert(ok, Assert/data_0, x, Assert/data_2, Assert/data_3)");
+  CHECK(g.find("Assert/data_0")->attr<weft::tensor_value>("value").item<std::string>() == "x is");
+  CHECK(g.find("Assert/data_3")->op() == "ReadVariableOp");
+  CHECK(weft::assert_that(ok).get()->inputs().size() == 2);
+  CHECK(to_text(*weft::assert_that(ok, {x}, -1, "all").get()) == "all = Assert(ok, x)  {summarize=-1}");
+  const weft::tensor<float, 1> y = weft::print(x, {x, "end"}, "x: ");
+  CHECK(to_text(*y.raw().from) == "Print = Print(x, x, Print/data_1)  float[?]  {message=\"x: \"}");
+}
+
+TEST_CASE("with_dependencies, tuple_of, identity_n") {
+  const graph g;
+  const auto scope = g.as_default();
+  const auto a = weft::placeholder<float, 1>({2}, "a");
+  const auto b = with_device("/job:ps/task:1", [] { return weft::placeholder<std::int64_t, 0>("b"); });
+  const operation first = no_op("first");
+  CHECK(to_text(*weft::with_dependencies({first}, a).raw().from) == "control_dependency = Identity(a, ^first)  float[2]  {_class=[\"loc:@a\"]}");
+  const weft::tensor<std::int64_t, 0> later = weft::with_dependencies({first}, b, "later");
+  CHECK(later.raw().from->attr<std::vector<std::string>>("_class") == std::vector<std::string>{"loc:@b"});
+  const auto [a2, b2] = weft::tuple_of(std::tuple(a, b), "gate");
+  CHECK(a2.raw().from->control_inputs().size() == 1);
+  CHECK(b2.raw().from->inputs()[0].from->name() == "b");
+  CHECK(weft::tuple_of(std::vector{a, a}).size() == 2);
+  const auto [a3, b3] = weft::identity_n(std::tuple(a, b), "both");
+  CHECK(a3.name() == "both");
+  CHECK(b3.name() == "both:1");
 }

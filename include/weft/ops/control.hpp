@@ -1,13 +1,18 @@
 #ifndef WEFT_OPS_CONTROL_HPP
 #define WEFT_OPS_CONTROL_HPP
-// Operations that only order others.
+// Operations that order others, check and print.
 
 #include <weft/graph/scope.hpp>
 #include <weft/ops/shape_rules.hpp>
 
+#include <cstddef>
+#include <cstdint>
 #include <initializer_list>
 #include <map>
 #include <string>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -63,6 +68,102 @@ inline operation group(const std::vector<operation>& all, op_name name = {}) {
   return waits_for(unique + "/", std::move(parts), nullptr);
 }
 inline operation group(std::initializer_list<operation> all, op_name name = {}) { return group(std::vector<operation>(all), name); }
+
+/// Something to print or to report: a tensor, a variable, a text or a number.
+class printed {
+ public:
+  template <class T, int N> printed(const operand<T, N>& x) : what_(detail::side_of(x)) {}
+  template <class V, class T = typename value_traits<V>::dtype, std::enable_if_t<!std::is_void_v<T> && !detail::is_operand<V>::value, int> = 0>
+  printed(const V& value) : what_{output(), false, value_traits<V>::make(value)} {}
+  const detail::side& what() const noexcept { return what_; }
+
+ private:
+  detail::side what_;
+};
+
+namespace detail {
+// The outputs to print; texts, numbers and reads of variables are named below `full`.
+inline std::vector<output> realise_all(const std::vector<printed>& data, const std::string& full, const op_name& name, graph_state& to) {
+  std::vector<output> out;
+  for (const printed& one : data) {
+    const side& what = one.what();
+    if (what.number.empty() && what.out.from == nullptr) throw error(error_code::invalid_argument, "there is an empty tensor, not made by any op, among what is to be printed", name.site);
+    const std::string below = full + "/data_" + std::to_string(out.size());
+    out.push_back(!what.number.empty() ? add_const_at(what.number, below, name.site, to) : what.reads_variable ? add_read(what.out, op_name(std::string_view(below + "/"), name.site)) : what.out);
+  }
+  return out;
+}
+inline output add_assert(const output& condition, const std::vector<printed>& data, std::int64_t summarize, const op_name& name) {
+  if (condition.from == nullptr) throw error(error_code::invalid_argument, "assert_that: the condition is an empty tensor, not made by any op", name.site);
+  graph_state& to = condition.from->owner();
+  const std::string full = claim_name(to, name, "Assert");
+  std::vector<output> inputs = realise_all(data.empty() ? std::vector<printed>{printed("the condition does not hold")} : data, full, name, to);
+  inputs.insert(inputs.begin(), condition);
+  return add_node_at("Assert", std::move(inputs), full, name.site, {{"summarize", summarize}});
+}
+inline output add_print(const output& in, const std::vector<printed>& data, std::string_view message, std::int64_t summarize, const op_name& name) {
+  if (in.from == nullptr) throw error(error_code::invalid_argument, "print: the operand is an empty tensor, not made by any op", name.site);
+  graph_state& to = in.from->owner();
+  const std::string full = claim_name(to, name, "Print");
+  std::vector<output> inputs = realise_all(data, full, name, to);
+  inputs.insert(inputs.begin(), in);
+  return add_node_at("Print", std::move(inputs), full, name.site, {{"message", std::string(message)}, {"summarize", summarize}});
+}
+// `x` once these operations are done, on the device of x.
+inline output add_after(const std::vector<operation>& after, const output& x, const op_name& name) {
+  if (x.from == nullptr) throw error(error_code::invalid_argument, "with_dependencies: the operand is an empty tensor, not made by any op", name.site);
+  const auto place = colocate_with(operation(*x.from), name.site);
+  const auto order = control_dependencies(after);
+  return {&add_node("Identity", {x}, name.text.empty() ? op_name("control_dependency", name.site) : name), 0};
+}
+}  // namespace detail
+
+/// Fails the step with INVALID_ARGUMENT and a summary of `data` (the first `summarize` elements of each, all when it is negative) unless the condition, a scalar, holds (Assert). It acts in
+/// steps that run it: make what relies on the condition wait for it by `control_dependencies` or `with_dependencies`.
+template <int N> operation assert_that(const operand<bool, N>& condition, const std::vector<printed>& data, std::int64_t summarize, op_name name = {}) {
+  static_assert(N == 0 || N == dynamic_rank, "weft: the condition must be a scalar; reduce it with reduce_all");
+  return operation(*detail::add_assert(condition.as_input(name.site), data, summarize, name).from);
+}
+template <int N> operation assert_that(const operand<bool, N>& condition, const std::vector<printed>& data = {}, op_name name = {}) { return assert_that(condition, data, 3, name); }
+
+/// x, and each time it is computed a line on standard error: `message`, then a summary of each of `data` in brackets (Print).
+template <class T, int N> tensor<T, N> print(const operand<T, N>& x, const std::vector<printed>& data, std::string_view message = {}, std::int64_t summarize = 3, op_name name = {}) {
+  return tensor<T, N>(detail::add_print(x.as_input(name.site), data, message, summarize, name));
+}
+
+/// x, available only when these operations are done (Identity).
+template <class T, int N> tensor<T, N> with_dependencies(const std::vector<operation>& after, const operand<T, N>& x, op_name name = {}) {
+  return tensor<T, N>(detail::add_after(after, x.as_input(name.site), name));
+}
+
+/// The same tensors, each available only when all of them are computed. Follows TensorFlow's `tuple`.
+template <class T, int N> std::vector<tensor<T, N>> tuple_of(const std::vector<tensor<T, N>>& all, op_name name = {}) {
+  const operation gate = group(std::vector<operation>(all.begin(), all.end()), name);
+  std::vector<tensor<T, N>> out;
+  for (const auto& one : all) out.push_back(with_dependencies({gate}, one, op_name(name.site)));
+  return out;
+}
+template <class... T, int... N> std::tuple<tensor<T, N>...> tuple_of(const std::tuple<tensor<T, N>...>& all, op_name name = {}) {
+  return std::apply(
+      [&](const auto&... one) {
+        const operation gate = group({operation(one)...}, name);
+        return std::tuple<tensor<T, N>...>{with_dependencies({gate}, one, op_name(name.site))...};
+      },
+      all);
+}
+
+namespace detail {
+template <class... T, int... N, std::size_t... I> std::tuple<tensor<T, N>...> add_identity_n(const std::tuple<tensor<T, N>...>& all, const op_name& name, std::index_sequence<I...>) {
+  const node& made = add_node("IdentityN", {std::get<I>(all).as_input(name.site)...}, name);
+  return {tensor<T, N>(output{&made, static_cast<int>(I)})...};
+}
+}  // namespace detail
+
+/// The same tensors (IdentityN), as outputs of one node.
+template <class... T, int... N> std::tuple<tensor<T, N>...> identity_n(const std::tuple<tensor<T, N>...>& all, op_name name = {}) {
+  static_assert(sizeof...(T) > 0, "weft: identity_n needs at least one tensor");
+  return detail::add_identity_n(all, name, std::index_sequence_for<T...>());
+}
 
 }  // namespace weft
 

@@ -125,7 +125,7 @@ inline constexpr kernel_row standard_kernel_rows[] = {
     {"ResourceSparseApplyProximalGradientDescent ResourceSparseApplyMomentum ResourceSparseApplyKerasMomentum ResourceSparseApplyAdagrad ResourceSparseApplyAdagradV2 "
      "ResourceSparseApplyAdagradDA ResourceSparseApplyProximalAdagrad ResourceSparseApplyAdadelta ResourceSparseApplyRMSProp ResourceSparseApplyCenteredRMSProp", "T", floats},
     // Control, and what the executor carries out itself.
-    {"NoOp", "", 0},
+    {"NoOp ControlTrigger Assert Print PrintV2", "", 0},
     {"_Arg _Retval _Send _Recv", "", 0},
 };
 
