@@ -4,7 +4,7 @@
 // that the ops themselves run, so results are theirs bit for bit and nothing is compiled for a program.
 
 #include <weft/kernels/element_types.hpp>
-#include <weft/kernels/math.hpp>
+#include <weft/kernels/math_table.hpp>
 #include <weft/kernels/simd.hpp>
 
 #include <algorithm>
@@ -48,8 +48,8 @@ class block_program {
   friend class block_run;
   // A value: what makes it from which values.
   struct made {
-    pair_function pair;
-    array_function single;
+    pair_loop pair;
+    single_loop single;
     int a, b;
     bool boolean;
   };
@@ -78,14 +78,14 @@ inline int block_program::step(std::string_view op, int a, int b) {
   const dtype type = is_bool(a) ? dtype::boolean : wide_dtype(type_);
   if (b < 0) {
     const single_op* found = find_single_op(op);
-    const array_function loop = found == nullptr ? nullptr : found->loops.of(type);
-    return loop == nullptr ? -1 : add({nullptr, loop, a, -1, is_bool(a)});
+    const single_loop loop = found == nullptr ? nullptr : found->loops.of(type);
+    return loop == nullptr ? -1 : add({nullptr, loop, a, -1, found->gives_bool || is_bool(a)});
   }
   const pair_op* found = find_pair_op(op);
-  const pair_function loop = found == nullptr || is_bool(a) != is_bool(b) ? nullptr : found->loops.of(type);
+  const pair_loop loop = found == nullptr || is_bool(a) != is_bool(b) ? nullptr : found->loops.of(type);
   if (loop == nullptr) return -1;
-  if (found->swapped) std::swap(a, b);
-  return add({loop, nullptr, a, b, found->gives_bool});
+  if (found->traits & pair_traits::swapped) std::swap(a, b);
+  return add({loop, nullptr, a, b, found->traits & pair_traits::gives_bool});
 }
 
 /// An array that a program reads: one element for each of the result, or a single one for all.
@@ -112,8 +112,9 @@ class block_run {
     std::size_t size = 0;  // of an element
   };
   struct job {
-    pair_function pair;
-    array_function single;  // without either, a copy
+    pair_loop pair;
+    single_loop single;
+    array_function convert;  // without any, a copy
     place a, b, to;
   };
   void find_last_uses();
@@ -198,7 +199,7 @@ inline void block_run::place_inputs(const std::vector<block_input>& inputs) {
     if (is_output) last_use_[i] = used_to_the_end;
     if (varies_[i] && widen_ == nullptr && !is_output) continue;
     places_[i] = take_block(i);
-    if (varies_[i]) jobs_.push_back({nullptr, widen_, array, {}, places_[i]});
+    if (varies_[i]) jobs_.push_back({nullptr, nullptr, widen_, array, {}, places_[i]});
   }
 }
 
@@ -221,7 +222,7 @@ inline void block_run::place_step(std::size_t value, const std::vector<block_inp
     places_[value] = take_block(value);
   }
   if (!varies_[value]) return;
-  jobs_.push_back({v.pair, v.single, places_[static_cast<std::size_t>(v.a)], v.b < 0 ? place() : places_[static_cast<std::size_t>(v.b)], places_[value]});
+  jobs_.push_back({v.pair, v.single, nullptr, places_[static_cast<std::size_t>(v.a)], v.b < 0 ? place() : places_[static_cast<std::size_t>(v.b)], places_[value]});
   release(v.a, value);
   release(v.b, value);
 }
@@ -232,7 +233,7 @@ inline void block_run::store_outputs() {
     const place& from = places_[static_cast<std::size_t>(value)];
     if (from.in == kind::output && from.index == o) continue;
     const bool is_bool = program_.is_bool(value);
-    jobs_.push_back({nullptr, is_bool || from.in == kind::output ? nullptr : narrow_, from, {}, {kind::output, static_cast<std::uint32_t>(o), is_bool ? 1 : size_}});
+    jobs_.push_back({nullptr, nullptr, is_bool || from.in == kind::output ? nullptr : narrow_, from, {}, {kind::output, static_cast<std::uint32_t>(o), is_bool ? 1 : size_}});
   }
 }
 
@@ -257,8 +258,8 @@ inline void block_run::compute_uniform(const std::vector<block_input>& inputs) {
     const auto& v = program_.values_[i];
     if (varies_[i] || v.a < 0) continue;
     const unsigned char* a = block(places_[static_cast<std::size_t>(v.a)].index);
-    if (v.pair != nullptr) v.pair(a, block(places_[static_cast<std::size_t>(v.b)].index), block(places_[i].index), length_);
-    else v.single(a, block(places_[i].index), length_);
+    if (v.pair != nullptr) v.pair(a, block(places_[static_cast<std::size_t>(v.b)].index), block(places_[i].index), length_, 0);
+    else v.single(a, block(places_[i].index), length_, 0);
   }
 }
 
@@ -268,8 +269,9 @@ inline void block_run::operator()(const void* const* inputs, void* const* output
     for (const job& j : jobs_) {
       const void* a = source(j.a, at, inputs, outputs);
       void* to = target(j.to, at, outputs);
-      if (j.pair != nullptr) j.pair(a, source(j.b, at, inputs, outputs), to, some);
-      else if (j.single != nullptr) j.single(a, to, some);
+      if (j.pair != nullptr) j.pair(a, source(j.b, at, inputs, outputs), to, some, 0);
+      else if (j.single != nullptr) j.single(a, to, some, 0);
+      else if (j.convert != nullptr) j.convert(a, to, some);
       else std::memcpy(to, a, some * j.to.size);
     }
   }

@@ -104,7 +104,7 @@ class slice_update {
     if (op_ == nullptr || !pair_rows(*op_, type).exists()) fail_without_loop(n, type);
   }
   /// Whether zeros among the updates of an integer variable are an error.
-  bool refuses(const tensor_value& updates) const { return op_ != nullptr && op_->divides && is_integer(type_) && any_zero(updates); }
+  bool refuses(const tensor_value& updates) const { return op_ != nullptr && (op_->traits & pair_traits::zero_fails) && is_integer(type_) && any_zero(updates); }
   /// Changes `count` elements by as many updates, or by one that stands for all.
   void operator()(unsigned char* elements, const unsigned char* updates, bool varies, std::size_t count) const {
     if (op_ != nullptr) return pair_rows(*op_, type_).run({elements, true}, {updates, varies}, elements, count);

@@ -121,9 +121,11 @@ inline constexpr kernel_row standard_kernel_rows[] = {
     {"ResourceScatterNdAdd ResourceScatterNdSub ResourceScatterNdMin ResourceScatterNdMax", "T", numbers},
     {"ResourceCountUpTo", "T", dtypes(dtype::int32, dtype::int64)},
     {"ResourceApplyGradientDescent ResourceApplyProximalGradientDescent ResourceApplyMomentum ResourceApplyKerasMomentum ResourceApplyAdagrad ResourceApplyAdagradV2 ResourceApplyAdagradDA "
-     "ResourceApplyProximalAdagrad ResourceApplyAdadelta ResourceApplyRMSProp ResourceApplyCenteredRMSProp ResourceApplyAdam ResourceApplyAdamWithAmsgrad ResourceApplyAdaMax", "T", floats},
+     "ResourceApplyProximalAdagrad ResourceApplyAdadelta ResourceApplyRMSProp ResourceApplyCenteredRMSProp ResourceApplyAdam ResourceApplyAdamWithAmsgrad ResourceApplyAdaMax ResourceApplyFtrl ResourceApplyFtrlV2 "
+     "ResourceApplyAddSign ResourceApplyPowerSign", "T", floats},
     {"ResourceSparseApplyProximalGradientDescent ResourceSparseApplyMomentum ResourceSparseApplyKerasMomentum ResourceSparseApplyAdagrad ResourceSparseApplyAdagradV2 "
-     "ResourceSparseApplyAdagradDA ResourceSparseApplyProximalAdagrad ResourceSparseApplyAdadelta ResourceSparseApplyRMSProp ResourceSparseApplyCenteredRMSProp", "T", floats},
+     "ResourceSparseApplyAdagradDA ResourceSparseApplyProximalAdagrad ResourceSparseApplyAdadelta ResourceSparseApplyRMSProp ResourceSparseApplyCenteredRMSProp ResourceSparseApplyFtrl "
+     "ResourceSparseApplyFtrlV2", "T", floats},
     // Control, and what the executor carries out itself.
     {"NoOp ControlTrigger Assert Print PrintV2", "", 0},
     {"_Arg _Retval _Send _Recv", "", 0},
