@@ -31,7 +31,7 @@ TEST_CASE("standard kernels: an op without a kernel for its dtype is refused by 
 TEST_CASE("standard kernels: every entry makes a kernel for each of its dtypes") {
   for (const auto& [op, entries] : weft::standard_catalogue().entries()) {
     const weft::kernel_entry& entry = entries.at(0);
-    if (entry.constraints.empty()) continue;
+    if (entry.constraints.empty() || op == "_Fused") continue;
     for (const dtype type : entry.constraints.begin()->second) {
       weft::graph graph{weft::standard_ops()};
       weft::node_spec spec;

@@ -11,6 +11,7 @@
 #include <weft/kernels/array_values.hpp>
 #include <weft/kernels/cast.hpp>
 #include <weft/kernels/control.hpp>
+#include <weft/kernels/fused.hpp>
 #include <weft/kernels/linear.hpp>
 #include <weft/kernels/math.hpp>
 #include <weft/kernels/nn.hpp>
@@ -41,7 +42,7 @@ namespace detail {
 inline kernel_factory standard_factory(const std::string& op) {
   for (const auto family : {math_kernel, cast_kernel_of, reduction_kernel, scan_kernel, segment_kernel, linear_kernel, array_kernel, array_values_kernel, array_join_kernel, array_slice_kernel,
                             array_layout_kernel, array_select_kernel, nn_kernel, nn_conv_kernel, nn_depthwise_kernel, nn_pool_kernel,
-                            nn_norm_kernel, random_kernel_of, state_kernel, state_rows_kernel, training_kernel, control_kernel})
+                            nn_norm_kernel, random_kernel_of, state_kernel, state_rows_kernel, training_kernel, control_kernel, fused_kernel_of})
     if (const kernel_factory factory = family(op)) return factory;
   fail(error_code::internal, "the catalogue of standard kernels names '" + op + "', which has none");
 }

@@ -1,6 +1,6 @@
 #ifndef WEFT_OPS_SENDRECV_HPP
 #define WEFT_OPS_SENDRECV_HPP
-// The nodes that partitioning adds: what crosses between devices, and where feeds enter and fetches leave a part.
+// The nodes that partitioning and the passes over a part add: what crosses between devices, where feeds enter and fetches leave a part, and elementwise nodes that became one.
 
 #include <weft/graph/op_registry.hpp>
 #include <weft/ops/shape_rules.hpp>
@@ -14,6 +14,7 @@ inline constexpr op_row sendrecv_ops[] = {
     {"_Recv _HostRecv() -> tensor: tensor_type", "tensor_type: type; " WEFT_CROSSING, nullptr, op_flags::stateful},
     {"_Arg() -> output: T", "T: type; index: int >= 0", nullptr, op_flags::stateful},
     {"_Retval(input: T)", "T: type; index: int >= 0", nullptr, op_flags::stateful},
+    {"_Fused(inputs: N * T) -> output: T", "N: int >= 1; T: {float, double}; ops: list(string) >= 1; names: list(string) >= 1; operands: list(int)", nullptr},
 };
 #undef WEFT_CROSSING
 

@@ -129,6 +129,7 @@ inline constexpr kernel_row standard_kernel_rows[] = {
     // Control, and what the executor carries out itself.
     {"NoOp ControlTrigger Assert Print PrintV2", "", 0},
     {"_Arg _Retval _Send _Recv", "", 0},
+    {"_Fused", "T", dtypes(dtype::float32, dtype::float64)},
 };
 
 inline std::vector<std::string_view> words_of(std::string_view text) {

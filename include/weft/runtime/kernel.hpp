@@ -154,6 +154,11 @@ class kernel_registry {
   }
   /// The kernel for a node on a device of this type. Throws UNIMPLEMENTED, listing the kernels there are.
   std::unique_ptr<kernel> make(const kernel_construction& what, std::string_view device_type) const;
+  /// What `make` would call for a node, or nullptr.
+  kernel_factory find(const node& n, std::string_view device_type) const noexcept {
+    const kernel_entry* best = catalogue_.find(n.op(), device_type, n.attrs());
+    return best == nullptr ? nullptr : factories_.find(n.op())->second[static_cast<std::size_t>(best - catalogue_.kernels_of(n.op()).data())];
+  }
   const kernel_catalogue& catalogue() const noexcept { return catalogue_; }
 
  private:
@@ -165,11 +170,9 @@ class kernel_registry {
 
 WEFT_DECL std::unique_ptr<kernel> kernel_registry::make(const kernel_construction& what, std::string_view device_type) const {
   const node& n = what.about;
-  const auto& entries = catalogue_.kernels_of(n.op());
-  if (const kernel_entry* best = catalogue_.find(n.op(), device_type, n.attrs()))
-    return factories_.find(n.op())->second[static_cast<std::size_t>(best - entries.data())](what);
+  if (const kernel_factory factory = find(n, device_type)) return factory(what);
   std::string known;
-  for (const auto& entry : entries) {
+  for (const auto& entry : catalogue_.kernels_of(n.op())) {
     known += (known.empty() ? "" : "; ") + entry.device_type;
     for (const auto& [attr, types] : entry.constraints) known += " " + attr + " in " + to_text(attr_value(types));
   }

@@ -8,6 +8,7 @@
 #include <weft/runtime/buffer_pool.hpp>
 #include <weft/runtime/executor.hpp>
 #include <weft/runtime/local_rendezvous.hpp>
+#include <weft/session/part_passes.hpp>
 #include <weft/session/placement_log.hpp>
 #include <weft/session/session_interface.hpp>
 #include <weft/session/signature_cache.hpp>
@@ -73,6 +74,7 @@ class local_runtime {
   const graph& nodes() const noexcept { return graph_; }
   const device_set& devices() const noexcept { return devices_; }
   const kernel_registry& kernels() const noexcept { return *kernels_; }
+  const optimizer_options& optimizer() const noexcept { return options_.optimizer; }
   task_state& task(const std::string& name) { return *tasks_.at(name); }
   thread_pool& pool() noexcept { return pool_; }
   buffer_pool& buffers() noexcept { return *buffers_; }
@@ -193,6 +195,8 @@ WEFT_DECL partitioned_graph local_runtime::partitions(const step_signature& sign
   options.fetches = signature.fetches;
   options.targets = signature.targets;
   options.master = devices_.tasks().front();
+  options.merge_equal_nodes = options_.optimizer.merge_equal_nodes;
+  options.skip_identities = options_.optimizer.skip_identities;
   return partition(graph_, devices_, placed(), options);
 }
 
@@ -217,7 +221,8 @@ WEFT_DECL local_step::local_step(std::shared_ptr<local_runtime> runtime, const s
   const partitioned_graph parted = runtime_->partitions(signature);
   transfers_ = parted.transfers().size() != 0;
   for (const part& p : parted.parts()) {
-    task_part made{std::make_unique<executor>(p.graph, runtime_->kernels(), p.task), &runtime_->task(p.task), positions_of(p.feeds, signature.feeds), positions_of(p.fetches, signature.fetches), false, false};
+    graph runs = optimized_part(p.graph, runtime_->kernels(), runtime_->optimizer());
+    task_part made{std::make_unique<executor>(std::move(runs), runtime_->kernels(), p.task), &runtime_->task(p.task), positions_of(p.feeds, signature.feeds), positions_of(p.fetches, signature.fetches), false, false};
     made.feeds_in_order = counts_up(made.feeds, signature.feeds.size());
     made.fetches_in_order = counts_up(made.fetches, signature.fetches.size());
     parts_.push_back(std::move(made));
@@ -276,6 +281,8 @@ WEFT_DECL void local_step::run(tensor_value* feeds, tensor_value* fetches, const
   if (outcome.ok()) return;
   outcome.derived = false;
   outcome.may_have_run = true;
+  // A node that became part of another is known by its name.
+  if (const node* n = outcome.site.empty() && !outcome.node.empty() ? runtime_->nodes().find(outcome.node) : nullptr) outcome.site = n->site().text();
   throw error(std::move(outcome));
 }
 

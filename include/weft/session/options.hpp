@@ -16,6 +16,21 @@
 
 namespace weft {
 
+/// Passes over the graph of a step, none of which changes a result. Each can be switched off, to see a graph run as it was written or to measure.
+struct optimizer_options {
+  /// Runs one of several equal nodes of a device for all.
+  bool merge_equal_nodes = true;
+  /// Reads the input of an Identity instead of its output.
+  bool skip_identities = true;
+  /// Computes once, when a step is prepared, what is computed from constants alone.
+  bool fold_constants = true;
+  /// Runs elementwise nodes that only feed one another in one pass over their arrays.
+  bool fuse_elementwise = true;
+
+  /// Every pass off.
+  static optimizer_options none() noexcept { return {false, false, false, false}; }
+};
+
 /// Options of a session. Plain members with safe defaults.
 struct session_options {
   session_options();
@@ -37,6 +52,8 @@ struct session_options {
   std::shared_ptr<const kernel_registry> kernels;
   /// Threads that run expensive kernels of a local session; 0 means one per processor.
   std::size_t kernel_threads = 0;
+  /// The passes over the graphs of a local session's steps.
+  optimizer_options optimizer;
   /// Deadline for reaching the target and for its answers to the protocol.
   std::chrono::milliseconds connect_timeout = std::chrono::seconds(10);
   /// Silence after which a peer counts as lost.
