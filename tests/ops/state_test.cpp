@@ -137,3 +137,22 @@ TEST_CASE("global_variables_initializer: a signal for each device") {
   CHECK(to_text(*init.get()) == "init = NoOp(^init/NoOp, ^init/NoOp_1)");
   CHECK(to_text(*t.g.find("init/NoOp_1")) == "init/NoOp_1 = NoOp(^b/Assign)  /job:ps/task:1");
 }
+
+TEST_CASE("variable: rows are gathered and changed without the others") {
+  fixture t;
+  const variable<float, 2> w(std::vector<std::vector<float>>{{1, 2}, {3, 4}, {5, 6}}, "w");
+  const auto ids = weft::placeholder<std::int32_t, 1>({2}, "ids");
+  const auto rows = weft::placeholder<float, 2>({2, 2}, "rows");
+  const tensor<float, 2> picked = weft::gather(w, ids, "picked");
+  CHECK(to_text(*picked.raw().from) == "picked = ResourceGather(w, ids)  float[2,2]");
+  CHECK(weft::gather(w, constant(1)).shape().text() == "[2]");
+  const tensor<float> element = weft::gather_nd(w, constant({{0, 1}}));
+  CHECK(element.shape().text() == "[1]");
+  CHECK(to_text(*w.scatter_add(ids, rows, "add").get()) == "add = ResourceScatterAdd(w, ids, rows)");
+  CHECK(to_text(*w.scatter_update(ids, 0.f, "zero").get()) == "zero = ResourceScatterUpdate(w, ids, updates)");
+  CHECK(to_text(*w.scatter_nd_sub(constant({{0, 1}}), constant({1.f}), "nd").get()).substr(0, 24) == "nd = ResourceScatterNdSu");
+  CHECK(w.shape_now().shape().text() == "[2]");
+  const variable<std::int64_t, 0> n(std::int64_t{0}, "n");
+  CHECK(n.count_up_to(5, "next").raw().from->attr<std::int64_t>("limit") == 5);
+  CHECK_THROWS_WITH_AS(w.scatter_add(ids, weft::placeholder<float, 2>({2, 3})), doctest::Contains("updates must have shape [2,2] to fit indices of shape [2], found [2,3]"), weft::error);
+}

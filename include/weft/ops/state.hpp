@@ -7,8 +7,10 @@
 #include <weft/ops/control.hpp>
 #include <weft/ops/shape_rules.hpp>
 
+#include <cstdint>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace weft {
@@ -188,7 +190,58 @@ template <class T, int N = dynamic_rank> class variable : public operand<T, N> {
   template <class U, int M> operation assign_sub(const operand<U, M>& value, op_name name = {}) const { return change("AssignSubVariableOp", value, name); }
   operation assign_sub(detail::scalar<T> value) const { return change("AssignSubVariableOp", value); }
 
+#define WEFT_SCATTER(NAME, OP)                                                                                                                                       \
+  template <class I, int R, class U, int M> operation NAME(const operand<I, R>& indices, const operand<U, M>& updates, op_name name = {}) const {                   \
+    return scatter<I, R, U, M>(OP, indices, detail::side_of(updates), name);                                                                                        \
+  }                                                                                                                                                                  \
+  template <class I, int R> operation NAME(const operand<I, R>& indices, detail::scalar<T> update, op_name name = {}) const {                                       \
+    return scatter<I, R, T, 0>(OP, indices, detail::side_of(update), name);                                                                                         \
+  }
+  /// Changes the rows that `indices` name, one after the other, by the rows of `updates`, of shape `indices.shape + shape[1:]`, or all of them by one number. An index that does not exist fails
+  /// the step; the rows before it have changed then (ResourceScatterUpdate, ResourceScatterAdd, ...).
+  WEFT_SCATTER(scatter_update, "ResourceScatterUpdate")
+  WEFT_SCATTER(scatter_add, "ResourceScatterAdd")
+  WEFT_SCATTER(scatter_sub, "ResourceScatterSub")
+  WEFT_SCATTER(scatter_mul, "ResourceScatterMul")
+  WEFT_SCATTER(scatter_div, "ResourceScatterDiv")
+  WEFT_SCATTER(scatter_min, "ResourceScatterMin")
+  WEFT_SCATTER(scatter_max, "ResourceScatterMax")
+#undef WEFT_SCATTER
+#define WEFT_SCATTER_ND(NAME, OP)                                                                                                                                    \
+  template <class I, int R, class U, int M> operation NAME(const operand<I, R>& indices, const operand<U, M>& updates, op_name name = {}) const {                   \
+    check_scatter<I, U>();                                                                                                                                          \
+    return operation(detail::add_node(OP, {this->out_, indices.as_input(name.site), updates.as_input(name.site)}, name));                                           \
+  }
+  /// Changes the slices that the index tuples in the last dimension of `indices` pick, by updates of shape `indices.shape[:-1] + shape[depth:]`; all of them exist, or nothing changes
+  /// (ResourceScatterNdUpdate, ResourceScatterNdAdd, ResourceScatterNdSub).
+  WEFT_SCATTER_ND(scatter_nd_update, "ResourceScatterNdUpdate")
+  WEFT_SCATTER_ND(scatter_nd_add, "ResourceScatterNdAdd")
+  WEFT_SCATTER_ND(scatter_nd_sub, "ResourceScatterNdSub")
+#undef WEFT_SCATTER_ND
+
+  /// The value before one is added to it; OUT_OF_RANGE at the limit (ResourceCountUpTo). For scalar variables of int32 and int64.
+  tensor<T, 0> count_up_to(std::int64_t limit, op_name name = {}) const {
+    static_assert(std::is_same_v<T, std::int32_t> || std::is_same_v<T, std::int64_t>, "weft: only int32 and int64 variables count");
+    return tensor<T, 0>(output{&detail::add_node("ResourceCountUpTo", {this->out_}, name, {{"T", dtype_of<T>}, {"limit", limit}}), 0});
+  }
+  /// The sizes of its value when this is computed (VariableShape).
+  tensor<std::int32_t, 1> shape_now(op_name name = {}) const { return tensor<std::int32_t, 1>(output{&detail::add_node("VariableShape", {this->out_}, name), 0}); }
+
  private:
+  template <class I, class U> static constexpr void check_scatter() {
+    static_assert(std::is_same_v<I, std::int32_t> || std::is_same_v<I, std::int64_t>, "weft: indices must be int32 or int64");
+    static_assert(std::is_same_v<T, U>, "weft: the updates have another dtype than the variable; convert them with weft::cast<T>(...)");
+  }
+  template <class I, int R, class U, int M> operation scatter(const char* op, const operand<I, R>& indices, const detail::side& updates, const op_name& name) const {
+    check_scatter<I, U>();
+    static_assert(N != 0, "weft: a scalar variable has no rows");
+    static_assert(M == 0 || N == dynamic_rank || M == dynamic_rank || R == dynamic_rank || M == R + N - 1, "weft: updates have the shape of the indices, then that of a row of the variable");
+    const output in = indices.as_input(name.site);
+    if (in.from == nullptr) throw error(error_code::invalid_argument, std::string(op) + ": the indices are an empty tensor, not made by any op", name.site);
+    const output by = updates.number.empty() ? detail::input_of(op, updates, name) : output{&detail::add_const(updates.number, op_name("updates", name.site), &in.from->owner()), 0};
+    return operation(detail::add_node(op, {this->out_, in, by}, name, {{"dtype", dtype_of<T>}}));
+  }
+
   explicit variable(const detail::variable_nodes& made) : operand<T, N>(made.handle, made.read), initializer_(made.initializer) {}
 
   template <class U, int M> operation change(const char* op, const operand<U, M>& value, const op_name& name) const {
@@ -214,6 +267,20 @@ variable(const V&, op_name) -> variable<typename value_traits<V>::dtype, value_t
 
 template <class T, int N> tensor<T, N>::tensor(const variable<T, N>& v, call_site where) : operand<T, N>(v.as_input(where)) {}
 template <class T, int N> operation::operation(const variable<T, N>& v) : operation(v.raw()) {}
+
+/// The rows of a variable that `indices` name, without reading the others: `indices.shape + params.shape[1:]` (ResourceGather). An index that does not exist fails the step with INVALID_ARGUMENT.
+template <class T, int N, class I, int R>
+tensor<T, N == dynamic_rank || R == dynamic_rank ? dynamic_rank : N + R - 1> gather(const variable<T, N>& params, const operand<I, R>& indices, op_name name = {}) {
+  static_assert(std::is_same_v<I, std::int32_t> || std::is_same_v<I, std::int64_t>, "weft: indices must be int32 or int64");
+  static_assert(N != 0, "weft: a scalar variable has no rows");
+  return tensor<T, N == dynamic_rank || R == dynamic_rank ? dynamic_rank : N + R - 1>(
+      output{&detail::add_node("ResourceGather", {params.raw(), indices.as_input(name.site)}, name, {{"dtype", dtype_of<T>}}), 0});
+}
+/// The slices of a variable that the index tuples in the last dimension of `indices` pick (ResourceGatherNd).
+template <class T, int N, class I, int R> tensor<T> gather_nd(const variable<T, N>& params, const operand<I, R>& indices, op_name name = {}) {
+  static_assert(std::is_same_v<I, std::int32_t> || std::is_same_v<I, std::int64_t>, "weft: indices must be int32 or int64");
+  return tensor<T>(output{&detail::add_node("ResourceGatherNd", {params.raw(), indices.as_input(name.site)}, name, {{"dtype", dtype_of<T>}}), 0});
+}
 
 /// Runs the initializers of all variables of the thread's default graph, in any order (NoOp with control inputs).
 inline operation global_variables_initializer(op_name name = {}) {
