@@ -5797,11 +5797,16 @@ inline constexpr op_row array_slice_ops[] = {
 
 #ifndef WEFT_OPS_CONTROL_HPP
 #define WEFT_OPS_CONTROL_HPP
-// Operations that only order others.
+// Operations that order others, check and print.
 
+#include <cstddef>
+#include <cstdint>
 #include <initializer_list>
 #include <map>
 #include <string>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -5857,6 +5862,102 @@ inline operation group(const std::vector<operation>& all, op_name name = {}) {
   return waits_for(unique + "/", std::move(parts), nullptr);
 }
 inline operation group(std::initializer_list<operation> all, op_name name = {}) { return group(std::vector<operation>(all), name); }
+
+/// Something to print or to report: a tensor, a variable, a text or a number.
+class printed {
+ public:
+  template <class T, int N> printed(const operand<T, N>& x) : what_(detail::side_of(x)) {}
+  template <class V, class T = typename value_traits<V>::dtype, std::enable_if_t<!std::is_void_v<T> && !detail::is_operand<V>::value, int> = 0>
+  printed(const V& value) : what_{output(), false, value_traits<V>::make(value)} {}
+  const detail::side& what() const noexcept { return what_; }
+
+ private:
+  detail::side what_;
+};
+
+namespace detail {
+// The outputs to print; texts, numbers and reads of variables are named below `full`.
+inline std::vector<output> realise_all(const std::vector<printed>& data, const std::string& full, const op_name& name, graph_state& to) {
+  std::vector<output> out;
+  for (const printed& one : data) {
+    const side& what = one.what();
+    if (what.number.empty() && what.out.from == nullptr) throw error(error_code::invalid_argument, "there is an empty tensor, not made by any op, among what is to be printed", name.site);
+    const std::string below = full + "/data_" + std::to_string(out.size());
+    out.push_back(!what.number.empty() ? add_const_at(what.number, below, name.site, to) : what.reads_variable ? add_read(what.out, op_name(std::string_view(below + "/"), name.site)) : what.out);
+  }
+  return out;
+}
+inline output add_assert(const output& condition, const std::vector<printed>& data, std::int64_t summarize, const op_name& name) {
+  if (condition.from == nullptr) throw error(error_code::invalid_argument, "assert_that: the condition is an empty tensor, not made by any op", name.site);
+  graph_state& to = condition.from->owner();
+  const std::string full = claim_name(to, name, "Assert");
+  std::vector<output> inputs = realise_all(data.empty() ? std::vector<printed>{printed("the condition does not hold")} : data, full, name, to);
+  inputs.insert(inputs.begin(), condition);
+  return add_node_at("Assert", std::move(inputs), full, name.site, {{"summarize", summarize}});
+}
+inline output add_print(const output& in, const std::vector<printed>& data, std::string_view message, std::int64_t summarize, const op_name& name) {
+  if (in.from == nullptr) throw error(error_code::invalid_argument, "print: the operand is an empty tensor, not made by any op", name.site);
+  graph_state& to = in.from->owner();
+  const std::string full = claim_name(to, name, "Print");
+  std::vector<output> inputs = realise_all(data, full, name, to);
+  inputs.insert(inputs.begin(), in);
+  return add_node_at("Print", std::move(inputs), full, name.site, {{"message", std::string(message)}, {"summarize", summarize}});
+}
+// `x` once these operations are done, on the device of x.
+inline output add_after(const std::vector<operation>& after, const output& x, const op_name& name) {
+  if (x.from == nullptr) throw error(error_code::invalid_argument, "with_dependencies: the operand is an empty tensor, not made by any op", name.site);
+  const auto place = colocate_with(operation(*x.from), name.site);
+  const auto order = control_dependencies(after);
+  return {&add_node("Identity", {x}, name.text.empty() ? op_name("control_dependency", name.site) : name), 0};
+}
+}  // namespace detail
+
+/// Fails the step with INVALID_ARGUMENT and a summary of `data` (the first `summarize` elements of each, all when it is negative) unless the condition, a scalar, holds (Assert). It acts in
+/// steps that run it: make what relies on the condition wait for it by `control_dependencies` or `with_dependencies`.
+template <int N> operation assert_that(const operand<bool, N>& condition, const std::vector<printed>& data, std::int64_t summarize, op_name name = {}) {
+  static_assert(N == 0 || N == dynamic_rank, "weft: the condition must be a scalar; reduce it with reduce_all");
+  return operation(*detail::add_assert(condition.as_input(name.site), data, summarize, name).from);
+}
+template <int N> operation assert_that(const operand<bool, N>& condition, const std::vector<printed>& data = {}, op_name name = {}) { return assert_that(condition, data, 3, name); }
+
+/// x, and each time it is computed a line on standard error: `message`, then a summary of each of `data` in brackets (Print).
+template <class T, int N> tensor<T, N> print(const operand<T, N>& x, const std::vector<printed>& data, std::string_view message = {}, std::int64_t summarize = 3, op_name name = {}) {
+  return tensor<T, N>(detail::add_print(x.as_input(name.site), data, message, summarize, name));
+}
+
+/// x, available only when these operations are done (Identity).
+template <class T, int N> tensor<T, N> with_dependencies(const std::vector<operation>& after, const operand<T, N>& x, op_name name = {}) {
+  return tensor<T, N>(detail::add_after(after, x.as_input(name.site), name));
+}
+
+/// The same tensors, each available only when all of them are computed. Follows TensorFlow's `tuple`.
+template <class T, int N> std::vector<tensor<T, N>> tuple_of(const std::vector<tensor<T, N>>& all, op_name name = {}) {
+  const operation gate = group(std::vector<operation>(all.begin(), all.end()), name);
+  std::vector<tensor<T, N>> out;
+  for (const auto& one : all) out.push_back(with_dependencies({gate}, one, op_name(name.site)));
+  return out;
+}
+template <class... T, int... N> std::tuple<tensor<T, N>...> tuple_of(const std::tuple<tensor<T, N>...>& all, op_name name = {}) {
+  return std::apply(
+      [&](const auto&... one) {
+        const operation gate = group({operation(one)...}, name);
+        return std::tuple<tensor<T, N>...>{with_dependencies({gate}, one, op_name(name.site))...};
+      },
+      all);
+}
+
+namespace detail {
+template <class... T, int... N, std::size_t... I> std::tuple<tensor<T, N>...> add_identity_n(const std::tuple<tensor<T, N>...>& all, const op_name& name, std::index_sequence<I...>) {
+  const node& made = add_node("IdentityN", {std::get<I>(all).as_input(name.site)...}, name);
+  return {tensor<T, N>(output{&made, static_cast<int>(I)})...};
+}
+}  // namespace detail
+
+/// The same tensors (IdentityN), as outputs of one node.
+template <class... T, int... N> std::tuple<tensor<T, N>...> identity_n(const std::tuple<tensor<T, N>...>& all, op_name name = {}) {
+  static_assert(sizeof...(T) > 0, "weft: identity_n needs at least one tensor");
+  return detail::add_identity_n(all, name, std::index_sequence_for<T...>());
+}
 
 }  // namespace weft
 
@@ -7201,7 +7302,7 @@ WEFT_SPARSE_SEGMENTS(sparse_segment_sqrt_n, "SparseSegmentSqrtN")
 
 #ifndef WEFT_OPS_SENDRECV_HPP
 #define WEFT_OPS_SENDRECV_HPP
-// The nodes that partitioning adds: what crosses between devices, and where feeds enter and fetches leave a part.
+// The nodes that partitioning and the passes over a part add: what crosses between devices, where feeds enter and fetches leave a part, and elementwise nodes that became one.
 
 #if WEFT_HAS_BODIES
 namespace weft::detail {
@@ -7212,6 +7313,7 @@ inline constexpr op_row sendrecv_ops[] = {
     {"_Recv _HostRecv() -> tensor: tensor_type", "tensor_type: type; " WEFT_CROSSING, nullptr, op_flags::stateful},
     {"_Arg() -> output: T", "T: type; index: int >= 0", nullptr, op_flags::stateful},
     {"_Retval(input: T)", "T: type; index: int >= 0", nullptr, op_flags::stateful},
+    {"_Fused(inputs: N * T) -> output: T", "N: int >= 1; T: {float, double}; ops: list(string) >= 1; names: list(string) >= 1; operands: list(int)", nullptr},
 };
 #undef WEFT_CROSSING
 
@@ -7224,8 +7326,10 @@ inline constexpr op_row sendrecv_ops[] = {
 #define WEFT_OPS_STATE_HPP
 // Variables: state of a task that outlives steps and sessions.
 
+#include <cstdint>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace weft {
@@ -7405,7 +7509,58 @@ template <class T, int N = dynamic_rank> class variable : public operand<T, N> {
   template <class U, int M> operation assign_sub(const operand<U, M>& value, op_name name = {}) const { return change("AssignSubVariableOp", value, name); }
   operation assign_sub(detail::scalar<T> value) const { return change("AssignSubVariableOp", value); }
 
+#define WEFT_SCATTER(NAME, OP)                                                                                                                                       \
+  template <class I, int R, class U, int M> operation NAME(const operand<I, R>& indices, const operand<U, M>& updates, op_name name = {}) const {                   \
+    return scatter<I, R, U, M>(OP, indices, detail::side_of(updates), name);                                                                                        \
+  }                                                                                                                                                                  \
+  template <class I, int R> operation NAME(const operand<I, R>& indices, detail::scalar<T> update, op_name name = {}) const {                                       \
+    return scatter<I, R, T, 0>(OP, indices, detail::side_of(update), name);                                                                                         \
+  }
+  /// Changes the rows that `indices` name, one after the other, by the rows of `updates`, of shape `indices.shape + shape[1:]`, or all of them by one number. An index that does not exist fails
+  /// the step; the rows before it have changed then (ResourceScatterUpdate, ResourceScatterAdd, ...).
+  WEFT_SCATTER(scatter_update, "ResourceScatterUpdate")
+  WEFT_SCATTER(scatter_add, "ResourceScatterAdd")
+  WEFT_SCATTER(scatter_sub, "ResourceScatterSub")
+  WEFT_SCATTER(scatter_mul, "ResourceScatterMul")
+  WEFT_SCATTER(scatter_div, "ResourceScatterDiv")
+  WEFT_SCATTER(scatter_min, "ResourceScatterMin")
+  WEFT_SCATTER(scatter_max, "ResourceScatterMax")
+#undef WEFT_SCATTER
+#define WEFT_SCATTER_ND(NAME, OP)                                                                                                                                    \
+  template <class I, int R, class U, int M> operation NAME(const operand<I, R>& indices, const operand<U, M>& updates, op_name name = {}) const {                   \
+    check_scatter<I, U>();                                                                                                                                          \
+    return operation(detail::add_node(OP, {this->out_, indices.as_input(name.site), updates.as_input(name.site)}, name));                                           \
+  }
+  /// Changes the slices that the index tuples in the last dimension of `indices` pick, by updates of shape `indices.shape[:-1] + shape[depth:]`; all of them exist, or nothing changes
+  /// (ResourceScatterNdUpdate, ResourceScatterNdAdd, ResourceScatterNdSub).
+  WEFT_SCATTER_ND(scatter_nd_update, "ResourceScatterNdUpdate")
+  WEFT_SCATTER_ND(scatter_nd_add, "ResourceScatterNdAdd")
+  WEFT_SCATTER_ND(scatter_nd_sub, "ResourceScatterNdSub")
+#undef WEFT_SCATTER_ND
+
+  /// The value before one is added to it; OUT_OF_RANGE at the limit (ResourceCountUpTo). For scalar variables of int32 and int64.
+  tensor<T, 0> count_up_to(std::int64_t limit, op_name name = {}) const {
+    static_assert(std::is_same_v<T, std::int32_t> || std::is_same_v<T, std::int64_t>, "weft: only int32 and int64 variables count");
+    return tensor<T, 0>(output{&detail::add_node("ResourceCountUpTo", {this->out_}, name, {{"T", dtype_of<T>}, {"limit", limit}}), 0});
+  }
+  /// The sizes of its value when this is computed (VariableShape).
+  tensor<std::int32_t, 1> shape_now(op_name name = {}) const { return tensor<std::int32_t, 1>(output{&detail::add_node("VariableShape", {this->out_}, name), 0}); }
+
  private:
+  template <class I, class U> static constexpr void check_scatter() {
+    static_assert(std::is_same_v<I, std::int32_t> || std::is_same_v<I, std::int64_t>, "weft: indices must be int32 or int64");
+    static_assert(std::is_same_v<T, U>, "weft: the updates have another dtype than the variable; convert them with weft::cast<T>(...)");
+  }
+  template <class I, int R, class U, int M> operation scatter(const char* op, const operand<I, R>& indices, const detail::side& updates, const op_name& name) const {
+    check_scatter<I, U>();
+    static_assert(N != 0, "weft: a scalar variable has no rows");
+    static_assert(M == 0 || N == dynamic_rank || M == dynamic_rank || R == dynamic_rank || M == R + N - 1, "weft: updates have the shape of the indices, then that of a row of the variable");
+    const output in = indices.as_input(name.site);
+    if (in.from == nullptr) throw error(error_code::invalid_argument, std::string(op) + ": the indices are an empty tensor, not made by any op", name.site);
+    const output by = updates.number.empty() ? detail::input_of(op, updates, name) : output{&detail::add_const(updates.number, op_name("updates", name.site), &in.from->owner()), 0};
+    return operation(detail::add_node(op, {this->out_, in, by}, name, {{"dtype", dtype_of<T>}}));
+  }
+
   explicit variable(const detail::variable_nodes& made) : operand<T, N>(made.handle, made.read), initializer_(made.initializer) {}
 
   template <class U, int M> operation change(const char* op, const operand<U, M>& value, const op_name& name) const {
@@ -7432,6 +7587,20 @@ variable(const V&, op_name) -> variable<typename value_traits<V>::dtype, value_t
 template <class T, int N> tensor<T, N>::tensor(const variable<T, N>& v, call_site where) : operand<T, N>(v.as_input(where)) {}
 template <class T, int N> operation::operation(const variable<T, N>& v) : operation(v.raw()) {}
 
+/// The rows of a variable that `indices` name, without reading the others: `indices.shape + params.shape[1:]` (ResourceGather). An index that does not exist fails the step with INVALID_ARGUMENT.
+template <class T, int N, class I, int R>
+tensor<T, N == dynamic_rank || R == dynamic_rank ? dynamic_rank : N + R - 1> gather(const variable<T, N>& params, const operand<I, R>& indices, op_name name = {}) {
+  static_assert(std::is_same_v<I, std::int32_t> || std::is_same_v<I, std::int64_t>, "weft: indices must be int32 or int64");
+  static_assert(N != 0, "weft: a scalar variable has no rows");
+  return tensor<T, N == dynamic_rank || R == dynamic_rank ? dynamic_rank : N + R - 1>(
+      output{&detail::add_node("ResourceGather", {params.raw(), indices.as_input(name.site)}, name, {{"dtype", dtype_of<T>}}), 0});
+}
+/// The slices of a variable that the index tuples in the last dimension of `indices` pick (ResourceGatherNd).
+template <class T, int N, class I, int R> tensor<T> gather_nd(const variable<T, N>& params, const operand<I, R>& indices, op_name name = {}) {
+  static_assert(std::is_same_v<I, std::int32_t> || std::is_same_v<I, std::int64_t>, "weft: indices must be int32 or int64");
+  return tensor<T>(output{&detail::add_node("ResourceGatherNd", {params.raw(), indices.as_input(name.site)}, name, {{"dtype", dtype_of<T>}}), 0});
+}
+
 /// Runs the initializers of all variables of the thread's default graph, in any order (NoOp with control inputs).
 inline operation global_variables_initializer(op_name name = {}) {
   std::vector<operation> all;
@@ -7447,9 +7616,11 @@ inline operation global_variables_initializer(op_name name = {}) {
 #define WEFT_OPS_TRAINING_HPP
 // The updates of optimizers: each changes a variable and its slots in one step that is atomic to other reads and updates. Optimizers of train/ are made of these.
 
-#include <initializer_list>
+#include <cstdint>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace weft {
@@ -7533,7 +7704,170 @@ inline constexpr op_row training_ops[] = {
 #undef WEFT_ROWS
 #endif
 
+// One input of an update: a variable by its handle, or what is read: a tensor, a variable, a number.
+struct update_input {
+  template <class T, int N> update_input(const variable<T, N>& v) : what{v.raw(), false, tensor_value()} {}
+  template <class T, int N> update_input(const operand<T, N>& x) : what(side_of(x)) {}
+  update_input(side s) : what(std::move(s)) {}
+  side what;
+};
+
+// Numbers and reads are named below the update, after the op's inputs.
+inline const node& add_update(const char* op, const std::vector<update_input>& inputs, const op_name& name, attr_map attrs = {}) {
+  const output& var = inputs[0].what.out;
+  if (var.from == nullptr) throw error(error_code::invalid_argument, std::string(op) + ": the variable is empty; give it an initial value", name.site);
+  graph_state& to = var.from->owner();
+  const std::string full = claim_name(to, name, op);
+  const auto def = to.ops().find(op);
+  std::vector<output> from;
+  for (const update_input& in : inputs) {
+    const std::string below = full + "/" + (def == nullptr ? "input_" + std::to_string(from.size()) : def->inputs[from.size()].name);
+    if (!in.what.number.empty()) from.push_back(add_const_at(in.what.number, below, name.site, to));
+    else if (in.what.out.from == nullptr) throw error(error_code::invalid_argument, std::string(op) + ": '" + below.substr(full.size() + 1) + "' is an empty tensor, not made by any op", name.site);
+    else if (in.what.reads_variable) from.push_back(add_read(in.what.out, op_name(std::string_view(below + "/"), name.site)));
+    else from.push_back(in.what.out);
+  }
+  return *add_node_at(op, std::move(from), full, name.site, std::move(attrs)).from;
+}
+
+// What an optimizer is told by a number: a C++ number, a scalar tensor or a variable. Not deduced, so that all of these are accepted.
+template <class T> class update_number {
+ public:
+  template <class U, std::enable_if_t<std::is_arithmetic_v<U> || is_small_float_v<U>, int> = 0> update_number(const U& v) : what_(side_of(scalar<T>(v))) {}
+  template <int N> update_number(const operand<T, N>& x) : what_(side_of(x)) {
+    static_assert(N == 0 || N == dynamic_rank, "weft: the number of an optimizer must be a scalar");
+  }
+  operator update_input() const { return what_; }
+
+ private:
+  side what_;
+};
+template <class T> using number_of = std::common_type_t<update_number<T>>;
+template <class T, int N> using slot_of = std::common_type_t<variable<T, N>>;
+
+template <class T, int N, class U, int M> constexpr void check_gradient() {
+  static_assert(std::is_same_v<T, U>, "weft: the gradient has another dtype than the variable; convert it with weft::cast<T>(...)");
+  static_assert(N == dynamic_rank || M == dynamic_rank || N == M, "weft: the gradient has another rank than the variable");
+}
+template <class T, int N, class U, int M, class I, int R> constexpr void check_rows() {
+  check_gradient<T, N, U, M>();
+  static_assert(std::is_same_v<I, std::int32_t> || std::is_same_v<I, std::int64_t>, "weft: indices must be int32 or int64");
+  static_assert(R == 1 || R == dynamic_rank, "weft: indices of rows must be a vector");
+}
+
 }  // namespace detail
+
+/// Whether an update looks ahead along the momentum, after Nesterov.
+enum class nesterov { off, on };
+
+#define WEFT_GRADIENT const operand<U, M>& grad
+#define WEFT_ROWS const operand<U, M>&grad, const operand<I, R>&indices
+#define WEFT_DENSE_UPDATE(NAME, OP, PARAMETERS, INPUTS)                                                                             \
+  template <class T, int N, class U, int M> operation NAME(const variable<T, N>& var, WEFT_UNPACK PARAMETERS, op_name name = {}) {  \
+    detail::check_gradient<T, N, U, M>();                                                                                           \
+    return operation(detail::add_update("ResourceApply" OP, {var, WEFT_UNPACK INPUTS}, name));                                      \
+  }
+#define WEFT_SPARSE_UPDATE(NAME, OP, PARAMETERS, INPUTS)                                                                                                 \
+  template <class T, int N, class U, int M, class I, int R> operation NAME(const variable<T, N>& var, WEFT_UNPACK PARAMETERS, op_name name = {}) {       \
+    detail::check_rows<T, N, U, M, I, R>();                                                                                                              \
+    return operation(detail::add_update("ResourceSparseApply" OP, {var, WEFT_UNPACK INPUTS}, name));                                                     \
+  }
+#define WEFT_UNPACK(...) __VA_ARGS__
+#define WEFT_NUMBER detail::number_of<T>
+#define WEFT_SLOT const detail::slot_of<T, N>&
+
+/// var -= alpha * grad (ResourceApplyGradientDescent).
+WEFT_DENSE_UPDATE(apply_gradient_descent, "GradientDescent", (WEFT_NUMBER alpha, WEFT_GRADIENT), (alpha, grad))
+/// A step of gradient descent, then shrinking by l1 and l2 (ResourceApplyProximalGradientDescent).
+WEFT_DENSE_UPDATE(apply_proximal_gradient_descent, "ProximalGradientDescent", (WEFT_NUMBER alpha, WEFT_NUMBER l1, WEFT_NUMBER l2, WEFT_GRADIENT), (alpha, l1, l2, grad))
+WEFT_SPARSE_UPDATE(sparse_apply_proximal_gradient_descent, "ProximalGradientDescent", (WEFT_NUMBER alpha, WEFT_NUMBER l1, WEFT_NUMBER l2, WEFT_ROWS), (alpha, l1, l2, grad, indices))
+/// accum += grad^2, var -= lr * grad / sqrt(accum) (ResourceApplyAdagrad).
+WEFT_DENSE_UPDATE(apply_adagrad, "Adagrad", (WEFT_SLOT accum, WEFT_NUMBER lr, WEFT_GRADIENT), (accum, lr, grad))
+WEFT_SPARSE_UPDATE(sparse_apply_adagrad, "Adagrad", (WEFT_SLOT accum, WEFT_NUMBER lr, WEFT_ROWS), (accum, lr, grad, indices))
+/// accum += grad^2, var -= lr * grad / (sqrt(accum) + epsilon) (ResourceApplyAdagradV2).
+WEFT_DENSE_UPDATE(apply_adagrad_v2, "AdagradV2", (WEFT_SLOT accum, WEFT_NUMBER lr, WEFT_NUMBER epsilon, WEFT_GRADIENT), (accum, lr, epsilon, grad))
+WEFT_SPARSE_UPDATE(sparse_apply_adagrad_v2, "AdagradV2", (WEFT_SLOT accum, WEFT_NUMBER lr, WEFT_NUMBER epsilon, WEFT_ROWS), (accum, lr, epsilon, grad, indices))
+/// A step of dual averaging (ResourceApplyAdagradDA).
+WEFT_DENSE_UPDATE(apply_adagrad_da, "AdagradDA",
+                  (WEFT_SLOT gradient_accumulator, WEFT_SLOT gradient_squared_accumulator, WEFT_GRADIENT, WEFT_NUMBER lr, WEFT_NUMBER l1, WEFT_NUMBER l2, detail::number_of<std::int64_t> global_step),
+                  (gradient_accumulator, gradient_squared_accumulator, grad, lr, l1, l2, global_step))
+WEFT_SPARSE_UPDATE(sparse_apply_adagrad_da, "AdagradDA",
+                   (WEFT_SLOT gradient_accumulator, WEFT_SLOT gradient_squared_accumulator, WEFT_ROWS, WEFT_NUMBER lr, WEFT_NUMBER l1, WEFT_NUMBER l2, detail::number_of<std::int64_t> global_step),
+                   (gradient_accumulator, gradient_squared_accumulator, grad, indices, lr, l1, l2, global_step))
+/// A step of Adagrad, then shrinking by l1 and l2 (ResourceApplyProximalAdagrad).
+WEFT_DENSE_UPDATE(apply_proximal_adagrad, "ProximalAdagrad", (WEFT_SLOT accum, WEFT_NUMBER lr, WEFT_NUMBER l1, WEFT_NUMBER l2, WEFT_GRADIENT), (accum, lr, l1, l2, grad))
+WEFT_SPARSE_UPDATE(sparse_apply_proximal_adagrad, "ProximalAdagrad", (WEFT_SLOT accum, WEFT_NUMBER lr, WEFT_NUMBER l1, WEFT_NUMBER l2, WEFT_ROWS), (accum, lr, l1, l2, grad, indices))
+/// A step of Adadelta (ResourceApplyAdadelta).
+WEFT_DENSE_UPDATE(apply_adadelta, "Adadelta", (WEFT_SLOT accum, WEFT_SLOT accum_update, WEFT_NUMBER lr, WEFT_NUMBER rho, WEFT_NUMBER epsilon, WEFT_GRADIENT),
+                  (accum, accum_update, lr, rho, epsilon, grad))
+WEFT_SPARSE_UPDATE(sparse_apply_adadelta, "Adadelta", (WEFT_SLOT accum, WEFT_SLOT accum_update, WEFT_NUMBER lr, WEFT_NUMBER rho, WEFT_NUMBER epsilon, WEFT_ROWS),
+                   (accum, accum_update, lr, rho, epsilon, grad, indices))
+/// A step of RMSProp (ResourceApplyRMSProp), or of its centered form with the mean of gradients in mg (ResourceApplyCenteredRMSProp).
+WEFT_DENSE_UPDATE(apply_rms_prop, "RMSProp", (WEFT_SLOT ms, WEFT_SLOT mom, WEFT_NUMBER lr, WEFT_NUMBER rho, WEFT_NUMBER momentum, WEFT_NUMBER epsilon, WEFT_GRADIENT),
+                  (ms, mom, lr, rho, momentum, epsilon, grad))
+WEFT_SPARSE_UPDATE(sparse_apply_rms_prop, "RMSProp", (WEFT_SLOT ms, WEFT_SLOT mom, WEFT_NUMBER lr, WEFT_NUMBER rho, WEFT_NUMBER momentum, WEFT_NUMBER epsilon, WEFT_ROWS),
+                   (ms, mom, lr, rho, momentum, epsilon, grad, indices))
+WEFT_DENSE_UPDATE(apply_centered_rms_prop, "CenteredRMSProp",
+                  (WEFT_SLOT mg, WEFT_SLOT ms, WEFT_SLOT mom, WEFT_NUMBER lr, WEFT_NUMBER rho, WEFT_NUMBER momentum, WEFT_NUMBER epsilon, WEFT_GRADIENT),
+                  (mg, ms, mom, lr, rho, momentum, epsilon, grad))
+WEFT_SPARSE_UPDATE(sparse_apply_centered_rms_prop, "CenteredRMSProp",
+                   (WEFT_SLOT mg, WEFT_SLOT ms, WEFT_SLOT mom, WEFT_NUMBER lr, WEFT_NUMBER rho, WEFT_NUMBER momentum, WEFT_NUMBER epsilon, WEFT_ROWS),
+                   (mg, ms, mom, lr, rho, momentum, epsilon, grad, indices))
+/// Steps of Adam's relatives (ResourceApplyAdamWithAmsgrad, ResourceApplyAdaMax).
+WEFT_DENSE_UPDATE(apply_adam_with_amsgrad, "AdamWithAmsgrad",
+                  (WEFT_SLOT m, WEFT_SLOT v, WEFT_SLOT vhat, WEFT_NUMBER beta1_power, WEFT_NUMBER beta2_power, WEFT_NUMBER lr, WEFT_NUMBER beta1, WEFT_NUMBER beta2, WEFT_NUMBER epsilon, WEFT_GRADIENT),
+                  (m, v, vhat, beta1_power, beta2_power, lr, beta1, beta2, epsilon, grad))
+WEFT_DENSE_UPDATE(apply_ada_max, "AdaMax", (WEFT_SLOT m, WEFT_SLOT v, WEFT_NUMBER beta1_power, WEFT_NUMBER lr, WEFT_NUMBER beta1, WEFT_NUMBER beta2, WEFT_NUMBER epsilon, WEFT_GRADIENT),
+                  (m, v, beta1_power, lr, beta1, beta2, epsilon, grad))
+/// Steps that grow where the gradient and its mean m agree in sign (ResourceApplyAddSign, ResourceApplyPowerSign).
+WEFT_DENSE_UPDATE(apply_add_sign, "AddSign", (WEFT_SLOT m, WEFT_NUMBER lr, WEFT_NUMBER alpha, WEFT_NUMBER sign_decay, WEFT_NUMBER beta, WEFT_GRADIENT), (m, lr, alpha, sign_decay, beta, grad))
+WEFT_DENSE_UPDATE(apply_power_sign, "PowerSign", (WEFT_SLOT m, WEFT_NUMBER lr, WEFT_NUMBER logbase, WEFT_NUMBER sign_decay, WEFT_NUMBER beta, WEFT_GRADIENT), (m, lr, logbase, sign_decay, beta, grad))
+/// A step of FTRL (ResourceApplyFtrl), or of the form with a shrinkage that enters the gradient (ResourceApplyFtrlV2).
+WEFT_DENSE_UPDATE(apply_ftrl, "Ftrl", (WEFT_SLOT accum, WEFT_SLOT linear, WEFT_GRADIENT, WEFT_NUMBER lr, WEFT_NUMBER l1, WEFT_NUMBER l2, WEFT_NUMBER lr_power), (accum, linear, grad, lr, l1, l2, lr_power))
+WEFT_SPARSE_UPDATE(sparse_apply_ftrl, "Ftrl", (WEFT_SLOT accum, WEFT_SLOT linear, WEFT_ROWS, WEFT_NUMBER lr, WEFT_NUMBER l1, WEFT_NUMBER l2, WEFT_NUMBER lr_power),
+                   (accum, linear, grad, indices, lr, l1, l2, lr_power))
+WEFT_DENSE_UPDATE(apply_ftrl_v2, "FtrlV2", (WEFT_SLOT accum, WEFT_SLOT linear, WEFT_GRADIENT, WEFT_NUMBER lr, WEFT_NUMBER l1, WEFT_NUMBER l2, WEFT_NUMBER l2_shrinkage, WEFT_NUMBER lr_power),
+                  (accum, linear, grad, lr, l1, l2, l2_shrinkage, lr_power))
+WEFT_SPARSE_UPDATE(sparse_apply_ftrl_v2, "FtrlV2", (WEFT_SLOT accum, WEFT_SLOT linear, WEFT_ROWS, WEFT_NUMBER lr, WEFT_NUMBER l1, WEFT_NUMBER l2, WEFT_NUMBER l2_shrinkage, WEFT_NUMBER lr_power),
+                   (accum, linear, grad, indices, lr, l1, l2, l2_shrinkage, lr_power))
+
+/// accum = momentum * accum + grad, var -= lr * accum, with or without looking ahead (ResourceApplyMomentum).
+template <class T, int N, class U, int M>
+operation apply_momentum(const variable<T, N>& var, WEFT_SLOT accum, WEFT_NUMBER lr, WEFT_GRADIENT, WEFT_NUMBER momentum, nesterov how = nesterov::off, op_name name = {}) {
+  detail::check_gradient<T, N, U, M>();
+  return operation(detail::add_update("ResourceApplyMomentum", {var, accum, lr, grad, momentum}, name, {{"use_nesterov", how == nesterov::on}}));
+}
+template <class T, int N, class U, int M, class I, int R>
+operation sparse_apply_momentum(const variable<T, N>& var, WEFT_SLOT accum, WEFT_NUMBER lr, WEFT_ROWS, WEFT_NUMBER momentum, nesterov how = nesterov::off, op_name name = {}) {
+  detail::check_rows<T, N, U, M, I, R>();
+  return operation(detail::add_update("ResourceSparseApplyMomentum", {var, accum, lr, grad, indices, momentum}, name, {{"use_nesterov", how == nesterov::on}}));
+}
+/// accum = momentum * accum - lr * grad, var += accum, with or without looking ahead (ResourceApplyKerasMomentum).
+template <class T, int N, class U, int M>
+operation apply_keras_momentum(const variable<T, N>& var, WEFT_SLOT accum, WEFT_NUMBER lr, WEFT_GRADIENT, WEFT_NUMBER momentum, nesterov how = nesterov::off, op_name name = {}) {
+  detail::check_gradient<T, N, U, M>();
+  return operation(detail::add_update("ResourceApplyKerasMomentum", {var, accum, lr, grad, momentum}, name, {{"use_nesterov", how == nesterov::on}}));
+}
+template <class T, int N, class U, int M, class I, int R>
+operation sparse_apply_keras_momentum(const variable<T, N>& var, WEFT_SLOT accum, WEFT_NUMBER lr, WEFT_ROWS, WEFT_NUMBER momentum, nesterov how = nesterov::off, op_name name = {}) {
+  detail::check_rows<T, N, U, M, I, R>();
+  return operation(detail::add_update("ResourceSparseApplyKerasMomentum", {var, accum, lr, grad, indices, momentum}, name, {{"use_nesterov", how == nesterov::on}}));
+}
+/// A step of Adam (ResourceApplyAdam); beta1_power and beta2_power are the betas to the power of the step's number, which the caller keeps.
+template <class T, int N, class U, int M>
+operation apply_adam(const variable<T, N>& var, WEFT_SLOT m, WEFT_SLOT v, WEFT_NUMBER beta1_power, WEFT_NUMBER beta2_power, WEFT_NUMBER lr, WEFT_NUMBER beta1, WEFT_NUMBER beta2, WEFT_NUMBER epsilon,
+                     WEFT_GRADIENT, nesterov how = nesterov::off, op_name name = {}) {
+  detail::check_gradient<T, N, U, M>();
+  return operation(detail::add_update("ResourceApplyAdam", {var, m, v, beta1_power, beta2_power, lr, beta1, beta2, epsilon, grad}, name, {{"use_nesterov", how == nesterov::on}}));
+}
+
+#undef WEFT_GRADIENT
+#undef WEFT_ROWS
+#undef WEFT_DENSE_UPDATE
+#undef WEFT_SPARSE_UPDATE
+#undef WEFT_UNPACK
+#undef WEFT_NUMBER
+#undef WEFT_SLOT
 
 }  // namespace weft
 

@@ -6132,11 +6132,16 @@ WEFT_DECL std::vector<device_entry> devices_and(device_entry inner) {
 
 #ifndef WEFT_OPS_CONTROL_HPP
 #define WEFT_OPS_CONTROL_HPP
-// Operations that only order others.
+// Operations that order others, check and print.
 
+#include <cstddef>
+#include <cstdint>
 #include <initializer_list>
 #include <map>
 #include <string>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -6192,6 +6197,102 @@ inline operation group(const std::vector<operation>& all, op_name name = {}) {
   return waits_for(unique + "/", std::move(parts), nullptr);
 }
 inline operation group(std::initializer_list<operation> all, op_name name = {}) { return group(std::vector<operation>(all), name); }
+
+/// Something to print or to report: a tensor, a variable, a text or a number.
+class printed {
+ public:
+  template <class T, int N> printed(const operand<T, N>& x) : what_(detail::side_of(x)) {}
+  template <class V, class T = typename value_traits<V>::dtype, std::enable_if_t<!std::is_void_v<T> && !detail::is_operand<V>::value, int> = 0>
+  printed(const V& value) : what_{output(), false, value_traits<V>::make(value)} {}
+  const detail::side& what() const noexcept { return what_; }
+
+ private:
+  detail::side what_;
+};
+
+namespace detail {
+// The outputs to print; texts, numbers and reads of variables are named below `full`.
+inline std::vector<output> realise_all(const std::vector<printed>& data, const std::string& full, const op_name& name, graph_state& to) {
+  std::vector<output> out;
+  for (const printed& one : data) {
+    const side& what = one.what();
+    if (what.number.empty() && what.out.from == nullptr) throw error(error_code::invalid_argument, "there is an empty tensor, not made by any op, among what is to be printed", name.site);
+    const std::string below = full + "/data_" + std::to_string(out.size());
+    out.push_back(!what.number.empty() ? add_const_at(what.number, below, name.site, to) : what.reads_variable ? add_read(what.out, op_name(std::string_view(below + "/"), name.site)) : what.out);
+  }
+  return out;
+}
+inline output add_assert(const output& condition, const std::vector<printed>& data, std::int64_t summarize, const op_name& name) {
+  if (condition.from == nullptr) throw error(error_code::invalid_argument, "assert_that: the condition is an empty tensor, not made by any op", name.site);
+  graph_state& to = condition.from->owner();
+  const std::string full = claim_name(to, name, "Assert");
+  std::vector<output> inputs = realise_all(data.empty() ? std::vector<printed>{printed("the condition does not hold")} : data, full, name, to);
+  inputs.insert(inputs.begin(), condition);
+  return add_node_at("Assert", std::move(inputs), full, name.site, {{"summarize", summarize}});
+}
+inline output add_print(const output& in, const std::vector<printed>& data, std::string_view message, std::int64_t summarize, const op_name& name) {
+  if (in.from == nullptr) throw error(error_code::invalid_argument, "print: the operand is an empty tensor, not made by any op", name.site);
+  graph_state& to = in.from->owner();
+  const std::string full = claim_name(to, name, "Print");
+  std::vector<output> inputs = realise_all(data, full, name, to);
+  inputs.insert(inputs.begin(), in);
+  return add_node_at("Print", std::move(inputs), full, name.site, {{"message", std::string(message)}, {"summarize", summarize}});
+}
+// `x` once these operations are done, on the device of x.
+inline output add_after(const std::vector<operation>& after, const output& x, const op_name& name) {
+  if (x.from == nullptr) throw error(error_code::invalid_argument, "with_dependencies: the operand is an empty tensor, not made by any op", name.site);
+  const auto place = colocate_with(operation(*x.from), name.site);
+  const auto order = control_dependencies(after);
+  return {&add_node("Identity", {x}, name.text.empty() ? op_name("control_dependency", name.site) : name), 0};
+}
+}  // namespace detail
+
+/// Fails the step with INVALID_ARGUMENT and a summary of `data` (the first `summarize` elements of each, all when it is negative) unless the condition, a scalar, holds (Assert). It acts in
+/// steps that run it: make what relies on the condition wait for it by `control_dependencies` or `with_dependencies`.
+template <int N> operation assert_that(const operand<bool, N>& condition, const std::vector<printed>& data, std::int64_t summarize, op_name name = {}) {
+  static_assert(N == 0 || N == dynamic_rank, "weft: the condition must be a scalar; reduce it with reduce_all");
+  return operation(*detail::add_assert(condition.as_input(name.site), data, summarize, name).from);
+}
+template <int N> operation assert_that(const operand<bool, N>& condition, const std::vector<printed>& data = {}, op_name name = {}) { return assert_that(condition, data, 3, name); }
+
+/// x, and each time it is computed a line on standard error: `message`, then a summary of each of `data` in brackets (Print).
+template <class T, int N> tensor<T, N> print(const operand<T, N>& x, const std::vector<printed>& data, std::string_view message = {}, std::int64_t summarize = 3, op_name name = {}) {
+  return tensor<T, N>(detail::add_print(x.as_input(name.site), data, message, summarize, name));
+}
+
+/// x, available only when these operations are done (Identity).
+template <class T, int N> tensor<T, N> with_dependencies(const std::vector<operation>& after, const operand<T, N>& x, op_name name = {}) {
+  return tensor<T, N>(detail::add_after(after, x.as_input(name.site), name));
+}
+
+/// The same tensors, each available only when all of them are computed. Follows TensorFlow's `tuple`.
+template <class T, int N> std::vector<tensor<T, N>> tuple_of(const std::vector<tensor<T, N>>& all, op_name name = {}) {
+  const operation gate = group(std::vector<operation>(all.begin(), all.end()), name);
+  std::vector<tensor<T, N>> out;
+  for (const auto& one : all) out.push_back(with_dependencies({gate}, one, op_name(name.site)));
+  return out;
+}
+template <class... T, int... N> std::tuple<tensor<T, N>...> tuple_of(const std::tuple<tensor<T, N>...>& all, op_name name = {}) {
+  return std::apply(
+      [&](const auto&... one) {
+        const operation gate = group({operation(one)...}, name);
+        return std::tuple<tensor<T, N>...>{with_dependencies({gate}, one, op_name(name.site))...};
+      },
+      all);
+}
+
+namespace detail {
+template <class... T, int... N, std::size_t... I> std::tuple<tensor<T, N>...> add_identity_n(const std::tuple<tensor<T, N>...>& all, const op_name& name, std::index_sequence<I...>) {
+  const node& made = add_node("IdentityN", {std::get<I>(all).as_input(name.site)...}, name);
+  return {tensor<T, N>(output{&made, static_cast<int>(I)})...};
+}
+}  // namespace detail
+
+/// The same tensors (IdentityN), as outputs of one node.
+template <class... T, int... N> std::tuple<tensor<T, N>...> identity_n(const std::tuple<tensor<T, N>...>& all, op_name name = {}) {
+  static_assert(sizeof...(T) > 0, "weft: identity_n needs at least one tensor");
+  return detail::add_identity_n(all, name, std::index_sequence_for<T...>());
+}
 
 }  // namespace weft
 
@@ -7536,7 +7637,7 @@ WEFT_SPARSE_SEGMENTS(sparse_segment_sqrt_n, "SparseSegmentSqrtN")
 
 #ifndef WEFT_OPS_SENDRECV_HPP
 #define WEFT_OPS_SENDRECV_HPP
-// The nodes that partitioning adds: what crosses between devices, and where feeds enter and fetches leave a part.
+// The nodes that partitioning and the passes over a part add: what crosses between devices, where feeds enter and fetches leave a part, and elementwise nodes that became one.
 
 #if WEFT_HAS_BODIES
 namespace weft::detail {
@@ -7547,6 +7648,7 @@ inline constexpr op_row sendrecv_ops[] = {
     {"_Recv _HostRecv() -> tensor: tensor_type", "tensor_type: type; " WEFT_CROSSING, nullptr, op_flags::stateful},
     {"_Arg() -> output: T", "T: type; index: int >= 0", nullptr, op_flags::stateful},
     {"_Retval(input: T)", "T: type; index: int >= 0", nullptr, op_flags::stateful},
+    {"_Fused(inputs: N * T) -> output: T", "N: int >= 1; T: {float, double}; ops: list(string) >= 1; names: list(string) >= 1; operands: list(int)", nullptr},
 };
 #undef WEFT_CROSSING
 
@@ -7559,8 +7661,10 @@ inline constexpr op_row sendrecv_ops[] = {
 #define WEFT_OPS_STATE_HPP
 // Variables: state of a task that outlives steps and sessions.
 
+#include <cstdint>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace weft {
@@ -7740,7 +7844,58 @@ template <class T, int N = dynamic_rank> class variable : public operand<T, N> {
   template <class U, int M> operation assign_sub(const operand<U, M>& value, op_name name = {}) const { return change("AssignSubVariableOp", value, name); }
   operation assign_sub(detail::scalar<T> value) const { return change("AssignSubVariableOp", value); }
 
+#define WEFT_SCATTER(NAME, OP)                                                                                                                                       \
+  template <class I, int R, class U, int M> operation NAME(const operand<I, R>& indices, const operand<U, M>& updates, op_name name = {}) const {                   \
+    return scatter<I, R, U, M>(OP, indices, detail::side_of(updates), name);                                                                                        \
+  }                                                                                                                                                                  \
+  template <class I, int R> operation NAME(const operand<I, R>& indices, detail::scalar<T> update, op_name name = {}) const {                                       \
+    return scatter<I, R, T, 0>(OP, indices, detail::side_of(update), name);                                                                                         \
+  }
+  /// Changes the rows that `indices` name, one after the other, by the rows of `updates`, of shape `indices.shape + shape[1:]`, or all of them by one number. An index that does not exist fails
+  /// the step; the rows before it have changed then (ResourceScatterUpdate, ResourceScatterAdd, ...).
+  WEFT_SCATTER(scatter_update, "ResourceScatterUpdate")
+  WEFT_SCATTER(scatter_add, "ResourceScatterAdd")
+  WEFT_SCATTER(scatter_sub, "ResourceScatterSub")
+  WEFT_SCATTER(scatter_mul, "ResourceScatterMul")
+  WEFT_SCATTER(scatter_div, "ResourceScatterDiv")
+  WEFT_SCATTER(scatter_min, "ResourceScatterMin")
+  WEFT_SCATTER(scatter_max, "ResourceScatterMax")
+#undef WEFT_SCATTER
+#define WEFT_SCATTER_ND(NAME, OP)                                                                                                                                    \
+  template <class I, int R, class U, int M> operation NAME(const operand<I, R>& indices, const operand<U, M>& updates, op_name name = {}) const {                   \
+    check_scatter<I, U>();                                                                                                                                          \
+    return operation(detail::add_node(OP, {this->out_, indices.as_input(name.site), updates.as_input(name.site)}, name));                                           \
+  }
+  /// Changes the slices that the index tuples in the last dimension of `indices` pick, by updates of shape `indices.shape[:-1] + shape[depth:]`; all of them exist, or nothing changes
+  /// (ResourceScatterNdUpdate, ResourceScatterNdAdd, ResourceScatterNdSub).
+  WEFT_SCATTER_ND(scatter_nd_update, "ResourceScatterNdUpdate")
+  WEFT_SCATTER_ND(scatter_nd_add, "ResourceScatterNdAdd")
+  WEFT_SCATTER_ND(scatter_nd_sub, "ResourceScatterNdSub")
+#undef WEFT_SCATTER_ND
+
+  /// The value before one is added to it; OUT_OF_RANGE at the limit (ResourceCountUpTo). For scalar variables of int32 and int64.
+  tensor<T, 0> count_up_to(std::int64_t limit, op_name name = {}) const {
+    static_assert(std::is_same_v<T, std::int32_t> || std::is_same_v<T, std::int64_t>, "weft: only int32 and int64 variables count");
+    return tensor<T, 0>(output{&detail::add_node("ResourceCountUpTo", {this->out_}, name, {{"T", dtype_of<T>}, {"limit", limit}}), 0});
+  }
+  /// The sizes of its value when this is computed (VariableShape).
+  tensor<std::int32_t, 1> shape_now(op_name name = {}) const { return tensor<std::int32_t, 1>(output{&detail::add_node("VariableShape", {this->out_}, name), 0}); }
+
  private:
+  template <class I, class U> static constexpr void check_scatter() {
+    static_assert(std::is_same_v<I, std::int32_t> || std::is_same_v<I, std::int64_t>, "weft: indices must be int32 or int64");
+    static_assert(std::is_same_v<T, U>, "weft: the updates have another dtype than the variable; convert them with weft::cast<T>(...)");
+  }
+  template <class I, int R, class U, int M> operation scatter(const char* op, const operand<I, R>& indices, const detail::side& updates, const op_name& name) const {
+    check_scatter<I, U>();
+    static_assert(N != 0, "weft: a scalar variable has no rows");
+    static_assert(M == 0 || N == dynamic_rank || M == dynamic_rank || R == dynamic_rank || M == R + N - 1, "weft: updates have the shape of the indices, then that of a row of the variable");
+    const output in = indices.as_input(name.site);
+    if (in.from == nullptr) throw error(error_code::invalid_argument, std::string(op) + ": the indices are an empty tensor, not made by any op", name.site);
+    const output by = updates.number.empty() ? detail::input_of(op, updates, name) : output{&detail::add_const(updates.number, op_name("updates", name.site), &in.from->owner()), 0};
+    return operation(detail::add_node(op, {this->out_, in, by}, name, {{"dtype", dtype_of<T>}}));
+  }
+
   explicit variable(const detail::variable_nodes& made) : operand<T, N>(made.handle, made.read), initializer_(made.initializer) {}
 
   template <class U, int M> operation change(const char* op, const operand<U, M>& value, const op_name& name) const {
@@ -7767,6 +7922,20 @@ variable(const V&, op_name) -> variable<typename value_traits<V>::dtype, value_t
 template <class T, int N> tensor<T, N>::tensor(const variable<T, N>& v, call_site where) : operand<T, N>(v.as_input(where)) {}
 template <class T, int N> operation::operation(const variable<T, N>& v) : operation(v.raw()) {}
 
+/// The rows of a variable that `indices` name, without reading the others: `indices.shape + params.shape[1:]` (ResourceGather). An index that does not exist fails the step with INVALID_ARGUMENT.
+template <class T, int N, class I, int R>
+tensor<T, N == dynamic_rank || R == dynamic_rank ? dynamic_rank : N + R - 1> gather(const variable<T, N>& params, const operand<I, R>& indices, op_name name = {}) {
+  static_assert(std::is_same_v<I, std::int32_t> || std::is_same_v<I, std::int64_t>, "weft: indices must be int32 or int64");
+  static_assert(N != 0, "weft: a scalar variable has no rows");
+  return tensor<T, N == dynamic_rank || R == dynamic_rank ? dynamic_rank : N + R - 1>(
+      output{&detail::add_node("ResourceGather", {params.raw(), indices.as_input(name.site)}, name, {{"dtype", dtype_of<T>}}), 0});
+}
+/// The slices of a variable that the index tuples in the last dimension of `indices` pick (ResourceGatherNd).
+template <class T, int N, class I, int R> tensor<T> gather_nd(const variable<T, N>& params, const operand<I, R>& indices, op_name name = {}) {
+  static_assert(std::is_same_v<I, std::int32_t> || std::is_same_v<I, std::int64_t>, "weft: indices must be int32 or int64");
+  return tensor<T>(output{&detail::add_node("ResourceGatherNd", {params.raw(), indices.as_input(name.site)}, name, {{"dtype", dtype_of<T>}}), 0});
+}
+
 /// Runs the initializers of all variables of the thread's default graph, in any order (NoOp with control inputs).
 inline operation global_variables_initializer(op_name name = {}) {
   std::vector<operation> all;
@@ -7782,9 +7951,11 @@ inline operation global_variables_initializer(op_name name = {}) {
 #define WEFT_OPS_TRAINING_HPP
 // The updates of optimizers: each changes a variable and its slots in one step that is atomic to other reads and updates. Optimizers of train/ are made of these.
 
-#include <initializer_list>
+#include <cstdint>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace weft {
@@ -7868,7 +8039,170 @@ inline constexpr op_row training_ops[] = {
 #undef WEFT_ROWS
 #endif
 
+// One input of an update: a variable by its handle, or what is read: a tensor, a variable, a number.
+struct update_input {
+  template <class T, int N> update_input(const variable<T, N>& v) : what{v.raw(), false, tensor_value()} {}
+  template <class T, int N> update_input(const operand<T, N>& x) : what(side_of(x)) {}
+  update_input(side s) : what(std::move(s)) {}
+  side what;
+};
+
+// Numbers and reads are named below the update, after the op's inputs.
+inline const node& add_update(const char* op, const std::vector<update_input>& inputs, const op_name& name, attr_map attrs = {}) {
+  const output& var = inputs[0].what.out;
+  if (var.from == nullptr) throw error(error_code::invalid_argument, std::string(op) + ": the variable is empty; give it an initial value", name.site);
+  graph_state& to = var.from->owner();
+  const std::string full = claim_name(to, name, op);
+  const auto def = to.ops().find(op);
+  std::vector<output> from;
+  for (const update_input& in : inputs) {
+    const std::string below = full + "/" + (def == nullptr ? "input_" + std::to_string(from.size()) : def->inputs[from.size()].name);
+    if (!in.what.number.empty()) from.push_back(add_const_at(in.what.number, below, name.site, to));
+    else if (in.what.out.from == nullptr) throw error(error_code::invalid_argument, std::string(op) + ": '" + below.substr(full.size() + 1) + "' is an empty tensor, not made by any op", name.site);
+    else if (in.what.reads_variable) from.push_back(add_read(in.what.out, op_name(std::string_view(below + "/"), name.site)));
+    else from.push_back(in.what.out);
+  }
+  return *add_node_at(op, std::move(from), full, name.site, std::move(attrs)).from;
+}
+
+// What an optimizer is told by a number: a C++ number, a scalar tensor or a variable. Not deduced, so that all of these are accepted.
+template <class T> class update_number {
+ public:
+  template <class U, std::enable_if_t<std::is_arithmetic_v<U> || is_small_float_v<U>, int> = 0> update_number(const U& v) : what_(side_of(scalar<T>(v))) {}
+  template <int N> update_number(const operand<T, N>& x) : what_(side_of(x)) {
+    static_assert(N == 0 || N == dynamic_rank, "weft: the number of an optimizer must be a scalar");
+  }
+  operator update_input() const { return what_; }
+
+ private:
+  side what_;
+};
+template <class T> using number_of = std::common_type_t<update_number<T>>;
+template <class T, int N> using slot_of = std::common_type_t<variable<T, N>>;
+
+template <class T, int N, class U, int M> constexpr void check_gradient() {
+  static_assert(std::is_same_v<T, U>, "weft: the gradient has another dtype than the variable; convert it with weft::cast<T>(...)");
+  static_assert(N == dynamic_rank || M == dynamic_rank || N == M, "weft: the gradient has another rank than the variable");
+}
+template <class T, int N, class U, int M, class I, int R> constexpr void check_rows() {
+  check_gradient<T, N, U, M>();
+  static_assert(std::is_same_v<I, std::int32_t> || std::is_same_v<I, std::int64_t>, "weft: indices must be int32 or int64");
+  static_assert(R == 1 || R == dynamic_rank, "weft: indices of rows must be a vector");
+}
+
 }  // namespace detail
+
+/// Whether an update looks ahead along the momentum, after Nesterov.
+enum class nesterov { off, on };
+
+#define WEFT_GRADIENT const operand<U, M>& grad
+#define WEFT_ROWS const operand<U, M>&grad, const operand<I, R>&indices
+#define WEFT_DENSE_UPDATE(NAME, OP, PARAMETERS, INPUTS)                                                                             \
+  template <class T, int N, class U, int M> operation NAME(const variable<T, N>& var, WEFT_UNPACK PARAMETERS, op_name name = {}) {  \
+    detail::check_gradient<T, N, U, M>();                                                                                           \
+    return operation(detail::add_update("ResourceApply" OP, {var, WEFT_UNPACK INPUTS}, name));                                      \
+  }
+#define WEFT_SPARSE_UPDATE(NAME, OP, PARAMETERS, INPUTS)                                                                                                 \
+  template <class T, int N, class U, int M, class I, int R> operation NAME(const variable<T, N>& var, WEFT_UNPACK PARAMETERS, op_name name = {}) {       \
+    detail::check_rows<T, N, U, M, I, R>();                                                                                                              \
+    return operation(detail::add_update("ResourceSparseApply" OP, {var, WEFT_UNPACK INPUTS}, name));                                                     \
+  }
+#define WEFT_UNPACK(...) __VA_ARGS__
+#define WEFT_NUMBER detail::number_of<T>
+#define WEFT_SLOT const detail::slot_of<T, N>&
+
+/// var -= alpha * grad (ResourceApplyGradientDescent).
+WEFT_DENSE_UPDATE(apply_gradient_descent, "GradientDescent", (WEFT_NUMBER alpha, WEFT_GRADIENT), (alpha, grad))
+/// A step of gradient descent, then shrinking by l1 and l2 (ResourceApplyProximalGradientDescent).
+WEFT_DENSE_UPDATE(apply_proximal_gradient_descent, "ProximalGradientDescent", (WEFT_NUMBER alpha, WEFT_NUMBER l1, WEFT_NUMBER l2, WEFT_GRADIENT), (alpha, l1, l2, grad))
+WEFT_SPARSE_UPDATE(sparse_apply_proximal_gradient_descent, "ProximalGradientDescent", (WEFT_NUMBER alpha, WEFT_NUMBER l1, WEFT_NUMBER l2, WEFT_ROWS), (alpha, l1, l2, grad, indices))
+/// accum += grad^2, var -= lr * grad / sqrt(accum) (ResourceApplyAdagrad).
+WEFT_DENSE_UPDATE(apply_adagrad, "Adagrad", (WEFT_SLOT accum, WEFT_NUMBER lr, WEFT_GRADIENT), (accum, lr, grad))
+WEFT_SPARSE_UPDATE(sparse_apply_adagrad, "Adagrad", (WEFT_SLOT accum, WEFT_NUMBER lr, WEFT_ROWS), (accum, lr, grad, indices))
+/// accum += grad^2, var -= lr * grad / (sqrt(accum) + epsilon) (ResourceApplyAdagradV2).
+WEFT_DENSE_UPDATE(apply_adagrad_v2, "AdagradV2", (WEFT_SLOT accum, WEFT_NUMBER lr, WEFT_NUMBER epsilon, WEFT_GRADIENT), (accum, lr, epsilon, grad))
+WEFT_SPARSE_UPDATE(sparse_apply_adagrad_v2, "AdagradV2", (WEFT_SLOT accum, WEFT_NUMBER lr, WEFT_NUMBER epsilon, WEFT_ROWS), (accum, lr, epsilon, grad, indices))
+/// A step of dual averaging (ResourceApplyAdagradDA).
+WEFT_DENSE_UPDATE(apply_adagrad_da, "AdagradDA",
+                  (WEFT_SLOT gradient_accumulator, WEFT_SLOT gradient_squared_accumulator, WEFT_GRADIENT, WEFT_NUMBER lr, WEFT_NUMBER l1, WEFT_NUMBER l2, detail::number_of<std::int64_t> global_step),
+                  (gradient_accumulator, gradient_squared_accumulator, grad, lr, l1, l2, global_step))
+WEFT_SPARSE_UPDATE(sparse_apply_adagrad_da, "AdagradDA",
+                   (WEFT_SLOT gradient_accumulator, WEFT_SLOT gradient_squared_accumulator, WEFT_ROWS, WEFT_NUMBER lr, WEFT_NUMBER l1, WEFT_NUMBER l2, detail::number_of<std::int64_t> global_step),
+                   (gradient_accumulator, gradient_squared_accumulator, grad, indices, lr, l1, l2, global_step))
+/// A step of Adagrad, then shrinking by l1 and l2 (ResourceApplyProximalAdagrad).
+WEFT_DENSE_UPDATE(apply_proximal_adagrad, "ProximalAdagrad", (WEFT_SLOT accum, WEFT_NUMBER lr, WEFT_NUMBER l1, WEFT_NUMBER l2, WEFT_GRADIENT), (accum, lr, l1, l2, grad))
+WEFT_SPARSE_UPDATE(sparse_apply_proximal_adagrad, "ProximalAdagrad", (WEFT_SLOT accum, WEFT_NUMBER lr, WEFT_NUMBER l1, WEFT_NUMBER l2, WEFT_ROWS), (accum, lr, l1, l2, grad, indices))
+/// A step of Adadelta (ResourceApplyAdadelta).
+WEFT_DENSE_UPDATE(apply_adadelta, "Adadelta", (WEFT_SLOT accum, WEFT_SLOT accum_update, WEFT_NUMBER lr, WEFT_NUMBER rho, WEFT_NUMBER epsilon, WEFT_GRADIENT),
+                  (accum, accum_update, lr, rho, epsilon, grad))
+WEFT_SPARSE_UPDATE(sparse_apply_adadelta, "Adadelta", (WEFT_SLOT accum, WEFT_SLOT accum_update, WEFT_NUMBER lr, WEFT_NUMBER rho, WEFT_NUMBER epsilon, WEFT_ROWS),
+                   (accum, accum_update, lr, rho, epsilon, grad, indices))
+/// A step of RMSProp (ResourceApplyRMSProp), or of its centered form with the mean of gradients in mg (ResourceApplyCenteredRMSProp).
+WEFT_DENSE_UPDATE(apply_rms_prop, "RMSProp", (WEFT_SLOT ms, WEFT_SLOT mom, WEFT_NUMBER lr, WEFT_NUMBER rho, WEFT_NUMBER momentum, WEFT_NUMBER epsilon, WEFT_GRADIENT),
+                  (ms, mom, lr, rho, momentum, epsilon, grad))
+WEFT_SPARSE_UPDATE(sparse_apply_rms_prop, "RMSProp", (WEFT_SLOT ms, WEFT_SLOT mom, WEFT_NUMBER lr, WEFT_NUMBER rho, WEFT_NUMBER momentum, WEFT_NUMBER epsilon, WEFT_ROWS),
+                   (ms, mom, lr, rho, momentum, epsilon, grad, indices))
+WEFT_DENSE_UPDATE(apply_centered_rms_prop, "CenteredRMSProp",
+                  (WEFT_SLOT mg, WEFT_SLOT ms, WEFT_SLOT mom, WEFT_NUMBER lr, WEFT_NUMBER rho, WEFT_NUMBER momentum, WEFT_NUMBER epsilon, WEFT_GRADIENT),
+                  (mg, ms, mom, lr, rho, momentum, epsilon, grad))
+WEFT_SPARSE_UPDATE(sparse_apply_centered_rms_prop, "CenteredRMSProp",
+                   (WEFT_SLOT mg, WEFT_SLOT ms, WEFT_SLOT mom, WEFT_NUMBER lr, WEFT_NUMBER rho, WEFT_NUMBER momentum, WEFT_NUMBER epsilon, WEFT_ROWS),
+                   (mg, ms, mom, lr, rho, momentum, epsilon, grad, indices))
+/// Steps of Adam's relatives (ResourceApplyAdamWithAmsgrad, ResourceApplyAdaMax).
+WEFT_DENSE_UPDATE(apply_adam_with_amsgrad, "AdamWithAmsgrad",
+                  (WEFT_SLOT m, WEFT_SLOT v, WEFT_SLOT vhat, WEFT_NUMBER beta1_power, WEFT_NUMBER beta2_power, WEFT_NUMBER lr, WEFT_NUMBER beta1, WEFT_NUMBER beta2, WEFT_NUMBER epsilon, WEFT_GRADIENT),
+                  (m, v, vhat, beta1_power, beta2_power, lr, beta1, beta2, epsilon, grad))
+WEFT_DENSE_UPDATE(apply_ada_max, "AdaMax", (WEFT_SLOT m, WEFT_SLOT v, WEFT_NUMBER beta1_power, WEFT_NUMBER lr, WEFT_NUMBER beta1, WEFT_NUMBER beta2, WEFT_NUMBER epsilon, WEFT_GRADIENT),
+                  (m, v, beta1_power, lr, beta1, beta2, epsilon, grad))
+/// Steps that grow where the gradient and its mean m agree in sign (ResourceApplyAddSign, ResourceApplyPowerSign).
+WEFT_DENSE_UPDATE(apply_add_sign, "AddSign", (WEFT_SLOT m, WEFT_NUMBER lr, WEFT_NUMBER alpha, WEFT_NUMBER sign_decay, WEFT_NUMBER beta, WEFT_GRADIENT), (m, lr, alpha, sign_decay, beta, grad))
+WEFT_DENSE_UPDATE(apply_power_sign, "PowerSign", (WEFT_SLOT m, WEFT_NUMBER lr, WEFT_NUMBER logbase, WEFT_NUMBER sign_decay, WEFT_NUMBER beta, WEFT_GRADIENT), (m, lr, logbase, sign_decay, beta, grad))
+/// A step of FTRL (ResourceApplyFtrl), or of the form with a shrinkage that enters the gradient (ResourceApplyFtrlV2).
+WEFT_DENSE_UPDATE(apply_ftrl, "Ftrl", (WEFT_SLOT accum, WEFT_SLOT linear, WEFT_GRADIENT, WEFT_NUMBER lr, WEFT_NUMBER l1, WEFT_NUMBER l2, WEFT_NUMBER lr_power), (accum, linear, grad, lr, l1, l2, lr_power))
+WEFT_SPARSE_UPDATE(sparse_apply_ftrl, "Ftrl", (WEFT_SLOT accum, WEFT_SLOT linear, WEFT_ROWS, WEFT_NUMBER lr, WEFT_NUMBER l1, WEFT_NUMBER l2, WEFT_NUMBER lr_power),
+                   (accum, linear, grad, indices, lr, l1, l2, lr_power))
+WEFT_DENSE_UPDATE(apply_ftrl_v2, "FtrlV2", (WEFT_SLOT accum, WEFT_SLOT linear, WEFT_GRADIENT, WEFT_NUMBER lr, WEFT_NUMBER l1, WEFT_NUMBER l2, WEFT_NUMBER l2_shrinkage, WEFT_NUMBER lr_power),
+                  (accum, linear, grad, lr, l1, l2, l2_shrinkage, lr_power))
+WEFT_SPARSE_UPDATE(sparse_apply_ftrl_v2, "FtrlV2", (WEFT_SLOT accum, WEFT_SLOT linear, WEFT_ROWS, WEFT_NUMBER lr, WEFT_NUMBER l1, WEFT_NUMBER l2, WEFT_NUMBER l2_shrinkage, WEFT_NUMBER lr_power),
+                   (accum, linear, grad, indices, lr, l1, l2, l2_shrinkage, lr_power))
+
+/// accum = momentum * accum + grad, var -= lr * accum, with or without looking ahead (ResourceApplyMomentum).
+template <class T, int N, class U, int M>
+operation apply_momentum(const variable<T, N>& var, WEFT_SLOT accum, WEFT_NUMBER lr, WEFT_GRADIENT, WEFT_NUMBER momentum, nesterov how = nesterov::off, op_name name = {}) {
+  detail::check_gradient<T, N, U, M>();
+  return operation(detail::add_update("ResourceApplyMomentum", {var, accum, lr, grad, momentum}, name, {{"use_nesterov", how == nesterov::on}}));
+}
+template <class T, int N, class U, int M, class I, int R>
+operation sparse_apply_momentum(const variable<T, N>& var, WEFT_SLOT accum, WEFT_NUMBER lr, WEFT_ROWS, WEFT_NUMBER momentum, nesterov how = nesterov::off, op_name name = {}) {
+  detail::check_rows<T, N, U, M, I, R>();
+  return operation(detail::add_update("ResourceSparseApplyMomentum", {var, accum, lr, grad, indices, momentum}, name, {{"use_nesterov", how == nesterov::on}}));
+}
+/// accum = momentum * accum - lr * grad, var += accum, with or without looking ahead (ResourceApplyKerasMomentum).
+template <class T, int N, class U, int M>
+operation apply_keras_momentum(const variable<T, N>& var, WEFT_SLOT accum, WEFT_NUMBER lr, WEFT_GRADIENT, WEFT_NUMBER momentum, nesterov how = nesterov::off, op_name name = {}) {
+  detail::check_gradient<T, N, U, M>();
+  return operation(detail::add_update("ResourceApplyKerasMomentum", {var, accum, lr, grad, momentum}, name, {{"use_nesterov", how == nesterov::on}}));
+}
+template <class T, int N, class U, int M, class I, int R>
+operation sparse_apply_keras_momentum(const variable<T, N>& var, WEFT_SLOT accum, WEFT_NUMBER lr, WEFT_ROWS, WEFT_NUMBER momentum, nesterov how = nesterov::off, op_name name = {}) {
+  detail::check_rows<T, N, U, M, I, R>();
+  return operation(detail::add_update("ResourceSparseApplyKerasMomentum", {var, accum, lr, grad, indices, momentum}, name, {{"use_nesterov", how == nesterov::on}}));
+}
+/// A step of Adam (ResourceApplyAdam); beta1_power and beta2_power are the betas to the power of the step's number, which the caller keeps.
+template <class T, int N, class U, int M>
+operation apply_adam(const variable<T, N>& var, WEFT_SLOT m, WEFT_SLOT v, WEFT_NUMBER beta1_power, WEFT_NUMBER beta2_power, WEFT_NUMBER lr, WEFT_NUMBER beta1, WEFT_NUMBER beta2, WEFT_NUMBER epsilon,
+                     WEFT_GRADIENT, nesterov how = nesterov::off, op_name name = {}) {
+  detail::check_gradient<T, N, U, M>();
+  return operation(detail::add_update("ResourceApplyAdam", {var, m, v, beta1_power, beta2_power, lr, beta1, beta2, epsilon, grad}, name, {{"use_nesterov", how == nesterov::on}}));
+}
+
+#undef WEFT_GRADIENT
+#undef WEFT_ROWS
+#undef WEFT_DENSE_UPDATE
+#undef WEFT_SPARSE_UPDATE
+#undef WEFT_UNPACK
+#undef WEFT_NUMBER
+#undef WEFT_SLOT
 
 }  // namespace weft
 
@@ -12881,6 +13215,11 @@ class kernel_registry {
   }
   /// The kernel for a node on a device of this type. Throws UNIMPLEMENTED, listing the kernels there are.
   std::unique_ptr<kernel> make(const kernel_construction& what, std::string_view device_type) const;
+  /// What `make` would call for a node, or nullptr.
+  kernel_factory find(const node& n, std::string_view device_type) const noexcept {
+    const kernel_entry* best = catalogue_.find(n.op(), device_type, n.attrs());
+    return best == nullptr ? nullptr : factories_.find(n.op())->second[static_cast<std::size_t>(best - catalogue_.kernels_of(n.op()).data())];
+  }
   const kernel_catalogue& catalogue() const noexcept { return catalogue_; }
 
  private:
@@ -12892,11 +13231,9 @@ class kernel_registry {
 
 WEFT_DECL std::unique_ptr<kernel> kernel_registry::make(const kernel_construction& what, std::string_view device_type) const {
   const node& n = what.about;
-  const auto& entries = catalogue_.kernels_of(n.op());
-  if (const kernel_entry* best = catalogue_.find(n.op(), device_type, n.attrs()))
-    return factories_.find(n.op())->second[static_cast<std::size_t>(best - entries.data())](what);
+  if (const kernel_factory factory = find(n, device_type)) return factory(what);
   std::string known;
-  for (const auto& entry : entries) {
+  for (const auto& entry : catalogue_.kernels_of(n.op())) {
     known += (known.empty() ? "" : "; ") + entry.device_type;
     for (const auto& [attr, types] : entry.constraints) known += " " + attr + " in " + to_text(attr_value(types));
   }
@@ -16272,9 +16609,17 @@ WEFT_SIMD_END
 #if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
 #ifndef WEFT_KERNELS_CONTROL_HPP
 #define WEFT_KERNELS_CONTROL_HPP
-// Kernels that compute nothing: points to wait at, and ops that the executor carries out itself.
+// Kernels that compute nothing: points to wait at, checks, printing, and ops that the executor carries out itself.
 
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <string>
 #include <string_view>
+#include <utility>
 
 namespace weft::detail {
 /// The factory of an op that only orders others; nullptr for ops of other families.
@@ -16298,8 +16643,147 @@ class executor_kernel final : public cheap_kernel {
   void compute(kernel_context& context) override { context.fail(error_code::internal, "this op is carried out by the executor, its kernel was called"); }
 };
 
+/// One element for people: texts as they are, but for control characters.
+inline std::string element_summary(const tensor_value& v, std::int64_t i) {
+  switch (v.dtype()) {
+    case dtype::string: {
+      const std::string quoted = attr_quoted(v.data<std::string>()[i]);
+      return quoted.substr(1, quoted.size() - 2);
+    }
+    case dtype::resource: return v.data<resource_handle>()[i].name;
+    case dtype::boolean: return v.data<bool>()[i] ? "1" : "0";
+    case dtype::float32: return number_text(v.data<float>()[i]);
+    case dtype::half: return number_text(static_cast<float>(v.data<half>()[i]));
+    case dtype::bfloat16: return number_text(static_cast<float>(v.data<bfloat16>()[i]));
+    case dtype::int8: return std::to_string(v.data<std::int8_t>()[i]);
+    case dtype::int16: return std::to_string(v.data<std::int16_t>()[i]);
+    case dtype::int32: return std::to_string(v.data<std::int32_t>()[i]);
+    case dtype::int64: return std::to_string(v.data<std::int64_t>()[i]);
+    case dtype::uint8: return std::to_string(v.data<std::uint8_t>()[i]);
+    case dtype::uint16: return std::to_string(v.data<std::uint16_t>()[i]);
+    case dtype::uint32: return std::to_string(v.data<std::uint32_t>()[i]);
+    case dtype::uint64: return std::to_string(v.data<std::uint64_t>()[i]);
+    case dtype::float64: {
+      char text[32];
+      for (int digits = 6; digits <= 17; digits += 11) {
+        std::snprintf(text, sizeof text, "%.*g", digits, v.data<double>()[i]);
+        if (std::strtod(text, nullptr) == v.data<double>()[i]) break;
+      }
+      return text;
+    }
+    default: return to_text(v.dtype());
+  }
+}
+
+/// The first elements of a value as TensorFlow writes them: `1 2 3...`, rows in brackets; all of them when `most` is negative.
+inline std::string summary_of(const tensor_value& v, std::int64_t most) {
+  const shape& s = v.shape();
+  const std::int64_t count = v.elements(), shown = most < 0 ? count : std::min(most, count);
+  std::string out;
+  // How many dimensions, from the last one, begin or end between two elements: their rows are closed and opened.
+  const auto rows_between = [&s](std::int64_t element) {
+    int rows = 0;
+    for (int d = s.rank() - 1; d > 0 && element % s[d] == 0; --d) {
+      element /= s[d];
+      ++rows;
+    }
+    return static_cast<std::size_t>(rows);
+  };
+  const std::size_t all = s.rank() > 1 ? static_cast<std::size_t>(s.rank() - 1) : 0;
+  for (std::int64_t i = 0; i < shown; ++i) {
+    const std::size_t rows = i == 0 ? all : rows_between(i);
+    if (i != 0) out += rows == 0 ? std::string(" ") : std::string(rows, ']');
+    out += std::string(rows, '[') + element_summary(v, i);
+  }
+  if (shown < count) out += "...";
+  return out + std::string(shown == 0 ? 0 : all, ']');
+}
+
+/// Fails, with what it was given to report, unless its condition holds.
+class assert_kernel final : public cheap_kernel {
+ public:
+  explicit assert_kernel(const node& n) {
+    const auto* most = n.find_attr<std::int64_t>("summarize");
+    summarize_ = most == nullptr ? 3 : *most;
+  }
+  void compute(kernel_context& context) override {
+    if (context.input_count() == 0) context.fail("expected a condition, found no input");
+    expect_dtype(context, 0, dtype::boolean);
+    if (context.input(0).shape().rank() != 0) context.fail("the condition must be a scalar, found shape " + context.input(0).shape().text());
+    if (*context.input(0).data<bool>()) return;
+    std::string text = "assertion failed:";
+    for (int i = 1; i < context.input_count(); ++i) text += " [" + summary_of(context.input(i), summarize_) + "]";
+    context.fail(std::move(text));
+  }
+
+ private:
+  std::int64_t summarize_;
+};
+
+/// How often a node has printed in a session.
+class print_count final : public resource {
+ public:
+  std::string describe() const override { return "the count of a node that prints"; }
+  std::atomic<std::int64_t> printed{0};
+};
+
+/// Passes its first input on, and writes a line about the others to standard error.
+class print_kernel final : public kernel {
+ public:
+  explicit print_kernel(const node& n) {
+    if (const auto* most = n.find_attr<std::int64_t>("summarize")) summarize_ = *most;
+    if (const auto* first = n.find_attr<std::int64_t>("first_n")) first_ = *first;
+    if (const auto* text = n.find_attr<std::string>("message")) message_ = *text;
+  }
+  void compute(kernel_context& context) override {
+    if (context.input_count() == 0) context.fail("expected an input, found none");
+    if (first_ < 0 || times(context)++ < first_) {
+      std::string line = message_;
+      for (int i = 1; i < context.input_count(); ++i) line += "[" + summary_of(context.input(i), summarize_) + "]";
+      line += '\n';
+      std::fwrite(line.data(), 1, line.size(), stderr);
+    }
+    context.set_output(0, context.take_input(0));
+  }
+
+ private:
+  std::atomic<std::int64_t>& times(kernel_context& context) const {
+    resource_manager* session = context.environment().session_state;
+    if (session == nullptr) context.fail(error_code::internal, "the step has no session state to count in");
+    return session->find_or_make<print_count>("print", context.about().name(), [] { return std::make_shared<print_count>(); })->printed;
+  }
+  std::int64_t summarize_ = 3, first_ = -1;
+  std::string message_;
+};
+
+/// Writes a text to standard output or standard error.
+class print_text_kernel final : public kernel {
+ public:
+  explicit print_text_kernel(const node& n) {
+    if (const auto* end = n.find_attr<std::string>("end")) end_ = *end;
+    const auto* stream = n.find_attr<std::string>("output_stream");
+    if (stream != nullptr) to_output_ = *stream == "stdout";
+    if (stream != nullptr && *stream != "stdout" && *stream != "stderr")
+      n.fail_about(error_code::unimplemented, "texts are printed to 'stdout' or 'stderr', not to '" + *stream + "'");
+  }
+  void compute(kernel_context& context) override {
+    expect_inputs(context, 1);
+    expect_dtype(context, 0, dtype::string);
+    if (context.input(0).shape().rank() != 0) context.fail("the text must be a scalar, found shape " + context.input(0).shape().text());
+    const std::string line = *context.input(0).data<std::string>() + end_;
+    std::fwrite(line.data(), 1, line.size(), to_output_ ? stdout : stderr);
+  }
+
+ private:
+  bool to_output_ = false;
+  std::string end_ = "\n";
+};
+
 WEFT_DECL kernel_factory control_kernel(std::string_view op) {
-  if (op == "NoOp") return &make_kernel<no_op_kernel>;
+  if (op == "Assert") return &make_kernel<assert_kernel>;
+  if (op == "Print") return &make_kernel<print_kernel>;
+  if (op == "PrintV2") return &make_kernel<print_text_kernel>;
+  if (op == "NoOp" || op == "ControlTrigger") return &make_kernel<no_op_kernel>;
   if (op == "_Arg" || op == "_Retval" || op == "_Send" || op == "_Recv") return &make_kernel<executor_kernel>;
   return nullptr;
 }
@@ -16667,626 +17151,6 @@ loop_status binary_loop(const T* a, const T* b, loop_result_t<F, T>* out, const 
 #endif
 
 }  // namespace weft::detail
-
-#endif
-#endif
-
-#if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
-#ifndef WEFT_KERNELS_GEMM_HPP
-#define WEFT_KERNELS_GEMM_HPP
-// Matrix product C = op(A) op(B) of row-major matrices. Float and double go through packed panels and a micro-kernel in vector
-// registers, compiled per instruction set; integers wrap and take a plain blocked loop; 16-bit floats are computed in float.
-
-#include <memory>
-#include <new>
-#include <utility>
-
-namespace weft::detail {
-
-/// Whether a matrix enters a product as it is stored or transposed.
-enum class transposition : unsigned char { none, transposed };
-
-/// A stored matrix: rows lie `stride` elements apart.
-template <class T> struct matrix_view {
-  T* data;
-  std::size_t stride;
-  transposition order = transposition::none;
-};
-
-/// The extents of a product, op(A) being [m, k], op(B) [k, n] and C [m, n].
-struct gemm_extents {
-  std::size_t m, n, k;
-};
-
-#if WEFT_HAS_KERNEL_BODIES
-
-WEFT_SIMD_BEGIN
-
-/// Register tile of a micro-kernel: `rows` rows, or `few_rows` where no more are left, and `columns` columns in two vectors of `bytes`
-/// bytes.
-template <instruction_set S, class T> struct gemm_tile {
-  static constexpr std::size_t bytes = S == instruction_set::avx512 ? 64 : S == instruction_set::avx2 ? 32 : 16;
-  static constexpr std::size_t rows = S == instruction_set::avx512 ? 12 : S == instruction_set::avx2 ? 6 : 4;
-  static constexpr std::size_t few_rows = S == instruction_set::avx2 ? 2 : 4;
-  static constexpr std::size_t lanes = bytes / sizeof(T), columns = 2 * lanes;
-};
-
-/// One tile of C: a packed panel of A (`Rows` values for each k) times a panel of B whose rows lie b_stride apart.
-template <class T> struct gemm_step {
-  const T* a;
-  const T* b;
-  T* c;
-  std::size_t k, b_stride, c_stride, rows, columns;
-  bool accumulate;
-};
-
-#if defined(__GNUC__) || defined(__clang__)
-template <instruction_set S, class T, std::size_t Rows>
-WEFT_SIMD_CONTRACTED __attribute__((always_inline)) inline void gemm_micro_kernel(const gemm_step<T>& step) {
-  WEFT_SIMD_CONTRACT
-  using tile = gemm_tile<S, T>;
-  typedef T vector __attribute__((vector_size(tile::bytes)));
-  for (std::size_t i = 0; i < step.rows; ++i) {  // C is wanted after the loop only: it comes meanwhile
-    __builtin_prefetch(step.c + i * step.c_stride, 1);
-    __builtin_prefetch(step.c + i * step.c_stride + step.columns - 1, 1);
-  }
-  vector sums[Rows][2] = {};
-  const T* a = step.a;
-  const T* b = step.b;
-  for (std::size_t p = 0; p < step.k; ++p, a += Rows, b += step.b_stride) {
-    vector b0, b1;
-    std::memcpy(&b0, b, sizeof b0);
-    std::memcpy(&b1, b + tile::lanes, sizeof b1);
-    WEFT_SIMD_UNROLL
-    for (std::size_t i = 0; i < Rows; ++i) {
-      sums[i][0] += a[i] * b0;
-      sums[i][1] += a[i] * b1;
-    }
-  }
-  if (step.rows == Rows && step.columns == tile::columns) {
-    WEFT_SIMD_UNROLL
-    for (std::size_t i = 0; i < Rows; ++i) {
-      vector c0, c1;
-      T* c = step.c + i * step.c_stride;
-      if (step.accumulate) {
-        std::memcpy(&c0, c, sizeof c0);
-        std::memcpy(&c1, c + tile::lanes, sizeof c1);
-        sums[i][0] += c0;
-        sums[i][1] += c1;
-      }
-      std::memcpy(c, &sums[i][0], sizeof c0);
-      std::memcpy(c + tile::lanes, &sums[i][1], sizeof c1);
-    }
-    return;
-  }
-  T edge[Rows * tile::columns];
-  WEFT_SIMD_UNROLL
-  for (std::size_t i = 0; i < Rows; ++i) std::memcpy(edge + i * tile::columns, sums[i], sizeof sums[i]);
-  for (std::size_t i = 0; i < step.rows; ++i) {
-    T* c = step.c + i * step.c_stride;
-    const T* from = edge + i * tile::columns;
-    for (std::size_t j = 0; j < step.columns; ++j) c[j] = step.accumulate ? c[j] + from[j] : from[j];
-  }
-}
-#else
-template <instruction_set S, class T, std::size_t Rows>
-inline void gemm_micro_kernel(const gemm_step<T>& step) {
-  constexpr std::size_t columns = gemm_tile<S, T>::columns;
-  T sums[Rows][columns] = {};
-  for (std::size_t p = 0; p < step.k; ++p) {
-    for (std::size_t i = 0; i < Rows; ++i) {
-      for (std::size_t j = 0; j < columns; ++j) sums[i][j] += step.a[p * Rows + i] * step.b[p * step.b_stride + j];
-    }
-  }
-  for (std::size_t i = 0; i < step.rows; ++i) {
-    T* c = step.c + i * step.c_stride;
-    for (std::size_t j = 0; j < step.columns; ++j) c[j] = step.accumulate ? c[j] + sums[i][j] : sums[i][j];
-  }
-}
-#endif
-
-template <class T, std::size_t Rows>
-WEFT_SIMD_CONTRACTED void gemm_portable(const gemm_step<T>& step) {
-  gemm_micro_kernel<instruction_set::portable, T, Rows>(step);
-}
-
-#if WEFT_SIMD_X86
-template <class T, std::size_t Rows>
-WEFT_SIMD_CONTRACTED WEFT_SIMD_AVX2 void gemm_avx2(const gemm_step<T>& step) {
-  gemm_micro_kernel<instruction_set::avx2, T, Rows>(step);
-}
-
-template <class T, std::size_t Rows>
-WEFT_SIMD_CONTRACTED WEFT_SIMD_AVX512 void gemm_avx512(const gemm_step<T>& step) {
-  gemm_micro_kernel<instruction_set::avx512, T, Rows>(step);
-}
-#endif
-
-WEFT_SIMD_END
-
-/// The micro-kernels of a set: for whole panels of A, and for a last panel of at most few_rows rows.
-template <class T> struct gemm_kernels {
-  std::size_t rows, few_rows, columns;
-  void (*whole)(const gemm_step<T>&);
-  void (*few)(const gemm_step<T>&);
-
-  std::size_t padded(std::size_t row_count) const noexcept { return row_count <= few_rows ? few_rows : rows; }
-};
-
-template <class T>
-gemm_kernels<T> select_gemm([[maybe_unused]] instruction_set set) noexcept {
-#if WEFT_SIMD_X86
-  if (set == instruction_set::avx512) {
-    using tile = gemm_tile<instruction_set::avx512, T>;
-    return {tile::rows, tile::few_rows, tile::columns, &gemm_avx512<T, tile::rows>, &gemm_avx512<T, tile::few_rows>};
-  }
-  if (set == instruction_set::avx2) {
-    using tile = gemm_tile<instruction_set::avx2, T>;
-    return {tile::rows, tile::few_rows, tile::columns, &gemm_avx2<T, tile::rows>, &gemm_avx2<T, tile::few_rows>};
-  }
-#endif
-  using tile = gemm_tile<instruction_set::portable, T>;
-  return {tile::rows, tile::few_rows, tile::columns, &gemm_portable<T, tile::rows>, &gemm_portable<T, tile::few_rows>};
-}
-
-/// A matrix as op() presents it: element (i, j) is data[i * row + j * column].
-template <class T> struct strided_matrix {
-  const T* data;
-  std::size_t row, column;
-
-  explicit strided_matrix(const matrix_view<const T>& view) noexcept : data(view.data), row(view.stride), column(1) {
-    if (view.order == transposition::transposed) std::swap(row, column);
-  }
-  const T* at(std::size_t i, std::size_t j) const noexcept { return data + i * row + j * column; }
-};
-
-#if defined(__has_builtin)
-#if __has_builtin(__builtin_shufflevector)
-#define WEFT_GEMM_SHUFFLE 1
-#endif
-#endif
-
-#if defined(WEFT_GEMM_SHUFFLE)
-/// out[j * stride + i] = from[i * step + j] for four rows and columns.
-WEFT_SIMD_CONTRACTED inline void transpose_block(const float* from, std::size_t step, float* out, std::size_t stride) {
-  typedef float vector __attribute__((vector_size(16)));
-  vector rows[4];
-  for (std::size_t i = 0; i < 4; ++i) std::memcpy(&rows[i], from + i * step, sizeof rows[i]);
-  const vector low02 = __builtin_shufflevector(rows[0], rows[2], 0, 4, 1, 5);
-  const vector high02 = __builtin_shufflevector(rows[0], rows[2], 2, 6, 3, 7);
-  const vector low13 = __builtin_shufflevector(rows[1], rows[3], 0, 4, 1, 5);
-  const vector high13 = __builtin_shufflevector(rows[1], rows[3], 2, 6, 3, 7);
-  const vector columns[4] = {__builtin_shufflevector(low02, low13, 0, 4, 1, 5), __builtin_shufflevector(low02, low13, 2, 6, 3, 7),
-                             __builtin_shufflevector(high02, high13, 0, 4, 1, 5), __builtin_shufflevector(high02, high13, 2, 6, 3, 7)};
-  for (std::size_t j = 0; j < 4; ++j) std::memcpy(out + j * stride, &columns[j], sizeof columns[j]);
-}
-#endif
-
-/// Writes `size` vectors of `length` elements, `step` apart, so that their elements of one index lie together, padded with zeros to
-/// `padded`.
-template <class T>
-WEFT_SIMD_CONTRACTED void pack_panel(const T* from, std::size_t step, std::size_t along, std::size_t size, std::size_t length,
-                                     std::size_t padded, T* out) {
-  if (step == 1) {
-    for (std::size_t p = 0; p < length; ++p) {
-      std::memcpy(out + p * padded, from + p * along, size * sizeof(T));
-      if (size < padded) std::memset(static_cast<void*>(out + p * padded + size), 0, (padded - size) * sizeof(T));
-    }
-    return;
-  }
-  std::size_t i = 0;
-#if defined(WEFT_GEMM_SHUFFLE)
-  if constexpr (std::is_same_v<T, float>) {
-    for (; along == 1 && i + 4 <= size; i += 4) {
-      std::size_t p = 0;
-      for (; p + 4 <= length; p += 4) transpose_block(from + i * step + p, step, out + p * padded + i, padded);
-      for (; p < length; ++p) {
-        for (std::size_t row = i; row < i + 4; ++row) out[p * padded + row] = from[row * step + p];
-      }
-    }
-  }
-#endif
-  for (; i < padded; ++i) {
-    for (std::size_t p = 0; p < length; ++p) out[p * padded + i] = i < size ? from[i * step + p * along] : T(0);
-  }
-}
-
-/// Memory for panels, aligned to cache lines. Each thread keeps its own from call to call (at most 3 MiB), since the system takes as long
-/// to hand out fresh pages as a small product takes.
-class gemm_scratch {
- public:
-  gemm_scratch() = default;
-  gemm_scratch(const gemm_scratch&) = delete;
-  gemm_scratch& operator=(const gemm_scratch&) = delete;
-  ~gemm_scratch() { ::operator delete(data_, std::align_val_t(64)); }
-
-  /// At least `bytes` of uninitialised memory, valid until the next call.
-  void* reserve(std::size_t bytes) {
-    if (bytes > size_) {
-      ::operator delete(data_, std::align_val_t(64));
-      data_ = nullptr;
-      size_ = 0;
-      data_ = ::operator new(bytes, std::align_val_t(64));
-      size_ = bytes;
-    }
-    return data_;
-  }
-
- private:
-  void* data_ = nullptr;
-  std::size_t size_ = 0;
-};
-
-inline void* thread_gemm_scratch(std::size_t bytes) {
-  thread_local gemm_scratch scratch;
-  return scratch.reserve(bytes);
-}
-
-inline constexpr std::size_t smaller(std::size_t a, std::size_t b) noexcept { return a < b ? a : b; }
-inline constexpr std::size_t round_up(std::size_t value, std::size_t unit) noexcept { return (value + unit - 1) / unit * unit; }
-
-/// Largest block extents: blocks of A and B fit the second-level cache together, and C is read and written once per 512 of k.
-inline constexpr std::size_t gemm_k_block = 512, gemm_m_block = 180, gemm_n_block = 512;
-
-/// The extent of the equal blocks, multiples of `unit` and at most `most`, into which `extent` is cut.
-inline constexpr std::size_t block_extent(std::size_t extent, std::size_t most, std::size_t unit) noexcept {
-  const std::size_t blocks = (extent + most - 1) / most;
-  return blocks == 0 ? unit : round_up((extent + blocks - 1) / blocks, unit);
-}
-
-/// A product in blocks of columns, of k, and of rows. A block of B is packed once, a block of A once per block of columns; with few rows, B
-/// is read where it lies, since packing would cost more than it saves.
-template <class T> class packed_gemm {
- public:
-  packed_gemm(const gemm_extents& extents, const matrix_view<const T>& a, const matrix_view<const T>& b, const matrix_view<T>& c,
-              instruction_set set)
-      : extents_(extents), a_(a), b_(b), c_(c), tile_(select_gemm<T>(set)) {
-    m_block_ = block_extent(extents.m, gemm_m_block, tile_.rows);
-    n_block_ = block_extent(extents.n, gemm_n_block, tile_.columns);
-    k_block_ = block_extent(extents.k, gemm_k_block, 1);
-    b_in_place_ = b_.column == 1 && extents.m <= 2 * tile_.rows;
-    const std::size_t b_columns = b_in_place_ ? tile_.columns : n_block_;
-    a_panels_ = static_cast<T*>(thread_gemm_scratch((m_block_ + b_columns) * k_block_ * sizeof(T)));
-    b_panels_ = a_panels_ + m_block_ * k_block_;
-  }
-
-  void run() const {
-    for (std::size_t jc = 0; jc < extents_.n; jc += n_block_) {
-      const std::size_t n = smaller(extents_.n - jc, n_block_);
-      for (std::size_t pc = 0; pc < extents_.k; pc += k_block_) {
-        const std::size_t k = smaller(extents_.k - pc, k_block_);
-        if (!b_in_place_) pack_b(pc, k, jc, n);
-        for (std::size_t ic = 0; ic < extents_.m; ic += m_block_) {
-          const std::size_t m = smaller(extents_.m - ic, m_block_);
-          pack_a(ic, m, pc, k);
-          for (std::size_t j = 0; j < n; j += tile_.columns) {
-            run_panel(ic, m, pc, k, jc + j, smaller(n - j, tile_.columns), b_in_place_ ? 0 : j * k);
-          }
-        }
-      }
-    }
-  }
-
- private:
-  void pack_a(std::size_t ic, std::size_t m, std::size_t pc, std::size_t k) const {
-    for (std::size_t i = 0; i < m; i += tile_.rows) {
-      const std::size_t rows = smaller(m - i, tile_.rows);
-      pack_panel(a_.at(ic + i, pc), a_.row, a_.column, rows, k, tile_.padded(rows), a_panels_ + i * k);
-    }
-  }
-  void pack_b(std::size_t pc, std::size_t k, std::size_t jc, std::size_t n) const {
-    for (std::size_t j = 0; j < n; j += tile_.columns) {
-      pack_panel(b_.at(pc, jc + j), b_.column, b_.row, smaller(n - j, tile_.columns), k, tile_.columns, b_panels_ + j * k);
-    }
-  }
-  // All panels of a block of A times one panel of B, which is packed at `offset` or lies in place.
-  void run_panel(std::size_t ic, std::size_t m, std::size_t pc, std::size_t k, std::size_t j, std::size_t columns,
-                 std::size_t offset) const {
-    gemm_step<T> step{nullptr, b_panels_ + offset, nullptr, k, tile_.columns, c_.stride, 0, columns, pc > 0};
-    if (b_in_place_ && columns == tile_.columns) {
-      step.b = b_.at(pc, j);
-      step.b_stride = b_.row;
-    } else if (b_in_place_) {
-      pack_b(pc, k, j, columns);
-    }
-    for (std::size_t i = 0; i < m; i += tile_.rows) {
-      step.a = a_panels_ + i * k;
-      step.c = c_.data + (ic + i) * c_.stride + j;
-      step.rows = smaller(m - i, tile_.rows);
-      (step.rows <= tile_.few_rows ? tile_.few : tile_.whole)(step);
-    }
-  }
-
-  gemm_extents extents_;
-  strided_matrix<T> a_, b_;
-  matrix_view<T> c_;
-  gemm_kernels<T> tile_;
-  std::size_t m_block_, n_block_, k_block_;
-  bool b_in_place_;
-  T* a_panels_;
-  T* b_panels_;
-};
-
-WEFT_SIMD_BEGIN
-
-/// row[j] += a * b[j].
-template <class T> struct add_scaled_body {
-  template <instruction_set S> WEFT_SIMD_INLINE static void run(T a, const T* b, T* row, std::size_t count) {
-    WEFT_SIMD_INDEPENDENT
-    for (std::size_t i = 0; i < count; ++i) row[i] = element::add::apply<S, T>(row[i], element::mul::apply<S, T>(a, b[i]));
-  }
-};
-
-WEFT_SIMD_END
-
-/// A product of unsigned integers, row by row in blocks of k and of columns; a transposed B is first copied block by block.
-template <class T>
-void plain_gemm(const gemm_extents& extents, const matrix_view<const T>& a_view, const matrix_view<const T>& b_view,
-                const matrix_view<T>& c, instruction_set set) {
-  constexpr std::size_t n_block = 512, k_block = 64;
-  const strided_matrix<T> a(a_view), b(b_view);
-  const auto add_scaled = select<add_scaled_body<T>, instruction_set::avx2, T, const T*, T*, std::size_t>(set);
-  T* panel = b.column == 1 ? nullptr : static_cast<T*>(thread_gemm_scratch(n_block * k_block * sizeof(T)));
-  for (std::size_t i = 0; i < extents.m; ++i) std::memset(static_cast<void*>(c.data + i * c.stride), 0, extents.n * sizeof(T));
-  for (std::size_t jc = 0; jc < extents.n; jc += n_block) {
-    const std::size_t n = smaller(extents.n - jc, n_block);
-    for (std::size_t pc = 0; pc < extents.k; pc += k_block) {
-      const std::size_t k = smaller(extents.k - pc, k_block);
-      for (std::size_t j = 0; j < n && panel; ++j) {
-        for (std::size_t p = 0; p < k; ++p) panel[p * n + j] = *b.at(pc + p, jc + j);
-      }
-      for (std::size_t i = 0; i < extents.m; ++i) {
-        T* row = c.data + i * c.stride + jc;
-        for (std::size_t p = 0; p < k; ++p) add_scaled(*a.at(i, pc + p), panel ? panel + p * n : b.at(pc + p, jc), row, n);
-      }
-    }
-  }
-}
-
-/// 16-bit floats: the operands are widened, the result is rounded once.
-template <class T>
-void float16_gemm(const gemm_extents& extents, const matrix_view<const T>& a, const matrix_view<const T>& b, const matrix_view<T>& c,
-                  instruction_set set) {
-  const auto widen = [set](const matrix_view<const T>& view, std::size_t rows, std::size_t columns, float* out) {
-    if (view.order == transposition::transposed) std::swap(rows, columns);
-    for (std::size_t i = 0; i < rows; ++i) cast_loop<float>(view.data + i * view.stride, out + i * columns, columns, set);
-    return matrix_view<const float>{out, columns, view.order};
-  };
-  const std::unique_ptr<float[]> wide(new float[extents.m * extents.k + extents.k * extents.n + extents.m * extents.n]);
-  float* const wide_b = wide.get() + extents.m * extents.k;
-  float* const wide_c = wide_b + extents.k * extents.n;
-  packed_gemm<float>(extents, widen(a, extents.m, extents.k, wide.get()), widen(b, extents.k, extents.n, wide_b),
-                     matrix_view<float>{wide_c, extents.n}, set).run();
-  for (std::size_t i = 0; i < extents.m; ++i) {
-    cast_loop<T>(static_cast<const float*>(wide_c + i * extents.n), c.data + i * c.stride, extents.n, set);
-  }
-}
-
-/// C = op(A) op(B) in the calling thread; C overlaps neither operand and is stored, not transposed. Extents may be zero: with k = 0, C
-/// is 0.
-template <class T>
-void gemm(const gemm_extents& extents, const matrix_view<const T>& a, const matrix_view<const T>& b, const matrix_view<T>& c,
-          instruction_set set = best_instruction_set()) {
-  if (extents.m == 0 || extents.n == 0) return;
-  if (extents.k == 0) {
-    for (std::size_t i = 0; i < extents.m; ++i) std::memset(static_cast<void*>(c.data + i * c.stride), 0, extents.n * sizeof(T));
-  } else if constexpr (is_float16_v<T>) {
-    float16_gemm(extents, a, b, c, set);
-  } else if constexpr (std::is_floating_point_v<T>) {
-    packed_gemm<T>(extents, a, b, c, set).run();
-  } else {
-    using U = unsigned_of<T>;
-    plain_gemm<U>(extents, {reinterpret_cast<const U*>(a.data), a.stride, a.order}, {reinterpret_cast<const U*>(b.data), b.stride, b.order},
-                  {reinterpret_cast<U*>(c.data), c.stride}, set);
-  }
-}
-
-/// The same, cut along the longer side of C into up to `threads` parts, which `parallel_for(count, function)` runs: it calls function(i)
-/// once for each i below count, in any threads, and returns when all are done. Results do not depend on the number of threads.
-template <class T, class ParallelFor>
-void gemm(const gemm_extents& extents, const matrix_view<const T>& a, const matrix_view<const T>& b, const matrix_view<T>& c,
-          std::size_t threads, ParallelFor&& parallel_for, instruction_set set = best_instruction_set()) {
-  constexpr std::size_t unit = 48, least_work = 1U << 19;  // unit: a multiple of every tile's rows
-  const bool by_rows = extents.m >= extents.n;
-  const std::size_t side = by_rows ? extents.m : extents.n, work = extents.m * extents.n * (extents.k == 0 ? 1 : extents.k);
-  const std::size_t wanted = smaller(threads, work / least_work);
-  if (wanted < 2) return gemm(extents, a, b, c, set);
-  const std::size_t part = round_up((side + wanted - 1) / wanted, by_rows ? unit : 64);
-  parallel_for((side + part - 1) / part, [&](std::size_t index) {
-    const std::size_t begin = index * part, size = smaller(side - begin, part);
-    matrix_view<const T> a_part = a, b_part = b;
-    if (by_rows) a_part.data = strided_matrix<T>(a).at(begin, 0);
-    else b_part.data = strided_matrix<T>(b).at(0, begin);
-    const gemm_extents extents_part{by_rows ? size : extents.m, by_rows ? extents.n : size, extents.k};
-    gemm(extents_part, a_part, b_part, matrix_view<T>{c.data + begin * (by_rows ? c.stride : 1), c.stride}, set);
-  });
-}
-
-#endif
-
-}  // namespace weft::detail
-
-#endif
-#endif
-
-#if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
-#ifndef WEFT_KERNELS_PARALLEL_HPP
-#define WEFT_KERNELS_PARALLEL_HPP
-// One kernel's work on several threads of its task's pool.
-
-#include <condition_variable>
-#include <cstddef>
-#include <exception>
-#include <functional>
-#include <memory>
-#include <mutex>
-
-#if WEFT_HAS_KERNEL_BODIES
-namespace weft::detail {
-
-/// Calls `work(i)` once for each i below `count`, on the calling thread and on threads of the pool that are free, and returns when all are
-/// done. Throws what a call threw. A pool whose threads are all busy delays nothing: the caller does what nobody has begun.
-inline void parallel_for(thread_pool& pool, std::size_t count, const std::function<void(std::size_t)>& work) {
-  struct shared_state {
-    std::mutex mutex;
-    std::condition_variable finished;
-    std::size_t next = 0, done = 0;
-    std::exception_ptr failure;
-  };
-  const auto state = std::make_shared<shared_state>();
-  // A thread that comes late finds nothing left to begin, and does not touch `work`, which may be gone.
-  const auto take_part = [state, count, &work] {
-    std::unique_lock<std::mutex> lock(state->mutex);
-    while (state->next < count) {
-      const std::size_t i = state->next++;
-      lock.unlock();
-      std::exception_ptr failure;
-      try {
-        work(i);
-      } catch (...) {
-        failure = std::current_exception();
-      }
-      lock.lock();
-      if (failure != nullptr) state->failure = failure;
-      if (++state->done == count) state->finished.notify_all();
-    }
-  };
-  try {
-    for (std::size_t i = 1; i < count; ++i) pool.schedule(take_part);
-  } catch (...) {
-    // Whoever was not called is not needed.
-  }
-  take_part();
-  std::unique_lock<std::mutex> lock(state->mutex);
-  state->finished.wait(lock, [&] { return state->done == count; });
-  if (state->failure != nullptr) std::rethrow_exception(state->failure);
-}
-
-}  // namespace weft::detail
-#endif
-
-#endif
-#endif
-
-#if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
-#ifndef WEFT_KERNELS_LINEAR_HPP
-#define WEFT_KERNELS_LINEAR_HPP
-// Kernels of matrix products.
-
-#include <algorithm>
-#include <functional>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
-
-namespace weft::detail {
-/// The factory of a matrix product; nullptr for ops of other families.
-kernel_factory linear_kernel(std::string_view op);
-}  // namespace weft::detail
-
-#if WEFT_HAS_KERNEL_BODIES
-WEFT_SIMD_BEGIN
-namespace weft::detail {
-
-using product_function = void (*)(const gemm_extents&, const matrix_view<const void>& a, const matrix_view<const void>& b, void* c, thread_pool* pool);
-
-/// c = op(a) op(b), in parts on the pool's threads when it is large.
-template <class T>
-void product_array(const gemm_extents& extents, const matrix_view<const void>& a, const matrix_view<const void>& b, void* c, thread_pool* pool) {
-  const matrix_view<const T> left{static_cast<const T*>(a.data), a.stride, a.order}, right{static_cast<const T*>(b.data), b.stride, b.order};
-  const matrix_view<T> out{static_cast<T*>(c), extents.n};
-  if (pool == nullptr || pool->size() < 2 || !std::is_floating_point_v<T>) return gemm<T>(extents, left, right, out);
-  gemm<T>(extents, left, right, out, pool->size(), [pool](std::size_t parts, const std::function<void(std::size_t)>& part) { parallel_for(*pool, parts, part); });
-}
-
-inline product_function find_product(const node& n, dtype type) {
-  static constexpr wide_functions<product_function> functions{product_array<float>, product_array<double>, product_array<std::uint64_t>, product_array<std::uint64_t>, nullptr};
-  const product_function found = functions.of(type);
-  if (found == nullptr) n.fail_about(error_code::unimplemented, std::string("no kernel of this op takes elements of dtype ") + to_text(type));
-  return found;
-}
-
-/// The product of two matrices, or of the matrices in the last two dimensions; each of them transposed first if an attribute says so. The dimensions before
-/// the last two are the same for both (BatchMatMul), or broadcast (BatchMatMulV2).
-class matmul_kernel final : public kernel {
- public:
-  explicit matmul_kernel(const node& n)
-      : type_(type_attr(n, "T")), batched_(n.op() != "MatMul"), broadcasts_(n.op() == "BatchMatMulV2"), flip_a_(n.attr<bool>(batched_ ? "adj_x" : "transpose_a")),
-        flip_b_(n.attr<bool>(batched_ ? "adj_y" : "transpose_b")), function_(find_product(n, type_)) {}
-  void compute(kernel_context& context) override;
-  bool expensive(const kernel_context& context) const noexcept override {
-    if (context.input_count() != 2) return false;
-    const shape &a = context.input(0).shape(), &b = context.input(1).shape();
-    if (a.rank() < 2 || b.rank() < 2) return false;
-    return static_cast<double>(a.elements()) * static_cast<double>(b[b.rank() - (flip_b_ ? 2 : 1)]) > 1e6;
-  }
-
- private:
-  shape check_shapes(const kernel_context& context, broadcast_plan& batches) const;
-  dtype type_;
-  bool batched_, broadcasts_, flip_a_, flip_b_;
-  product_function function_;
-};
-
-// The shape of the result, and how the batches of both operands meet.
-inline shape matmul_kernel::check_shapes(const kernel_context& context, broadcast_plan& batches) const {
-  const shape &a = context.input(0).shape(), &b = context.input(1).shape();
-  const std::string found = "found shapes " + a.text() + " and " + b.text();
-  if (!batched_ && (a.rank() != 2 || b.rank() != 2)) context.fail("both operands must be matrices, " + found);
-  if (a.rank() < 2 || b.rank() < 2) context.fail("both operands must have at least two dimensions, " + found);
-  const auto a_rank = static_cast<std::size_t>(a.rank()), b_rank = static_cast<std::size_t>(b.rank());
-  const std::int64_t *a_matrix = a.end() - 2, *b_matrix = b.end() - 2;
-  const std::int64_t inner = a_matrix[flip_a_ ? 0 : 1], b_inner = b_matrix[flip_b_ ? 1 : 0];
-  if (inner != b_inner)
-    context.fail("inner dimensions " + std::to_string(inner) + " and " + std::to_string(b_inner) + " differ (" + a.text() + (flip_a_ ? " transposed" : "") + " x " + b.text() +
-                 (flip_b_ ? " transposed)" : ")"));
-  std::vector<std::int64_t> sizes(std::max(a_rank, b_rank));
-  const auto plan = plan_broadcast(a.data(), a_rank - 2, b.data(), b_rank - 2, sizes.data());
-  if (!plan || (!broadcasts_ && (a_rank != b_rank || !std::equal(a.begin(), a_matrix, b.begin()))))
-    context.fail(std::string("the batches ") + (broadcasts_ ? "cannot be broadcast, " : "differ, ") + found);
-  sizes[sizes.size() - 2] = a_matrix[flip_a_ ? 1 : 0];
-  sizes[sizes.size() - 1] = b_matrix[flip_b_ ? 0 : 1];
-  if (!checked_elements(sizes.data(), sizes.size())) context.fail("the product of shapes " + a.text() + " and " + b.text() + " has too many elements");
-  batches = *plan;
-  return shape(sizes);
-}
-
-inline void matmul_kernel::compute(kernel_context& context) {
-  expect_inputs(context, 2);
-  expect_dtype(context, 0, type_);
-  expect_dtype(context, 1, type_);
-  broadcast_plan batches;
-  const shape out_shape = check_shapes(context, batches);
-  const tensor_value left = widened(context.input(0)), right = widened(context.input(1));
-  tensor_value product = context.allocate(left.dtype(), out_shape);
-  const auto columns = [](const tensor_value& v) { return static_cast<std::size_t>(v.shape().end()[-1]); };
-  const auto rows = [](const tensor_value& v) { return static_cast<std::size_t>(v.shape().end()[-2]); };
-  const gemm_extents extents{rows(product), columns(product), flip_a_ ? rows(left) : columns(left)};
-  const std::size_t size = size_of(left.dtype());
-  const auto view = [&](const tensor_value& v, std::size_t first, bool flipped) {
-    return matrix_view<const void>{v.raw_data() + first * size, columns(v), flipped ? transposition::transposed : transposition::none};
-  };
-  if (out_shape.elements() == 0) return context.set_output(0, narrowed(std::move(product), type_));
-  const std::size_t a_size = rows(left) * columns(left), b_size = rows(right) * columns(right), out_size = extents.m * extents.n;
-  for_each_grid(batches, [&](const binary_grid& grid, std::size_t a_at, std::size_t b_at, std::size_t out_at) {
-    for (std::size_t i = 0; i < grid.rows * grid.columns; ++i) {
-      const std::size_t row = i / grid.columns, column = i % grid.columns;
-      const std::size_t a = a_at + row * grid.a_row + (grid.a_varies ? column : 0), b = b_at + row * grid.b_row + (grid.b_varies ? column : 0);
-      function_(extents, view(left, a * a_size, flip_a_), view(right, b * b_size, flip_b_), product.mutable_raw_data() + (out_at + i) * out_size * size,
-                context.pool());
-    }
-  });
-  context.set_output(0, narrowed(std::move(product), type_));
-}
-
-WEFT_DECL kernel_factory linear_kernel(std::string_view op) {
-  return op == "MatMul" || op == "BatchMatMul" || op == "BatchMatMulV2" ? &make_kernel<matmul_kernel> : nullptr;
-}
-
-}  // namespace weft::detail
-WEFT_SIMD_END
-#endif
 
 #endif
 #endif
@@ -17901,6 +17765,288 @@ WEFT_DECL const single_op* find_single_op(std::string_view name) {
 
 }  // namespace weft::detail
 WEFT_SIMD_END
+#endif
+
+#endif
+#endif
+
+#if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
+#ifndef WEFT_KERNELS_BLOCK_PROGRAM_HPP
+#define WEFT_KERNELS_BLOCK_PROGRAM_HPP
+// Several elementwise steps in one pass over arrays: a block of elements goes through all steps while it is in the cache. The steps are the loops
+// that the ops themselves run, so results are theirs bit for bit and nothing is compiled for a program.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#if WEFT_HAS_KERNEL_BODIES
+namespace weft::detail {
+
+/// Elementwise steps on values of one dtype (bools between comparisons and logic). Values are numbered in the order in which they are made; the first ones are inputs.
+class block_program {
+ public:
+  /// For arrays of these elements: a floating dtype; 16-bit ones are computed in float from the first input to the last output.
+  explicit block_program(dtype type) : type_(type) {}
+
+  /// A new input. All inputs come before everything else.
+  int input() {
+    ++inputs_;
+    return add({nullptr, nullptr, -1, -1, false});
+  }
+  /// A number, the same for all elements.
+  int constant(double number);
+  /// The result of an op of the family `math` on one or two values; -1 when it has no loop for them.
+  int step(std::string_view op, int a, int b = -1);
+  /// Makes a value the next output.
+  void output(int value) { outputs_.push_back(value); }
+
+  dtype type() const noexcept { return type_; }
+  std::size_t input_count() const noexcept { return inputs_; }
+  std::size_t output_count() const noexcept { return outputs_.size(); }
+  /// How many steps there are.
+  std::size_t size() const noexcept { return values_.size() - inputs_ - constants_.size(); }
+  /// Whether a value is bools.
+  bool is_bool(int value) const noexcept { return values_[static_cast<std::size_t>(value)].boolean; }
+
+ private:
+  friend class block_run;
+  // A value: what makes it from which values.
+  struct made {
+    pair_loop pair;
+    single_loop single;
+    int a, b;
+    bool boolean;
+  };
+  struct number {
+    int value;
+    double is;
+  };
+  int add(made v) {
+    values_.push_back(v);
+    return static_cast<int>(values_.size()) - 1;
+  }
+  dtype type_;
+  std::vector<made> values_;
+  std::vector<number> constants_;
+  std::vector<int> outputs_;
+  std::size_t inputs_ = 0;
+};
+
+inline int block_program::constant(double is) {
+  const int value = add({nullptr, nullptr, -1, -1, false});
+  constants_.push_back({value, is});
+  return value;
+}
+
+inline int block_program::step(std::string_view op, int a, int b) {
+  const dtype type = is_bool(a) ? dtype::boolean : wide_dtype(type_);
+  if (b < 0) {
+    const single_op* found = find_single_op(op);
+    const single_loop loop = found == nullptr ? nullptr : found->loops.of(type);
+    return loop == nullptr ? -1 : add({nullptr, loop, a, -1, found->gives_bool || is_bool(a)});
+  }
+  const pair_op* found = find_pair_op(op);
+  const pair_loop loop = found == nullptr || is_bool(a) != is_bool(b) ? nullptr : found->loops.of(type);
+  if (loop == nullptr) return -1;
+  if (found->traits & pair_traits::swapped) std::swap(a, b);
+  return add({loop, nullptr, a, b, found->traits & pair_traits::gives_bool});
+}
+
+/// An array that a program reads: one element for each of the result, or a single one for all.
+struct block_input {
+  const void* data;
+  bool varies;
+};
+
+/// A program about to run on arrays: what does not vary is computed once, and every other value has its place.
+class block_run {
+ public:
+  /// For arrays of at most `longest` elements. An output may lie in the storage of an input that varies, element for element; whether it does is the same each time this runs.
+  block_run(const block_program& program, const std::vector<block_input>& inputs, const std::vector<void*>& outputs, std::size_t longest);
+
+  /// Runs over `count` elements of each input that varies and of each output.
+  void operator()(const void* const* inputs, void* const* outputs, std::size_t count) const;
+
+ private:
+  // Where a value lies: in an input or output array, or in a block of its own.
+  enum class kind : unsigned char { input, output, block };
+  struct place {
+    kind in = kind::block;
+    std::uint32_t index = 0;
+    std::size_t size = 0;  // of an element
+  };
+  struct job {
+    pair_loop pair;
+    single_loop single;
+    array_function convert;  // without any, a copy
+    place a, b, to;
+  };
+  void find_last_uses();
+  void place_inputs(const std::vector<block_input>& inputs);
+  void place_step(std::size_t value, const std::vector<block_input>& inputs, const std::vector<void*>& outputs);
+  void store_outputs();
+  void compute_uniform(const std::vector<block_input>& inputs);
+  bool may_overwrite(std::size_t value, const void* output, const std::vector<block_input>& inputs) const noexcept;
+  place take_block(std::size_t value) {
+    const std::size_t size = program_.is_bool(static_cast<int>(value)) ? 1 : wide_size_;
+    if (free_.empty() || !varies_[value]) return {kind::block, blocks_++, size};
+    const std::uint32_t reused = free_.back();
+    free_.pop_back();
+    return {kind::block, reused, size};
+  }
+  void release(int value, std::size_t after) {
+    const auto i = static_cast<std::size_t>(value);
+    if (value >= 0 && varies_[i] && last_use_[i] == after && places_[i].in == kind::block) {
+      free_.push_back(places_[i].index);
+      last_use_[i] = 0;
+    }
+  }
+  unsigned char* block(std::uint32_t i) const noexcept { return blocks_at_ + i * stride_; }
+  const void* source(const place& p, std::size_t at, const void* const* inputs, void* const* outputs) const noexcept {
+    if (p.in == kind::input) return static_cast<const unsigned char*>(inputs[p.index]) + at * p.size;
+    return target(p, at, outputs);
+  }
+  void* target(const place& p, std::size_t at, void* const* outputs) const noexcept {
+    return p.in == kind::block ? block(p.index) : static_cast<unsigned char*>(outputs[p.index]) + at * p.size;
+  }
+
+  static constexpr std::size_t used_to_the_end = SIZE_MAX;
+  const block_program& program_;
+  const array_function widen_, narrow_;
+  const std::size_t size_, wide_size_, length_, stride_;
+  // By value: whether it varies, the step that uses it last, where it lies.
+  std::vector<char> varies_;
+  std::vector<std::size_t> last_use_;
+  std::vector<place> places_;
+  std::vector<std::uint32_t> free_;
+  std::uint32_t blocks_ = 0;
+  std::vector<unsigned char> storage_;
+  unsigned char* blocks_at_ = nullptr;
+  // What is done for each block of elements.
+  std::vector<job> jobs_;
+};
+
+// 1. What varies, and how long each value is needed. 2. Where inputs and steps lie, and what is done for each block. 3. What is the same for all blocks.
+inline block_run::block_run(const block_program& program, const std::vector<block_input>& inputs, const std::vector<void*>& outputs, std::size_t longest)
+    : program_(program), widen_(widening(program.type())), narrow_(narrowing(program.type())), size_(size_of(program.type())), wide_size_(size_of(wide_dtype(program.type()))),
+      length_(std::max<std::size_t>(std::min(longest, block_storage::elements), 1)), stride_((length_ * wide_size_ + 63) / 64 * 64) {
+  const std::size_t count = program.values_.size();
+  varies_.assign(count, 0);
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto& v = program.values_[i];
+    varies_[i] = i < inputs.size() ? inputs[i].varies : (v.a >= 0 && varies_[static_cast<std::size_t>(v.a)]) || (v.b >= 0 && varies_[static_cast<std::size_t>(v.b)]);
+  }
+  find_last_uses();
+  places_.resize(count);
+  place_inputs(inputs);
+  for (std::size_t i = inputs.size(); i < count; ++i) place_step(i, inputs, outputs);
+  store_outputs();
+  storage_.resize(blocks_ * stride_ + 64);
+  const auto begin = reinterpret_cast<std::uintptr_t>(storage_.data());
+  blocks_at_ = storage_.data() + ((begin + 63) / 64 * 64 - begin);
+  compute_uniform(inputs);
+}
+
+inline void block_run::find_last_uses() {
+  last_use_.assign(program_.values_.size(), 0);
+  for (std::size_t i = 0; i < last_use_.size(); ++i)
+    for (const int used : {program_.values_[i].a, program_.values_[i].b})
+      if (used >= 0) last_use_[static_cast<std::size_t>(used)] = i;
+}
+
+// Elements that are narrower than they are computed come into a block; so do those that are an output too.
+inline void block_run::place_inputs(const std::vector<block_input>& inputs) {
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const bool is_output = std::find(program_.outputs_.begin(), program_.outputs_.end(), static_cast<int>(i)) != program_.outputs_.end();
+    const place array{kind::input, static_cast<std::uint32_t>(i), size_};
+    places_[i] = array;
+    if (is_output) last_use_[i] = used_to_the_end;
+    if (varies_[i] && widen_ == nullptr && !is_output) continue;
+    places_[i] = take_block(i);
+    if (varies_[i]) jobs_.push_back({nullptr, nullptr, widen_, array, {}, places_[i]});
+  }
+}
+
+// Whether a step may write an output at once: nothing that comes later reads an input that lies there.
+inline bool block_run::may_overwrite(std::size_t value, const void* output, const std::vector<block_input>& inputs) const noexcept {
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    if (inputs[i].varies && inputs[i].data == output && places_[i].in == kind::input && last_use_[i] > value) return false;
+  return true;
+}
+
+inline void block_run::place_step(std::size_t value, const std::vector<block_input>& inputs, const std::vector<void*>& outputs) {
+  const auto& v = program_.values_[value];
+  const auto found = std::find(program_.outputs_.begin(), program_.outputs_.end(), static_cast<int>(value));
+  const auto number = static_cast<std::size_t>(found - program_.outputs_.begin());
+  const bool is_output = found != program_.outputs_.end();
+  if (is_output && varies_[value] && (narrow_ == nullptr || program_.is_bool(static_cast<int>(value))) && may_overwrite(value, outputs[number], inputs)) {
+    places_[value] = {kind::output, static_cast<std::uint32_t>(number), program_.is_bool(static_cast<int>(value)) ? 1 : size_};
+  } else {
+    if (is_output) last_use_[value] = used_to_the_end;
+    places_[value] = take_block(value);
+  }
+  if (!varies_[value]) return;
+  jobs_.push_back({v.pair, v.single, nullptr, places_[static_cast<std::size_t>(v.a)], v.b < 0 ? place() : places_[static_cast<std::size_t>(v.b)], places_[value]});
+  release(v.a, value);
+  release(v.b, value);
+}
+
+inline void block_run::store_outputs() {
+  for (std::size_t o = 0; o < program_.outputs_.size(); ++o) {
+    const int value = program_.outputs_[o];
+    const place& from = places_[static_cast<std::size_t>(value)];
+    if (from.in == kind::output && from.index == o) continue;
+    const bool is_bool = program_.is_bool(value);
+    jobs_.push_back({nullptr, nullptr, is_bool || from.in == kind::output ? nullptr : narrow_, from, {}, {kind::output, static_cast<std::uint32_t>(o), is_bool ? 1 : size_}});
+  }
+}
+
+inline void block_run::compute_uniform(const std::vector<block_input>& inputs) {
+  const auto spread = [this](std::size_t value, const void* first) {
+    unsigned char* to = block(places_[value].index);
+    std::memcpy(to, first, wide_size_);
+    for (std::size_t filled = 1; filled < length_; filled *= 2) std::memcpy(to + filled * wide_size_, to, std::min(filled, length_ - filled) * wide_size_);
+  };
+  double wide = 0;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (varies_[i]) continue;
+    if (widen_ == nullptr) std::memcpy(&wide, inputs[i].data, size_);
+    else widen_(inputs[i].data, &wide, 1);
+    spread(i, &wide);
+  }
+  for (const auto& constant : program_.constants_) {
+    const auto single = static_cast<float>(constant.is);
+    spread(static_cast<std::size_t>(constant.value), wide_size_ == sizeof single ? static_cast<const void*>(&single) : &constant.is);
+  }
+  for (std::size_t i = inputs.size(); i < varies_.size(); ++i) {
+    const auto& v = program_.values_[i];
+    if (varies_[i] || v.a < 0) continue;
+    const unsigned char* a = block(places_[static_cast<std::size_t>(v.a)].index);
+    if (v.pair != nullptr) v.pair(a, block(places_[static_cast<std::size_t>(v.b)].index), block(places_[i].index), length_, 0);
+    else v.single(a, block(places_[i].index), length_, 0);
+  }
+}
+
+inline void block_run::operator()(const void* const* inputs, void* const* outputs, std::size_t count) const {
+  for (std::size_t at = 0; at < count; at += length_) {
+    const std::size_t some = std::min(count - at, length_);
+    for (const job& j : jobs_) {
+      const void* a = source(j.a, at, inputs, outputs);
+      void* to = target(j.to, at, outputs);
+      if (j.pair != nullptr) j.pair(a, source(j.b, at, inputs, outputs), to, some, 0);
+      else if (j.single != nullptr) j.single(a, to, some, 0);
+      else if (j.convert != nullptr) j.convert(a, to, some);
+      else std::memcpy(to, a, some * j.to.size);
+    }
+  }
+}
+
+}  // namespace weft::detail
 #endif
 
 #endif
@@ -18959,6 +19105,1018 @@ WEFT_DECL kernel_factory nn_kernel(std::string_view op) {
   if (op == "SoftmaxCrossEntropyWithLogits" || op == "SparseSoftmaxCrossEntropyWithLogits") return &make_kernel<cross_entropy_kernel>;
   if (op == "InTopK" || op == "InTopKV2") return &make_kernel<in_top_k_kernel>;
   return nullptr;
+}
+
+}  // namespace weft::detail
+WEFT_SIMD_END
+#endif
+
+#endif
+#endif
+
+#if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
+#ifndef WEFT_KERNELS_FUSED_HPP
+#define WEFT_KERNELS_FUSED_HPP
+// Elementwise nodes that feed one another, run as one: a pass over a part that finds them, and the kernel of the node that takes their place. Results are those of the single
+// nodes bit for bit; what does not fit the one pass over arrays, and errors, come from the nodes' own kernels.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace weft {
+
+/// What may be fused.
+struct fuse_options {
+  /// How many nodes become one at most.
+  std::size_t most_nodes = 24;
+};
+
+/// The part with one `_Fused` node in place of elementwise nodes of float or double on one device that only feed one another; it has the name of the last of them. Nodes that something waits for
+/// or that wait, those that several others read, and those whose kernel is not the standard one, stay as they are.
+graph fuse_elementwise(const graph& part, const kernel_registry& kernels, const fuse_options& options = {});
+
+namespace detail {
+/// The factory of `_Fused`; nullptr for other ops.
+kernel_factory fused_kernel_of(std::string_view op);
+}  // namespace detail
+
+}  // namespace weft
+
+#if WEFT_HAS_KERNEL_BODIES
+namespace weft::detail {
+
+/// An elementwise op that can be a step of a block program, and what it asks of its operands.
+struct fusible_op {
+  std::string_view step;
+  bool same_shape = false, bias = false;
+};
+
+/// The step that computes an op on elements of a dtype; without a name when there is none.
+inline fusible_op find_fusible(std::string_view op, dtype type) {
+  if (type != dtype::float32 && type != dtype::float64) return {};
+  if (op == "BiasAdd") return {"Add", false, true};
+  if (const pair_op* pair = find_pair_op(op))
+    return pair->loops.of(type) == nullptr || (pair->traits & pair_traits::gives_bool) ? fusible_op() : fusible_op{pair->name, pair->traits & pair_traits::same_shape, false};
+  const single_op* single = find_single_op(op);
+  return single == nullptr || single->loops.of(type) == nullptr || single->gives_bool ? fusible_op() : fusible_op{single->name};
+}
+
+/// One of the nodes behind a `_Fused`: its operands are inputs of that or results of nodes before, by number; b is -1 for an op of one operand.
+struct fused_step {
+  std::string op, name;
+  int a, b;
+  bool same_shape, bias;
+};
+
+/// The node of `_Fused`. Operands that have the result's shape, its last dimensions, or a single element are read in one pass; else the steps run one by one.
+class fused_kernel final : public kernel {
+ public:
+  explicit fused_kernel(const node& n);
+  void compute(kernel_context& context) override;
+  bool expensive(const kernel_context& context) const noexcept override { return input_elements(context) > expensive_elements; }
+
+ private:
+  // How an operand lies to the result: all of it, its last dimensions, one element.
+  enum class layout : unsigned char { whole, rows, single };
+  // Kernels of the single nodes, made when they are needed first.
+  struct single_nodes {
+    graph nodes;
+    std::vector<const node*> about;
+    std::vector<std::unique_ptr<kernel>> kernels;
+  };
+  bool lay_out(const kernel_context& context, const shape& s, std::vector<layout>& layouts, std::size_t& row) const;
+  bool steps_fit(const kernel_context& context, const shape& s, std::vector<layout>& layouts) const;
+  void run(kernel_context& context, const shape& s, const std::vector<layout>& layouts, std::size_t row) const;
+  void make_single_nodes(const node& n);
+  void run_one_by_one(kernel_context& context);
+
+  dtype type_;
+  std::size_t inputs_;
+  std::vector<fused_step> steps_;
+  block_program program_;
+  std::once_flag made_single_nodes_;
+  std::unique_ptr<single_nodes> single_nodes_;
+};
+
+inline fused_kernel::fused_kernel(const node& n) : type_(type_attr(n, "T")), inputs_(n.inputs().size()), program_(type_) {
+  const auto &ops = n.attr<std::vector<std::string>>("ops"), &names = n.attr<std::vector<std::string>>("names");
+  const auto& operands = n.attr<std::vector<std::int64_t>>("operands");
+  const auto refuse = [&n] { n.fail_about(error_code::invalid_argument, "the steps of the fused node do not fit together"); };
+  if (ops.empty() || names.size() != ops.size() || operands.size() != 2 * ops.size() || inputs_ == 0) refuse();
+  for (std::size_t i = 0; i < inputs_; ++i) (void)program_.input();
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    const std::int64_t a = operands[2 * i], b = operands[2 * i + 1], made = static_cast<std::int64_t>(inputs_ + i);
+    const fusible_op found = find_fusible(ops[i], type_);
+    if (found.step.empty() || a < 0 || a >= made || b < -1 || b >= made) refuse();
+    steps_.push_back({ops[i], names[i], static_cast<int>(a), static_cast<int>(b), found.same_shape, found.bias});
+    if (program_.step(found.step, steps_[i].a, steps_[i].b) != static_cast<int>(made)) refuse();
+  }
+  program_.output(static_cast<int>(inputs_ + ops.size() - 1));
+}
+
+// 1. The largest operand has the result's shape. 2. How the others lie to it. 3. One pass, or the nodes one by one.
+inline void fused_kernel::compute(kernel_context& context) {
+  expect_inputs(context, static_cast<int>(inputs_));
+  int largest = 0;
+  for (int i = 0; i < context.input_count(); ++i) {
+    expect_dtype(context, i, type_);
+    const shape &s = context.input(i).shape(), &best = context.input(largest).shape();
+    if (s.rank() > best.rank() || (s.rank() == best.rank() && s.elements() > best.elements())) largest = i;
+  }
+  const shape s = context.input(largest).shape();
+  std::vector<layout> layouts;
+  std::size_t row = 0;
+  if (lay_out(context, s, layouts, row) && steps_fit(context, s, layouts)) run(context, s, layouts, row);
+  else run_one_by_one(context);
+}
+
+inline bool fused_kernel::lay_out(const kernel_context& context, const shape& s, std::vector<layout>& layouts, std::size_t& row) const {
+  for (int i = 0; i < context.input_count(); ++i) {
+    const shape& in = context.input(i).shape();
+    int leading = 0;
+    while (leading < in.rank() && in[leading] == 1) ++leading;
+    if (in == s) {
+      layouts.push_back(layout::whole);
+    } else if (leading == in.rank()) {
+      layouts.push_back(layout::single);
+    } else {
+      const int kept = in.rank() - leading;
+      if (!std::equal(in.begin() + leading, in.end(), s.end() - kept)) return false;
+      const auto elements = static_cast<std::size_t>(in.elements());
+      if (elements == 0 || (row != 0 && row != elements)) return false;
+      row = elements;
+      layouts.push_back(layout::rows);
+    }
+  }
+  return true;
+}
+
+// Ops that do not broadcast, and biases, are more particular. The layouts of the steps' results follow those of the inputs.
+inline bool fused_kernel::steps_fit(const kernel_context& context, const shape& s, std::vector<layout>& layouts) const {
+  for (const fused_step& step : steps_) {
+    const layout a = layouts[static_cast<std::size_t>(step.a)], b = step.b < 0 ? a : layouts[static_cast<std::size_t>(step.b)];
+    if (step.same_shape && (a != layout::whole || b != layout::whole)) return false;
+    if (step.bias) {
+      const bool vector = step.b >= 0 && static_cast<std::size_t>(step.b) < inputs_ && context.input(step.b).shape().rank() == 1;
+      if (!vector || a != layout::whole || s.rank() < 2 || context.input(step.b).shape()[0] != s[s.rank() - 1]) return false;
+    }
+    layouts.push_back(std::min(a, b));
+  }
+  return layouts.back() == layout::whole;
+}
+
+inline void fused_kernel::run(kernel_context& context, const shape& s, const std::vector<layout>& layouts, std::size_t row) const {
+  const auto count = static_cast<std::size_t>(s.elements()), size = size_of(type_);
+  std::vector<block_input> inputs;
+  int reused = -1;
+  for (std::size_t i = 0; i < inputs_; ++i) {
+    const tensor_value& in = context.input(static_cast<int>(i));
+    inputs.push_back({in.raw_data(), layouts[i] != layout::single});
+    if (layouts[i] == layout::whole && (reused < 0 || in.writable())) reused = static_cast<int>(i);
+  }
+  void* out = context.forward_or_allocate(reused, 0, type_, s).mutable_raw_data();
+  if (count == 0) return;
+  // Short rows are repeated, so that as many as go into a block are run at once.
+  const std::size_t repeated = row != 0 && row < block_storage::elements ? block_storage::elements / row : 1;
+  const std::size_t length = row == 0 ? count : std::min(count, repeated * row);
+  std::vector<std::vector<unsigned char>> copies;
+  for (std::size_t i = 0; i < inputs_; ++i) {
+    if (layouts[i] != layout::rows || repeated == 1) continue;
+    copies.emplace_back(length * size);
+    for (std::size_t at = 0; at < length; at += row) std::memcpy(copies.back().data() + at * size, inputs[i].data, row * size);
+    inputs[i].data = copies.back().data();
+  }
+  const block_run pass(program_, inputs, {out}, length);
+  std::vector<const void*> from(inputs_);
+  for (std::size_t at = 0; at < count; at += length) {
+    for (std::size_t i = 0; i < inputs_; ++i) from[i] = static_cast<const unsigned char*>(inputs[i].data) + (layouts[i] == layout::whole ? at * size : 0);
+    void* to = static_cast<unsigned char*>(out) + at * size;
+    pass(from.data(), &to, std::min(length, count - at));
+  }
+}
+
+inline void fused_kernel::make_single_nodes(const node& n) {
+  single_nodes_ = std::make_unique<single_nodes>();
+  for (const fused_step& step : steps_) {
+    node_spec spec;
+    spec.op = step.op;
+    spec.name = step.name;
+    spec.attrs = {{"T", type_}};
+    if (step.bias) spec.attrs["data_format"] = "NHWC";
+    spec.scoped = false;
+    spec.device = n.device();
+    spec.outputs = std::vector<output_type>{{type_, partial_shape()}};
+    single_nodes_->about.push_back(&single_nodes_->nodes.add(std::move(spec)));
+    const node& made = *single_nodes_->about.back();
+    const kernel_factory factory = step.bias ? nn_kernel(step.op) : math_kernel(step.op);
+    single_nodes_->kernels.push_back(factory({made, n.device()}));
+  }
+}
+
+// The kernels see inputs that are kept, so that what a later step reads stays as it is.
+inline void fused_kernel::run_one_by_one(kernel_context& context) {
+  std::call_once(made_single_nodes_, [&] { make_single_nodes(context.about()); });
+  std::vector<tensor_value> values(inputs_ + steps_.size());
+  for (std::size_t i = 0; i < inputs_; ++i) values[i] = context.input(static_cast<int>(i));
+  for (std::size_t i = 0; i < steps_.size(); ++i) {
+    const fused_step& step = steps_[i];
+    tensor_value operands[2] = {values[static_cast<std::size_t>(step.a)], step.b < 0 ? tensor_value() : values[static_cast<std::size_t>(step.b)]};
+    kernel_context inner(*single_nodes_->about[i], context.environment(), operands, step.b < 0 ? 1 : 2, &values[inputs_ + i], ~std::uint64_t{0});
+    try {
+      single_nodes_->kernels[i]->compute(inner);
+    } catch (const error& e) {
+      status s = e.status();
+      if (s.device.empty()) s.device = context.about().device();
+      throw error(std::move(s));
+    }
+  }
+  context.set_output(0, std::move(values.back()));
+}
+
+WEFT_DECL kernel_factory fused_kernel_of(std::string_view op) { return op == "_Fused" ? &make_kernel<fused_kernel> : nullptr; }
+
+/// Finds groups of nodes to fuse and makes the new part.
+class elementwise_fuser {
+ public:
+  elementwise_fuser(const graph& part, const kernel_registry& kernels, const fuse_options& options) : part_(part), nodes_(part.nodes()), kernels_(kernels), options_(options) {}
+  graph run();
+
+ private:
+  bool may_fuse(const node& n);
+  bool fits(const output& operand, const partial_shape& s) const noexcept;
+  bool takes(const node& n, const node& root) const;
+  void grow(const node& root);
+  const node& add_fused(const graph& out, const node& root, const std::vector<const node*>& twins) const;
+
+  const graph& part_;
+  const std::vector<const node*> nodes_;
+  const kernel_registry& kernels_;
+  const fuse_options options_;
+  // By id: whether it can be part of a group at all, whether something waits for it, who reads it, and the last node of its group.
+  std::vector<char> fusible_, waited_for_;
+  std::vector<std::vector<int>> readers_;
+  std::vector<int> root_of_;
+  std::vector<std::vector<const node*>> group_of_root_;
+};
+
+// 1. What is known of each node. 2. Groups, from the last node backwards. 3. The new part.
+inline graph elementwise_fuser::run() {
+  const std::size_t count = nodes_.size();
+  fusible_.assign(count, 0);
+  waited_for_.assign(count, 0);
+  readers_.resize(count);
+  root_of_.assign(count, -1);
+  group_of_root_.resize(count);
+  for (const node* n : nodes_) {
+    fusible_[static_cast<std::size_t>(n->id())] = may_fuse(*n);
+    for (const output& in : n->inputs()) readers_[static_cast<std::size_t>(in.from->id())].push_back(n->id());
+    for (const node* before : n->control_inputs()) waited_for_[static_cast<std::size_t>(before->id())] = 1;
+  }
+  bool any = false;
+  for (std::size_t id = count; id-- > 0;) {
+    if (!fusible_[id] || root_of_[id] >= 0) continue;
+    grow(*nodes_[id]);
+    any = any || group_of_root_[id].size() > 1;
+  }
+  if (!any) return part_;
+  op_registry ops = part_.ops();
+  if (ops.find("_Fused") == nullptr) return part_;
+  graph out(std::move(ops));
+  std::vector<const node*> twins(count, nullptr);
+  for (const node* n : nodes_) {
+    const auto id = static_cast<std::size_t>(n->id());
+    const bool grouped = root_of_[id] >= 0 && group_of_root_[static_cast<std::size_t>(root_of_[id])].size() > 1;
+    if (grouped && root_of_[id] != n->id()) continue;
+    if (grouped) {
+      twins[id] = &add_fused(out, *n, twins);
+      continue;
+    }
+    std::vector<output> inputs;
+    for (const output& in : n->inputs()) inputs.push_back({twins[static_cast<std::size_t>(in.from->id())], in.index});
+    std::vector<const node*> control;
+    for (const node* before : n->control_inputs()) control.push_back(twins[static_cast<std::size_t>(before->id())]);
+    twins[id] = &out.add_copy(*n, std::move(inputs), std::move(control), n->device());
+  }
+  return out;
+}
+
+inline bool elementwise_fuser::may_fuse(const node& n) {
+  const dtype* type = n.find_attr<dtype>("T");
+  if (type == nullptr || n.def() == nullptr || n.output_count() != 1 || n.inputs().empty() || n.inputs().size() > 2) return false;
+  const fusible_op found = find_fusible(n.op(), *type);
+  if (found.step.empty()) return false;
+  const std::string* format = n.find_attr<std::string>("data_format");
+  if (found.bias ? format != nullptr && *format != "NHWC" : n.def()->attrs.size() != 1) return false;
+  const std::string device = parse_device_name(n.device(), n.site()).type.value_or("CPU");
+  return device == "CPU" && kernels_.find(n, device) == (found.bias ? nn_kernel(n.op()) : math_kernel(n.op())) && kernels_.catalogue().kernels_of("_Fused").size() == 1;
+}
+
+// Whether an operand may lie to a result of this shape as the kernel wants it, as far as that is known.
+inline bool elementwise_fuser::fits(const output& operand, const partial_shape& s) const noexcept {
+  const partial_shape& in = operand.from->output_shape(operand.index);
+  if (!in.known_rank() || !s.known_rank()) return true;
+  if (in.rank() > s.rank()) return false;
+  int leading = 0;
+  while (leading < in.rank() && in[leading] == 1) ++leading;
+  for (int i = leading; i < in.rank(); ++i) {
+    const std::int64_t size = s[s.rank() - in.rank() + i];
+    if (in[i] != size && in[i] >= 0 && size >= 0) return false;
+  }
+  return true;
+}
+
+// Whether a node can join the group of a root: it has the same shape, its operands fit, and only nodes of the group read it.
+inline bool elementwise_fuser::takes(const node& n, const node& root) const {
+  const auto id = static_cast<std::size_t>(n.id());
+  if (!fusible_[id] || root_of_[id] >= 0 || waited_for_[id] || !n.control_inputs().empty()) return false;
+  if (n.device() != root.device() || n.output_dtype(0) != root.output_dtype(0) || n.output_shape(0) != root.output_shape(0)) return false;
+  for (const output& in : n.inputs())
+    if (!fits(in, root.output_shape(0))) return false;
+  return std::all_of(readers_[id].begin(), readers_[id].end(), [&](int reader) { return root_of_[static_cast<std::size_t>(reader)] == root.id(); });
+}
+
+inline void elementwise_fuser::grow(const node& root) {
+  auto& group = group_of_root_[static_cast<std::size_t>(root.id())];
+  root_of_[static_cast<std::size_t>(root.id())] = root.id();
+  group.push_back(&root);
+  for (const output& in : root.inputs())
+    if (!fits(in, root.output_shape(0))) return;
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (std::size_t i = 0; i < group.size(); ++i)
+      for (const output& in : group[i]->inputs())
+        if (group.size() < options_.most_nodes && takes(*in.from, root)) {
+          root_of_[static_cast<std::size_t>(in.from->id())] = root.id();
+          group.push_back(in.from);
+          changed = true;
+        }
+  }
+  std::sort(group.begin(), group.end(), [](const node* a, const node* b) { return a->id() < b->id(); });
+}
+
+inline const node& elementwise_fuser::add_fused(const graph& out, const node& root, const std::vector<const node*>& twins) const {
+  const auto& group = group_of_root_[static_cast<std::size_t>(root.id())];
+  std::vector<output> from;
+  const auto is_member = [&](const node* n) { return root_of_[static_cast<std::size_t>(n->id())] == root.id(); };
+  for (const node* n : group)
+    for (const output& in : n->inputs())
+      if (!is_member(in.from) && std::find(from.begin(), from.end(), in) == from.end()) from.push_back(in);
+  const auto number = [&](const output& in) {
+    const auto member = std::find(group.begin(), group.end(), in.from);
+    if (member != group.end()) return static_cast<std::int64_t>(from.size()) + (member - group.begin());
+    return static_cast<std::int64_t>(std::find(from.begin(), from.end(), in) - from.begin());
+  };
+  std::vector<std::string> ops, names;
+  std::vector<std::int64_t> operands;
+  for (const node* n : group) {
+    ops.push_back(n->op());
+    names.push_back(n->name());
+    operands.push_back(number(n->inputs()[0]));
+    operands.push_back(n->inputs().size() > 1 ? number(n->inputs()[1]) : -1);
+  }
+  node_spec spec;
+  spec.op = "_Fused";
+  spec.name = root.name();
+  spec.exact_name = true;
+  for (const output& in : from) spec.inputs.push_back({twins[static_cast<std::size_t>(in.from->id())], in.index});
+  for (const node* before : root.control_inputs()) spec.control_inputs.push_back(twins[static_cast<std::size_t>(before->id())]);
+  spec.attrs = {{"T", root.output_dtype(0)}, {"N", static_cast<std::int64_t>(from.size())}, {"ops", std::move(ops)}, {"names", std::move(names)}, {"operands", std::move(operands)}};
+  spec.site = root.site();
+  spec.scoped = false;
+  spec.device = root.device();
+  spec.outputs = root.outputs();
+  return out.add(std::move(spec));
+}
+
+}  // namespace weft::detail
+
+namespace weft {
+WEFT_DECL graph fuse_elementwise(const graph& part, const kernel_registry& kernels, const fuse_options& options) { return detail::elementwise_fuser(part, kernels, options).run(); }
+}  // namespace weft
+#endif
+
+#endif
+#endif
+
+#if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
+#ifndef WEFT_KERNELS_GEMM_HPP
+#define WEFT_KERNELS_GEMM_HPP
+// Matrix product C = op(A) op(B) of row-major matrices. Float and double go through packed panels and a micro-kernel in vector
+// registers, compiled per instruction set; integers wrap and take a plain blocked loop; 16-bit floats are computed in float.
+
+#include <memory>
+#include <new>
+#include <utility>
+
+namespace weft::detail {
+
+/// Whether a matrix enters a product as it is stored or transposed.
+enum class transposition : unsigned char { none, transposed };
+
+/// A stored matrix: rows lie `stride` elements apart.
+template <class T> struct matrix_view {
+  T* data;
+  std::size_t stride;
+  transposition order = transposition::none;
+};
+
+/// The extents of a product, op(A) being [m, k], op(B) [k, n] and C [m, n].
+struct gemm_extents {
+  std::size_t m, n, k;
+};
+
+#if WEFT_HAS_KERNEL_BODIES
+
+WEFT_SIMD_BEGIN
+
+/// Register tile of a micro-kernel: `rows` rows, or `few_rows` where no more are left, and `columns` columns in two vectors of `bytes`
+/// bytes.
+template <instruction_set S, class T> struct gemm_tile {
+  static constexpr std::size_t bytes = S == instruction_set::avx512 ? 64 : S == instruction_set::avx2 ? 32 : 16;
+  static constexpr std::size_t rows = S == instruction_set::avx512 ? 12 : S == instruction_set::avx2 ? 6 : 4;
+  static constexpr std::size_t few_rows = S == instruction_set::avx2 ? 2 : 4;
+  static constexpr std::size_t lanes = bytes / sizeof(T), columns = 2 * lanes;
+};
+
+/// One tile of C: a packed panel of A (`Rows` values for each k) times a panel of B whose rows lie b_stride apart.
+template <class T> struct gemm_step {
+  const T* a;
+  const T* b;
+  T* c;
+  std::size_t k, b_stride, c_stride, rows, columns;
+  bool accumulate;
+};
+
+#if defined(__GNUC__) || defined(__clang__)
+template <instruction_set S, class T, std::size_t Rows>
+WEFT_SIMD_CONTRACTED __attribute__((always_inline)) inline void gemm_micro_kernel(const gemm_step<T>& step) {
+  WEFT_SIMD_CONTRACT
+  using tile = gemm_tile<S, T>;
+  typedef T vector __attribute__((vector_size(tile::bytes)));
+  for (std::size_t i = 0; i < step.rows; ++i) {  // C is wanted after the loop only: it comes meanwhile
+    __builtin_prefetch(step.c + i * step.c_stride, 1);
+    __builtin_prefetch(step.c + i * step.c_stride + step.columns - 1, 1);
+  }
+  vector sums[Rows][2] = {};
+  const T* a = step.a;
+  const T* b = step.b;
+  for (std::size_t p = 0; p < step.k; ++p, a += Rows, b += step.b_stride) {
+    vector b0, b1;
+    std::memcpy(&b0, b, sizeof b0);
+    std::memcpy(&b1, b + tile::lanes, sizeof b1);
+    WEFT_SIMD_UNROLL
+    for (std::size_t i = 0; i < Rows; ++i) {
+      sums[i][0] += a[i] * b0;
+      sums[i][1] += a[i] * b1;
+    }
+  }
+  if (step.rows == Rows && step.columns == tile::columns) {
+    WEFT_SIMD_UNROLL
+    for (std::size_t i = 0; i < Rows; ++i) {
+      vector c0, c1;
+      T* c = step.c + i * step.c_stride;
+      if (step.accumulate) {
+        std::memcpy(&c0, c, sizeof c0);
+        std::memcpy(&c1, c + tile::lanes, sizeof c1);
+        sums[i][0] += c0;
+        sums[i][1] += c1;
+      }
+      std::memcpy(c, &sums[i][0], sizeof c0);
+      std::memcpy(c + tile::lanes, &sums[i][1], sizeof c1);
+    }
+    return;
+  }
+  T edge[Rows * tile::columns];
+  WEFT_SIMD_UNROLL
+  for (std::size_t i = 0; i < Rows; ++i) std::memcpy(edge + i * tile::columns, sums[i], sizeof sums[i]);
+  for (std::size_t i = 0; i < step.rows; ++i) {
+    T* c = step.c + i * step.c_stride;
+    const T* from = edge + i * tile::columns;
+    for (std::size_t j = 0; j < step.columns; ++j) c[j] = step.accumulate ? c[j] + from[j] : from[j];
+  }
+}
+#else
+template <instruction_set S, class T, std::size_t Rows>
+inline void gemm_micro_kernel(const gemm_step<T>& step) {
+  constexpr std::size_t columns = gemm_tile<S, T>::columns;
+  T sums[Rows][columns] = {};
+  for (std::size_t p = 0; p < step.k; ++p) {
+    for (std::size_t i = 0; i < Rows; ++i) {
+      for (std::size_t j = 0; j < columns; ++j) sums[i][j] += step.a[p * Rows + i] * step.b[p * step.b_stride + j];
+    }
+  }
+  for (std::size_t i = 0; i < step.rows; ++i) {
+    T* c = step.c + i * step.c_stride;
+    for (std::size_t j = 0; j < step.columns; ++j) c[j] = step.accumulate ? c[j] + sums[i][j] : sums[i][j];
+  }
+}
+#endif
+
+template <class T, std::size_t Rows>
+WEFT_SIMD_CONTRACTED void gemm_portable(const gemm_step<T>& step) {
+  gemm_micro_kernel<instruction_set::portable, T, Rows>(step);
+}
+
+#if WEFT_SIMD_X86
+template <class T, std::size_t Rows>
+WEFT_SIMD_CONTRACTED WEFT_SIMD_AVX2 void gemm_avx2(const gemm_step<T>& step) {
+  gemm_micro_kernel<instruction_set::avx2, T, Rows>(step);
+}
+
+template <class T, std::size_t Rows>
+WEFT_SIMD_CONTRACTED WEFT_SIMD_AVX512 void gemm_avx512(const gemm_step<T>& step) {
+  gemm_micro_kernel<instruction_set::avx512, T, Rows>(step);
+}
+#endif
+
+WEFT_SIMD_END
+
+/// The micro-kernels of a set: for whole panels of A, and for a last panel of at most few_rows rows.
+template <class T> struct gemm_kernels {
+  std::size_t rows, few_rows, columns;
+  void (*whole)(const gemm_step<T>&);
+  void (*few)(const gemm_step<T>&);
+
+  std::size_t padded(std::size_t row_count) const noexcept { return row_count <= few_rows ? few_rows : rows; }
+};
+
+template <class T>
+gemm_kernels<T> select_gemm([[maybe_unused]] instruction_set set) noexcept {
+#if WEFT_SIMD_X86
+  if (set == instruction_set::avx512) {
+    using tile = gemm_tile<instruction_set::avx512, T>;
+    return {tile::rows, tile::few_rows, tile::columns, &gemm_avx512<T, tile::rows>, &gemm_avx512<T, tile::few_rows>};
+  }
+  if (set == instruction_set::avx2) {
+    using tile = gemm_tile<instruction_set::avx2, T>;
+    return {tile::rows, tile::few_rows, tile::columns, &gemm_avx2<T, tile::rows>, &gemm_avx2<T, tile::few_rows>};
+  }
+#endif
+  using tile = gemm_tile<instruction_set::portable, T>;
+  return {tile::rows, tile::few_rows, tile::columns, &gemm_portable<T, tile::rows>, &gemm_portable<T, tile::few_rows>};
+}
+
+/// A matrix as op() presents it: element (i, j) is data[i * row + j * column].
+template <class T> struct strided_matrix {
+  const T* data;
+  std::size_t row, column;
+
+  explicit strided_matrix(const matrix_view<const T>& view) noexcept : data(view.data), row(view.stride), column(1) {
+    if (view.order == transposition::transposed) std::swap(row, column);
+  }
+  const T* at(std::size_t i, std::size_t j) const noexcept { return data + i * row + j * column; }
+};
+
+#if defined(__has_builtin)
+#if __has_builtin(__builtin_shufflevector)
+#define WEFT_GEMM_SHUFFLE 1
+#endif
+#endif
+
+#if defined(WEFT_GEMM_SHUFFLE)
+/// out[j * stride + i] = from[i * step + j] for four rows and columns.
+WEFT_SIMD_CONTRACTED inline void transpose_block(const float* from, std::size_t step, float* out, std::size_t stride) {
+  typedef float vector __attribute__((vector_size(16)));
+  vector rows[4];
+  for (std::size_t i = 0; i < 4; ++i) std::memcpy(&rows[i], from + i * step, sizeof rows[i]);
+  const vector low02 = __builtin_shufflevector(rows[0], rows[2], 0, 4, 1, 5);
+  const vector high02 = __builtin_shufflevector(rows[0], rows[2], 2, 6, 3, 7);
+  const vector low13 = __builtin_shufflevector(rows[1], rows[3], 0, 4, 1, 5);
+  const vector high13 = __builtin_shufflevector(rows[1], rows[3], 2, 6, 3, 7);
+  const vector columns[4] = {__builtin_shufflevector(low02, low13, 0, 4, 1, 5), __builtin_shufflevector(low02, low13, 2, 6, 3, 7),
+                             __builtin_shufflevector(high02, high13, 0, 4, 1, 5), __builtin_shufflevector(high02, high13, 2, 6, 3, 7)};
+  for (std::size_t j = 0; j < 4; ++j) std::memcpy(out + j * stride, &columns[j], sizeof columns[j]);
+}
+#endif
+
+/// Writes `size` vectors of `length` elements, `step` apart, so that their elements of one index lie together, padded with zeros to
+/// `padded`.
+template <class T>
+WEFT_SIMD_CONTRACTED void pack_panel(const T* from, std::size_t step, std::size_t along, std::size_t size, std::size_t length,
+                                     std::size_t padded, T* out) {
+  if (step == 1) {
+    for (std::size_t p = 0; p < length; ++p) {
+      std::memcpy(out + p * padded, from + p * along, size * sizeof(T));
+      if (size < padded) std::memset(static_cast<void*>(out + p * padded + size), 0, (padded - size) * sizeof(T));
+    }
+    return;
+  }
+  std::size_t i = 0;
+#if defined(WEFT_GEMM_SHUFFLE)
+  if constexpr (std::is_same_v<T, float>) {
+    for (; along == 1 && i + 4 <= size; i += 4) {
+      std::size_t p = 0;
+      for (; p + 4 <= length; p += 4) transpose_block(from + i * step + p, step, out + p * padded + i, padded);
+      for (; p < length; ++p) {
+        for (std::size_t row = i; row < i + 4; ++row) out[p * padded + row] = from[row * step + p];
+      }
+    }
+  }
+#endif
+  for (; i < padded; ++i) {
+    for (std::size_t p = 0; p < length; ++p) out[p * padded + i] = i < size ? from[i * step + p * along] : T(0);
+  }
+}
+
+/// Memory for panels, aligned to cache lines. Each thread keeps its own from call to call (at most 3 MiB), since the system takes as long
+/// to hand out fresh pages as a small product takes.
+class gemm_scratch {
+ public:
+  gemm_scratch() = default;
+  gemm_scratch(const gemm_scratch&) = delete;
+  gemm_scratch& operator=(const gemm_scratch&) = delete;
+  ~gemm_scratch() { ::operator delete(data_, std::align_val_t(64)); }
+
+  /// At least `bytes` of uninitialised memory, valid until the next call.
+  void* reserve(std::size_t bytes) {
+    if (bytes > size_) {
+      ::operator delete(data_, std::align_val_t(64));
+      data_ = nullptr;
+      size_ = 0;
+      data_ = ::operator new(bytes, std::align_val_t(64));
+      size_ = bytes;
+    }
+    return data_;
+  }
+
+ private:
+  void* data_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+inline void* thread_gemm_scratch(std::size_t bytes) {
+  thread_local gemm_scratch scratch;
+  return scratch.reserve(bytes);
+}
+
+inline constexpr std::size_t smaller(std::size_t a, std::size_t b) noexcept { return a < b ? a : b; }
+inline constexpr std::size_t round_up(std::size_t value, std::size_t unit) noexcept { return (value + unit - 1) / unit * unit; }
+
+/// Largest block extents: blocks of A and B fit the second-level cache together, and C is read and written once per 512 of k.
+inline constexpr std::size_t gemm_k_block = 512, gemm_m_block = 180, gemm_n_block = 512;
+
+/// The extent of the equal blocks, multiples of `unit` and at most `most`, into which `extent` is cut.
+inline constexpr std::size_t block_extent(std::size_t extent, std::size_t most, std::size_t unit) noexcept {
+  const std::size_t blocks = (extent + most - 1) / most;
+  return blocks == 0 ? unit : round_up((extent + blocks - 1) / blocks, unit);
+}
+
+/// A product in blocks of columns, of k, and of rows. A block of B is packed once, a block of A once per block of columns; with few rows, B
+/// is read where it lies, since packing would cost more than it saves.
+template <class T> class packed_gemm {
+ public:
+  packed_gemm(const gemm_extents& extents, const matrix_view<const T>& a, const matrix_view<const T>& b, const matrix_view<T>& c,
+              instruction_set set)
+      : extents_(extents), a_(a), b_(b), c_(c), tile_(select_gemm<T>(set)) {
+    m_block_ = block_extent(extents.m, gemm_m_block, tile_.rows);
+    n_block_ = block_extent(extents.n, gemm_n_block, tile_.columns);
+    k_block_ = block_extent(extents.k, gemm_k_block, 1);
+    b_in_place_ = b_.column == 1 && extents.m <= 2 * tile_.rows;
+    const std::size_t b_columns = b_in_place_ ? tile_.columns : n_block_;
+    a_panels_ = static_cast<T*>(thread_gemm_scratch((m_block_ + b_columns) * k_block_ * sizeof(T)));
+    b_panels_ = a_panels_ + m_block_ * k_block_;
+  }
+
+  void run() const {
+    for (std::size_t jc = 0; jc < extents_.n; jc += n_block_) {
+      const std::size_t n = smaller(extents_.n - jc, n_block_);
+      for (std::size_t pc = 0; pc < extents_.k; pc += k_block_) {
+        const std::size_t k = smaller(extents_.k - pc, k_block_);
+        if (!b_in_place_) pack_b(pc, k, jc, n);
+        for (std::size_t ic = 0; ic < extents_.m; ic += m_block_) {
+          const std::size_t m = smaller(extents_.m - ic, m_block_);
+          pack_a(ic, m, pc, k);
+          for (std::size_t j = 0; j < n; j += tile_.columns) {
+            run_panel(ic, m, pc, k, jc + j, smaller(n - j, tile_.columns), b_in_place_ ? 0 : j * k);
+          }
+        }
+      }
+    }
+  }
+
+ private:
+  void pack_a(std::size_t ic, std::size_t m, std::size_t pc, std::size_t k) const {
+    for (std::size_t i = 0; i < m; i += tile_.rows) {
+      const std::size_t rows = smaller(m - i, tile_.rows);
+      pack_panel(a_.at(ic + i, pc), a_.row, a_.column, rows, k, tile_.padded(rows), a_panels_ + i * k);
+    }
+  }
+  void pack_b(std::size_t pc, std::size_t k, std::size_t jc, std::size_t n) const {
+    for (std::size_t j = 0; j < n; j += tile_.columns) {
+      pack_panel(b_.at(pc, jc + j), b_.column, b_.row, smaller(n - j, tile_.columns), k, tile_.columns, b_panels_ + j * k);
+    }
+  }
+  // All panels of a block of A times one panel of B, which is packed at `offset` or lies in place.
+  void run_panel(std::size_t ic, std::size_t m, std::size_t pc, std::size_t k, std::size_t j, std::size_t columns,
+                 std::size_t offset) const {
+    gemm_step<T> step{nullptr, b_panels_ + offset, nullptr, k, tile_.columns, c_.stride, 0, columns, pc > 0};
+    if (b_in_place_ && columns == tile_.columns) {
+      step.b = b_.at(pc, j);
+      step.b_stride = b_.row;
+    } else if (b_in_place_) {
+      pack_b(pc, k, j, columns);
+    }
+    for (std::size_t i = 0; i < m; i += tile_.rows) {
+      step.a = a_panels_ + i * k;
+      step.c = c_.data + (ic + i) * c_.stride + j;
+      step.rows = smaller(m - i, tile_.rows);
+      (step.rows <= tile_.few_rows ? tile_.few : tile_.whole)(step);
+    }
+  }
+
+  gemm_extents extents_;
+  strided_matrix<T> a_, b_;
+  matrix_view<T> c_;
+  gemm_kernels<T> tile_;
+  std::size_t m_block_, n_block_, k_block_;
+  bool b_in_place_;
+  T* a_panels_;
+  T* b_panels_;
+};
+
+WEFT_SIMD_BEGIN
+
+/// row[j] += a * b[j].
+template <class T> struct add_scaled_body {
+  template <instruction_set S> WEFT_SIMD_INLINE static void run(T a, const T* b, T* row, std::size_t count) {
+    WEFT_SIMD_INDEPENDENT
+    for (std::size_t i = 0; i < count; ++i) row[i] = element::add::apply<S, T>(row[i], element::mul::apply<S, T>(a, b[i]));
+  }
+};
+
+WEFT_SIMD_END
+
+/// A product of unsigned integers, row by row in blocks of k and of columns; a transposed B is first copied block by block.
+template <class T>
+void plain_gemm(const gemm_extents& extents, const matrix_view<const T>& a_view, const matrix_view<const T>& b_view,
+                const matrix_view<T>& c, instruction_set set) {
+  constexpr std::size_t n_block = 512, k_block = 64;
+  const strided_matrix<T> a(a_view), b(b_view);
+  const auto add_scaled = select<add_scaled_body<T>, instruction_set::avx2, T, const T*, T*, std::size_t>(set);
+  T* panel = b.column == 1 ? nullptr : static_cast<T*>(thread_gemm_scratch(n_block * k_block * sizeof(T)));
+  for (std::size_t i = 0; i < extents.m; ++i) std::memset(static_cast<void*>(c.data + i * c.stride), 0, extents.n * sizeof(T));
+  for (std::size_t jc = 0; jc < extents.n; jc += n_block) {
+    const std::size_t n = smaller(extents.n - jc, n_block);
+    for (std::size_t pc = 0; pc < extents.k; pc += k_block) {
+      const std::size_t k = smaller(extents.k - pc, k_block);
+      for (std::size_t j = 0; j < n && panel; ++j) {
+        for (std::size_t p = 0; p < k; ++p) panel[p * n + j] = *b.at(pc + p, jc + j);
+      }
+      for (std::size_t i = 0; i < extents.m; ++i) {
+        T* row = c.data + i * c.stride + jc;
+        for (std::size_t p = 0; p < k; ++p) add_scaled(*a.at(i, pc + p), panel ? panel + p * n : b.at(pc + p, jc), row, n);
+      }
+    }
+  }
+}
+
+/// 16-bit floats: the operands are widened, the result is rounded once.
+template <class T>
+void float16_gemm(const gemm_extents& extents, const matrix_view<const T>& a, const matrix_view<const T>& b, const matrix_view<T>& c,
+                  instruction_set set) {
+  const auto widen = [set](const matrix_view<const T>& view, std::size_t rows, std::size_t columns, float* out) {
+    if (view.order == transposition::transposed) std::swap(rows, columns);
+    for (std::size_t i = 0; i < rows; ++i) cast_loop<float>(view.data + i * view.stride, out + i * columns, columns, set);
+    return matrix_view<const float>{out, columns, view.order};
+  };
+  const std::unique_ptr<float[]> wide(new float[extents.m * extents.k + extents.k * extents.n + extents.m * extents.n]);
+  float* const wide_b = wide.get() + extents.m * extents.k;
+  float* const wide_c = wide_b + extents.k * extents.n;
+  packed_gemm<float>(extents, widen(a, extents.m, extents.k, wide.get()), widen(b, extents.k, extents.n, wide_b),
+                     matrix_view<float>{wide_c, extents.n}, set).run();
+  for (std::size_t i = 0; i < extents.m; ++i) {
+    cast_loop<T>(static_cast<const float*>(wide_c + i * extents.n), c.data + i * c.stride, extents.n, set);
+  }
+}
+
+/// C = op(A) op(B) in the calling thread; C overlaps neither operand and is stored, not transposed. Extents may be zero: with k = 0, C
+/// is 0.
+template <class T>
+void gemm(const gemm_extents& extents, const matrix_view<const T>& a, const matrix_view<const T>& b, const matrix_view<T>& c,
+          instruction_set set = best_instruction_set()) {
+  if (extents.m == 0 || extents.n == 0) return;
+  if (extents.k == 0) {
+    for (std::size_t i = 0; i < extents.m; ++i) std::memset(static_cast<void*>(c.data + i * c.stride), 0, extents.n * sizeof(T));
+  } else if constexpr (is_float16_v<T>) {
+    float16_gemm(extents, a, b, c, set);
+  } else if constexpr (std::is_floating_point_v<T>) {
+    packed_gemm<T>(extents, a, b, c, set).run();
+  } else {
+    using U = unsigned_of<T>;
+    plain_gemm<U>(extents, {reinterpret_cast<const U*>(a.data), a.stride, a.order}, {reinterpret_cast<const U*>(b.data), b.stride, b.order},
+                  {reinterpret_cast<U*>(c.data), c.stride}, set);
+  }
+}
+
+/// The same, cut along the longer side of C into up to `threads` parts, which `parallel_for(count, function)` runs: it calls function(i)
+/// once for each i below count, in any threads, and returns when all are done. Results do not depend on the number of threads.
+template <class T, class ParallelFor>
+void gemm(const gemm_extents& extents, const matrix_view<const T>& a, const matrix_view<const T>& b, const matrix_view<T>& c,
+          std::size_t threads, ParallelFor&& parallel_for, instruction_set set = best_instruction_set()) {
+  constexpr std::size_t unit = 48, least_work = 1U << 19;  // unit: a multiple of every tile's rows
+  const bool by_rows = extents.m >= extents.n;
+  const std::size_t side = by_rows ? extents.m : extents.n, work = extents.m * extents.n * (extents.k == 0 ? 1 : extents.k);
+  const std::size_t wanted = smaller(threads, work / least_work);
+  if (wanted < 2) return gemm(extents, a, b, c, set);
+  const std::size_t part = round_up((side + wanted - 1) / wanted, by_rows ? unit : 64);
+  parallel_for((side + part - 1) / part, [&](std::size_t index) {
+    const std::size_t begin = index * part, size = smaller(side - begin, part);
+    matrix_view<const T> a_part = a, b_part = b;
+    if (by_rows) a_part.data = strided_matrix<T>(a).at(begin, 0);
+    else b_part.data = strided_matrix<T>(b).at(0, begin);
+    const gemm_extents extents_part{by_rows ? size : extents.m, by_rows ? extents.n : size, extents.k};
+    gemm(extents_part, a_part, b_part, matrix_view<T>{c.data + begin * (by_rows ? c.stride : 1), c.stride}, set);
+  });
+}
+
+#endif
+
+}  // namespace weft::detail
+
+#endif
+#endif
+
+#if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
+#ifndef WEFT_KERNELS_PARALLEL_HPP
+#define WEFT_KERNELS_PARALLEL_HPP
+// One kernel's work on several threads of its task's pool.
+
+#include <condition_variable>
+#include <cstddef>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+
+#if WEFT_HAS_KERNEL_BODIES
+namespace weft::detail {
+
+/// Calls `work(i)` once for each i below `count`, on the calling thread and on threads of the pool that are free, and returns when all are
+/// done. Throws what a call threw. A pool whose threads are all busy delays nothing: the caller does what nobody has begun.
+inline void parallel_for(thread_pool& pool, std::size_t count, const std::function<void(std::size_t)>& work) {
+  struct shared_state {
+    std::mutex mutex;
+    std::condition_variable finished;
+    std::size_t next = 0, done = 0;
+    std::exception_ptr failure;
+  };
+  const auto state = std::make_shared<shared_state>();
+  // A thread that comes late finds nothing left to begin, and does not touch `work`, which may be gone.
+  const auto take_part = [state, count, &work] {
+    std::unique_lock<std::mutex> lock(state->mutex);
+    while (state->next < count) {
+      const std::size_t i = state->next++;
+      lock.unlock();
+      std::exception_ptr failure;
+      try {
+        work(i);
+      } catch (...) {
+        failure = std::current_exception();
+      }
+      lock.lock();
+      if (failure != nullptr) state->failure = failure;
+      if (++state->done == count) state->finished.notify_all();
+    }
+  };
+  try {
+    for (std::size_t i = 1; i < count; ++i) pool.schedule(take_part);
+  } catch (...) {
+    // Whoever was not called is not needed.
+  }
+  take_part();
+  std::unique_lock<std::mutex> lock(state->mutex);
+  state->finished.wait(lock, [&] { return state->done == count; });
+  if (state->failure != nullptr) std::rethrow_exception(state->failure);
+}
+
+}  // namespace weft::detail
+#endif
+
+#endif
+#endif
+
+#if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
+#ifndef WEFT_KERNELS_LINEAR_HPP
+#define WEFT_KERNELS_LINEAR_HPP
+// Kernels of matrix products.
+
+#include <algorithm>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace weft::detail {
+/// The factory of a matrix product; nullptr for ops of other families.
+kernel_factory linear_kernel(std::string_view op);
+}  // namespace weft::detail
+
+#if WEFT_HAS_KERNEL_BODIES
+WEFT_SIMD_BEGIN
+namespace weft::detail {
+
+using product_function = void (*)(const gemm_extents&, const matrix_view<const void>& a, const matrix_view<const void>& b, void* c, thread_pool* pool);
+
+/// c = op(a) op(b), in parts on the pool's threads when it is large.
+template <class T>
+void product_array(const gemm_extents& extents, const matrix_view<const void>& a, const matrix_view<const void>& b, void* c, thread_pool* pool) {
+  const matrix_view<const T> left{static_cast<const T*>(a.data), a.stride, a.order}, right{static_cast<const T*>(b.data), b.stride, b.order};
+  const matrix_view<T> out{static_cast<T*>(c), extents.n};
+  if (pool == nullptr || pool->size() < 2 || !std::is_floating_point_v<T>) return gemm<T>(extents, left, right, out);
+  gemm<T>(extents, left, right, out, pool->size(), [pool](std::size_t parts, const std::function<void(std::size_t)>& part) { parallel_for(*pool, parts, part); });
+}
+
+inline product_function find_product(const node& n, dtype type) {
+  static constexpr wide_functions<product_function> functions{product_array<float>, product_array<double>, product_array<std::uint64_t>, product_array<std::uint64_t>, nullptr};
+  const product_function found = functions.of(type);
+  if (found == nullptr) n.fail_about(error_code::unimplemented, std::string("no kernel of this op takes elements of dtype ") + to_text(type));
+  return found;
+}
+
+/// The product of two matrices, or of the matrices in the last two dimensions; each of them transposed first if an attribute says so. The dimensions before
+/// the last two are the same for both (BatchMatMul), or broadcast (BatchMatMulV2).
+class matmul_kernel final : public kernel {
+ public:
+  explicit matmul_kernel(const node& n)
+      : type_(type_attr(n, "T")), batched_(n.op() != "MatMul"), broadcasts_(n.op() == "BatchMatMulV2"), flip_a_(n.attr<bool>(batched_ ? "adj_x" : "transpose_a")),
+        flip_b_(n.attr<bool>(batched_ ? "adj_y" : "transpose_b")), function_(find_product(n, type_)) {}
+  void compute(kernel_context& context) override;
+  bool expensive(const kernel_context& context) const noexcept override {
+    if (context.input_count() != 2) return false;
+    const shape &a = context.input(0).shape(), &b = context.input(1).shape();
+    if (a.rank() < 2 || b.rank() < 2) return false;
+    return static_cast<double>(a.elements()) * static_cast<double>(b[b.rank() - (flip_b_ ? 2 : 1)]) > 1e6;
+  }
+
+ private:
+  shape check_shapes(const kernel_context& context, broadcast_plan& batches) const;
+  dtype type_;
+  bool batched_, broadcasts_, flip_a_, flip_b_;
+  product_function function_;
+};
+
+// The shape of the result, and how the batches of both operands meet.
+inline shape matmul_kernel::check_shapes(const kernel_context& context, broadcast_plan& batches) const {
+  const shape &a = context.input(0).shape(), &b = context.input(1).shape();
+  const std::string found = "found shapes " + a.text() + " and " + b.text();
+  if (!batched_ && (a.rank() != 2 || b.rank() != 2)) context.fail("both operands must be matrices, " + found);
+  if (a.rank() < 2 || b.rank() < 2) context.fail("both operands must have at least two dimensions, " + found);
+  const auto a_rank = static_cast<std::size_t>(a.rank()), b_rank = static_cast<std::size_t>(b.rank());
+  const std::int64_t *a_matrix = a.end() - 2, *b_matrix = b.end() - 2;
+  const std::int64_t inner = a_matrix[flip_a_ ? 0 : 1], b_inner = b_matrix[flip_b_ ? 1 : 0];
+  if (inner != b_inner)
+    context.fail("inner dimensions " + std::to_string(inner) + " and " + std::to_string(b_inner) + " differ (" + a.text() + (flip_a_ ? " transposed" : "") + " x " + b.text() +
+                 (flip_b_ ? " transposed)" : ")"));
+  std::vector<std::int64_t> sizes(std::max(a_rank, b_rank));
+  const auto plan = plan_broadcast(a.data(), a_rank - 2, b.data(), b_rank - 2, sizes.data());
+  if (!plan || (!broadcasts_ && (a_rank != b_rank || !std::equal(a.begin(), a_matrix, b.begin()))))
+    context.fail(std::string("the batches ") + (broadcasts_ ? "cannot be broadcast, " : "differ, ") + found);
+  sizes[sizes.size() - 2] = a_matrix[flip_a_ ? 1 : 0];
+  sizes[sizes.size() - 1] = b_matrix[flip_b_ ? 0 : 1];
+  if (!checked_elements(sizes.data(), sizes.size())) context.fail("the product of shapes " + a.text() + " and " + b.text() + " has too many elements");
+  batches = *plan;
+  return shape(sizes);
+}
+
+inline void matmul_kernel::compute(kernel_context& context) {
+  expect_inputs(context, 2);
+  expect_dtype(context, 0, type_);
+  expect_dtype(context, 1, type_);
+  broadcast_plan batches;
+  const shape out_shape = check_shapes(context, batches);
+  const tensor_value left = widened(context.input(0)), right = widened(context.input(1));
+  tensor_value product = context.allocate(left.dtype(), out_shape);
+  const auto columns = [](const tensor_value& v) { return static_cast<std::size_t>(v.shape().end()[-1]); };
+  const auto rows = [](const tensor_value& v) { return static_cast<std::size_t>(v.shape().end()[-2]); };
+  const gemm_extents extents{rows(product), columns(product), flip_a_ ? rows(left) : columns(left)};
+  const std::size_t size = size_of(left.dtype());
+  const auto view = [&](const tensor_value& v, std::size_t first, bool flipped) {
+    return matrix_view<const void>{v.raw_data() + first * size, columns(v), flipped ? transposition::transposed : transposition::none};
+  };
+  if (out_shape.elements() == 0) return context.set_output(0, narrowed(std::move(product), type_));
+  const std::size_t a_size = rows(left) * columns(left), b_size = rows(right) * columns(right), out_size = extents.m * extents.n;
+  for_each_grid(batches, [&](const binary_grid& grid, std::size_t a_at, std::size_t b_at, std::size_t out_at) {
+    for (std::size_t i = 0; i < grid.rows * grid.columns; ++i) {
+      const std::size_t row = i / grid.columns, column = i % grid.columns;
+      const std::size_t a = a_at + row * grid.a_row + (grid.a_varies ? column : 0), b = b_at + row * grid.b_row + (grid.b_varies ? column : 0);
+      function_(extents, view(left, a * a_size, flip_a_), view(right, b * b_size, flip_b_), product.mutable_raw_data() + (out_at + i) * out_size * size,
+                context.pool());
+    }
+  });
+  context.set_output(0, narrowed(std::move(product), type_));
+}
+
+WEFT_DECL kernel_factory linear_kernel(std::string_view op) {
+  return op == "MatMul" || op == "BatchMatMul" || op == "BatchMatMulV2" ? &make_kernel<matmul_kernel> : nullptr;
 }
 
 }  // namespace weft::detail
@@ -21263,15 +22421,17 @@ WEFT_SIMD_END
 #if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
 #ifndef WEFT_RUNTIME_VARIABLE_HPP
 #define WEFT_RUNTIME_VARIABLE_HPP
-// A variable's value in its task. Readers share the elements, so an update writes in place only while nobody else holds them.
+// A variable's value in its task, and the exclusive use of several at once. Readers share the elements, so an update writes in place only while nobody else holds them.
 
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace weft {
 
@@ -21316,6 +22476,13 @@ class variable_resource final : public resource {
     value_ = tensor_value();
   }
 
+  /// Calls `look(const tensor_value& value)` while nobody can update the variable, and returns what it returns. For reads of some elements, which so never make an update copy the
+  /// others. Throws FAILED_PRECONDITION when there is no value.
+  template <class F> decltype(auto) inspect(F&& look) const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    check_initialized();
+    return std::forward<F>(look)(value_);
+  }
   /// Calls `change(tensor_value& value)`, which may write the elements: they are copied first if anybody else holds them. Returns what it returns.
   /// For updates that touch only some elements. Throws FAILED_PRECONDITION when there is no value.
   template <class F> decltype(auto) update(F&& change) {
@@ -21330,17 +22497,20 @@ class variable_resource final : public resource {
   template <class F> void replace(F&& compute) {
     const std::lock_guard<std::mutex> lock(mutex_);
     check_initialized();
-    tensor_value next = value_.writable() ? value_ : tensor_value(type_, value_.shape(), is_plain(type_) ? source() : nullptr);
-    std::forward<F>(compute)(static_cast<const tensor_value&>(value_), next);
-    value_ = std::move(next);
+    tensor_value written = next();
+    std::forward<F>(compute)(static_cast<const tensor_value&>(value_), written);
+    value_ = std::move(written);
   }
 
  private:
+  friend class variables_lock;
   void check_initialized() const {
     if (value_.empty()) fail(error_code::failed_precondition, "variable '" + name_ + "' is not initialized; run its initializer first");
   }
 
-  std::shared_ptr<memory> source() const { return buffers_ == nullptr ? nullptr : buffers_->for_bytes(value_.bytes()); }
+  std::shared_ptr<memory> source() const { return buffers_ == nullptr || !is_plain(type_) ? nullptr : buffers_->for_bytes(value_.bytes()); }
+  // What becomes the next value once every element is written.
+  tensor_value next() const { return value_.writable() ? value_ : tensor_value(type_, value_.shape(), source()); }
 
   const std::string name_;
   const weft::dtype type_;
@@ -21348,6 +22518,36 @@ class variable_resource final : public resource {
   const std::shared_ptr<buffer_pool> buffers_;
   mutable std::mutex mutex_;
   tensor_value value_;
+};
+
+/// The exclusive use of several variables at once: nobody else reads or updates them as long as this lives. Locks are taken in one order, whatever the order of
+/// the variables, so that two such users never wait for each other. Variables are known by their position.
+class variables_lock {
+ public:
+  /// Throws INVALID_ARGUMENT when a variable is there twice, FAILED_PRECONDITION when one has no value.
+  explicit variables_lock(std::vector<std::shared_ptr<variable_resource>> variables);
+  variables_lock(const variables_lock&) = delete;
+  variables_lock& operator=(const variables_lock&) = delete;
+  ~variables_lock() {
+    for (const variable_resource* v : locked_) v->mutex_.unlock();
+  }
+
+  std::size_t size() const noexcept { return variables_.size(); }
+  const std::string& name(std::size_t i) const noexcept { return variables_[i]->name(); }
+  const tensor_value& value(std::size_t i) const noexcept { return variables_[i]->value_; }
+  /// The value, some elements of which may be written: they are copied first if anybody else holds them.
+  tensor_value& change(std::size_t i) {
+    variable_resource& v = *variables_[i];
+    if (!v.value_.writable()) v.value_ = deep_copy(v.value_, v.source());
+    return v.value_;
+  }
+  /// A value for all elements to be written, then given to `set`: in the storage of the current one if nobody else holds that, else new.
+  tensor_value next(std::size_t i) const { return variables_[i]->next(); }
+  void set(std::size_t i, tensor_value v) noexcept { variables_[i]->value_ = std::move(v); }
+
+ private:
+  std::vector<std::shared_ptr<variable_resource>> variables_;
+  std::vector<const variable_resource*> locked_;
 };
 
 #if WEFT_HAS_BODIES
@@ -21363,6 +22563,22 @@ WEFT_DECL void variable_resource::assign(tensor_value v) {
   // The old value is released here, without the lock.
 }
 
+WEFT_DECL variables_lock::variables_lock(std::vector<std::shared_ptr<variable_resource>> variables) : variables_(std::move(variables)) {
+  std::vector<const variable_resource*> order;
+  for (const auto& v : variables_) {
+    const auto at = std::lower_bound(order.begin(), order.end(), v.get(), std::less<const variable_resource*>());
+    if (at != order.end() && *at == v.get()) fail(error_code::invalid_argument, "variable '" + v->name() + "' is given twice");
+    order.insert(at, v.get());
+  }
+  for (const variable_resource* v : order) v->mutex_.lock();
+  locked_ = std::move(order);
+  try {
+    for (const variable_resource* v : locked_) v->check_initialized();
+  } catch (...) {
+    for (const variable_resource* v : locked_) v->mutex_.unlock();
+    throw;
+  }
+}
 #endif
 
 }  // namespace weft
@@ -21388,20 +22604,20 @@ kernel_factory state_kernel(std::string_view op);
 WEFT_SIMD_BEGIN
 namespace weft::detail {
 
-/// The handle in input 0.
-inline const resource_handle& handle_of(const kernel_context& context) {
-  expect_dtype(context, 0, dtype::resource);
-  if (context.input(0).elements() != 1) context.fail("the handle must be a scalar, found shape " + context.input(0).shape().text());
-  return *context.input(0).data<resource_handle>();
+/// The handle in input i.
+inline const resource_handle& handle_of(const kernel_context& context, int i = 0) {
+  expect_dtype(context, i, dtype::resource);
+  if (context.input(i).elements() != 1) context.fail("the handle must be a scalar, found shape " + context.input(i).shape().text());
+  return *context.input(i).data<resource_handle>();
 }
 
 [[noreturn]] inline void fail_uninitialized(const kernel_context& context, const std::string& name) {
   context.fail(error_code::failed_precondition, "variable '" + name + "' is not initialized; run its initializer (global_variables_initializer) first");
 }
 
-/// The variable that input 0 names. Fails when there is none, or when it is of another dtype.
-inline std::shared_ptr<variable_resource> variable_of(const kernel_context& context, dtype type) {
-  const resource_handle& handle = handle_of(context);
+/// The variable that input i names. Fails when there is none, or when it is of another dtype.
+inline std::shared_ptr<variable_resource> variable_of(const kernel_context& context, dtype type, int i = 0) {
+  const resource_handle& handle = handle_of(context, i);
   auto found = context.resources().find<variable_resource>(handle.container, handle.name);
   if (found == nullptr || !found->initialized()) fail_uninitialized(context, handle.name);
   if (found->dtype() != type) context.fail("variable '" + handle.name + "' is " + to_text(found->dtype()) + ", this op expects " + to_text(type));
@@ -21466,8 +22682,10 @@ inline void assign_variable_kernel::compute(kernel_context& context) {
   expect_inputs(context, 2);
   const resource_handle handle = handle_of(context);
   expect_dtype(context, 1, type_);
-  const auto variable = context.resources().find_or_make<variable_resource>(
-      handle.container, handle.name, [&] { return std::make_shared<variable_resource>(handle.name, type_, partial_shape()); });
+  buffer_pool* pool = context.environment().buffers;
+  const auto variable = context.resources().find_or_make<variable_resource>(handle.container, handle.name, [&] {
+    return std::make_shared<variable_resource>(handle.name, type_, partial_shape(), pool == nullptr ? nullptr : pool->shared_from_this());
+  });
   if (variable->dtype() != type_) context.fail("variable '" + handle.name + "' is " + to_text(variable->dtype()) + ", the value is " + to_text(type_));
   tensor_value value = context.take_input(1);
   if (validate_shape_ && variable->initialized()) {
@@ -21546,6 +22764,673 @@ WEFT_DECL kernel_factory state_kernel(std::string_view op) {
 
 }  // namespace weft::detail
 WEFT_SIMD_END
+#endif
+
+#endif
+#endif
+
+#if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
+#ifndef WEFT_KERNELS_STATE_ROWS_HPP
+#define WEFT_KERNELS_STATE_ROWS_HPP
+// Kernels that read or update a part of a variable: rows by index, and slices by index tuples.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace weft::detail {
+/// The factory of an op on parts of variables; nullptr for ops of other families.
+kernel_factory state_rows_kernel(std::string_view op);
+}  // namespace weft::detail
+
+#if WEFT_HAS_KERNEL_BODIES
+namespace weft::detail {
+
+/// Copies elements, strings and handles included.
+inline void copy_elements(dtype type, const void* from, void* to, std::size_t count) {
+  if (type == dtype::string) std::copy_n(static_cast<const std::string*>(from), count, static_cast<std::string*>(to));
+  else if (type == dtype::resource) std::copy_n(static_cast<const resource_handle*>(from), count, static_cast<resource_handle*>(to));
+  else if (count != 0) std::memcpy(to, from, count * size_of(type));
+}
+
+/// Elements of a part of a shape, from dimension `from` up to `to`.
+inline std::int64_t elements_between(const shape& s, int from, int to) noexcept {
+  std::int64_t out = 1;
+  for (int i = from; i < to; ++i) out *= s[i];
+  return out;
+}
+
+/// A shape from parts of two others. Fails when it has too many elements or dimensions.
+inline shape joined(const kernel_context& context, const shape& first, int first_count, const shape& second, int second_from) {
+  std::vector<std::int64_t> sizes(first.begin(), first.begin() + first_count);
+  sizes.insert(sizes.end(), second.begin() + second_from, second.end());
+  if (sizes.size() > static_cast<std::size_t>(max_rank) || !checked_elements(sizes.data(), sizes.size()))
+    context.fail("indices of shape " + first.text() + " into a variable of shape " + second.text() + " give too many elements or dimensions");
+  return shape(sizes);
+}
+
+[[noreturn]] inline void fail_outside(const kernel_context& context, std::size_t i, std::int64_t index, std::int64_t rows) {
+  context.fail("indices[" + std::to_string(i) + "] = " + std::to_string(index) + " is not in [0, " + std::to_string(rows) + ")");
+}
+
+/// The rows of a variable that indices name, after `batch_dims` dimensions that both share.
+class gather_variable_kernel final : public kernel {
+ public:
+  explicit gather_variable_kernel(const node& n) : type_(type_attr(n, "dtype")) {
+    const auto* batch = n.find_attr<std::int64_t>("batch_dims");
+    batch_dims_ = batch == nullptr ? 0 : *batch;
+  }
+  void compute(kernel_context& context) override {
+    expect_inputs(context, 2);
+    const std::vector<std::int64_t> indices = integers_of(context, 1, "indices");
+    variable_of(context, type_)->inspect([&](const tensor_value& held) { gather(context, indices, held); });
+  }
+
+ private:
+  void gather(kernel_context& context, const std::vector<std::int64_t>& indices, const tensor_value& held) const;
+  dtype type_;
+  std::int64_t batch_dims_;
+};
+
+inline void gather_variable_kernel::gather(kernel_context& context, const std::vector<std::int64_t>& indices, const tensor_value& held) const {
+  const shape &from = held.shape(), &which = context.input(1).shape();
+  if (from.rank() == 0) context.fail("a scalar variable has no rows to gather");
+  if (batch_dims_ < 0 || batch_dims_ >= from.rank() || batch_dims_ > which.rank())
+    context.fail("batch_dims " + std::to_string(batch_dims_) + " does not fit a variable of shape " + from.text() + " and indices of shape " + which.text());
+  const int batch = static_cast<int>(batch_dims_);
+  for (int i = 0; i < batch; ++i)
+    if (from[i] != which[i]) context.fail("the first " + std::to_string(batch) + " dimensions of the variable, " + from.text() + ", and of the indices, " + which.text() + ", must be equal");
+  const std::int64_t rows = from[batch];
+  for (std::size_t i = 0; i < indices.size(); ++i)
+    if (indices[i] < 0 || indices[i] >= rows) fail_outside(context, i, indices[i], rows);
+  tensor_value& out = context.allocate_output(0, type_, joined(context, which, which.rank(), from, batch + 1));
+  const auto width = static_cast<std::size_t>(elements_between(from, batch + 1, from.rank())), bytes = width * object_size(type_);
+  if (width == 0 || indices.empty()) return;
+  const std::size_t per_batch = indices.size() / static_cast<std::size_t>(elements_between(from, 0, batch));
+  const auto* data = static_cast<const unsigned char*>(elements_of(held));
+  auto* to = static_cast<unsigned char*>(elements_of(out));
+  for (std::size_t i = 0; i < indices.size(); ++i)
+    copy_elements(type_, data + (i / per_batch * static_cast<std::size_t>(rows) + static_cast<std::size_t>(indices[i])) * bytes, to + i * bytes, width);
+}
+
+/// What a scatter does to the elements it meets.
+class slice_update {
+ public:
+  /// `op` is what follows ResourceScatter or ResourceScatterNd in the name of the op.
+  slice_update(const node& n, std::string_view op, dtype type) : type_(type) {
+    if (op == "Update") return;
+    for (const auto& [name, math] : {std::pair("Add", "Add"), std::pair("Sub", "Sub"), std::pair("Mul", "Mul"), std::pair("Div", "Div"), std::pair("Min", "Minimum"), std::pair("Max", "Maximum")})
+      if (op == name) op_ = find_pair_op(math);
+    if (op_ == nullptr || !pair_rows(*op_, type).exists()) fail_without_loop(n, type);
+  }
+  /// Whether zeros among the updates of an integer variable are an error.
+  bool refuses(const tensor_value& updates) const { return op_ != nullptr && (op_->traits & pair_traits::zero_fails) && is_integer(type_) && any_zero(updates); }
+  /// Changes `count` elements by as many updates, or by one that stands for all.
+  void operator()(unsigned char* elements, const unsigned char* updates, bool varies, std::size_t count) const {
+    if (op_ != nullptr) return pair_rows(*op_, type_).run({elements, true}, {updates, varies}, elements, count);
+    if (varies) return copy_elements(type_, updates, elements, count);
+    for (std::size_t i = 0; i < count; ++i) copy_elements(type_, updates, elements + i * object_size(type_), 1);
+  }
+
+ private:
+  dtype type_;
+  const pair_op* op_ = nullptr;
+};
+
+/// Updates the rows of a variable that indices name, one after the other, each by a row of the updates or all by one number.
+class scatter_variable_kernel final : public kernel {
+ public:
+  explicit scatter_variable_kernel(const node& n) : type_(type_attr(n, "dtype")), update_(n, std::string_view(n.op()).substr(std::string_view("ResourceScatter").size()), type_) {}
+  void compute(kernel_context& context) override;
+
+ private:
+  dtype type_;
+  slice_update update_;
+};
+
+// As in TensorFlow an index that does not exist fails the op when it is met: the rows before it have changed then.
+inline void scatter_variable_kernel::compute(kernel_context& context) {
+  expect_inputs(context, 3);
+  expect_dtype(context, 2, type_);
+  const std::vector<std::int64_t> indices = integers_of(context, 1, "indices");
+  const tensor_value& updates = context.input(2);
+  const bool varies = updates.shape().rank() != 0;
+  if (update_.refuses(updates)) context.fail("integer division by zero");
+  variable_of(context, type_)->update([&](tensor_value& held) {
+    const shape &to = held.shape(), &which = context.input(1).shape();
+    if (to.rank() == 0) context.fail("a scalar variable has no rows to update");
+    if (varies && updates.shape() != joined(context, which, which.rank(), to, 1))
+      context.fail("updates must have shape " + joined(context, which, which.rank(), to, 1).text() + " to fit indices of shape " + which.text() + " into a variable of shape " + to.text() + ", found " +
+                   updates.shape().text());
+    const auto width = static_cast<std::size_t>(elements_between(to, 1, to.rank())), bytes = width * object_size(type_);
+    auto* data = static_cast<unsigned char*>(elements_of(held));
+    const auto* from = static_cast<const unsigned char*>(elements_of(updates));
+    for (std::size_t i = 0; i < indices.size(); ++i) {
+      if (indices[i] < 0 || indices[i] >= to[0]) fail_outside(context, i, indices[i], to[0]);
+      if (width != 0) update_(data + static_cast<std::size_t>(indices[i]) * bytes, varies ? from + i * bytes : from, varies, width);
+    }
+  });
+}
+
+/// Index tuples into a variable: where each slice begins, and how many elements it has. Empty tuples all pick the whole variable.
+struct slice_list {
+  std::vector<std::size_t> begins;
+  std::size_t count, width;
+  shape result;
+  std::size_t begin(std::size_t i) const noexcept { return begins.empty() ? 0 : begins[i]; }
+};
+
+/// The slices that indices `[..., depth]` pick, all of which exist.
+inline slice_list slices_of(const kernel_context& context, const shape& held) {
+  const shape& which = context.input(1).shape();
+  if (which.rank() == 0) context.fail("the indices must be at least a vector, found a scalar");
+  const std::int64_t depth = which[which.rank() - 1];
+  if (depth > held.rank()) context.fail("an index of " + std::to_string(depth) + " numbers cannot pick from a variable of shape " + held.text());
+  const int taken = static_cast<int>(depth);
+  const std::int64_t count = elements_between(which, 0, which.rank() - 1);
+  slice_list out{{}, static_cast<std::size_t>(count), static_cast<std::size_t>(elements_between(held, taken, held.rank())), joined(context, which, which.rank() - 1, held, taken)};
+  if (depth == 0) return out;
+  const std::vector<std::int64_t> indices = integers_of(context, 1, "indices");
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::int64_t* tuple = indices.data() + i * depth;
+    std::size_t at = 0;
+    for (int d = 0; d < taken; ++d) {
+      if (tuple[d] < 0 || tuple[d] >= held[d])
+        context.fail("indices[" + std::to_string(i) + "] = " + shape_text({tuple, tuple + depth}) + " does not index into a variable of shape " + held.text());
+      at = at * static_cast<std::size_t>(held[d]) + static_cast<std::size_t>(tuple[d]);
+    }
+    out.begins.push_back(at * out.width);
+  }
+  return out;
+}
+
+/// The slices of a variable that index tuples pick.
+class gather_nd_variable_kernel final : public kernel {
+ public:
+  explicit gather_nd_variable_kernel(const node& n) : type_(type_attr(n, "dtype")) {}
+  void compute(kernel_context& context) override {
+    expect_inputs(context, 2);
+    variable_of(context, type_)->inspect([&](const tensor_value& held) {
+      const slice_list slices = slices_of(context, held.shape());
+      tensor_value& out = context.allocate_output(0, type_, slices.result);
+      if (out.elements() == 0) return;
+      const auto* data = static_cast<const unsigned char*>(elements_of(held));
+      auto* to = static_cast<unsigned char*>(elements_of(out));
+      const std::size_t size = object_size(type_);
+      for (std::size_t i = 0; i < slices.count; ++i) copy_elements(type_, data + slices.begin(i) * size, to + i * slices.width * size, slices.width);
+    });
+  }
+
+ private:
+  dtype type_;
+};
+
+/// Updates the slices of a variable that index tuples pick, one after the other. All of them exist, or nothing changes.
+class scatter_nd_variable_kernel final : public kernel {
+ public:
+  explicit scatter_nd_variable_kernel(const node& n) : type_(type_attr(n, "T")), update_(n, std::string_view(n.op()).substr(std::string_view("ResourceScatterNd").size()), type_) {}
+  void compute(kernel_context& context) override;
+
+ private:
+  dtype type_;
+  slice_update update_;
+};
+
+inline void scatter_nd_variable_kernel::compute(kernel_context& context) {
+  expect_inputs(context, 3);
+  expect_dtype(context, 2, type_);
+  const tensor_value& updates = context.input(2);
+  variable_of(context, type_)->update([&](tensor_value& held) {
+    const slice_list slices = slices_of(context, held.shape());
+    if (updates.shape() != slices.result)
+      context.fail("updates must have shape " + slices.result.text() + " to fit indices of shape " + context.input(1).shape().text() + " into a variable of shape " + held.shape().text() + ", found " +
+                   updates.shape().text());
+    if (updates.elements() == 0) return;
+    auto* data = static_cast<unsigned char*>(elements_of(held));
+    const auto* from = static_cast<const unsigned char*>(elements_of(updates));
+    const std::size_t size = object_size(type_);
+    for (std::size_t i = 0; i < slices.count; ++i) update_(data + slices.begin(i) * size, from + i * slices.width * size, true, slices.width);
+  });
+}
+
+/// The sizes of a variable's value.
+class variable_shape_kernel final : public cheap_kernel {
+ public:
+  explicit variable_shape_kernel(const node& n) : type_(type_attr(n, "out_type")) {}
+  void compute(kernel_context& context) override;
+
+ private:
+  dtype type_;
+};
+
+inline void variable_shape_kernel::compute(kernel_context& context) {
+  expect_inputs(context, 1);
+  const resource_handle& handle = handle_of(context);
+  const auto found = context.resources().find<variable_resource>(handle.container, handle.name);
+  if (found == nullptr || !found->initialized()) fail_uninitialized(context, handle.name);
+  const shape s = found->read().shape();
+  tensor_value& out = context.allocate_output(0, type_, shape{s.rank()});
+  for (int i = 0; i < s.rank(); ++i) {
+    if (type_ == dtype::int64) out.mutable_data<std::int64_t>()[i] = s[i];
+    else if (s[i] > INT32_MAX) context.fail("dimension " + std::to_string(i) + " of shape " + s.text() + " does not fit into int32; ask for int64");
+    else out.mutable_data<std::int32_t>()[i] = static_cast<std::int32_t>(s[i]);
+  }
+}
+
+/// Adds one to a scalar variable and gives the value before; at the limit it fails.
+class count_up_kernel final : public cheap_kernel {
+ public:
+  explicit count_up_kernel(const node& n) : type_(type_attr(n, "T")) {
+    const auto* limit = n.find_attr<std::int64_t>("limit");
+    limit_ = limit == nullptr ? 0 : *limit;
+  }
+  void compute(kernel_context& context) override {
+    expect_inputs(context, 1);
+    variable_of(context, type_)->replace([&](const tensor_value& current, tensor_value& next) {
+      if (current.shape().rank() != 0) context.fail("the variable must be a scalar, found shape " + current.shape().text());
+      const std::int64_t before = type_ == dtype::int64 ? *current.data<std::int64_t>() : *current.data<std::int32_t>();
+      if (before >= limit_) context.fail(error_code::out_of_range, "reached the limit of " + std::to_string(limit_));
+      tensor_value& out = context.allocate_output(0, type_, shape());
+      if (type_ == dtype::int64) {
+        *out.mutable_data<std::int64_t>() = before;
+        *next.mutable_data<std::int64_t>() = before + 1;
+      } else {
+        *out.mutable_data<std::int32_t>() = static_cast<std::int32_t>(before);
+        if (before == INT32_MAX) context.fail(error_code::out_of_range, "the largest int32 cannot be counted up");
+        *next.mutable_data<std::int32_t>() = static_cast<std::int32_t>(before + 1);
+      }
+    });
+  }
+
+ private:
+  dtype type_;
+  std::int64_t limit_;
+};
+
+WEFT_DECL kernel_factory state_rows_kernel(std::string_view op) {
+  if (op == "ResourceGather") return &make_kernel<gather_variable_kernel>;
+  if (op == "ResourceGatherNd") return &make_kernel<gather_nd_variable_kernel>;
+  if (op == "VariableShape") return &make_kernel<variable_shape_kernel>;
+  if (op == "ResourceCountUpTo") return &make_kernel<count_up_kernel>;
+  if (op.substr(0, 17) == "ResourceScatterNd") return &make_kernel<scatter_nd_variable_kernel>;
+  return op.substr(0, 15) == "ResourceScatter" ? &make_kernel<scatter_variable_kernel> : nullptr;
+}
+
+}  // namespace weft::detail
+#endif
+
+#endif
+#endif
+
+#if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
+#ifndef WEFT_KERNELS_TRAINING_HPP
+#define WEFT_KERNELS_TRAINING_HPP
+// Kernels of optimizers' updates. A rule is a line of text, read when the kernel is made into a block program: one pass over the variable, its slots and the gradient.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace weft::detail {
+/// The factory of an optimizer's update; nullptr for ops of other families.
+kernel_factory training_kernel(std::string_view op);
+}  // namespace weft::detail
+
+#if WEFT_HAS_KERNEL_BODIES
+namespace weft::detail {
+
+/// What an optimizer does, in the names of its op's inputs (the gradient is `grad`): statements `x = ...`, `x += ...`, `x -= ...` of + - * / and functions of <math>, and `root(x)` for
+/// x to the power of -lr_power. `otherwise` holds when `flag` is set, or, for update_slots, when it is not.
+struct training_rule {
+  std::string_view name, text, flag, otherwise;
+};
+
+/// The rule of ResourceApply`name` and ResourceSparseApply`name`, or nullptr. After TensorFlow's kernels.
+inline const training_rule* find_training_rule(std::string_view name) {
+#define WEFT_SHRINK "shrunk = moved - min(max(moved, -limit), limit);"
+#define WEFT_FTRL_END "accum = squares; var = (min(max(linear, -limit), limit) - linear) / (root(squares) * scale + 2 * l2 * step)"
+#define WEFT_BY_LR "step = lr; scale = 1; limit = l1 * lr;"
+#define WEFT_OVER_LR "step = 1; scale = 1 / lr; limit = l1;"
+#define WEFT_FTRL "squares = accum + grad * grad; linear += grad * step - (root(squares) - root(accum)) * scale * var;" WEFT_FTRL_END
+#define WEFT_FTRL_V2 "squares = accum + grad * grad; linear += (grad + 2 * l2_shrinkage * var) * step - (root(squares) - root(accum)) * scale * var;" WEFT_FTRL_END
+#define WEFT_ADAM "m += (grad - m) * (1 - beta1); v += (grad * grad - v) * (1 - beta2); rate = lr * sqrt(1 - beta2_power) / (1 - beta1_power);"
+  static constexpr training_rule rules[] = {
+      {"GradientDescent", "var -= grad * alpha", "", ""},
+      {"ProximalGradientDescent", "moved = var - grad * alpha; limit = max(l1, 0) * alpha;" WEFT_SHRINK "var = shrunk / (1 + l2 * alpha)", "", ""},
+      {"Momentum", "accum = accum * momentum + grad; var -= accum * lr", "use_nesterov", "accum = accum * momentum + grad; var -= grad * lr + accum * momentum * lr"},
+      {"KerasMomentum", "accum = accum * momentum - grad * lr; var += accum", "use_nesterov", "accum = accum * momentum - grad * lr; var += accum * momentum - grad * lr"},
+      {"Adagrad", "accum += grad * grad; var -= grad * lr / sqrt(accum)", "update_slots", "var -= grad * lr / sqrt(accum)"},
+      {"AdagradV2", "accum += grad * grad; var -= grad * lr / (sqrt(accum) + epsilon)", "update_slots", "var -= grad * lr / (sqrt(accum) + epsilon)"},
+      {"AdagradDA",
+       "gradient_accumulator += grad; gradient_squared_accumulator += grad * grad; moved = gradient_accumulator; limit = max(l1, 0) * global_step;" WEFT_SHRINK
+       "var = -lr * shrunk / (l2 * global_step * lr + sqrt(gradient_squared_accumulator))", "", ""},
+      {"ProximalAdagrad", "accum += grad * grad; rate = lr / sqrt(accum); moved = var - grad * rate; limit = max(l1, 0) * rate;" WEFT_SHRINK "var = shrunk / (1 + l2 * rate)", "", ""},
+      {"Adadelta",
+       "accum = accum * rho + grad * grad * (1 - rho); change = sqrt(accum_update + epsilon) / sqrt(accum + epsilon) * grad;"
+       "accum_update = accum_update * rho + change * change * (1 - rho); var -= change * lr", "", ""},
+      {"RMSProp", "ms += (grad * grad - ms) * (1 - rho); mom = mom * momentum + grad * lr / sqrt(ms + epsilon); var -= mom", "", ""},
+      {"CenteredRMSProp",
+       "ms += (grad * grad - ms) * (1 - rho); mg += (grad - mg) * (1 - rho); mom = mom * momentum + grad * lr / sqrt(ms - mg * mg + epsilon); var -= mom", "", ""},
+      {"Adam", WEFT_ADAM "var -= m * rate / (sqrt(v) + epsilon)", "use_nesterov", WEFT_ADAM "var -= (grad * (1 - beta1) + beta1 * m) * rate / (sqrt(v) + epsilon)"},
+      {"AdamWithAmsgrad", WEFT_ADAM "vhat = max(vhat, v); var -= m * rate / (sqrt(vhat) + epsilon)", "", ""},
+      {"AdaMax", "m += (grad - m) * (1 - beta1); v = max(beta2 * v, abs(grad)); var -= lr / (1 - beta1_power) * (m / (v + epsilon))", "", ""},
+      {"AddSign", "m = m * beta + grad * (1 - beta); var -= lr * (alpha + sign_decay * (sign(grad) * sign(m))) * grad", "", ""},
+      {"PowerSign", "m = m * beta + grad * (1 - beta); var -= lr * exp(logbase * sign_decay * (sign(grad) * sign(m))) * grad", "", ""},
+      {"Ftrl", WEFT_OVER_LR WEFT_FTRL, "multiply_linear_by_lr", WEFT_BY_LR WEFT_FTRL},
+      {"FtrlV2", WEFT_OVER_LR WEFT_FTRL_V2, "multiply_linear_by_lr", WEFT_BY_LR WEFT_FTRL_V2},
+  };
+#undef WEFT_SHRINK
+#undef WEFT_FTRL_END
+#undef WEFT_BY_LR
+#undef WEFT_OVER_LR
+#undef WEFT_FTRL
+#undef WEFT_FTRL_V2
+#undef WEFT_ADAM
+  for (const training_rule& rule : rules)
+    if (rule.name == name) return &rule;
+  return nullptr;
+}
+
+/// Reads a rule into a block program. Names are inputs of the program or what statements before have set.
+class rule_reader {
+ public:
+  /// How `root` is computed: as the square root, or with `lr_power`.
+  enum class roots : unsigned char { square, any };
+  rule_reader(std::string_view text, block_program& to, std::vector<std::string> inputs, roots how) : rest_(text), program_(to), how_(how) {
+    for (std::string& name : inputs) set(std::move(name), program_.input());
+  }
+  void read() {
+    while (!next().empty()) statement();
+  }
+  /// The value that a name stands for now; -1 when it stands for none.
+  int find(std::string_view name) const noexcept {
+    for (std::size_t i = names_.size(); i-- > 0;)
+      if (names_[i].first == name) return names_[i].second;
+    return -1;
+  }
+
+ private:
+  // The next word, number or sign, not taken away.
+  std::string_view next() {
+    while (!rest_.empty() && rest_.front() == ' ') rest_.remove_prefix(1);
+    const auto is_part = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; };
+    std::size_t length = 0;
+    while (length < rest_.size() && is_part(rest_[length])) ++length;
+    return rest_.substr(0, rest_.empty() ? 0 : std::max<std::size_t>(length, 1));
+  }
+  std::string_view take() {
+    const std::string_view out = next();
+    rest_.remove_prefix(out.size());
+    return out;
+  }
+  bool take_if(std::string_view sign) {
+    if (next() != sign) return false;
+    take();
+    return true;
+  }
+  [[noreturn]] void bad() const { fail(error_code::internal, "cannot read the rule of an optimizer at '" + std::string(rest_) + "'"); }
+  int step(std::string_view op, int a, int b = -1) {
+    const int out = a < 0 ? -1 : program_.step(op, a, b);
+    if (out < 0) bad();
+    return out;
+  }
+  void set(std::string name, int value) { names_.emplace_back(std::move(name), value); }
+
+  void statement() {
+    const std::string name(take());
+    const std::string_view sign = take();
+    if (sign != "=" && !take_if("=")) bad();
+    const int right = sum();
+    set(name, sign == "=" ? right : step(sign == "+" ? "Add" : "Sub", find(name), right));
+    take_if(";");
+  }
+  int sum() {
+    int left = product();
+    for (;;) {
+      if (take_if("+")) left = step("Add", left, product());
+      else if (take_if("-")) left = step("Sub", left, product());
+      else return left;
+    }
+  }
+  int product() {
+    int left = factor();
+    for (;;) {
+      if (take_if("*")) left = step("Mul", left, factor());
+      else if (take_if("/")) left = step("RealDiv", left, factor());
+      else return left;
+    }
+  }
+  int factor() {
+    const std::string_view word = take();
+    if (word == "-") return step("Neg", factor());
+    if (word == "(") {
+      const int inside = sum();
+      if (!take_if(")")) bad();
+      return inside;
+    }
+    if (!word.empty() && word.front() >= '0' && word.front() <= '9') return program_.constant(word.front() - '0');
+    if (next() != "(") return find(word) < 0 ? (bad(), -1) : find(word);
+    take();
+    const int first = sum(), second = take_if(",") ? sum() : -1;
+    if (!take_if(")")) bad();
+    return call(word, first, second);
+  }
+  int call(std::string_view function, int a, int b) {
+    if (function == "root") return how_ == roots::square ? step("Sqrt", a) : step("Pow", a, step("Neg", find("lr_power")));
+    for (const auto& [name, op] : {std::pair("sqrt", "Sqrt"), std::pair("abs", "Abs"), std::pair("exp", "Exp"), std::pair("sign", "Sign"), std::pair("max", "Maximum"), std::pair("min", "Minimum")})
+      if (function == name) return step(op, a, b);
+    bad();
+  }
+
+  std::string_view rest_;
+  block_program& program_;
+  roots how_;
+  std::vector<std::pair<std::string, int>> names_;
+};
+
+/// An optimizer's update: of all of a variable, or of the rows that `indices` names, one after the other. The variable and its slots are locked together.
+class training_update_kernel final : public kernel {
+ public:
+  explicit training_update_kernel(const node& n);
+  void compute(kernel_context& context) override;
+  bool expensive(const kernel_context& context) const noexcept override { return input_elements(context) > expensive_elements / 4; }
+
+ private:
+  enum class role : unsigned char { variable, scalar, gradient, indices };
+  struct argument {
+    std::string name;
+    role is;
+  };
+  // A program for each way to compute roots, and by output the variable that it changes.
+  struct program {
+    block_program steps;
+    std::vector<std::size_t> changes;
+  };
+  program read_rule(std::string_view text, rule_reader::roots how) const;
+  int position(std::string_view name) const noexcept {
+    for (std::size_t i = 0; i < arguments_.size(); ++i)
+      if (arguments_[i].name == name) return static_cast<int>(i);
+    return -1;
+  }
+  double number(const kernel_context& context, std::string_view name) const;
+  void check_scalars(const kernel_context& context) const;
+  void check_shapes(const kernel_context& context, const variables_lock& held) const;
+  std::vector<std::int64_t> rows(const kernel_context& context, const shape& held) const;
+  void update_all(const program& p, const std::vector<block_input>& inputs, variables_lock& held) const;
+  void update_rows(const program& p, std::vector<block_input> inputs, const std::vector<std::int64_t>& rows, variables_lock& held) const;
+
+  dtype type_;
+  std::vector<argument> arguments_;
+  int gradient_ = -1, indices_ = -1;
+  bool checks_signs_ = false, by_lr_ = false;
+  std::vector<program> programs_;
+};
+
+inline training_update_kernel::training_update_kernel(const node& n) : type_(type_attr(n, "T")) {
+  constexpr std::string_view dense = "ResourceApply", sparse = "ResourceSparseApply";
+  const bool is_sparse = std::string_view(n.op()).substr(0, sparse.size()) == sparse;
+  const training_rule* rule = find_training_rule(std::string_view(n.op()).substr(is_sparse ? sparse.size() : dense.size()));
+  if (rule == nullptr || n.def() == nullptr) n.fail_about(error_code::internal, "there is no rule for this op");
+  for (const arg_def& arg : n.def()->inputs) {
+    const bool grad = arg.name == "grad" || arg.name == "delta";
+    if (grad) gradient_ = static_cast<int>(arguments_.size());
+    if (arg.name == "indices") indices_ = static_cast<int>(arguments_.size());
+    arguments_.push_back({grad ? "grad" : arg.name, arg.type == dtype::resource ? role::variable : grad ? role::gradient : arg.name == "indices" ? role::indices : role::scalar});
+  }
+  const bool* flag = n.find_attr<bool>(rule->flag);
+  const bool is_set = flag != nullptr && *flag, otherwise = flag != nullptr && is_set != (rule->flag == "update_slots");
+  by_lr_ = is_set && rule->flag == "multiply_linear_by_lr";
+  checks_signs_ = position("l1") >= 0 && (is_sparse || position("lr_power") >= 0);
+  programs_.push_back(read_rule(otherwise ? rule->otherwise : rule->text, rule_reader::roots::square));
+  if (position("lr_power") >= 0) programs_.push_back(read_rule(otherwise ? rule->otherwise : rule->text, rule_reader::roots::any));
+}
+
+inline training_update_kernel::program training_update_kernel::read_rule(std::string_view text, rule_reader::roots how) const {
+  program out{block_program(type_), {}};
+  std::vector<std::string> names;
+  for (const argument& arg : arguments_)
+    if (arg.is != role::indices) names.push_back(arg.name);
+  rule_reader reader(text, out.steps, std::move(names), how);
+  reader.read();
+  for (std::size_t i = 0; i < arguments_.size(); ++i) {
+    if (arguments_[i].is != role::variable) break;
+    const int value = reader.find(arguments_[i].name);
+    if (value == static_cast<int>(i)) continue;
+    out.steps.output(value);
+    out.changes.push_back(i);
+  }
+  return out;
+}
+
+// A scalar input as a number.
+inline double training_update_kernel::number(const kernel_context& context, std::string_view name) const {
+  const tensor_value& v = context.input(position(name));
+  if (v.dtype() == dtype::int64) return static_cast<double>(*v.data<std::int64_t>());
+  const tensor_value wide = widened(v);
+  return wide.dtype() == dtype::float64 ? *wide.data<double>() : static_cast<double>(*wide.data<float>());
+}
+
+inline void training_update_kernel::check_scalars(const kernel_context& context) const {
+  for (std::size_t i = 0; i < arguments_.size(); ++i) {
+    if (arguments_[i].is != role::scalar) continue;
+    const tensor_value& v = context.input(static_cast<int>(i));
+    expect_dtype(context, static_cast<int>(i), arguments_[i].name == "global_step" ? dtype::int64 : type_);
+    if (v.shape().rank() != 0) context.fail("'" + arguments_[i].name + "' must be a scalar, found shape " + v.shape().text());
+  }
+  if (!checks_signs_) return;
+  const auto expect = [&](const char* name, bool holds, const char* what) {
+    if (!holds) context.fail(std::string("'") + name + "' must " + what + ", found " + std::to_string(number(context, name)));
+  };
+  const char* rate = position("lr") >= 0 ? "lr" : "alpha";
+  expect(rate, number(context, rate) > 0 || (by_lr_ && number(context, rate) == 0), "be positive");
+  for (const char* name : {"l1", "l2"}) expect(name, number(context, name) >= 0, "not be negative");
+  if (position("lr_power") >= 0) expect("lr_power", number(context, "lr_power") <= 0, "not be positive");
+}
+
+inline void training_update_kernel::check_shapes(const kernel_context& context, const variables_lock& held) const {
+  const shape& s = held.value(0).shape();
+  for (std::size_t i = 1; i < held.size(); ++i)
+    if (held.value(i).shape() != s)
+      context.fail("variable '" + held.name(0) + "' has shape " + s.text() + ", variable '" + held.name(i) + "' has shape " + held.value(i).shape().text() + "; they must be equal");
+  const shape& grad = context.input(gradient_).shape();
+  if (indices_ < 0 && grad != s) context.fail("variable '" + held.name(0) + "' has shape " + s.text() + ", the gradient has shape " + grad.text() + "; they must be equal");
+}
+
+// The rows to update, all of which exist.
+inline std::vector<std::int64_t> training_update_kernel::rows(const kernel_context& context, const shape& held) const {
+  const shape &which = context.input(indices_).shape(), &grad = context.input(gradient_).shape();
+  if (held.rank() == 0) context.fail("a scalar variable has no rows to update");
+  if (which.rank() != 1) context.fail("indices must be a vector, found shape " + which.text());
+  std::vector<std::int64_t> expected = held.vector();
+  expected[0] = which[0];
+  if (grad != shape(expected)) context.fail("the gradient must have a row for each index, shape " + shape(expected).text() + ", found " + grad.text());
+  std::vector<std::int64_t> out = integers_of(context, indices_, "indices");
+  for (std::size_t i = 0; i < out.size(); ++i)
+    if (out[i] < 0 || out[i] >= held[0]) context.fail("indices[" + std::to_string(i) + "] = " + std::to_string(out[i]) + " is not in [0, " + std::to_string(held[0]) + ")");
+  return out;
+}
+
+inline void training_update_kernel::compute(kernel_context& context) {
+  expect_inputs(context, static_cast<int>(arguments_.size()));
+  expect_dtype(context, gradient_, type_);
+  check_scalars(context);
+  // 1. Everything the update reads; the step's number as an element like the others.
+  std::vector<std::shared_ptr<variable_resource>> variables;
+  std::vector<block_input> inputs;
+  tensor_value step_number;
+  for (std::size_t i = 0; i < arguments_.size(); ++i) {
+    const role is = arguments_[i].is;
+    if (is == role::variable) variables.push_back(variable_of(context, type_, static_cast<int>(i)));
+    if (is == role::indices) continue;
+    const tensor_value* v = is == role::variable ? nullptr : &context.input(static_cast<int>(i));
+    if (is == role::scalar && v->dtype() != type_) {
+      const double exact = number(context, arguments_[i].name);
+      step_number = narrowed(wide_dtype(type_) == dtype::float64 ? tensor_value::scalar(exact) : tensor_value::scalar(static_cast<float>(exact)), type_);
+      v = &step_number;
+    }
+    inputs.push_back({v == nullptr ? nullptr : v->raw_data(), is != role::scalar});
+  }
+  const program& p = programs_[programs_.size() > 1 && number(context, "lr_power") != -0.5 ? 1 : 0];
+  // 2. The update, while nobody else can see the variables.
+  variables_lock held(std::move(variables));
+  check_shapes(context, held);
+  if (indices_ < 0) return update_all(p, inputs, held);
+  update_rows(p, std::move(inputs), rows(context, held.value(0).shape()), held);
+}
+
+inline void training_update_kernel::update_all(const program& p, const std::vector<block_input>& inputs, variables_lock& held) const {
+  const auto count = static_cast<std::size_t>(held.value(0).elements());
+  std::vector<tensor_value> next;
+  std::vector<void*> to;
+  for (const std::size_t i : p.changes) {
+    next.push_back(held.next(i));
+    to.push_back(next.back().mutable_raw_data());
+  }
+  std::vector<block_input> bound = inputs;
+  for (std::size_t i = 0; i < held.size(); ++i) bound[i].data = held.value(i).raw_data();
+  std::vector<const void*> from;
+  for (const block_input& in : bound) from.push_back(in.data);
+  block_run(p.steps, bound, to, count)(from.data(), to.data(), count);
+  for (std::size_t i = 0; i < next.size(); ++i) held.set(p.changes[i], std::move(next[i]));
+}
+
+inline void training_update_kernel::update_rows(const program& p, std::vector<block_input> inputs, const std::vector<std::int64_t>& rows, variables_lock& held) const {
+  if (rows.empty()) return;
+  const auto width = static_cast<std::size_t>(held.value(0).elements() / held.value(0).shape()[0]), row_bytes = width * size_of(type_);
+  for (const std::size_t i : p.changes) (void)held.change(i);
+  std::vector<void*> to(p.changes.size());
+  for (std::size_t o = 0; o < to.size(); ++o) to[o] = held.change(p.changes[o]).mutable_raw_data();
+  for (std::size_t i = 0; i < held.size(); ++i) inputs[i].data = held.value(i).raw_data();
+  const block_run run(p.steps, inputs, to, width);
+  std::vector<const void*> from(inputs.size());
+  const auto gradient = static_cast<std::size_t>(gradient_ - (indices_ < gradient_ ? 1 : 0));
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    const std::size_t at = static_cast<std::size_t>(rows[r]) * row_bytes;
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      from[i] = inputs[i].data == nullptr ? nullptr : static_cast<const unsigned char*>(inputs[i].data) + (i < held.size() ? at : i == gradient ? r * row_bytes : 0);
+    for (std::size_t o = 0; o < to.size(); ++o) to[o] = held.change(p.changes[o]).mutable_raw_data() + at;
+    run(from.data(), to.data(), width);
+  }
+}
+
+WEFT_DECL kernel_factory training_kernel(std::string_view op) {
+  for (const std::string_view family : {"ResourceApply", "ResourceSparseApply"})
+    if (op.substr(0, family.size()) == family && find_training_rule(op.substr(family.size())) != nullptr) return &make_kernel<training_update_kernel>;
+  return nullptr;
+}
+
+}  // namespace weft::detail
 #endif
 
 #endif
@@ -21665,10 +23550,22 @@ inline constexpr kernel_row standard_kernel_rows[] = {
     // State.
     {"VarHandleOp ReadVariableOp AssignVariableOp", "dtype", values},
     {"AssignAddVariableOp AssignSubVariableOp", "dtype", numbers},
-    {"VarIsInitializedOp DestroyResourceOp", "", 0},
+    {"VarIsInitializedOp DestroyResourceOp VariableShape", "", 0},
+    {"ResourceGather ResourceGatherNd ResourceScatterUpdate", "dtype", values},
+    {"ResourceScatterAdd ResourceScatterSub ResourceScatterMul ResourceScatterDiv ResourceScatterMin ResourceScatterMax", "dtype", numbers},
+    {"ResourceScatterNdUpdate", "T", values},
+    {"ResourceScatterNdAdd ResourceScatterNdSub ResourceScatterNdMin ResourceScatterNdMax", "T", numbers},
+    {"ResourceCountUpTo", "T", dtypes(dtype::int32, dtype::int64)},
+    {"ResourceApplyGradientDescent ResourceApplyProximalGradientDescent ResourceApplyMomentum ResourceApplyKerasMomentum ResourceApplyAdagrad ResourceApplyAdagradV2 ResourceApplyAdagradDA "
+     "ResourceApplyProximalAdagrad ResourceApplyAdadelta ResourceApplyRMSProp ResourceApplyCenteredRMSProp ResourceApplyAdam ResourceApplyAdamWithAmsgrad ResourceApplyAdaMax ResourceApplyFtrl ResourceApplyFtrlV2 "
+     "ResourceApplyAddSign ResourceApplyPowerSign", "T", floats},
+    {"ResourceSparseApplyProximalGradientDescent ResourceSparseApplyMomentum ResourceSparseApplyKerasMomentum ResourceSparseApplyAdagrad ResourceSparseApplyAdagradV2 "
+     "ResourceSparseApplyAdagradDA ResourceSparseApplyProximalAdagrad ResourceSparseApplyAdadelta ResourceSparseApplyRMSProp ResourceSparseApplyCenteredRMSProp ResourceSparseApplyFtrl "
+     "ResourceSparseApplyFtrlV2", "T", floats},
     // Control, and what the executor carries out itself.
-    {"NoOp", "", 0},
+    {"NoOp ControlTrigger Assert Print PrintV2", "", 0},
     {"_Arg _Retval _Send _Recv", "", 0},
+    {"_Fused", "T", dtypes(dtype::float32, dtype::float64)},
 };
 
 inline std::vector<std::string_view> words_of(std::string_view text) {
@@ -21731,7 +23628,7 @@ namespace detail {
 inline kernel_factory standard_factory(const std::string& op) {
   for (const auto family : {math_kernel, cast_kernel_of, reduction_kernel, scan_kernel, segment_kernel, linear_kernel, array_kernel, array_values_kernel, array_join_kernel, array_slice_kernel,
                             array_layout_kernel, array_select_kernel, nn_kernel, nn_conv_kernel, nn_depthwise_kernel, nn_pool_kernel,
-                            nn_norm_kernel, random_kernel_of, state_kernel, control_kernel})
+                            nn_norm_kernel, random_kernel_of, state_kernel, state_rows_kernel, training_kernel, control_kernel, fused_kernel_of})
     if (const kernel_factory factory = family(op)) return factory;
   fail(error_code::internal, "the catalogue of standard kernels names '" + op + "', which has none");
 }
@@ -27926,6 +29823,21 @@ template <class T, int N> struct feed_value {
 
 namespace weft {
 
+/// Passes over the graph of a step, none of which changes a result. Each can be switched off, to see a graph run as it was written or to measure.
+struct optimizer_options {
+  /// Runs one of several equal nodes of a device for all.
+  bool merge_equal_nodes = true;
+  /// Reads the input of an Identity instead of its output.
+  bool skip_identities = true;
+  /// Computes once, when a step is prepared, what is computed from constants alone.
+  bool fold_constants = true;
+  /// Runs elementwise nodes that only feed one another in one pass over their arrays.
+  bool fuse_elementwise = true;
+
+  /// Every pass off.
+  static optimizer_options none() noexcept { return {false, false, false, false}; }
+};
+
 /// Options of a session. Plain members with safe defaults.
 struct session_options {
   session_options();
@@ -27947,6 +29859,8 @@ struct session_options {
   std::shared_ptr<const kernel_registry> kernels;
   /// Threads that run expensive kernels of a local session; 0 means one per processor.
   std::size_t kernel_threads = 0;
+  /// The passes over the graphs of a local session's steps.
+  optimizer_options optimizer;
   /// Deadline for reaching the target and for its answers to the protocol.
   std::chrono::milliseconds connect_timeout = std::chrono::seconds(10);
   /// Silence after which a peer counts as lost.
@@ -28381,6 +30295,179 @@ WEFT_DECL std::vector<tensor_value> session_interface::run(const run_options& op
 
 #endif
 
+#if WEFT_HAS_BODIES
+#ifndef WEFT_RUNTIME_FOLD_CONSTANTS_HPP
+#define WEFT_RUNTIME_FOLD_CONSTANTS_HPP
+// A pass over a part: what is computed from constants alone is computed once, when the part is made ready, and becomes a constant.
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace weft {
+
+/// What may be folded.
+struct fold_options {
+  /// Results of more bytes stay to be computed in each step.
+  std::size_t largest = std::size_t{1} << 20;
+};
+
+/// The part with constants in place of nodes that are computed from constants alone; each keeps its name and device. Nodes with state, side effects, control inputs or several outputs,
+/// those whose result is too large or of unknown shape, and those whose kernel is missing or fails, stay as they are; so do transfers, feeds and fetches.
+graph fold_constants(const graph& part, const kernel_registry& kernels, const fold_options& options = {});
+
+#if WEFT_HAS_BODIES
+namespace detail {
+
+class constant_folder {
+ public:
+  constant_folder(const graph& part, const kernel_registry& kernels, const fold_options& options) : part_(part), nodes_(part.nodes()), kernels_(kernels), options_(options) {}
+  graph run();
+
+ private:
+  void find();
+  bool may_fold(const node& n) const;
+  tensor_value evaluate(const node& n) const;
+  void count_readers();
+  bool is_known(const node& n) const noexcept { return !known_[static_cast<std::size_t>(n.id())].empty(); }
+
+  const graph& part_;
+  const std::vector<const node*> nodes_;
+  const kernel_registry& kernels_;
+  const fold_options options_;
+  // By id: the value of a constant, of the part or folded; how many nodes read or wait for it, before and after.
+  std::vector<tensor_value> known_;
+  std::vector<std::size_t> readers_before_, readers_after_;
+  bool folds_ = false;
+};
+
+// 1. Values, in the order of creation. 2. Constants, old and new, that only folded nodes read are no longer needed. 3. The new part.
+WEFT_DECL graph constant_folder::run() {
+  find();
+  if (!folds_) return part_;
+  count_readers();
+  graph out(part_.ops());
+  std::vector<const node*> twins(nodes_.size(), nullptr);
+  for (const node* n : nodes_) {
+    const auto id = static_cast<std::size_t>(n->id());
+    if (is_known(*n) && readers_before_[id] != 0 && readers_after_[id] == 0) continue;
+    if (is_known(*n) && n->op() != "Const") {
+      node_spec spec;
+      spec.op = "Const";
+      spec.name = n->name();
+      spec.exact_name = true;
+      spec.attrs = {{"dtype", known_[id].dtype()}, {"value", known_[id]}};
+      spec.site = n->site();
+      spec.scoped = false;
+      spec.device = n->device();
+      spec.outputs = std::vector<output_type>{{known_[id].dtype(), known_[id].shape()}};
+      twins[id] = &out.add(std::move(spec));
+      continue;
+    }
+    std::vector<output> inputs;
+    for (const output& in : n->inputs()) inputs.push_back({twins[static_cast<std::size_t>(in.from->id())], in.index});
+    std::vector<const node*> control;
+    for (const node* before : n->control_inputs()) control.push_back(twins[static_cast<std::size_t>(before->id())]);
+    twins[id] = &out.add_copy(*n, std::move(inputs), std::move(control), n->device());
+  }
+  return out;
+}
+
+WEFT_DECL void constant_folder::find() {
+  known_.resize(nodes_.size());
+  for (const node* n : nodes_) {
+    tensor_value& value = known_[static_cast<std::size_t>(n->id())];
+    if (n->op() == "Const") {
+      const tensor_value* held = n->control_inputs().empty() ? n->find_attr<tensor_value>("value") : nullptr;
+      if (held != nullptr && held->buffer() && held->buffer()->host()) value = *held;
+    } else if (may_fold(*n)) {
+      value = evaluate(*n);
+      folds_ = folds_ || !value.empty();
+    }
+  }
+}
+
+WEFT_DECL bool constant_folder::may_fold(const node& n) const {
+  if (n.stateful() || n.inputs().empty() || !n.control_inputs().empty() || n.output_count() != 1 || n.outputs()[0].is_ref) return false;
+  for (const char* op : {"Switch", "RefSwitch", "Merge", "RefMerge", "Enter", "RefEnter", "Exit", "RefExit", "NextIteration", "RefNextIteration", "LoopCond", "PlaceholderWithDefault"})
+    if (n.op() == op) return false;
+  for (const output& in : n.inputs())
+    if (!is_known(*in.from) || in.from->device() != n.device()) return false;
+  const dtype type = n.output_dtype(0);
+  const auto elements = n.output_shape(0).elements();
+  if (!elements || (!is_plain(type) && type != dtype::string)) return false;
+  const std::size_t size = type == dtype::string ? sizeof(std::string) : size_of(type);
+  return static_cast<std::uint64_t>(*elements) <= options_.largest / size;
+}
+
+WEFT_DECL tensor_value constant_folder::evaluate(const node& n) const {
+  try {
+    const std::string type = parse_device_name(n.device(), n.site()).type.value_or("CPU");
+    if (type != "CPU" || kernels_.catalogue().find(n.op(), type, n.attrs()) == nullptr) return tensor_value();
+    const auto made = kernels_.make({n, n.device()}, type);
+    if (made->asynchronous()) return tensor_value();
+    std::vector<tensor_value> inputs;
+    for (const output& in : n.inputs()) inputs.push_back(known_[static_cast<std::size_t>(in.from->id())]);
+    resource_manager resources, session_state;
+    step_environment environment;
+    environment.resources = &resources;
+    environment.session_state = &session_state;
+    tensor_value out;
+    // All inputs are kept: a kernel gets shares of them and cannot write their elements.
+    kernel_context context(n, environment, inputs.data(), inputs.size(), &out, ~std::uint64_t{0});
+    made->compute(context);
+    if (out.dtype() != n.output_dtype(0) || !n.output_shape(0).accepts(out.shape())) return tensor_value();
+    return out;
+  } catch (const std::exception&) {
+    // What fails now fails in the step that runs it, with its text.
+    return tensor_value();
+  }
+}
+
+WEFT_DECL void constant_folder::count_readers() {
+  readers_before_.assign(nodes_.size(), 0);
+  readers_after_.assign(nodes_.size(), 0);
+  for (const node* n : nodes_) {
+    const bool folded = is_known(*n) && n->op() != "Const";
+    const auto count = [&](const node* from) {
+      ++readers_before_[static_cast<std::size_t>(from->id())];
+      if (!folded) ++readers_after_[static_cast<std::size_t>(from->id())];
+    };
+    for (const output& in : n->inputs()) count(in.from);
+    for (const node* before : n->control_inputs()) count(before);
+  }
+}
+}  // namespace detail
+
+WEFT_DECL graph fold_constants(const graph& part, const kernel_registry& kernels, const fold_options& options) { return detail::constant_folder(part, kernels, options).run(); }
+#endif
+
+}  // namespace weft
+
+#endif
+#endif
+
+#if WEFT_HAS_BODIES
+#ifndef WEFT_SESSION_PART_PASSES_HPP
+#define WEFT_SESSION_PART_PASSES_HPP
+// The passes that a task runs over its part of a step before it makes an executor. They never change what crosses between devices and tasks, nor feeds and fetches.
+
+namespace weft::detail {
+
+/// The part as it is run. Folding comes first: what is constant need not be computed, fused or not.
+inline graph optimized_part(const graph& part, const kernel_registry& kernels, const optimizer_options& options) {
+  const graph folded = options.fold_constants ? fold_constants(part, kernels) : part;
+  return options.fuse_elementwise ? fuse_elementwise(folded, kernels) : folded;
+}
+
+}  // namespace weft::detail
+
+#endif
+#endif
+
 #if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
 #ifndef WEFT_SESSION_PLACEMENT_LOG_HPP
 #define WEFT_SESSION_PLACEMENT_LOG_HPP
@@ -28548,6 +30635,7 @@ class local_runtime {
   const graph& nodes() const noexcept { return graph_; }
   const device_set& devices() const noexcept { return devices_; }
   const kernel_registry& kernels() const noexcept { return *kernels_; }
+  const optimizer_options& optimizer() const noexcept { return options_.optimizer; }
   task_state& task(const std::string& name) { return *tasks_.at(name); }
   thread_pool& pool() noexcept { return pool_; }
   buffer_pool& buffers() noexcept { return *buffers_; }
@@ -28668,6 +30756,8 @@ WEFT_DECL partitioned_graph local_runtime::partitions(const step_signature& sign
   options.fetches = signature.fetches;
   options.targets = signature.targets;
   options.master = devices_.tasks().front();
+  options.merge_equal_nodes = options_.optimizer.merge_equal_nodes;
+  options.skip_identities = options_.optimizer.skip_identities;
   return partition(graph_, devices_, placed(), options);
 }
 
@@ -28692,7 +30782,8 @@ WEFT_DECL local_step::local_step(std::shared_ptr<local_runtime> runtime, const s
   const partitioned_graph parted = runtime_->partitions(signature);
   transfers_ = parted.transfers().size() != 0;
   for (const part& p : parted.parts()) {
-    task_part made{std::make_unique<executor>(p.graph, runtime_->kernels(), p.task), &runtime_->task(p.task), positions_of(p.feeds, signature.feeds), positions_of(p.fetches, signature.fetches), false, false};
+    graph runs = optimized_part(p.graph, runtime_->kernels(), runtime_->optimizer());
+    task_part made{std::make_unique<executor>(std::move(runs), runtime_->kernels(), p.task), &runtime_->task(p.task), positions_of(p.feeds, signature.feeds), positions_of(p.fetches, signature.fetches), false, false};
     made.feeds_in_order = counts_up(made.feeds, signature.feeds.size());
     made.fetches_in_order = counts_up(made.fetches, signature.fetches.size());
     parts_.push_back(std::move(made));
@@ -28751,6 +30842,8 @@ WEFT_DECL void local_step::run(tensor_value* feeds, tensor_value* fetches, const
   if (outcome.ok()) return;
   outcome.derived = false;
   outcome.may_have_run = true;
+  // A node that became part of another is known by its name.
+  if (const node* n = outcome.site.empty() && !outcome.node.empty() ? runtime_->nodes().find(outcome.node) : nullptr) outcome.site = n->site().text();
   throw error(std::move(outcome));
 }
 
