@@ -101,6 +101,21 @@ TEST_CASE("two operands: values of floats") {
   }
 }
 
+TEST_CASE("polygamma: values, poles, and arguments far below zero") {
+  kernel_bench bench;
+  constexpr struct {
+    double n, x, out;
+  } cases[] = {{0, 1, -0.5772156649015329}, {1, 1, 1.6449340668482264}, {1, 0.5, 4.934802200544679}, {2, 1, -2.4041138063191885}, {3, 1, 6.493939402266829}, {1, -0.5, 8.934802200544679}, {1, -1.5, 9.379246644989123},
+               {2, 0.5, -16.8287966442343199}, {2, -0.5, -0.8287966442343199}, {1, 100, 0.010050166663333571}, {1, 0, infinity}, {1, -3, infinity}, {2, 0, not_a_number}, {0.5, 1, not_a_number}, {-1, 1, not_a_number},
+               {1, -1e9 - 0.5, 9.869604401089358 - 1e-9}, {1, infinity, 0}, {not_a_number, 1, not_a_number}, {1, not_a_number, not_a_number}};
+  for (const auto& c : cases) {
+    CAPTURE(c.n);
+    CAPTURE(c.x);
+    CHECK(close(bench("Polygamma", {tensor_value::scalar(c.n), tensor_value::scalar(c.x)}).item<double>(), c.out, 1e-12));
+  }
+  CHECK(close(static_cast<double>(bench("Polygamma", {tensor_value::scalar(2.f), tensor_value::scalar(1.f)}).item<float>()), -2.4041138063191885, 1e-6));
+}
+
 TEST_CASE("two operands: values of integers, which wrap") {
   kernel_bench bench;
   constexpr std::int64_t low8 = -128, low32 = std::numeric_limits<std::int32_t>::min(), high32 = std::numeric_limits<std::int32_t>::max();

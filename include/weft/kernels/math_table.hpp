@@ -19,6 +19,11 @@ namespace weft::detail {
 template <class F, class T> inline constexpr instruction_set kernel_limit_v =
     !std::is_floating_point_v<T> || F::compares || F::plain ? instruction_set::portable : std::is_same_v<T, float> ? loop_limit_v<F, T> : instruction_set::avx2;
 
+/// The derivative of digamma of order a at b.
+struct polygamma : element::plain_traits {
+  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T a, T b) { return static_cast<T>(real::polygamma(static_cast<double>(a), static_cast<double>(b))); }
+};
+
 template <class F, class T, class R> struct tuned_binary_body {
   template <instruction_set S> WEFT_SIMD_INLINE static void run(const T* a, const T* b, R* out, std::size_t count, T last) {
     WEFT_SIMD_INDEPENDENT
@@ -125,6 +130,7 @@ WEFT_DECL const pair_op* find_pair_op(std::string_view name) {
       {"Xlogy", floating_pairs<xlogy>()},
       {"Pow", number_pairs<element::pow>(), traits::negative_fails},
       {"Atan2", floating_pairs<element::atan2>()},
+      {"Polygamma", floating_pairs<polygamma>()},
       {"Maximum", number_pairs<maximum>()},
       {"Minimum", number_pairs<minimum>()},
       {"SquaredDifference", number_pairs<squared_difference>()},

@@ -55,6 +55,35 @@ inline double digamma(double x) {
   return result + std::log(x) - 0.5 / x - series;
 }
 
+/// The sum of (q + i) to the power -s over i = 0, 1, ..., for s > 1 and q > 0: 1. term by term until q + i is large, 2. the rest by Euler and Maclaurin.
+inline double hurwitz_zeta(double s, double q) {
+  // (2k)! / B(2k) for the Bernoulli numbers B(2), B(4), ...
+  constexpr double ratios[] = {12, -720, 30240, -1209600, 47900160, -1307674368000. / 691, 74724249600., -10670622842880000. / 3617, 5109094217170944000. / 43867};
+  if (std::isinf(q)) return 0;
+  double sum = 0;
+  for (; q < 10; q += 1) sum += std::pow(q, -s);
+  const double last = std::pow(q, -s);
+  sum += last * q / (s - 1) + last / 2;
+  double term = last * s / q;
+  for (int k = 0; k < 9; ++k) {
+    sum += term / ratios[k];
+    term *= (s + 2 * k + 1) * (s + 2 * k + 2) / (q * q);
+  }
+  return sum;
+}
+
+/// The n-th derivative of digamma; NaN where n is not 0, 1, 2, ... At 0 and the negative integers infinite for odd n, else NaN.
+inline double polygamma(double n, double x) {
+  if (!(n >= 0) || n != std::floor(n)) return std::numeric_limits<double>::quiet_NaN();
+  if (n == 0) return digamma(x);
+  const double s = n + 1, sign = std::fmod(n, 2) == 1 ? 1 : -1, factor = sign * std::exp(lgamma(s));
+  if (x > 0 || x != x) return factor * hurwitz_zeta(s, x);
+  if (x == std::floor(x)) return sign > 0 ? std::numeric_limits<double>::infinity() : std::numeric_limits<double>::quiet_NaN();
+  // The terms below 0 are those from -x downward; without a loop over them, which could be long.
+  const double below = std::floor(-x) + 1, up = x + below;
+  return factor * (hurwitz_zeta(s, up) + sign * (hurwitz_zeta(s, 1 - up) - hurwitz_zeta(s, 1 - up + below)));
+}
+
 /// out[i] = f(in[i]).
 template <class T> void run(function f, const void* in_data, void* out_data, std::size_t count) {
   const auto* in = static_cast<const T*>(in_data);

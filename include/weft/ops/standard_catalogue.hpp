@@ -45,6 +45,7 @@ inline constexpr kernel_row standard_kernel_rows[] = {
     {"Add AddV2", "T", numbers_and_string},
     {"Sub Mul Div RealDiv FloorDiv TruncateDiv Mod FloorMod TruncateMod Maximum Minimum SquaredDifference AddN AccumulateNV2", "T", numbers},
     {"DivNoNan MulNoNan Xdivy Xlogy Atan2", "T", floats},
+    {"Polygamma", "T", dtypes(dtype::float32, dtype::float64)},
     {"Pow Neg Abs Sign Round", "T", floats | signed_integers},
     {"BitwiseAnd BitwiseOr BitwiseXor LeftShift RightShift Invert", "T", integers},
     {"Less LessEqual Greater GreaterEqual ApproximateEqual", "T", numbers},
