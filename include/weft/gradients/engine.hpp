@@ -16,15 +16,6 @@
 namespace weft {
 namespace detail {
 
-// Gradients flow over these dtypes only.
-inline bool is_trainable(dtype type) noexcept {
-  switch (type) {
-    case dtype::float32: case dtype::float64: case dtype::half: case dtype::bfloat16: case dtype::complex64: case dtype::complex128:
-    case dtype::resource: case dtype::variant: return true;
-    default: return false;
-  }
-}
-
 // One call of `gradients`.
 class gradient_builder {
  public:
@@ -229,9 +220,9 @@ inline void gradient_builder::call_rule(const node& n, std::vector<gradient_outp
   if (custom == nullptr && rule == nullptr) return;
 
   std::vector<bool> wanted;
-  for (const output& in : n.inputs()) wanted.push_back(between(in.from) && is_trainable(in.from->output_dtype(in.index)));
-  const std::string& outer = thread_scopes().top().name_scope;
-  const name_scope_object names(&scope_context::name_scope, n.owner().unique_scope(outer + "/" + n.name() + "_grad", n.site()));
+  for (const output& in : n.inputs()) wanted.push_back(between(in.from));
+  // The scope of this call is fresh and names of nodes are unique, so this one needs no search for a free name.
+  const name_scope_object names(&scope_context::name_scope, thread_scopes().top().name_scope + "/" + n.name() + "_grad");
   gradient_context context(n, std::move(arrived), wanted);
   if (custom != nullptr) call_custom_gradient(*custom, context);
   else rule(context);

@@ -99,6 +99,14 @@ class gradient_context {
 };
 
 namespace detail {
+// Gradients flow over these dtypes only.
+inline bool is_trainable(dtype type) noexcept {
+  switch (type) {
+    case dtype::float32: case dtype::float64: case dtype::half: case dtype::bfloat16: case dtype::complex64: case dtype::complex128:
+    case dtype::resource: case dtype::variant: return true;
+    default: return false;
+  }
+}
 // A scalar of any dtype that numbers can have.
 tensor_value scalar_of(double value, dtype type);
 }  // namespace detail

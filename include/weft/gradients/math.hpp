@@ -29,7 +29,12 @@ inline term atanh_derivative(const term& x, const term&) { return reciprocal(1 -
 inline term erf_derivative(const term& x, const term&) { return 1.1283791670955126 * exp(-square(x)); }
 inline term erfc_derivative(const term& x, const term&) { return -1.1283791670955126 * exp(-square(x)); }
 inline term lgamma_derivative(const term& x, const term&) { return apply("Digamma", x); }
-inline term digamma_derivative(const term& x, const term&) { return apply("Polygamma", number_like(1, x), x); }
+// Polygamma is there for float and double.
+inline term digamma_derivative(const term& x, const term&) {
+  const bool wide = x.dtype() == dtype::float32 || x.dtype() == dtype::float64;
+  const term in{x.make, wide ? x.value : x.make->cast(x, dtype::float32)}, out = apply("Polygamma", number_like(1, in), in);
+  return {x.make, x.make->cast(out, x.dtype())};
+}
 inline term sin_derivative(const term& x, const term&) { return apply("Cos", x); }
 inline term cos_derivative(const term& x, const term&) { return -apply("Sin", x); }
 inline term tan_derivative(const term& x, const term&) { return square(reciprocal(apply("Cos", x))); }
@@ -85,7 +90,7 @@ inline void sign_gradient(gradient_context& c) { c.set(0, c.zeros_like(c.input(0
 inline void cast_gradient(gradient_context& c) {
   const gradient_output g = c.gradient_as_it_is();
   const dtype from = gradient_context::dtype_of(c.input(0));
-  if (!c.wants(0)) return;
+  if (!is_trainable(from) || !is_trainable(g.dtype())) return;
   const output back = c.cast(g.values(), from);
   if (g.is_dense()) c.set(0, back);
   else c.set(0, indexed_slices{back, g.slices().indices, g.slices().dense_shape});
@@ -165,6 +170,11 @@ inline void xdivy_gradient(gradient_context& c) {
   if (c.wants(1)) set_side(c, 1, apply("Xdivy", -x, square(y)) * g);
 }
 
+// Inputs: the order, which has no gradient, and x.
+inline void polygamma_gradient(gradient_context& c) {
+  if (c.wants(1)) set_side(c, 1, gradient_term(c) * apply("Polygamma", input(c, 0) + number_like(1, input(c, 0)), input(c, 1)));
+}
+
 inline void add_math_gradients(gradient_registry& rules) {
   rules.add({{"Abs", chain_rule<abs_derivative>}, {"Square", chain_rule<square_derivative>}, {"Exp", chain_rule<exp_derivative>}, {"Expm1", chain_rule<expm1_derivative>},
              {"Log", chain_rule<log_derivative>}, {"Log1p", chain_rule<log1p_derivative>}, {"Sinh", chain_rule<sinh_derivative>}, {"Cosh", chain_rule<cosh_derivative>},
@@ -179,7 +189,7 @@ inline void add_math_gradients(gradient_registry& rules) {
   rules.add({{"Add", add_gradient}, {"AddV2", add_gradient}, {"Sub", sub_gradient}, {"Mul", mul_gradient}, {"MulNoNan", mul_no_nan_gradient},
              {"Div", div_gradient}, {"RealDiv", div_gradient}, {"DivNoNan", div_no_nan_gradient}, {"FloorMod", floor_mod_gradient}, {"Pow", pow_gradient},
              {"Maximum", maximum_gradient}, {"Minimum", minimum_gradient}, {"SquaredDifference", squared_difference_gradient}, {"Atan2", atan2_gradient},
-             {"Xlogy", xlogy_gradient}, {"Xdivy", xdivy_gradient}});
+             {"Xlogy", xlogy_gradient}, {"Xdivy", xdivy_gradient}, {"Polygamma", polygamma_gradient}});
   rules.add({{"Ceil", no_gradient}, {"Floor", no_gradient}, {"Rint", no_gradient}, {"Round", no_gradient}, {"FloorDiv", no_gradient}, {"TruncateDiv", no_gradient}});
   rules.add_none({"ApproximateEqual", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Equal", "Greater", "GreaterEqual", "Invert", "LeftShift", "Less", "LessEqual", "LogicalAnd", "LogicalNot",
                   "LogicalOr", "NotEqual", "RightShift"});
