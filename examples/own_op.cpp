@@ -1,4 +1,4 @@
-// An op and a kernel of one's own: copy the two registries, add to them, and hand them to the graph and to the session.
+// An op of one's own with its kernel and its gradient: copy the three registries, add to them, and hand them to the graph, the session and `gradients`.
 
 #include <weft/kernels/standard.hpp>
 #include <weft/weft.hpp>
@@ -38,6 +38,13 @@ std::shared_ptr<const weft::kernel_registry> kernels_with_cube() {
   return kernels;
 }
 
+/// dx = 3 x^2 dy.
+void cube_gradient(weft::gradient_context& context) {
+  const weft::output square = context.add("Square", {context.input(0)});
+  const weft::output factor = context.add("Mul", {context.number(3, weft::dtype::float32), square});
+  context.set(0, context.add("Mul", {context.gradient(), factor}));
+}
+
 /// The typed builder: the result has the rank of the input.
 template <int N> weft::tensor<float, N> cube(const weft::tensor<float, N>& x, weft::op_name name = {}) {
   weft::node_spec node;
@@ -53,12 +60,21 @@ template <int N> weft::tensor<float, N> cube(const weft::tensor<float, N>& x, we
 int main() {
   weft::graph graph(ops_with_cube());
   auto scope = graph.as_default();
-  const auto y = cube(weft::constant({1.f, 2.f, 3.f}));
+  const auto x = weft::constant({1.f, 2.f, 3.f});
+  const auto y = cube(x);
+
+  weft::gradient_registry rules = weft::standard_gradients();
+  rules.add("Cube", cube_gradient);
+  weft::gradient_options differentiate;
+  differentiate.registry = &rules;
+  const auto dx = weft::gradients(y, x, differentiate);
 
   weft::session_options options;
   options.kernels = kernels_with_cube();
   weft::session session(options);
-  const auto value = session.run(y);
-  std::cout << value << '\n';
-  return value(0) == 1.f && value(1) == 8.f && value(2) == 27.f ? 0 : 1;
+  const auto [value, derivative] = session.run(y, dx);
+  std::cout << value << '\n' << derivative << '\n';
+  const bool cubes = value(0) == 1.f && value(1) == 8.f && value(2) == 27.f;
+  const bool derivatives = derivative(0) == 3.f && derivative(1) == 12.f && derivative(2) == 27.f;
+  return cubes && derivatives ? 0 : 1;
 }

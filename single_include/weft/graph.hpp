@@ -6100,6 +6100,7 @@ inline constexpr op_row math_ops[] = {
     {"DivNoNan(x: T, y: T) -> z: T", "T: {half, float, bfloat16, double, complex}", broadcast_shape},
     {"MulNoNan(x: T, y: T) -> z: T", "T: {floats, complex}", broadcast_shape},
     {"Xdivy Xlogy(x: T, y: T) -> z: T", "T: {half, bfloat16, float, double, complex}", broadcast_shape},
+    {"Polygamma(a: T, x: T) -> z: T", "T: {float, double}", broadcast_shape},
     {"Mod(x: T, y: T) -> z: T", "T: {int32, int64, half, half, bfloat16, float, double}", broadcast_shape},
     {"FloorMod(x: T, y: T) -> z: T", "T: {int8, int16, int32, int64, uint8, uint16, uint32, uint64, floats}", broadcast_shape},
     {"TruncateMod(x: T, y: T) -> z: T", "T: {int32, int64, floats}", broadcast_shape},

@@ -6435,6 +6435,7 @@ inline constexpr op_row math_ops[] = {
     {"DivNoNan(x: T, y: T) -> z: T", "T: {half, float, bfloat16, double, complex}", broadcast_shape},
     {"MulNoNan(x: T, y: T) -> z: T", "T: {floats, complex}", broadcast_shape},
     {"Xdivy Xlogy(x: T, y: T) -> z: T", "T: {half, bfloat16, float, double, complex}", broadcast_shape},
+    {"Polygamma(a: T, x: T) -> z: T", "T: {float, double}", broadcast_shape},
     {"Mod(x: T, y: T) -> z: T", "T: {int32, int64, half, half, bfloat16, float, double}", broadcast_shape},
     {"FloorMod(x: T, y: T) -> z: T", "T: {int8, int16, int32, int64, uint8, uint16, uint32, uint64, floats}", broadcast_shape},
     {"TruncateMod(x: T, y: T) -> z: T", "T: {int32, int64, floats}", broadcast_shape},
@@ -17535,6 +17536,35 @@ inline double digamma(double x) {
   return result + std::log(x) - 0.5 / x - series;
 }
 
+/// The sum of (q + i) to the power -s over i = 0, 1, ..., for s > 1 and q > 0: 1. term by term until q + i is large, 2. the rest by Euler and Maclaurin.
+inline double hurwitz_zeta(double s, double q) {
+  // (2k)! / B(2k) for the Bernoulli numbers B(2), B(4), ...
+  constexpr double ratios[] = {12, -720, 30240, -1209600, 47900160, -1307674368000. / 691, 74724249600., -10670622842880000. / 3617, 5109094217170944000. / 43867};
+  if (std::isinf(q)) return 0;
+  double sum = 0;
+  for (; q < 10; q += 1) sum += std::pow(q, -s);
+  const double last = std::pow(q, -s);
+  sum += last * q / (s - 1) + last / 2;
+  double term = last * s / q;
+  for (int k = 0; k < 9; ++k) {
+    sum += term / ratios[k];
+    term *= (s + 2 * k + 1) * (s + 2 * k + 2) / (q * q);
+  }
+  return sum;
+}
+
+/// The n-th derivative of digamma; NaN where n is not 0, 1, 2, ... At 0 and the negative integers infinite for odd n, else NaN.
+inline double polygamma(double n, double x) {
+  if (!(n >= 0) || n != std::floor(n)) return std::numeric_limits<double>::quiet_NaN();
+  if (n == 0) return digamma(x);
+  const double s = n + 1, sign = std::fmod(n, 2) == 1 ? 1 : -1, factor = sign * std::exp(lgamma(s));
+  if (x > 0 || x != x) return factor * hurwitz_zeta(s, x);
+  if (x == std::floor(x)) return sign > 0 ? std::numeric_limits<double>::infinity() : std::numeric_limits<double>::quiet_NaN();
+  // The terms below 0 are those from -x downward; without a loop over them, which could be long.
+  const double below = std::floor(-x) + 1, up = x + below;
+  return factor * (hurwitz_zeta(s, up) + sign * (hurwitz_zeta(s, 1 - up) - hurwitz_zeta(s, 1 - up + below)));
+}
+
 /// out[i] = f(in[i]).
 template <class T> void run(function f, const void* in_data, void* out_data, std::size_t count) {
   const auto* in = static_cast<const T*>(in_data);
@@ -17562,6 +17592,11 @@ namespace weft::detail {
 /// The best instruction set for which a loop is compiled. Each costs every program compile time: only arithmetic on floats gets wide vectors.
 template <class F, class T> inline constexpr instruction_set kernel_limit_v =
     !std::is_floating_point_v<T> || F::compares || F::plain ? instruction_set::portable : std::is_same_v<T, float> ? loop_limit_v<F, T> : instruction_set::avx2;
+
+/// The derivative of digamma of order a at b.
+struct polygamma : element::plain_traits {
+  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T a, T b) { return static_cast<T>(real::polygamma(static_cast<double>(a), static_cast<double>(b))); }
+};
 
 template <class F, class T, class R> struct tuned_binary_body {
   template <instruction_set S> WEFT_SIMD_INLINE static void run(const T* a, const T* b, R* out, std::size_t count, T last) {
@@ -17669,6 +17704,7 @@ WEFT_DECL const pair_op* find_pair_op(std::string_view name) {
       {"Xlogy", floating_pairs<xlogy>()},
       {"Pow", number_pairs<element::pow>(), traits::negative_fails},
       {"Atan2", floating_pairs<element::atan2>()},
+      {"Polygamma", floating_pairs<polygamma>()},
       {"Maximum", number_pairs<maximum>()},
       {"Minimum", number_pairs<minimum>()},
       {"SquaredDifference", number_pairs<squared_difference>()},
@@ -23481,6 +23517,7 @@ inline constexpr kernel_row standard_kernel_rows[] = {
     {"Add AddV2", "T", numbers_and_string},
     {"Sub Mul Div RealDiv FloorDiv TruncateDiv Mod FloorMod TruncateMod Maximum Minimum SquaredDifference AddN AccumulateNV2", "T", numbers},
     {"DivNoNan MulNoNan Xdivy Xlogy Atan2", "T", floats},
+    {"Polygamma", "T", dtypes(dtype::float32, dtype::float64)},
     {"Pow Neg Abs Sign Round", "T", floats | signed_integers},
     {"BitwiseAnd BitwiseOr BitwiseXor LeftShift RightShift Invert", "T", integers},
     {"Less LessEqual Greater GreaterEqual ApproximateEqual", "T", numbers},
@@ -31956,6 +31993,14 @@ class gradient_context {
 };
 
 namespace detail {
+// Gradients flow over these dtypes only.
+inline bool is_trainable(dtype type) noexcept {
+  switch (type) {
+    case dtype::float32: case dtype::float64: case dtype::half: case dtype::bfloat16: case dtype::complex64: case dtype::complex128:
+    case dtype::resource: case dtype::variant: return true;
+    default: return false;
+  }
+}
 // A scalar of any dtype that numbers can have.
 tensor_value scalar_of(double value, dtype type);
 }  // namespace detail
@@ -32437,15 +32482,6 @@ template <class T, int N> std::vector<gradient<T, N>> gradients(const gradient_y
 namespace weft {
 namespace detail {
 
-// Gradients flow over these dtypes only.
-inline bool is_trainable(dtype type) noexcept {
-  switch (type) {
-    case dtype::float32: case dtype::float64: case dtype::half: case dtype::bfloat16: case dtype::complex64: case dtype::complex128:
-    case dtype::resource: case dtype::variant: return true;
-    default: return false;
-  }
-}
-
 // One call of `gradients`.
 class gradient_builder {
  public:
@@ -32650,9 +32686,9 @@ inline void gradient_builder::call_rule(const node& n, std::vector<gradient_outp
   if (custom == nullptr && rule == nullptr) return;
 
   std::vector<bool> wanted;
-  for (const output& in : n.inputs()) wanted.push_back(between(in.from) && is_trainable(in.from->output_dtype(in.index)));
-  const std::string& outer = thread_scopes().top().name_scope;
-  const name_scope_object names(&scope_context::name_scope, n.owner().unique_scope(outer + "/" + n.name() + "_grad", n.site()));
+  for (const output& in : n.inputs()) wanted.push_back(between(in.from));
+  // The scope of this call is fresh and names of nodes are unique, so this one needs no search for a free name.
+  const name_scope_object names(&scope_context::name_scope, thread_scopes().top().name_scope + "/" + n.name() + "_grad");
   gradient_context context(n, std::move(arrived), wanted);
   if (custom != nullptr) call_custom_gradient(*custom, context);
   else rule(context);
@@ -32897,26 +32933,349 @@ inline void add_state_gradients(gradient_registry& rules) {
 
 #endif
 
-#ifndef WEFT_GRADIENTS_ARRAY_HPP
-#define WEFT_GRADIENTS_ARRAY_HPP
-// Gradients of ops that make, move and select elements.
+#ifndef WEFT_GRADIENTS_ARRAY_SELECT_HPP
+#define WEFT_GRADIENTS_ARRAY_SELECT_HPP
+// Gradients of ops that choose elements: gathers and scatters, select, partition and stitch, the largest.
 
 #if WEFT_HAS_BODIES
 namespace weft::detail {
 
-inline void fill_gradient(gradient_context& c) {
-  const output g = c.gradient();
-  const partial_shape& s = gradient_context::shape(g);
-  std::vector<std::int64_t> all;
-  for (int i = 0; i < s.rank(); ++i) all.push_back(i);
-  const output axes = s.known_rank() ? c.integers(all) : c.add("Range", {c.integer(0), c.rank_of(g), c.integer(1)});
-  c.set(1, c.sum(g, axes));
+// The product of some sizes of a shape given as a vector; a constant where they are known.
+inline output product_of_sizes(const gradient_context& c, output sizes, std::int64_t from, std::optional<std::int64_t> to) {
+  if (const auto known = c.integers_of(sizes)) {
+    std::int64_t n = 1;
+    const auto end = to.value_or(static_cast<std::int64_t>(known->size()));
+    for (std::int64_t i = from; i < end; ++i) n *= (*known)[static_cast<std::size_t>(i)];
+    return c.integer(n);
+  }
+  const output part = c.add("StridedSlice", {sizes, c.integers({from}), c.integers({to.value_or(0)}), c.integers({1})}, {{"end_mask", to ? 0 : 1}});
+  return c.add("Prod", {part, c.integers({0})});
 }
+
+inline void gather_gradient(gradient_context& c) { c.set(0, gathered_rows(c, c.shape_of(c.input(0)), c.input(1), c.gradient())); }
+
+// Along an axis behind others: [batch, outer, axis, inner] are gathered to [batch, outer, indices, inner]; the rows of a batch are numbered through.
+inline void gather_along_axis(gradient_context& c, std::int64_t axis, std::int64_t batch) {
+  const output x = c.input(0), indices = c.input(1), sizes = c.shape_of(x);
+  const dtype index_type = gradient_context::dtype_of(indices);
+  const output groups = product_of_sizes(c, sizes, 0, batch), outer = product_of_sizes(c, sizes, batch, axis), inner = product_of_sizes(c, sizes, axis + 1, std::nullopt);
+  const output length = product_of_sizes(c, sizes, axis, axis + 1);
+  const output count = product_of_sizes(c, c.shape_of(indices), batch, std::nullopt);
+  const auto shaped = [&](output value, std::vector<output> to) {
+    const auto n = static_cast<std::int64_t>(to.size());
+    return c.reshape(value, c.add_list("Pack", std::move(to), {{"N", n}}));
+  };
+  const output order = c.integers({0, 2, 1, 3});
+  const output moved = c.add("Transpose", {shaped(c.gradient(), {groups, outer, count, inner}), order});
+  const output values = shaped(moved, {c.integer(-1), outer, inner});
+  output rows = c.reshape(indices, c.integers({-1}));
+  output total = length;
+  if (batch > 0) {
+    total = c.add("Mul", {groups, length});
+    const output starts = c.cast(c.add("ExpandDims", {c.add("Mul", {c.add("Range", {c.integer(0), groups, c.integer(1)}), length}), c.integer(1)}), index_type);
+    rows = c.reshape(c.add("AddV2", {shaped(indices, {groups, count}), starts}), c.integers({-1}));
+  }
+  const output sums = c.add("UnsortedSegmentSum", {values, rows, total});
+  c.set(0, c.reshape(c.add("Transpose", {shaped(sums, {groups, length, outer, inner}), order}), sizes));
+}
+// The axis is found when it runs: the axes before it are one, and those behind.
+inline void gather_along_open_axis(gradient_context& c) {
+  const output x = c.input(0), sizes = c.shape_of(x), rank = c.rank_of(x);
+  const output axis = c.add("FloorMod", {c.cast(c.input(2), dtype::int32), rank}), behind = c.add("AddV2", {axis, c.integer(1)});
+  const auto vector = [&](output scalar) { return c.add("ExpandDims", {scalar, c.integer(0)}); };
+  const auto product = [&](output from, output to) { return c.add("Prod", {c.add("StridedSlice", {sizes, vector(from), vector(to), c.integers({1})}), c.integers({0})}); };
+  const output outer = product(c.integer(0), axis), length = c.gather(sizes, axis), inner = product(behind, rank), order = c.integers({1, 0, 2});
+  const output moved = c.add("Transpose", {c.reshape(c.gradient(), c.add_list("Pack", {outer, c.size_of(c.input(1)), inner}, {{"N", 3}})), order});
+  const output sums = c.add("UnsortedSegmentSum", {moved, c.reshape(c.input(1), c.integers({-1})), length});
+  c.set(0, c.reshape(c.add("Transpose", {sums, order}), sizes));
+}
+inline void gather_v2_gradient(gradient_context& c) {
+  const auto axis = c.integers_of(c.input(2));
+  const int rank = gradient_context::shape(c.input(0)).rank(), index_rank = gradient_context::shape(c.input(1)).rank();
+  const auto* attr = c.find_attr<std::int64_t>("batch_dims");
+  std::int64_t batch = attr != nullptr ? *attr : 0;
+  if (batch < 0 && index_rank == dynamic_rank) c.fail(error_code::unimplemented, "the gradient of a gather with negative batch_dims needs indices of known rank");
+  if (batch < 0) batch += index_rank;
+  if (axis && (*axis)[0] == 0 && batch == 0) return gather_gradient(c);
+  if (axis && ((*axis)[0] >= 0 || rank != dynamic_rank)) return gather_along_axis(c, (*axis)[0] < 0 ? (*axis)[0] + rank : (*axis)[0], batch);
+  if (batch != 0) c.fail(error_code::unimplemented, "the gradient of a gather with batch_dims needs an axis that is a constant, found '" + to_text(c.input(2)) + "'");
+  gather_along_open_axis(c);
+}
+
+inline void gather_nd_gradient(gradient_context& c) {
+  const output x = c.input(0), indices = c.input(1), g = c.gradient();
+  const dtype type = gradient_context::dtype_of(indices);
+  const partial_shape& s = gradient_context::shape(indices);
+  if (s.rank() == 2 && s[1] == 1) {
+    const output rows = c.add("Squeeze", {indices}, {{"squeeze_dims", std::vector<std::int64_t>{-1}}});
+    return c.set(0, indexed_slices{g, rows, c.shape_of(x, type)});
+  }
+  c.set(0, c.add("ScatterNd", {indices, g, c.shape_of(x, type)}));
+}
+inline void scatter_nd_gradient(gradient_context& c) { c.set(1, c.add("GatherNd", {c.gradient(), c.input(0)})); }
+inline void tensor_scatter_update_gradient(gradient_context& c) {
+  const output g = c.gradient(), indices = c.input(1);
+  if (c.wants(0)) c.set(0, c.add("TensorScatterUpdate", {g, indices, c.zeros_like(c.input(2))}));
+  if (c.wants(2)) c.set(2, c.add("GatherNd", {g, indices}));
+}
+inline void tensor_scatter_add_gradient(gradient_context& c) {
+  const output g = c.gradient();
+  c.set(0, g);
+  if (c.wants(2)) c.set(2, c.add("GatherNd", {g, c.input(1)}));
+}
+inline void tensor_scatter_sub_gradient(gradient_context& c) {
+  const output g = c.gradient();
+  c.set(0, g);
+  if (c.wants(2)) c.set(2, c.add("Neg", {c.add("GatherNd", {g, c.input(1)})}));
+}
+// Ties share equally.
+inline void tensor_scatter_extreme_gradient(gradient_context& c) {
+  const term g = gradient_term(c), x = input(c, 0), updates = input(c, 2), y = result(c);
+  const output indices = c.input(1);
+  const auto at = [&](const term& t) { return term{&c, c.add("GatherNd", {t, indices})}; };
+  const auto equal = [&](const term& a, const term& b) { return term{&c, c.cast(apply("Equal", a, b), g.dtype())}; };
+  const term kept = equal(x, y), put = equal(updates, at(y));
+  const term shared = kept + term{&c, c.add("ScatterNd", {indices, put, c.shape_of(x, gradient_context::dtype_of(indices))})};
+  if (c.wants(0)) c.set(0, g * kept / shared);
+  if (c.wants(2)) c.set(2, at(g / shared) * put);
+}
+
+inline void select_gradient(gradient_context& c) {
+  const output g = c.gradient(), none = c.zeros_like(g);
+  if (c.wants(1)) c.set(1, c.add("Select", {c.input(0), g, none}));
+  if (c.wants(2)) c.set(2, c.add("Select", {c.input(0), none, g}));
+}
+inline void select_v2_gradient(gradient_context& c) {
+  const term g = gradient_term(c), condition = input(c, 0);
+  if (c.wants(1)) c.set(1, c.sum_to(select(condition, g, zero(g)), c.input(1), c.result()));
+  if (c.wants(2)) c.set(2, c.sum_to(select(condition, zero(g), g), c.input(2), c.result()));
+}
+
+inline void dynamic_partition_gradient(gradient_context& c) {
+  const output data = c.input(0), partitions = c.input(1);
+  const attr_value n = c.attr_of("num_partitions");
+  const output numbers = c.reshape(c.add("Range", {c.integer(0), c.size_of(partitions), c.integer(1)}), c.shape_of(partitions));
+  const node* places = c.add("DynamicPartition", {numbers, partitions}, {{"num_partitions", n}}).from;
+  std::vector<output> inputs;
+  for (int i = 0; i < c.output_count(); ++i) inputs.push_back({places, i});
+  for (int i = 0; i < c.output_count(); ++i) inputs.push_back(c.gradient(i));
+  c.set(0, c.reshape(c.add_list("DynamicStitch", std::move(inputs), {{"N", n}}), c.shape_of(data)));
+}
+// What was overwritten gets the gradient of what overwrote it, as TensorFlow.
+inline void dynamic_stitch_gradient(gradient_context& c) {
+  const int n = c.input_count() / 2;
+  const output g = c.gradient();
+  for (int i = 0; i < n; ++i)
+    if (c.wants(n + i)) c.set(n + i, c.gather(g, c.input(i)));
+}
+inline void top_k_gradient(gradient_context& c) {
+  const output x = c.input(0), found = c.result(1), sizes = c.shape_of(x);
+  const output length = c.gather(sizes, c.add("Sub", {c.rank_of(x), c.integer(1)})), width = c.gather(c.shape_of(found), c.add("Sub", {c.rank_of(x), c.integer(1)}));
+  // 1. Places among all elements: each row starts where the row before it ends.
+  const output outer = c.add("StridedSlice", {sizes, c.integers({0}), c.integers({-1}), c.integers({1})}, {{"begin_mask", 1}});
+  const output rows = c.add("Prod", {outer, c.integers({0})});
+  const output starts = c.add("ExpandDims", {c.add("Mul", {c.add("Range", {c.integer(0), rows, c.integer(1)}), length}), c.integer(-1)});
+  const output in_rows = c.reshape(found, c.add_list("Pack", {rows, width}, {{"N", 2}}));
+  const output places = c.reshape(c.add("AddV2", {in_rows, starts}), c.integers({-1, 1}));
+  // 2. Everything else is zero.
+  const output all = c.add("ExpandDims", {c.size_of(x), c.integer(0)});
+  c.set(0, c.reshape(c.add("ScatterNd", {places, c.reshape(c.gradient(), c.integers({-1})), all}), sizes));
+  if (c.input_count() > 1 && c.wants(1)) c.set(1, c.zeros_like(c.input(1)));
+}
+
+inline void add_select_gradients(gradient_registry& rules) {
+  rules.add({{"Gather", gather_gradient}, {"GatherV2", gather_v2_gradient}, {"GatherNd", gather_nd_gradient}, {"ScatterNd", scatter_nd_gradient},
+             {"TensorScatterUpdate", tensor_scatter_update_gradient}, {"TensorScatterAdd", tensor_scatter_add_gradient}, {"TensorScatterSub", tensor_scatter_sub_gradient},
+             {"TensorScatterMax", tensor_scatter_extreme_gradient}, {"TensorScatterMin", tensor_scatter_extreme_gradient}, {"Select", select_gradient},
+             {"SelectV2", select_v2_gradient}, {"DynamicPartition", dynamic_partition_gradient}, {"DynamicStitch", dynamic_stitch_gradient},
+             {"ParallelDynamicStitch", dynamic_stitch_gradient}, {"TopK", top_k_gradient}, {"TopKV2", top_k_gradient}});
+}
+
+}  // namespace weft::detail
+#endif
+
+#endif
+
+#ifndef WEFT_GRADIENTS_ARRAY_HPP
+#define WEFT_GRADIENTS_ARRAY_HPP
+// Gradients of ops that make, shape, join and move elements.
+
+#include <numeric>
+
+#if WEFT_HAS_BODIES
+namespace weft::detail {
+
+// 0, 1, ... up to a rank.
+inline output axes_up_to(const gradient_context& c, output x) {
+  const int rank = gradient_context::shape(x).rank();
+  if (rank == dynamic_rank) return c.add("Range", {c.integer(0), c.rank_of(x), c.integer(1)});
+  std::vector<std::int64_t> all(static_cast<std::size_t>(rank));
+  std::iota(all.begin(), all.end(), 0);
+  return c.integers(all);
+}
+
+inline void fill_gradient(gradient_context& c) { c.set(1, c.sum(c.gradient(), axes_up_to(c, c.gradient()))); }
 // The elements in the shape that the input had.
 inline void reshape_gradient(gradient_context& c) { c.set(0, c.reshape_like(c.gradient(), c.input(0))); }
+inline void broadcast_to_gradient(gradient_context& c) { c.set(0, c.sum_to(c.gradient(), c.input(0), c.result())); }
+
+// Ops that undo each other.
+inline void inverse_by(gradient_context& c, const char* op, attr_map attrs) { c.set(0, c.add(op, {c.gradient()}, std::move(attrs))); }
+inline void depth_to_space_gradient(gradient_context& c) { inverse_by(c, "SpaceToDepth", {{"block_size", c.attr_of("block_size")}, {"data_format", c.attr_of("data_format")}}); }
+inline void space_to_depth_gradient(gradient_context& c) { inverse_by(c, "DepthToSpace", {{"block_size", c.attr_of("block_size")}, {"data_format", c.attr_of("data_format")}}); }
+inline void diag_gradient(gradient_context& c) { inverse_by(c, "DiagPart", {}); }
+inline void diag_part_gradient(gradient_context& c) { inverse_by(c, "Diag", {}); }
+inline void matrix_diag_gradient(gradient_context& c) { inverse_by(c, "MatrixDiagPart", {}); }
+inline void matrix_diag_part_gradient(gradient_context& c) { c.set(0, c.add("MatrixSetDiag", {c.zeros_like(c.input(0)), c.gradient()})); }
+inline void matrix_band_part_gradient(gradient_context& c) { c.set(0, c.add("MatrixBandPart", {c.gradient(), c.input(1), c.input(2)})); }
+inline void space_to_batch_gradient(gradient_context& c) { c.set(0, c.add("BatchToSpaceND", {c.gradient(), c.input(1), c.input(2)})); }
+inline void batch_to_space_gradient(gradient_context& c) { c.set(0, c.add("SpaceToBatchND", {c.gradient(), c.input(1), c.input(2)})); }
+inline void reverse_gradient(gradient_context& c) { c.set(0, c.add("ReverseV2", {c.gradient(), c.input(1)})); }
+inline void reverse_sequence_gradient(gradient_context& c) {
+  c.set(0, c.add("ReverseSequence", {c.gradient(), c.input(1)}, {{"seq_dim", c.attr_of("seq_dim")}, {"batch_dim", c.attr_of("batch_dim")}}));
+}
+inline void transpose_gradient(gradient_context& c) {
+  const auto order = c.integers_of(c.input(1));
+  if (!order) return c.set(0, c.add("Transpose", {c.gradient(), c.add("InvertPermutation", {c.input(1)})}));
+  const auto rank = static_cast<std::int64_t>(order->size());
+  std::vector<std::int64_t> inverse(order->size());
+  for (std::int64_t i = 0; i < rank; ++i) {
+    const std::int64_t from = (*order)[static_cast<std::size_t>(i)];
+    inverse[static_cast<std::size_t>(from < 0 ? from + rank : from)] = i;
+  }
+  c.set(0, c.add("Transpose", {c.gradient(), c.integers(inverse, gradient_context::dtype_of(c.input(1)))}));
+}
+
+// Joins: each part gets its piece of what arrived.
+inline void concat_parts_gradient(gradient_context& c, int first, int count, output axis) {
+  if (count == 1) return c.set(first, c.gradient_as_it_is());
+  const output g = c.gradient();
+  const int rank = gradient_context::shape(c.input(first)).rank();
+  // 1. Where the axis and the sizes along it are known, slices with constant bounds.
+  const auto known = c.integers_of(axis);
+  bool decided = known && rank != dynamic_rank;
+  const std::int64_t along = decided ? ((*known)[0] < 0 ? (*known)[0] + rank : (*known)[0]) : 0;
+  for (int i = 0; decided && i < count; ++i) decided = gradient_context::shape(c.input(first + i)).known_rank() && gradient_context::shape(c.input(first + i))[static_cast<int>(along)] >= 0;
+  if (decided) {
+    std::vector<std::int64_t> begin(static_cast<std::size_t>(rank), 0), size(static_cast<std::size_t>(rank), -1);
+    for (int i = 0; i < count; ++i) {
+      const std::int64_t length = gradient_context::shape(c.input(first + i))[static_cast<int>(along)];
+      size[static_cast<std::size_t>(along)] = length;
+      if (c.wants(first + i)) c.set(first + i, c.add("Slice", {g, c.integers(begin), c.integers(size)}));
+      begin[static_cast<std::size_t>(along)] += length;
+    }
+    return;
+  }
+  // 2. Else the bounds are found when it runs.
+  std::vector<output> shapes{c.add("FloorMod", {c.cast(axis, dtype::int32), c.rank_of(c.input(first))})};
+  for (int i = 0; i < count; ++i) shapes.push_back(c.shape_of(c.input(first + i)));
+  const std::vector<output> sizes(shapes.begin() + 1, shapes.end());
+  const node* offsets = c.add_list("ConcatOffset", std::move(shapes), {{"N", count}}).from;
+  for (int i = 0; i < count; ++i)
+    if (c.wants(first + i)) c.set(first + i, c.add("Slice", {g, {offsets, i}, sizes[static_cast<std::size_t>(i)]}));
+}
+inline void concat_gradient(gradient_context& c) { concat_parts_gradient(c, 1, c.input_count() - 1, c.input(0)); }
+inline void concat_v2_gradient(gradient_context& c) { concat_parts_gradient(c, 0, c.input_count() - 1, c.input(c.input_count() - 1)); }
+inline void join_outputs(gradient_context& c, int value, output axis) {
+  std::vector<output> parts;
+  for (int i = 0; i < c.output_count(); ++i) parts.push_back(c.gradient(i));
+  parts.push_back(axis);
+  c.set(value, c.add_list("ConcatV2", std::move(parts), {{"N", c.output_count()}}));
+}
+inline void split_gradient(gradient_context& c) { join_outputs(c, 1, c.input(0)); }
+inline void split_v_gradient(gradient_context& c) { join_outputs(c, 0, c.input(2)); }
+inline void pack_gradient(gradient_context& c) {
+  if (c.input_count() == 0) return;
+  const node* parts = c.add("Unpack", {c.gradient()}, {{"num", c.input_count()}, {"axis", c.attr_of("axis")}}).from;
+  for (int i = 0; i < c.input_count(); ++i) c.set(i, output{parts, i});
+}
+inline void unpack_gradient(gradient_context& c) {
+  if (c.output_count() == 0) return;
+  std::vector<output> parts;
+  for (int i = 0; i < c.output_count(); ++i) parts.push_back(c.gradient(i));
+  c.set(0, c.add_list("Pack", std::move(parts), {{"N", c.output_count()}, {"axis", c.attr_of("axis")}}));
+}
+
+// What was repeated is added: each axis becomes a pair of repetition and size.
+inline void tile_gradient(gradient_context& c) {
+  const output x = c.input(0), multiples = c.input(1);
+  const auto times = c.integers_of(multiples);
+  const partial_shape& s = gradient_context::shape(x);
+  output pairs, axes;
+  if (times && s.fully_known()) {
+    std::vector<std::int64_t> both, repeated;
+    for (int i = 0; i < s.rank(); ++i) {
+      repeated.push_back(static_cast<std::int64_t>(both.size()));
+      both.push_back((*times)[static_cast<std::size_t>(i)]);
+      both.push_back(s[i]);
+    }
+    pairs = c.integers(both, dtype::int64);
+    axes = c.integers(repeated);
+  } else {
+    const output sizes = c.shape_of(x, gradient_context::dtype_of(multiples));
+    pairs = c.reshape(c.add_list("Pack", {multiples, sizes}, {{"N", 2}, {"axis", 1}}), c.integers({-1}));
+    axes = c.add("Range", {c.integer(0), c.size_of(pairs), c.integer(2)});
+  }
+  c.set(0, c.sum(c.reshape(c.gradient(), pairs), axes));
+}
+
+inline void pad_gradient(gradient_context& c) {
+  const output x = c.input(0), paddings = c.input(1);
+  const auto known = c.integers_of(paddings);
+  output begin;
+  if (known) {
+    std::vector<std::int64_t> before;
+    for (std::size_t i = 0; i < known->size(); i += 2) before.push_back((*known)[i]);
+    begin = c.integers(before, gradient_context::dtype_of(paddings));
+  } else {
+    begin = c.add("StridedSlice", {paddings, c.integers({0, 0}), c.integers({0, 1}), c.integers({1, 1})}, {{"begin_mask", 1}, {"end_mask", 1}, {"shrink_axis_mask", 2}});
+  }
+  c.set(0, c.add("Slice", {c.gradient(), begin, c.shape_of(x, gradient_context::dtype_of(paddings))}));
+}
+inline void mirror_pad_gradient(gradient_context& c) { c.set(0, c.add("MirrorPadGrad", {c.gradient(), c.input(1)}, {{"mode", c.attr_of("mode")}})); }
+inline void mirror_pad_grad_gradient(gradient_context& c) { c.set(0, c.add("MirrorPad", {c.gradient(), c.input(1)}, {{"mode", c.attr_of("mode")}})); }
+
+inline void slice_gradient(gradient_context& c) {
+  const output x = c.input(0), begin = c.input(1);
+  const partial_shape &whole = gradient_context::shape(x), &part = gradient_context::shape(c.result());
+  const dtype type = gradient_context::dtype_of(begin);
+  const auto from = c.integers_of(begin);
+  output paddings;
+  if (from && whole.fully_known() && part.fully_known()) {
+    tensor_value v(dtype::int64, weft::shape({whole.rank(), 2}));
+    for (int i = 0; i < whole.rank(); ++i) {
+      const std::int64_t before = (*from)[static_cast<std::size_t>(i)];
+      v.mutable_data<std::int64_t>()[2 * i] = before;
+      v.mutable_data<std::int64_t>()[2 * i + 1] = whole[i] - part[i] - before;
+    }
+    paddings = c.constant(std::move(v));
+  } else {
+    const output after = c.add("Sub", {c.add("Sub", {c.shape_of(x, type), c.shape_of(c.result(), type)}), begin});
+    paddings = c.add_list("Pack", {begin, after}, {{"N", 2}, {"axis", 1}});
+  }
+  c.set(0, c.add("Pad", {c.gradient(), paddings}));
+}
+inline attr_map slice_masks(const gradient_context& c) {
+  attr_map masks;
+  for (const char* name : {"begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask"}) masks[name] = c.attr_of(name);
+  return masks;
+}
+inline void strided_slice_gradient(gradient_context& c) {
+  const output sizes = c.shape_of(c.input(0), gradient_context::dtype_of(c.input(1)));
+  c.set(0, c.add("StridedSliceGrad", {sizes, c.input(1), c.input(2), c.input(3), c.gradient()}, slice_masks(c)));
+}
+inline void strided_slice_grad_gradient(gradient_context& c) { c.set(4, c.add("StridedSlice", {c.gradient(), c.input(1), c.input(2), c.input(3)}, slice_masks(c))); }
 
 inline void add_array_gradients(gradient_registry& rules) {
-  rules.add({{"Fill", fill_gradient}, {"Reshape", reshape_gradient}, {"ExpandDims", reshape_gradient}, {"Squeeze", reshape_gradient}});
+  rules.add({{"Fill", fill_gradient}, {"Reshape", reshape_gradient}, {"ExpandDims", reshape_gradient}, {"Squeeze", reshape_gradient}, {"EnsureShape", pass_on},
+             {"BroadcastTo", broadcast_to_gradient}, {"DepthToSpace", depth_to_space_gradient}, {"SpaceToDepth", space_to_depth_gradient}, {"Diag", diag_gradient},
+             {"DiagPart", diag_part_gradient}, {"MatrixDiag", matrix_diag_gradient}, {"MatrixDiagPart", matrix_diag_part_gradient},
+             {"MatrixBandPart", matrix_band_part_gradient}, {"SpaceToBatchND", space_to_batch_gradient}, {"BatchToSpaceND", batch_to_space_gradient},
+             {"ReverseV2", reverse_gradient}, {"ReverseSequence", reverse_sequence_gradient}, {"Transpose", transpose_gradient}});
+  rules.add({{"Concat", concat_gradient}, {"ConcatV2", concat_v2_gradient}, {"Split", split_gradient}, {"SplitV", split_v_gradient}, {"Pack", pack_gradient},
+             {"Unpack", unpack_gradient}, {"Tile", tile_gradient}, {"Pad", pad_gradient}, {"PadV2", pad_gradient}, {"MirrorPad", mirror_pad_gradient},
+             {"MirrorPadGrad", mirror_pad_grad_gradient}, {"Slice", slice_gradient}, {"StridedSlice", strided_slice_gradient}, {"StridedSliceGrad", strided_slice_grad_gradient}});
+  add_select_gradients(rules);
   rules.add_none({"BroadcastGradientArgs", "ConcatOffset", "Const", "InvertPermutation", "LinSpace", "OneHot", "OnesLike", "Range", "Rank", "Shape", "ShapeN", "Size", "ZerosLike"});
 }
 
@@ -33027,7 +33386,12 @@ inline term atanh_derivative(const term& x, const term&) { return reciprocal(1 -
 inline term erf_derivative(const term& x, const term&) { return 1.1283791670955126 * exp(-square(x)); }
 inline term erfc_derivative(const term& x, const term&) { return -1.1283791670955126 * exp(-square(x)); }
 inline term lgamma_derivative(const term& x, const term&) { return apply("Digamma", x); }
-inline term digamma_derivative(const term& x, const term&) { return apply("Polygamma", number_like(1, x), x); }
+// Polygamma is there for float and double.
+inline term digamma_derivative(const term& x, const term&) {
+  const bool wide = x.dtype() == dtype::float32 || x.dtype() == dtype::float64;
+  const term in{x.make, wide ? x.value : x.make->cast(x, dtype::float32)}, out = apply("Polygamma", number_like(1, in), in);
+  return {x.make, x.make->cast(out, x.dtype())};
+}
 inline term sin_derivative(const term& x, const term&) { return apply("Cos", x); }
 inline term cos_derivative(const term& x, const term&) { return -apply("Sin", x); }
 inline term tan_derivative(const term& x, const term&) { return square(reciprocal(apply("Cos", x))); }
@@ -33083,7 +33447,7 @@ inline void sign_gradient(gradient_context& c) { c.set(0, c.zeros_like(c.input(0
 inline void cast_gradient(gradient_context& c) {
   const gradient_output g = c.gradient_as_it_is();
   const dtype from = gradient_context::dtype_of(c.input(0));
-  if (!c.wants(0)) return;
+  if (!is_trainable(from) || !is_trainable(g.dtype())) return;
   const output back = c.cast(g.values(), from);
   if (g.is_dense()) c.set(0, back);
   else c.set(0, indexed_slices{back, g.slices().indices, g.slices().dense_shape});
@@ -33163,6 +33527,11 @@ inline void xdivy_gradient(gradient_context& c) {
   if (c.wants(1)) set_side(c, 1, apply("Xdivy", -x, square(y)) * g);
 }
 
+// Inputs: the order, which has no gradient, and x.
+inline void polygamma_gradient(gradient_context& c) {
+  if (c.wants(1)) set_side(c, 1, gradient_term(c) * apply("Polygamma", input(c, 0) + number_like(1, input(c, 0)), input(c, 1)));
+}
+
 inline void add_math_gradients(gradient_registry& rules) {
   rules.add({{"Abs", chain_rule<abs_derivative>}, {"Square", chain_rule<square_derivative>}, {"Exp", chain_rule<exp_derivative>}, {"Expm1", chain_rule<expm1_derivative>},
              {"Log", chain_rule<log_derivative>}, {"Log1p", chain_rule<log1p_derivative>}, {"Sinh", chain_rule<sinh_derivative>}, {"Cosh", chain_rule<cosh_derivative>},
@@ -33177,7 +33546,7 @@ inline void add_math_gradients(gradient_registry& rules) {
   rules.add({{"Add", add_gradient}, {"AddV2", add_gradient}, {"Sub", sub_gradient}, {"Mul", mul_gradient}, {"MulNoNan", mul_no_nan_gradient},
              {"Div", div_gradient}, {"RealDiv", div_gradient}, {"DivNoNan", div_no_nan_gradient}, {"FloorMod", floor_mod_gradient}, {"Pow", pow_gradient},
              {"Maximum", maximum_gradient}, {"Minimum", minimum_gradient}, {"SquaredDifference", squared_difference_gradient}, {"Atan2", atan2_gradient},
-             {"Xlogy", xlogy_gradient}, {"Xdivy", xdivy_gradient}});
+             {"Xlogy", xlogy_gradient}, {"Xdivy", xdivy_gradient}, {"Polygamma", polygamma_gradient}});
   rules.add({{"Ceil", no_gradient}, {"Floor", no_gradient}, {"Rint", no_gradient}, {"Round", no_gradient}, {"FloorDiv", no_gradient}, {"TruncateDiv", no_gradient}});
   rules.add_none({"ApproximateEqual", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Equal", "Greater", "GreaterEqual", "Invert", "LeftShift", "Less", "LessEqual", "LogicalAnd", "LogicalNot",
                   "LogicalOr", "NotEqual", "RightShift"});
@@ -33192,10 +33561,178 @@ inline void add_math_gradients(gradient_registry& rules) {
 #define WEFT_GRADIENTS_NN_HPP
 // Gradients of the ops of neural networks.
 
+#include <string>
+
 #if WEFT_HAS_BODIES
 namespace weft::detail {
 
-inline void add_nn_gradients(gradient_registry&) {}
+inline attr_map attrs_of(const gradient_context& c, std::initializer_list<const char*> names) {
+  attr_map out;
+  for (const char* name : names) {
+    attr_value v = c.attr_of(name);
+    if (!v.empty()) out[name] = std::move(v);
+  }
+  return out;
+}
+
+// Activations whose gradient op takes the gradient that came and the output, or the input.
+inline void relu_gradient(gradient_context& c) { c.set(0, c.add("ReluGrad", {c.gradient(), c.result()})); }
+inline void relu6_gradient(gradient_context& c) { c.set(0, c.add("Relu6Grad", {c.gradient(), c.result()})); }
+inline void elu_gradient(gradient_context& c) { c.set(0, c.add("EluGrad", {c.gradient(), c.result()})); }
+inline void selu_gradient(gradient_context& c) { c.set(0, c.add("SeluGrad", {c.gradient(), c.result()})); }
+inline void softplus_gradient(gradient_context& c) { c.set(0, c.add("SoftplusGrad", {c.gradient(), c.input(0)})); }
+inline void softsign_gradient(gradient_context& c) { c.set(0, c.add("SoftsignGrad", {c.gradient(), c.input(0)})); }
+inline void leaky_relu_gradient(gradient_context& c) { c.set(0, c.add("LeakyReluGrad", {c.gradient(), c.input(0)}, attrs_of(c, {"alpha"}))); }
+
+// The same ops once more: inputs dy and what the activation gave or took.
+inline void flat_grad_gradient(gradient_context& c, const char* op) {
+  if (c.wants(0)) c.set(0, c.add(op, {c.gradient(), c.input(1)}, attrs_of(c, {"alpha"})));
+  if (c.wants(1)) c.set(1, c.zeros_like(c.input(1)));
+}
+inline void relu_grad_gradient(gradient_context& c) { flat_grad_gradient(c, "ReluGrad"); }
+inline void relu6_grad_gradient(gradient_context& c) { flat_grad_gradient(c, "Relu6Grad"); }
+inline void leaky_relu_grad_gradient(gradient_context& c) { flat_grad_gradient(c, "LeakyReluGrad"); }
+inline void exponential_grad_gradient(gradient_context& c, const char* op) {
+  const term g = gradient_term(c), y = input(c, 1);
+  if (c.wants(0)) c.set(0, apply(op, g, y));
+  if (c.wants(1)) c.set(1, select(apply("Less", y, zero(y)), g * input(c, 0), zero(y)));
+}
+inline void elu_grad_gradient(gradient_context& c) { exponential_grad_gradient(c, "EluGrad"); }
+inline void selu_grad_gradient(gradient_context& c) { exponential_grad_gradient(c, "SeluGrad"); }
+inline void softplus_grad_gradient(gradient_context& c) {
+  const term g = gradient_term(c), x = input(c, 1);
+  if (c.wants(0)) c.set(0, apply("SoftplusGrad", g, x));
+  if (c.wants(1)) c.set(1, g * input(c, 0) / (exp(-x) + (2 + exp(x))));
+}
+
+inline term sum_of_last(const term& x) { return {x.make, x.make->sum(x, x.make->integers({-1}), true)}; }
+inline void softmax_gradient(gradient_context& c) {
+  const term g = gradient_term(c), y = result(c);
+  c.set(0, (g - sum_of_last(g * y)) * y);
+}
+inline void log_softmax_gradient(gradient_context& c) {
+  const term g = gradient_term(c);
+  c.set(0, g - sum_of_last(g) * exp(result(c)));
+}
+inline term column(const gradient_context& c, output x) { return {&c, c.add("ExpandDims", {x, c.integer(-1)})}; }
+// The loss' gradient times the op's second output; and what came for that output, through the derivative of softmax.
+inline term cross_entropy_for_logits(gradient_context& c) {
+  const term loss = column(c, c.gradient(0)), g = loss * result(c, 1);
+  if (!c.has_gradient(1)) return g;
+  const term second = gradient_term(c, 1), softmax = apply("Softmax", input(c, 0));
+  return g + (second - sum_of_last(second * softmax)) * softmax;
+}
+// One side that was broadcast to the other's shape gets the sum.
+inline output for_shape_of(const gradient_context& c, int side, const term& g) {
+  const partial_shape &a = gradient_context::shape(c.input(side)), &b = gradient_context::shape(c.input(1 - side));
+  return a.known_rank() && b.known_rank() && !merge_shapes(a, b) ? c.sum_to(g, c.input(side), c.input(1 - side)) : g;
+}
+inline void softmax_cross_entropy_gradient(gradient_context& c) {
+  if (c.wants(0)) c.set(0, for_shape_of(c, 0, cross_entropy_for_logits(c)));
+  if (c.wants(1)) c.set(1, for_shape_of(c, 1, column(c, c.gradient(0)) * -apply("LogSoftmax", input(c, 0))));
+}
+inline void sparse_softmax_cross_entropy_gradient(gradient_context& c) { c.set(0, cross_entropy_for_logits(c)); }
+
+inline void bias_add_gradient(gradient_context& c) {
+  c.set(0, c.gradient_as_it_is());
+  if (c.wants(1)) c.set(1, c.add("BiasAddGrad", {c.gradient()}, attrs_of(c, {"data_format"})));
+}
+inline void bias_add_v1_gradient(gradient_context& c) {
+  c.set(0, c.gradient_as_it_is());
+  if (!c.wants(1)) return;
+  const output last = c.add("Sub", {c.rank_of(c.gradient()), c.integer(1)});
+  c.set(1, c.sum(c.gradient(), c.add("Range", {c.integer(0), last, c.integer(1)})));
+}
+inline void bias_add_grad_gradient(gradient_context& c) {
+  const output x = c.input(0);
+  const auto* format = c.find_attr<std::string>("data_format");
+  output g = c.gradient();
+  if (format != nullptr && *format == "NCHW") {
+    const output ones = c.add("Fill", {c.add("ExpandDims", {c.add("Sub", {c.rank_of(x), c.integer(2)}), c.integer(0)}), c.integer(1)});
+    g = c.reshape(g, c.add_list("ConcatV2", {c.integers({-1}), ones, c.integer(0)}, {{"N", 2}}));
+  }
+  c.set(0, c.add("BroadcastTo", {g, c.shape_of(x)}));
+}
+
+// Convolutions: input and filter, each from the other and what came for the output.
+struct convolution_ops {
+  const char *forward, *for_input, *for_filter;
+};
+template <bool Depthwise> constexpr convolution_ops convolution{"Conv2D", "Conv2DBackpropInput", "Conv2DBackpropFilter"};
+template <> inline constexpr convolution_ops convolution<true>{"DepthwiseConv2dNative", "DepthwiseConv2dNativeBackpropInput", "DepthwiseConv2dNativeBackpropFilter"};
+inline attr_map convolution_attrs(const gradient_context& c) { return attrs_of(c, {"strides", "padding", "use_cudnn_on_gpu", "explicit_paddings", "data_format", "dilations"}); }
+template <bool Depthwise> void convolution_gradient(gradient_context& c) {
+  constexpr convolution_ops ops = convolution<Depthwise>;
+  const output g = c.gradient();
+  if (c.wants(0)) c.set(0, c.add(ops.for_input, {c.shape_of(c.input(0)), c.input(1), g}, convolution_attrs(c)));
+  if (c.wants(1)) c.set(1, c.add(ops.for_filter, {c.input(0), c.shape_of(c.input(1)), g}, convolution_attrs(c)));
+}
+// Inputs: sizes of the input, filter, dy.
+template <bool Depthwise> void convolution_input_gradient(gradient_context& c) {
+  constexpr convolution_ops ops = convolution<Depthwise>;
+  const output g = c.gradient();
+  if (c.wants(1)) c.set(1, c.add(ops.for_filter, {g, c.shape_of(c.input(1)), c.input(2)}, convolution_attrs(c)));
+  if (c.wants(2)) c.set(2, c.add(ops.forward, {g, c.input(1)}, convolution_attrs(c)));
+}
+// Inputs: input, sizes of the filter, dy.
+template <bool Depthwise> void convolution_filter_gradient(gradient_context& c) {
+  constexpr convolution_ops ops = convolution<Depthwise>;
+  const output g = c.gradient();
+  if (c.wants(0)) c.set(0, c.add(ops.for_input, {c.shape_of(c.input(0)), g, c.input(2)}, convolution_attrs(c)));
+  if (c.wants(2)) c.set(2, c.add(ops.forward, {c.input(0), g}, convolution_attrs(c)));
+}
+
+inline attr_map pool_attrs(const gradient_context& c) { return attrs_of(c, {"ksize", "strides", "padding", "explicit_paddings", "data_format"}); }
+inline void max_pool_gradient(gradient_context& c) { c.set(0, c.add("MaxPoolGrad", {c.input(0), c.result(), c.gradient()}, pool_attrs(c))); }
+inline void max_pool_grad_gradient(gradient_context& c) {
+  for (int i = 0; i < 2; ++i)
+    if (c.wants(i)) c.set(i, c.zeros_like(c.input(i)));
+  if (!c.wants(2)) return;
+  attr_map attrs = pool_attrs(c);
+  attrs.erase("explicit_paddings");
+  c.set(2, c.add("MaxPoolGradGrad", {c.input(0), c.input(1), c.gradient()}, std::move(attrs)));
+}
+inline void max_pool_grad_grad_gradient(gradient_context& c) {
+  for (int i = 0; i < 2; ++i)
+    if (c.wants(i)) c.set(i, c.zeros_like(c.input(i)));
+  if (c.wants(2)) c.set(2, c.add("MaxPoolGrad", {c.input(0), c.input(1), c.gradient()}, pool_attrs(c)));
+}
+inline void avg_pool_gradient(gradient_context& c) { c.set(0, c.add("AvgPoolGrad", {c.shape_of(c.input(0)), c.gradient()}, pool_attrs(c))); }
+// The sizes have themselves as their gradient, as TensorFlow.
+inline void avg_pool_grad_gradient(gradient_context& c) {
+  if (c.wants(0)) c.set(0, c.add("StopGradient", {c.input(0)}));
+  if (c.wants(1)) c.set(1, c.add("AvgPool", {c.gradient()}, pool_attrs(c)));
+}
+
+// Batch normalisation takes the gradient of its first output only. While training, the statistics are those of the batch, kept in outputs 3 and 4.
+inline void batch_norm_gradient(gradient_context& c, const char* op, bool third_reserve) {
+  const bool training = c.attr<bool>("is_training");
+  std::vector<output> inputs{c.gradient(0), c.input(0), c.input(1), training ? c.result(3) : c.input(3), training ? c.result(4) : c.input(4)};
+  if (third_reserve) inputs.push_back(c.result(5));
+  const node* made = c.add_list(op, std::move(inputs), attrs_of(c, {"epsilon", "data_format", "is_training"})).from;
+  for (int i = 0; i < 3; ++i) c.set(i, output{made, i});
+}
+inline void fused_batch_norm_gradient(gradient_context& c) { batch_norm_gradient(c, "FusedBatchNormGrad", false); }
+inline void fused_batch_norm_v2_gradient(gradient_context& c) { batch_norm_gradient(c, "FusedBatchNormGradV2", false); }
+inline void fused_batch_norm_v3_gradient(gradient_context& c) { batch_norm_gradient(c, "FusedBatchNormGradV3", true); }
+inline void lrn_gradient(gradient_context& c) {
+  c.set(0, c.add("LRNGrad", {c.gradient(), c.input(0), c.result()}, attrs_of(c, {"depth_radius", "bias", "alpha", "beta"})));
+}
+
+inline void add_nn_gradients(gradient_registry& rules) {
+  rules.add({{"Relu", relu_gradient}, {"ReluGrad", relu_grad_gradient}, {"Relu6", relu6_gradient}, {"Relu6Grad", relu6_grad_gradient}, {"LeakyRelu", leaky_relu_gradient},
+             {"LeakyReluGrad", leaky_relu_grad_gradient}, {"Elu", elu_gradient}, {"EluGrad", elu_grad_gradient}, {"Selu", selu_gradient}, {"SeluGrad", selu_grad_gradient},
+             {"Softplus", softplus_gradient}, {"SoftplusGrad", softplus_grad_gradient}, {"Softsign", softsign_gradient}});
+  rules.add({{"Softmax", softmax_gradient}, {"LogSoftmax", log_softmax_gradient}, {"SoftmaxCrossEntropyWithLogits", softmax_cross_entropy_gradient},
+             {"SparseSoftmaxCrossEntropyWithLogits", sparse_softmax_cross_entropy_gradient}, {"BiasAdd", bias_add_gradient}, {"BiasAddV1", bias_add_v1_gradient},
+             {"BiasAddGrad", bias_add_grad_gradient}});
+  rules.add({{"Conv2D", convolution_gradient<false>}, {"Conv2DBackpropInput", convolution_input_gradient<false>}, {"Conv2DBackpropFilter", convolution_filter_gradient<false>},
+             {"DepthwiseConv2dNative", convolution_gradient<true>}, {"DepthwiseConv2dNativeBackpropInput", convolution_input_gradient<true>},
+             {"DepthwiseConv2dNativeBackpropFilter", convolution_filter_gradient<true>}});
+  rules.add({{"MaxPool", max_pool_gradient}, {"MaxPoolGrad", max_pool_grad_gradient}, {"MaxPoolGradGrad", max_pool_grad_grad_gradient}, {"AvgPool", avg_pool_gradient},
+             {"AvgPoolGrad", avg_pool_grad_gradient}, {"FusedBatchNorm", fused_batch_norm_gradient}, {"FusedBatchNormV2", fused_batch_norm_v2_gradient},
+             {"FusedBatchNormV3", fused_batch_norm_v3_gradient}, {"LRN", lrn_gradient}});
+}
 
 }  // namespace weft::detail
 #endif
