@@ -41,41 +41,72 @@ inline void* thread_window_scratch(std::size_t bytes) {
   return scratch.reserve(bytes);
 }
 
-/// Where a window's rows lie in memory, pixel by pixel; what lies outside of the image is zero.
+/// Where the window of an output pixel begins: its image, and the row and column, which may lie before the image.
+struct window_start {
+  std::int64_t image, row, column;
+};
+
+/// Goes through output pixels in their order.
+class window_walk {
+ public:
+  window_walk(const convolution& c, std::size_t pixel) : c_(c) {
+    const auto at = static_cast<std::int64_t>(pixel);
+    column_ = at % c.out.columns;
+    row_ = at / c.out.columns % c.out.rows;
+    image_ = at / c.out.columns / c.out.rows;
+  }
+  window_start start() const noexcept { return {image_, c_.first_row(row_), c_.first_column(column_)}; }
+  void next() noexcept {
+    if (++column_ < c_.out.columns) return;
+    column_ = 0;
+    if (++row_ < c_.out.rows) return;
+    row_ = 0;
+    ++image_;
+  }
+
+ private:
+  const convolution& c_;
+  std::int64_t image_, row_, column_;
+};
+
+/// Where the rows of windows lie in memory; what lies outside of the images is zero.
 template <class T> class window_reader {
  public:
   window_reader(const convolution& c, const T* images, std::int64_t group) : c_(c), images_(images + group * c.depth), run_(static_cast<std::size_t>(c.columns.size * c.depth)) {}
 
+  const convolution& about() const noexcept { return c_; }
   /// Elements of a window's row.
   std::size_t run() const noexcept { return run_; }
 
-  /// Row `row` of the window of a pixel, in the image itself where it lies there in one piece, else copied to `copy`.
-  const T* find(std::size_t pixel, std::int64_t row, T* copy) const {
-    const auto columns = static_cast<std::size_t>(c_.out.columns), rows = static_cast<std::size_t>(c_.out.rows);
-    const auto x = static_cast<std::int64_t>(pixel % columns), y = static_cast<std::int64_t>(pixel / columns % rows), image = static_cast<std::int64_t>(pixel / columns / rows);
-    const std::int64_t in_row = c_.first_row(y) + row * c_.rows.dilation, first = c_.first_column(x);
+  /// Row `row` of a window, in the image itself where it lies there in one piece, else copied to `copy`.
+  const T* find(const window_start& start, std::int64_t row, T* copy) const {
+    const std::int64_t in_row = start.row + row * c_.rows.dilation, first = start.column;
     if (in_row < 0 || in_row >= c_.in.rows) {
-      std::memset(static_cast<void*>(copy), 0, run_ * sizeof(T));
+      for (std::size_t i = 0; i < run_; ++i) copy[i] = T(0);
       return copy;
     }
-    const T* from = images_ + (image * c_.in.rows + in_row) * c_.in.columns * c_.in.channels;
+    const T* from = images_ + (start.image * c_.in.rows + in_row) * c_.in.columns * c_.in.channels;
     if (c_.columns.dilation == 1 && c_.groups == 1 && first >= 0 && first + c_.columns.size <= c_.in.columns) return from + first * c_.in.channels;
     const auto depth = static_cast<std::size_t>(c_.depth);
-    for (std::int64_t column = 0; column < c_.columns.size; ++column, copy += depth) {
+    T* to = copy;
+    for (std::int64_t column = 0; column < c_.columns.size; ++column, to += depth) {
       const std::int64_t at = first + column * c_.columns.dilation;
-      if (at >= 0 && at < c_.in.columns) std::memcpy(copy, from + at * c_.in.channels, depth * sizeof(T));
-      else std::memset(static_cast<void*>(copy), 0, depth * sizeof(T));
+      const T* elements = at >= 0 && at < c_.in.columns ? from + at * c_.in.channels : nullptr;
+      for (std::size_t i = 0; i < depth; ++i) to[i] = elements == nullptr ? T(0) : elements[i];
     }
-    return copy - run_;
+    return copy;
   }
 
   /// Writes the windows of `count` pixels, one after the other.
   void write(std::size_t first, std::size_t count, T* out) const {
-    for (std::size_t pixel = first; pixel < first + count; ++pixel)
+    window_walk walk(c_, first);
+    for (std::size_t i = 0; i < count; ++i, walk.next()) {
+      const window_start start = walk.start();
       for (std::int64_t row = 0; row < c_.rows.size; ++row, out += run_) {
-        const T* from = find(pixel, row, out);
+        const T* from = find(start, row, out);
         if (from != out) std::memcpy(out, from, run_ * sizeof(T));
       }
+    }
   }
 
  private:
@@ -86,17 +117,25 @@ template <class T> class window_reader {
 
 /// Adds the windows of `count` pixels of one group to the places of the images that they were read from.
 template <class T> void add_windows(const convolution& c, std::int64_t group, std::size_t first, std::size_t count, const T* windows, T* images) {
-  const auto columns = static_cast<std::size_t>(c.out.columns), rows = static_cast<std::size_t>(c.out.rows), depth = static_cast<std::size_t>(c.depth);
+  const auto depth = static_cast<std::size_t>(c.depth), run = static_cast<std::size_t>(c.columns.size) * depth;
+  const bool together = c.columns.dilation == 1 && c.groups == 1;
+  window_walk walk(c, first);
   images += group * c.depth;
-  for (std::size_t pixel = first; pixel < first + count; ++pixel) {
-    const auto x = static_cast<std::int64_t>(pixel % columns), y = static_cast<std::int64_t>(pixel / columns % rows), image = static_cast<std::int64_t>(pixel / columns / rows);
-    for (std::int64_t row = 0; row < c.rows.size; ++row) {
-      const std::int64_t in_row = c.first_row(y) + row * c.rows.dilation;
-      for (std::int64_t column = 0; column < c.columns.size; ++column, windows += depth) {
-        const std::int64_t in_column = c.first_column(x) + column * c.columns.dilation;
-        if (in_row < 0 || in_row >= c.in.rows || in_column < 0 || in_column >= c.in.columns) continue;
-        T* to = images + ((image * c.in.rows + in_row) * c.in.columns + in_column) * c.in.channels;
-        for (std::size_t i = 0; i < depth; ++i) to[i] += windows[i];
+  for (std::size_t pixel = 0; pixel < count; ++pixel, walk.next()) {
+    const window_start start = walk.start();
+    for (std::int64_t row = 0; row < c.rows.size; ++row, windows += run) {
+      const std::int64_t in_row = start.row + row * c.rows.dilation;
+      if (in_row < 0 || in_row >= c.in.rows) continue;
+      T* to = images + (start.image * c.in.rows + in_row) * c.in.columns * c.in.channels;
+      if (together && start.column >= 0 && start.column + c.columns.size <= c.in.columns) {
+        to += start.column * c.in.channels;
+        for (std::size_t i = 0; i < run; ++i) to[i] += windows[i];
+        continue;
+      }
+      for (std::int64_t column = 0; column < c.columns.size; ++column) {
+        const std::int64_t in_column = start.column + column * c.columns.dilation;
+        if (in_column < 0 || in_column >= c.in.columns) continue;
+        for (std::size_t i = 0; i < depth; ++i) to[static_cast<std::size_t>(in_column * c.in.channels) + i] += windows[static_cast<std::size_t>(column) * depth + i];
       }
     }
   }
@@ -162,11 +201,17 @@ template <class T> class packed_convolution {
   // The windows of up to a panel's rows, element by element. Rows beyond `count` repeat the last: nobody reads what comes of them.
   void pack(std::size_t first, std::size_t count, T* panel, T* copies) const {
     const std::size_t padded = tile_.padded(count), run = reader_.run();
+    window_start starts[most_rows];
+    window_walk walk(reader_.about(), first);
+    for (std::size_t i = 0; i < padded; ++i) {
+      starts[i] = walk.start();
+      if (i + 1 < count) walk.next();
+    }
     for (std::int64_t row = 0; row < rows_; ++row, panel += run * padded)
       for (std::size_t i = 0; i < padded; i += 4) {
         const T* rows[4];
         const std::size_t width = smaller(padded - i, 4);
-        for (std::size_t k = 0; k < width; ++k) rows[k] = reader_.find(first + smaller(i + k, count - 1), row, copies + k * run);
+        for (std::size_t k = 0; k < width; ++k) rows[k] = reader_.find(starts[i + k], row, copies + k * run);
         if (width == 4) interleave_rows(rows, run, padded, panel + i);
         else
           for (std::size_t k = 0; k < width; ++k)
@@ -174,6 +219,7 @@ template <class T> class packed_convolution {
       }
   }
 
+  static constexpr std::size_t most_rows = 12;  // of any tile
   window_reader<T> reader_;
   convolution_extents extents_;
   std::int64_t rows_;
