@@ -3,10 +3,16 @@
 // Biases, softmax and cross entropies, normalisation and accuracy of neural networks.
 
 #include <weft/graph/tensor.hpp>
+#include <weft/ops/nn_losses.hpp>
+#include <weft/ops/nn_norm.hpp>
+#include <weft/ops/nn_window.hpp>
+#include <weft/ops/node_group.hpp>
+#include <weft/ops/reduce.hpp>
 #include <weft/ops/shape_rules.hpp>
 
 #include <cstdint>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -166,6 +172,66 @@ inline constexpr op_row nn_ops[] = {
 #undef WEFT_NORM_GRAD
 #undef WEFT_TRAINING
 #undef WEFT_VOLUMES
+
+}  // namespace detail
+#endif
+
+namespace detail {
+output add_softmax(const char* op, const side& logits, int axis, const op_name& name);
+}  // namespace detail
+
+/// value + bias along the channels: the last axis, or the second for `nchw` (BiasAdd). Throws INVALID_ARGUMENT when their sizes are known to differ.
+template <class T, int N, class U, int M> tensor<T, N> bias_add(const operand<T, N>& value, const operand<U, M>& bias, data_format format, op_name name = {}) {
+  static_assert(std::is_same_v<T, U>, "weft: bias_add needs two tensors of one dtype; convert one with weft::cast<T>(...)");
+  static_assert((N >= 2 || N == dynamic_rank) && (M == 1 || M == dynamic_rank), "weft: bias_add needs a value of rank 2 or more and a bias of rank 1");
+  return tensor<T, N>(output{&detail::add_node("BiasAdd", {value.as_input(name.site), bias.as_input(name.site)}, name, {{"data_format", detail::to_text(format)}}), 0});
+}
+template <class T, int N, class U, int M> tensor<T, N> bias_add(const operand<T, N>& value, const operand<U, M>& bias, op_name name = {}) { return bias_add(value, bias, nhwc, name); }
+
+#define WEFT_SOFTMAX(NAME, OPNAME)                                                                                                                                       \
+  template <class T, int N> tensor<T, N> NAME(const operand<T, N>& logits, int axis_number, op_name name = {}) {                                                        \
+    static_assert(detail::is_floating_v<T>, "weft: " #NAME " takes float, double, half or bfloat16; convert with weft::cast<T>(...)");                                   \
+    static_assert(N != 0, "weft: a tensor of rank 0 has no axis");                                                                                                      \
+    return tensor<T, N>(detail::add_softmax(OPNAME, detail::side_of(logits), axis_number, name));                                                                       \
+  }                                                                                                                                                                     \
+  template <class T, int N> tensor<T, N> NAME(const operand<T, N>& logits, op_name name = {}) { return NAME(logits, -1, name); }                                         \
+  template <class T, int N, int A> tensor<T, N> NAME(const operand<T, N>& logits, axis_t<A>, op_name name = {}) {                                                        \
+    static_assert(detail::axes_in_range<A>(N), "weft: an axis is outside the tensor's dimensions (-rank <= axis < rank)");                                               \
+    return NAME(logits, A, name);                                                                                                                                       \
+  }
+/// exp(x) over its sum along an axis, the last if none is named (Softmax).
+WEFT_SOFTMAX(softmax, "Softmax")
+/// The logarithm of softmax, exact where softmax is 0 (LogSoftmax).
+WEFT_SOFTMAX(log_softmax, "LogSoftmax")
+#undef WEFT_SOFTMAX
+
+/// Whether the prediction of each row's target is among the k largest of the row, ties included (InTopKV2). False for targets that are no class, and where numbers are not finite.
+template <int N, class L, int M> tensor<bool, 1> in_top_k(const operand<float, N>& predictions, const operand<L, M>& targets, std::common_type_t<L> k, op_name name = {}) {
+  static_assert(std::is_same_v<L, std::int32_t> || std::is_same_v<L, std::int64_t>, "weft: targets are numbers of classes, int32 or int64");
+  static_assert((N == 2 || N == dynamic_rank) && (M == 1 || M == dynamic_rank), "weft: in_top_k needs predictions of rank 2 and targets of rank 1");
+  const detail::node_group g(detail::side_of(predictions), name, "in_top_k");
+  const output count = detail::add_const_at(tensor_value::scalar<L>(k), g.name() + "/k", name.site, g.graph());
+  return tensor<bool, 1>(g.last("InTopKV2", {g.input(detail::side_of(predictions)), g.input(detail::side_of(targets)), count}));
+}
+
+#if WEFT_HAS_BODIES
+namespace detail {
+
+// Over another axis than the last, that axis changes places with the last and back.
+WEFT_DECL output add_softmax(const char* op, const side& logits, int axis, const op_name& name) {
+  if (axis == -1) return add_unary(op, logits, name);
+  const node_group g(logits, name, op);
+  const output in = g.input(logits);
+  const partial_shape& s = in.from->output_shape(in.index);
+  if (!s.known_rank()) g.fail("the rank must be known to find axis " + std::to_string(axis));
+  if (axis < -s.rank() || axis >= s.rank()) g.fail("axis " + std::to_string(axis) + " is outside the " + std::to_string(s.rank()) + " dimensions of shape " + s.text());
+  const int at = axis < 0 ? axis + s.rank() : axis;
+  if (at == s.rank() - 1) return g.last(op, {in});
+  std::vector<std::int32_t> order;
+  for (int i = 0; i < s.rank(); ++i) order.push_back(i == at ? s.rank() - 1 : i == s.rank() - 1 ? at : i);
+  const output perm = g.integers(order, "perm"), turned = g.add("Transpose", {in, perm}, "transpose");
+  return g.last("Transpose", {g.add(op, {turned}, op), perm});
+}
 
 }  // namespace detail
 #endif

@@ -4,10 +4,12 @@
 
 #include <weft/graph/tensor.hpp>
 #include <weft/ops/nn_window.hpp>
+#include <weft/ops/node_group.hpp>
 #include <weft/ops/shape_rules.hpp>
 
 #include <cstdint>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -158,6 +160,154 @@ inline constexpr op_row nn_conv_ops[] = {
 #undef WEFT_POOL
 #undef WEFT_FORMAT
 #undef WEFT_ORDERED
+
+}  // namespace detail
+#endif
+
+/// Sizes, strides or dilations of windows: one number for rows and columns, two, or TensorFlow's four in the order of the data format.
+struct window_size {
+  std::int64_t values[4];
+  int count;
+  constexpr window_size(std::int64_t both) : values{both, both, 1, 1}, count(2) {}
+  constexpr window_size(std::int64_t rows, std::int64_t columns) : values{rows, columns, 1, 1}, count(2) {}
+  constexpr window_size(std::int64_t a, std::int64_t b, std::int64_t c, std::int64_t d) : values{a, b, c, d}, count(4) {}
+};
+
+/// How images are padded at their edges.
+struct image_padding {
+  const char* kind;
+  std::int64_t top = 0, bottom = 0, left = 0, right = 0;
+};
+/// The output is as large as the input over the stride; padding is even, the odd element comes last.
+inline constexpr image_padding same_padding{"SAME"};
+/// No padding: windows lie inside of the image.
+inline constexpr image_padding valid_padding{"VALID"};
+/// Rows and columns of zeros.
+constexpr image_padding explicit_padding(std::int64_t top, std::int64_t bottom, std::int64_t left, std::int64_t right) { return {"EXPLICIT", top, bottom, left, right}; }
+
+/// What a convolution may say besides its strides and padding.
+struct conv_options {
+  data_format format = nhwc;
+  window_size dilations = 1;
+};
+
+namespace detail {
+attr_map window_attr_map(const window_size& strides, const image_padding& padding, data_format format, const window_size& other, const char* other_name);
+output add_conv2d(const char* op, const side& input, const side& filter, const attr_map& attrs, const op_name& name);
+output add_conv2d_transpose(const side& value, const side& filter, const side* sizes, const std::int64_t* numbers, attr_map attrs, const op_name& name);
+output add_separable_conv2d(const side& input, const side& depthwise_filter, const side& pointwise_filter, attr_map attrs, data_format format, const op_name& name);
+constexpr bool image_rank(int n) { return n == 4 || n == dynamic_rank; }
+}  // namespace detail
+
+#define WEFT_IMAGES(NAME)                                                                                                                         \
+  static_assert(std::is_same_v<T, U>, "weft: " NAME " needs images and a filter of one dtype; convert one with weft::cast<T>(...)");               \
+  static_assert(detail::image_rank(N) && detail::image_rank(M), "weft: " NAME " needs images and a filter of rank 4")
+
+/// Images `[batch, rows, columns, channels]` convolved with a filter `[rows, columns, channels, outputs]` (Conv2D), as TensorFlow does: `conv2d(x, w, 1, same_padding)`, `conv2d(x, w, {1, 2, 2, 1}, valid_padding)`.
+/// A filter with fewer channels is applied to groups of channels. Throws INVALID_ARGUMENT when the shapes do not fit.
+template <class T, int N, class U, int M> tensor<T, 4> conv2d(const operand<T, N>& input, const operand<U, M>& filter, window_size strides, image_padding padding, conv_options options, op_name name = {}) {
+  WEFT_IMAGES("conv2d");
+  return tensor<T, 4>(detail::add_conv2d("Conv2D", detail::side_of(input), detail::side_of(filter), detail::window_attr_map(strides, padding, options.format, options.dilations, "dilations"), name));
+}
+template <class T, int N, class U, int M> tensor<T, 4> conv2d(const operand<T, N>& input, const operand<U, M>& filter, window_size strides, image_padding padding, op_name name = {}) {
+  return conv2d(input, filter, strides, padding, conv_options(), name);
+}
+
+/// The gradient of a convolution by its images, for images of this shape (Conv2DBackpropInput): the filter is `[rows, columns, outputs, channels]`, channels being those of `value`.
+template <class T, int N, class U, int M>
+tensor<T, 4> conv2d_transpose(const operand<T, N>& value, const operand<U, M>& filter, const std::int64_t (&output_shape)[4], window_size strides, image_padding padding = same_padding, data_format format = nhwc, op_name name = {}) {
+  WEFT_IMAGES("conv2d_transpose");
+  return tensor<T, 4>(detail::add_conv2d_transpose(detail::side_of(value), detail::side_of(filter), nullptr, output_shape, detail::window_attr_map(strides, padding, format, 1, "dilations"), name));
+}
+template <class T, int N, class U, int M, int K>
+tensor<T, 4> conv2d_transpose(const operand<T, N>& value, const operand<U, M>& filter, const operand<std::int32_t, K>& output_shape, window_size strides, image_padding padding = same_padding, data_format format = nhwc, op_name name = {}) {
+  WEFT_IMAGES("conv2d_transpose");
+  const detail::side sizes = detail::side_of(output_shape);
+  return tensor<T, 4>(detail::add_conv2d_transpose(detail::side_of(value), detail::side_of(filter), &sizes, nullptr, detail::window_attr_map(strides, padding, format, 1, "dilations"), name));
+}
+
+/// Images convolved with filters of their own for each channel, `[rows, columns, channels, multiplier]`, which gives channels * multiplier channels (DepthwiseConv2dNative).
+template <class T, int N, class U, int M> tensor<T, 4> depthwise_conv2d(const operand<T, N>& input, const operand<U, M>& filter, window_size strides, image_padding padding, conv_options options, op_name name = {}) {
+  WEFT_IMAGES("depthwise_conv2d");
+  return tensor<T, 4>(
+      detail::add_conv2d("DepthwiseConv2dNative", detail::side_of(input), detail::side_of(filter), detail::window_attr_map(strides, padding, options.format, options.dilations, "dilations"), name));
+}
+template <class T, int N, class U, int M> tensor<T, 4> depthwise_conv2d(const operand<T, N>& input, const operand<U, M>& filter, window_size strides, image_padding padding, op_name name = {}) {
+  return depthwise_conv2d(input, filter, strides, padding, conv_options(), name);
+}
+
+/// A depthwise convolution whose channels a filter `[1, 1, channels * multiplier, outputs]` mixes (DepthwiseConv2dNative, Conv2D).
+template <class T, int N, class U, int M, class V, int K>
+tensor<T, 4> separable_conv2d(const operand<T, N>& input, const operand<U, M>& depthwise_filter, const operand<V, K>& pointwise_filter, window_size strides, image_padding padding, conv_options options = {}, op_name name = {}) {
+  WEFT_IMAGES("separable_conv2d");
+  static_assert(std::is_same_v<T, V> && detail::image_rank(K), "weft: separable_conv2d needs filters of rank 4 and the images' dtype");
+  return tensor<T, 4>(detail::add_separable_conv2d(detail::side_of(input), detail::side_of(depthwise_filter), detail::side_of(pointwise_filter),
+                                                   detail::window_attr_map(strides, padding, options.format, options.dilations, "dilations"), options.format, name));
+}
+#undef WEFT_IMAGES
+
+#define WEFT_POOL(NAME, OPNAME, TYPES, SENTENCE)                                                                                                                                    \
+  template <class T, int N> tensor<T, 4> NAME(const operand<T, N>& input, window_size ksize, window_size strides, image_padding padding, data_format format, op_name name = {}) {   \
+    static_assert(detail::image_rank(N), "weft: " #NAME " needs images of rank 4");                                                                                                 \
+    static_assert(TYPES, "weft: " #NAME SENTENCE);                                                                                                                                  \
+    return tensor<T, 4>(detail::add_unary(OPNAME, detail::side_of(input), name, detail::window_attr_map(strides, padding, format, ksize, "ksize")));                                \
+  }                                                                                                                                                                                 \
+  template <class T, int N> tensor<T, 4> NAME(const operand<T, N>& input, window_size ksize, window_size strides, image_padding padding, op_name name = {}) {                       \
+    return NAME(input, ksize, strides, padding, nhwc, name);                                                                                                                        \
+  }
+/// The largest element of each window of each channel (MaxPool); padding never wins.
+WEFT_POOL(max_pool, "MaxPool", (!std::is_same_v<T, std::string> && !std::is_same_v<T, bool>), " takes numbers")
+/// The mean of each window of each channel, of what lies inside of the image (AvgPool).
+WEFT_POOL(avg_pool, "AvgPool", (std::is_floating_point_v<T> || std::is_same_v<T, half> || std::is_same_v<T, bfloat16>), " takes float, double, half or bfloat16")
+#undef WEFT_POOL
+
+#if WEFT_HAS_BODIES
+namespace detail {
+
+WEFT_DECL attr_map window_attr_map(const window_size& strides, const image_padding& padding, data_format format, const window_size& other, const char* other_name) {
+  const auto four = [format](const window_size& w) -> std::vector<std::int64_t> {
+    if (w.count == 4) return {w.values[0], w.values[1], w.values[2], w.values[3]};
+    if (format == data_format::nchw) return {1, 1, w.values[0], w.values[1]};
+    return {1, w.values[0], w.values[1], 1};
+  };
+  attr_map out{{"strides", four(strides)}, {"padding", padding.kind}, {"data_format", to_text(format)}, {other_name, four(other)}};
+  if (std::string(padding.kind) != "EXPLICIT") return out;
+  std::vector<std::int64_t> sides{0, 0, 0, 0, 0, 0, 0, 0};
+  const std::size_t rows = format == data_format::nchw ? 4 : 2;
+  sides[rows] = padding.top;
+  sides[rows + 1] = padding.bottom;
+  sides[rows + 2] = padding.left;
+  sides[rows + 3] = padding.right;
+  out["explicit_paddings"] = sides;
+  return out;
+}
+
+WEFT_DECL output add_conv2d(const char* op, const side& input, const side& filter, const attr_map& attrs, const op_name& name) {
+  return {&add_node(op, {input_of(op, input, name), input_of(op, filter, name)}, name, attrs), 0};
+}
+
+WEFT_DECL output add_conv2d_transpose(const side& value, const side& filter, const side* sizes, const std::int64_t* numbers, attr_map attrs, const op_name& name) {
+  const node_group g(value, name, "conv2d_transpose");
+  const output in = g.input(value), weights = g.input(filter);
+  output wanted;
+  if (sizes != nullptr) wanted = g.input(*sizes);
+  else {
+    std::vector<std::int32_t> values;
+    for (int i = 0; i < 4; ++i) {
+      if (numbers[i] < 0 || numbers[i] > INT32_MAX) g.fail("output_shape cannot have a size of " + std::to_string(numbers[i]));
+      values.push_back(static_cast<std::int32_t>(numbers[i]));
+    }
+    wanted = g.integers(values, "output_shape");
+  }
+  return g.last("Conv2DBackpropInput", {wanted, weights, in}, std::move(attrs));
+}
+
+WEFT_DECL output add_separable_conv2d(const side& input, const side& depthwise_filter, const side& pointwise_filter, attr_map attrs, data_format format, const op_name& name) {
+  const node_group g(input, name, "separable_conv2d");
+  const output in = g.input(input), depthwise = g.input(depthwise_filter), pointwise = g.input(pointwise_filter);
+  const output channels = g.add("DepthwiseConv2dNative", {in, depthwise}, "depthwise", std::move(attrs));
+  return g.last("Conv2D", {channels, pointwise}, window_attr_map(1, valid_padding, format, 1, "dilations"));
+}
 
 }  // namespace detail
 #endif

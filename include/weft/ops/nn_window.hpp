@@ -9,7 +9,15 @@
 #include <string>
 #include <vector>
 
-namespace weft::detail {
+namespace weft {
+
+/// How images lie in memory: channels last, as TensorFlow's CPU has them, or first.
+enum class data_format { nhwc, nchw };
+inline constexpr data_format nhwc = data_format::nhwc, nchw = data_format::nchw;
+
+namespace detail {
+
+inline const char* to_text(data_format format) { return format == data_format::nhwc ? "NHWC" : "NCHW"; }
 
 /// How an axis is padded: not at all, so that the output is as long as the input divided by the stride, or by given numbers.
 enum class window_padding : unsigned char { valid, same, given };
@@ -113,6 +121,7 @@ inline window_places place_window(const node& n, const window_axis& w, std::int6
 
 #endif
 
-}  // namespace weft::detail
+}  // namespace detail
+}  // namespace weft
 
 #endif
