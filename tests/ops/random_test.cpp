@@ -72,3 +72,43 @@ TEST_CASE("random_uniform: a negative size is an error at that line") {
   CHECK_THROWS_WITH_AS((void)weft::random_uniform({2, -1}, 0.f, 1.f, std::nullopt, {"r", {"user.cpp", 3}}),
                        "INVALID_ARGUMENT: RandomUniform 'r' (user.cpp:3): shape cannot have a dimension of -1", weft::error);
 }
+
+TEST_CASE("random_uniform of integers, random_normal, truncated_normal: nodes") {
+  const graph g;
+  const auto scope = g.as_default();
+  const auto i = weft::random_uniform({2}, 0, 10, 3, "i");
+  const auto n = weft::random_normal({2}, 1.f, 2.f, 4, "n");
+  const auto t = weft::truncated_normal<double>({2, 3}, 0, 1, 5, "t");
+  CHECK(to_text(g) ==
+        "i/min = Const()  int32[]  {value=0}\n"
+        "i/max = Const()  int32[]  {value=10}\n"
+        "i/shape = Const()  int64[1]  {value=[2]}\n"
+        "i = RandomUniformInt(i/shape, i/min, i/max)  int32[2]  {seed=87654321, seed2=3}\n"
+        "n/shape = Const()  int64[1]  {value=[2]}\n"
+        "n/RandomStandardNormal = RandomStandardNormal(n/shape)  float[2]  {seed=87654321, seed2=4}\n"
+        "n/stddev = Const()  float[]  {value=2}\n"
+        "n/mean = Const()  float[]  {value=1}\n"
+        "n/mul = Mul(n/RandomStandardNormal, n/stddev)  float[2]\n"
+        "n = AddV2(n/mul, n/mean)  float[2]\n"
+        "t/shape = Const()  int64[2]  {value=[2, 3]}\n"
+        "t = TruncatedNormal(t/shape)  double[2,3]  {seed=87654321, seed2=5}\n");
+}
+
+TEST_CASE("random_shuffle, multinomial, stateless numbers: shapes and seeds") {
+  const graph g;
+  const auto scope = g.as_default();
+  const auto x = weft::placeholder<float>({4, 3}, "x");
+  CHECK(weft::random_shuffle(x, 1).shape().text() == "[4,3]");
+  const auto m = weft::multinomial<std::int32_t>(x, 5, 2);
+  CHECK(m.shape().text() == "[4,5]");
+  CHECK(m.raw().from->attr<std::int64_t>("seed2") == 2);
+  CHECK(weft::random_uniform(weft::shape_of(x)).shape().text() == "[4,3]");
+  const auto s = weft::stateless_random_uniform({2, 3}, {1, 2});
+  CHECK(s.raw().from->op() == "StatelessRandomUniform");
+  CHECK(!s.raw().from->def()->stateful);
+  CHECK(weft::stateless_random_uniform({2}, {1, 2}, -5, 5).raw().from->op() == "StatelessRandomUniformInt");
+  CHECK(weft::stateless_random_normal({2}, weft::placeholder<std::int64_t>({2}), 0.0, 1.0).shape().text() == "[2]");
+  CHECK_THROWS_WITH_AS((void)weft::stateless_truncated_normal({2}, weft::placeholder<std::int64_t>({3}), 0.f, 1.f, {"t", {"user.cpp", 3}}),
+                       "INVALID_ARGUMENT: StatelessTruncatedNormal 't' (user.cpp:3): seed must have shape [2], found [3]", weft::error);
+  CHECK_THROWS_WITH_AS((void)weft::multinomial(x, -1, 2, {"m", {"user.cpp", 3}}), "INVALID_ARGUMENT: Multinomial 'm' (user.cpp:3): num_samples must not be negative, found -1", weft::error);
+}

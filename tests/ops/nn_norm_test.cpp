@@ -1,0 +1,93 @@
+#include <weft/ops/nn_norm.hpp>
+
+#include <doctest/doctest.h>
+#include <weft/graph/text.hpp>
+#include <weft/ops/array.hpp>
+#include <weft/ops/standard.hpp>
+
+#include <string>
+
+using weft::axis;
+using weft::graph;
+using weft::keep_dims;
+using weft::keep_prob;
+using weft::placeholder;
+using weft::unknown;
+
+namespace {
+template <class T, int N> std::string shape(const weft::tensor<T, N>& t) { return t.shape().text(); }
+template <class Build> std::string message(Build build) {
+  try {
+    build();
+  } catch (const weft::error& e) {
+    return e.message();
+  }
+  return "";
+}
+}  // namespace
+
+TEST_CASE("moments: the mean and the variance over axes") {
+  const graph g;
+  const auto scope = g.as_default();
+  const auto x = placeholder<float>({2, 3, 4}, "x");
+  const auto m = weft::moments(x, axis<0, 2>, "m");
+  CHECK(shape(m.mean) == "[3]");
+  CHECK(shape(weft::moments(x, {0}, keep_dims).variance) == "[1,3,4]");
+  CHECK(shape(weft::moments(placeholder<weft::half>({2, 3}), axis<1>).variance) == "[2]");
+  CHECK(shape(weft::moments(x, {}).mean) == "[2,3,4]");
+  CHECK(g.find("m/variance")->op() == "Mean");
+  CHECK(g.find("m/StopGradient") != nullptr);
+}
+
+TEST_CASE("fused_batch_norm: training takes no mean, inference takes one") {
+  const graph g;
+  const auto scope = g.as_default();
+  const auto x = placeholder<float>({2, unknown, 4, 3}, "x");
+  const auto c = placeholder<float>({3}, "c");
+  const auto trained = weft::fused_batch_norm(x, c, c, 0.1f, weft::nhwc, "trained");
+  const auto inferred = weft::fused_batch_norm(x, c, c, c, c);
+  CHECK(shape(trained.y) == "[2,?,4,3]");
+  CHECK(shape(trained.variance) == "[3]");
+  CHECK(trained.y.raw().from->attr<bool>("is_training"));
+  CHECK(trained.y.raw().from->attr<float>("epsilon") == 0.1f);
+  CHECK(!inferred.y.raw().from->attr<bool>("is_training"));
+  CHECK(message([&] { (void)weft::fused_batch_norm(x, placeholder<float>({2}), c); }) == "the channels of x and the size of scale must be equal, found 3 and 2");
+  CHECK(message([&] { (void)weft::fused_batch_norm(x, c, c, placeholder<float>({weft::dim(0)}), c); }) == "the channels of x and the size of mean must be equal, found 3 and 0");
+}
+
+TEST_CASE("batch_normalization, l2_normalize, local_response_normalization: shapes") {
+  const graph g;
+  const auto scope = g.as_default();
+  const auto x = placeholder<float>({2, 3}, "x"), m = placeholder<float>({1, 3}, "m");
+  CHECK(shape(weft::batch_normalization(x, m, m, m, m, 1e-3)) == "[2,3]");
+  CHECK(shape(weft::batch_normalization(x, m, m, weft::tensor<float>(), weft::tensor<float>(), 1e-3, "plain")) == "[2,3]");
+  CHECK(g.find("plain/Neg") != nullptr);
+  CHECK(shape(weft::l2_normalize(x, axis<1>)) == "[2,3]");
+  const auto images = placeholder<float>({1, 2, 2, 5});
+  CHECK(weft::local_response_normalization(images, {2, 1.f, 2.f, 0.75f}).raw().from->attr<std::int64_t>("depth_radius") == 2);
+}
+
+TEST_CASE("dropout: the nodes, and rates that keep all or are none") {
+  const graph g;
+  const auto scope = g.as_default();
+  const auto x = placeholder<float>({2, 3}, "x");
+  const auto y = weft::dropout(x, keep_prob(0.75), 7, "y");
+  CHECK(to_text(g) ==
+        "x = Placeholder()  float[2,3]  {shape=[2,3]}\n"
+        "y/one = Const()  float[]  {value=1}\n"
+        "y/rate = Const()  float[]  {value=0.25}\n"
+        "y/Shape = Shape(x)  int32[2]\n"
+        "y/random_uniform/RandomUniform = RandomUniform(y/Shape)  float[2,3]  {seed=87654321, seed2=7}\n"
+        "y/sub = Sub(y/one, y/rate)  float[]\n"
+        "y/truediv = RealDiv(y/one, y/sub)  float[]\n"
+        "y/GreaterEqual = GreaterEqual(y/random_uniform/RandomUniform, y/rate)  bool[2,3]\n"
+        "y/Cast = Cast(y/GreaterEqual)  float[2,3]  {DstT=float}\n"
+        "y/mul = Mul(x, y/truediv)  float[2,3]\n"
+        "y = Mul(y/mul, y/Cast)  float[2,3]\n");
+  CHECK(weft::dropout(x, keep_prob(1)).raw().from->op() == "Identity");
+  CHECK(weft::dropout(x, weft::drop_rate(0)).raw().from->op() == "Identity");
+  CHECK(shape(weft::dropout(x, keep_prob(placeholder<float, 0>()))) == "[2,3]");
+  CHECK(message([&] { (void)weft::dropout(x, keep_prob(0)); }) == "keep_prob must be in (0, 1], found 0.000000");
+  CHECK(message([&] { (void)weft::dropout(x, weft::drop_rate(1.0)); }) == "drop_rate must be in [0, 1), found 1.000000");
+  CHECK(message([&] { (void)weft::dropout(x, keep_prob(placeholder<double, 0>())); }) == "dropout: the probability must be float as the tensor, found double");
+}
