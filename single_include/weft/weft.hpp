@@ -6695,570 +6695,77 @@ template <class T, int N> tensor<T, N> accumulate_n(std::initializer_list<tensor
 
 #endif
 
-#ifndef WEFT_OPS_NN_HPP
-#define WEFT_OPS_NN_HPP
-// Biases, softmax and cross entropies, normalisation and accuracy of neural networks.
+#ifndef WEFT_OPS_NODE_GROUP_HPP
+#define WEFT_OPS_NODE_GROUP_HPP
+// The nodes of a builder that makes several: all of them are named below the name that the builder was given, which the last one has.
 
 #include <cstdint>
 #include <string>
 #include <utility>
-#include <vector>
-
-namespace weft {
-
-#if WEFT_HAS_BODIES
-namespace detail {
-
-inline void expect_rank_at_least(const shape_context& c, int i, int least, const char* what) {
-  const partial_shape& s = c.input(i);
-  if (s.known_rank() && s.rank() < least) c.fail(std::string(what) + " must have at least rank " + std::to_string(least) + ", found shape " + s.text());
-}
-
-// What two sizes, -1 where not known, say together; fails where they differ.
-inline std::int64_t same_size(const shape_context& c, std::int64_t a, std::int64_t b, const char* what) {
-  if (a >= 0 && b >= 0 && a != b) c.fail(std::string(what) + " must be equal, found " + std::to_string(a) + " and " + std::to_string(b));
-  return a >= 0 ? a : b;
-}
-
-inline partial_shape with_size(const partial_shape& s, int axis, std::int64_t size) {
-  std::vector<std::int64_t> sizes = s.sizes();
-  sizes[static_cast<std::size_t>(axis)] = size;
-  return partial_shape(std::move(sizes));
-}
-
-// The axis of the channels that attribute data_format names, of a tensor of at least the rank that it needs.
-inline int bias_axis(const shape_context& c, const char* what) {
-  const std::string* format = c.find_attr<std::string>("data_format");
-  const bool first = format != nullptr && *format == "NCHW";
-  expect_rank_at_least(c, 0, first ? 3 : 2, what);
-  return first ? 1 : c.input(0).rank() - 1;
-}
-
-inline void bias_add_shape(shape_context& c) {
-  const int axis = bias_axis(c, "value");
-  const partial_shape bias = c.with_rank(1, 1, "bias"), &value = c.input(0);
-  if (!value.known_rank()) return;
-  c.set_output(0, with_size(value, axis, same_size(c, value[axis], bias[0], "the channels of value and bias")));
-}
-
-inline void bias_add_grad_shape(shape_context& c) {
-  const int axis = bias_axis(c, "out_backprop");
-  c.set_output(0, partial_shape({c.input(0).known_rank() ? c.input(0)[axis] : -1}));
-}
-
-inline void softmax_shape(shape_context& c) {
-  expect_rank_at_least(c, 0, 1, "logits");
-  c.set_output(0, c.input(0));
-}
-
-// Logits and labels of `[batch, classes]`, broadcast against each other where their shapes are not one.
-inline void softmax_cross_entropy_shape(shape_context& c) {
-  const partial_shape matrix = partial_shape::of_rank(2);
-  auto both = merge_shapes(c.input(0), matrix);
-  if (both) both = merge_shapes(*both, c.input(1));
-  if (!both) both = broadcast_shapes(c.input(0), c.input(1));
-  if (!both) c.fail("the shapes " + c.input(0).text() + " of logits and " + c.input(1).text() + " of labels cannot be broadcast");
-  if (both->rank() != 2) c.fail("logits and labels must be broadcast to rank 2, found shapes " + c.input(0).text() + " and " + c.input(1).text());
-  c.set_output(0, partial_shape({(*both)[0]}));
-  c.set_output(1, *both);
-}
-
-inline void sparse_softmax_cross_entropy_shape(shape_context& c) {
-  const partial_shape logits = c.with_rank(0, 2, "logits"), labels = c.with_rank(1, 1, "labels");
-  const std::int64_t batch = same_size(c, logits[0], labels[0], "the rows of logits and the labels");
-  c.set_output(0, partial_shape({batch}));
-  c.set_output(1, partial_shape({batch, logits[1]}));
-}
-
-inline void in_top_k_shape(shape_context& c) {
-  const partial_shape predictions = c.with_rank(0, 2, "predictions"), targets = c.with_rank(1, 1, "targets");
-  if (c.input_count() > 2) (void)c.with_rank(2, 0, "k");
-  c.set_output(0, partial_shape({same_size(c, predictions[0], targets[0], "the rows of predictions and the targets")}));
-}
-
-// The axis of the channels of images of rank 4, or 5 where data_format names a depth.
-inline std::pair<partial_shape, int> normalised_images(const shape_context& c, int i, const char* what) {
-  const std::string& format = c.attr<std::string>("data_format");
-  const partial_shape images = c.with_rank(i, static_cast<int>(format.size()), what);
-  return {images, format[1] == 'C' ? 1 : images.rank() - 1};
-}
-
-// Mean and variance have a size of their own (0) where the batch is all that counts.
-inline void batch_norm_shape(shape_context& c) {
-  const auto [images, axis] = normalised_images(c, 0, "x");
-  const bool given = !c.attr<bool>("is_training") || c.attr<float>("exponential_avg_factor") != 1.f;
-  std::int64_t channels = images[axis];
-  static constexpr const char* names[] = {"x", "scale", "offset", "mean", "variance"};
-  for (int i = 1; i < 5; ++i) {
-    const partial_shape s = c.with_rank(i, 1, names[i]);
-    if (i < 3 || given) channels = same_size(c, channels, s[0], (std::string("the channels of x and the size of ") + names[i]).c_str());
-  }
-  c.set_output(0, with_size(images, axis, channels));
-  for (int i = 1; i < 5; ++i) c.set_output(i, partial_shape({channels}));
-}
-
-inline void batch_norm_grad_shape(shape_context& c) {
-  const auto [gradient, axis] = normalised_images(c, 0, "y_backprop");
-  const auto both = merge_shapes(gradient, normalised_images(c, 1, "x").first);
-  if (!both) c.fail("y_backprop and x must have one shape, found " + c.input(0).text() + " and " + c.input(1).text());
-  std::int64_t channels = (*both)[axis];
-  static constexpr const char* names[] = {"scale", "reserve_space_1", "reserve_space_2"};
-  for (int i = 2; i < 5; ++i) channels = same_size(c, channels, c.with_rank(i, 1, names[i - 2])[0], (std::string("the channels of x and the size of ") + names[i - 2]).c_str());
-  c.set_output(0, with_size(*both, axis, channels));
-  for (int i = 1; i < 3; ++i) c.set_output(i, partial_shape({channels}));
-  for (int i = 3; i < 5; ++i) c.set_output(i, partial_shape({0}));
-}
-
-inline void lrn_shape(shape_context& c) { c.set_output(0, c.with_rank(0, 4, "input")); }
-
-inline void lrn_grad_shape(shape_context& c) {
-  partial_shape s = partial_shape::of_rank(4);
-  for (int i = 0; i < 3; ++i) {
-    const auto both = merge_shapes(s, c.input(i));
-    if (!both) c.fail("input_grads, input_image and output_image must have one shape of rank 4, found " + c.input(0).text() + ", " + c.input(1).text() + " and " + c.input(2).text());
-    s = *both;
-  }
-  c.set_output(0, s);
-}
-
-#define WEFT_BIASED "T: {float, double, int32, uint8, int16, int8, complex64, int64, bfloat16, uint16, complex128, half, uint32, uint64}"
-#define WEFT_FORMAT "data_format: {'NHWC', 'NCHW'} = 'NHWC'"
-#define WEFT_FLOATS "T: {half, bfloat16, float, double}"
-#define WEFT_NORM "; epsilon: float = 0.0001; exponential_avg_factor: float = 1.0; "
-#define WEFT_NORM_GRAD "; epsilon: float = 0.0001; "
-#define WEFT_TRAINING "; is_training: bool = true"
-#define WEFT_VOLUMES "data_format: {'NHWC', 'NCHW', 'NDHWC', 'NCDHW'} = 'NHWC'"
-inline constexpr op_row nn_ops[] = {
-    {"BiasAdd(value: T, bias: T) -> output: T", WEFT_BIASED "; " WEFT_FORMAT, bias_add_shape},
-    {"BiasAddV1(value: T, bias: T) -> output: T", WEFT_BIASED, bias_add_shape},
-    {"BiasAddGrad(out_backprop: T) -> output: T", WEFT_BIASED "; " WEFT_FORMAT, bias_add_grad_shape},
-    {"Softmax(logits: T) -> softmax: T", WEFT_FLOATS, softmax_shape},
-    {"LogSoftmax(logits: T) -> logsoftmax: T", WEFT_FLOATS, softmax_shape},
-    {"SoftmaxCrossEntropyWithLogits(features: T, labels: T) -> loss: T, backprop: T", WEFT_FLOATS, softmax_cross_entropy_shape},
-    {"SparseSoftmaxCrossEntropyWithLogits(features: T, labels: Tlabels) -> loss: T, backprop: T", WEFT_FLOATS "; Tlabels: {int32, int64} = int64", sparse_softmax_cross_entropy_shape},
-    {"InTopK(predictions: float, targets: T) -> precision: bool", "k: int; T: {int32, int64} = int32", in_top_k_shape},
-    {"InTopKV2(predictions: float, targets: T, k: T) -> precision: bool", "T: {int32, int64} = int32", in_top_k_shape},
-    {"FusedBatchNorm(x: T, scale: T, offset: T, mean: T, variance: T) -> y: T, batch_mean: T, batch_variance: T, reserve_space_1: T, reserve_space_2: T",
-     "T: {float}" WEFT_NORM WEFT_FORMAT WEFT_TRAINING, batch_norm_shape},
-    {"FusedBatchNormV2(x: T, scale: U, offset: U, mean: U, variance: U) -> y: T, batch_mean: U, batch_variance: U, reserve_space_1: U, reserve_space_2: U",
-     "T: {half, bfloat16, float}; U: {float}" WEFT_NORM WEFT_FORMAT WEFT_TRAINING, batch_norm_shape},
-    {"FusedBatchNormV3(x: T, scale: U, offset: U, mean: U, variance: U) -> y: T, batch_mean: U, batch_variance: U, reserve_space_1: U, reserve_space_2: U, reserve_space_3: U",
-     "T: {half, bfloat16, float}; U: {bfloat16, float}" WEFT_NORM WEFT_VOLUMES WEFT_TRAINING, batch_norm_shape},
-    {"FusedBatchNormGrad(y_backprop: T, x: T, scale: T, reserve_space_1: T, reserve_space_2: T) -> x_backprop: T, scale_backprop: T, offset_backprop: T, reserve_space_3: T, reserve_space_4: T",
-     "T: {float}" WEFT_NORM_GRAD WEFT_FORMAT WEFT_TRAINING, batch_norm_grad_shape},
-    {"FusedBatchNormGradV2(y_backprop: T, x: T, scale: float, reserve_space_1: U, reserve_space_2: U) -> x_backprop: T, scale_backprop: U, offset_backprop: U, reserve_space_3: U, reserve_space_4: U",
-     "T: {half, bfloat16, float}; U: {float}" WEFT_NORM_GRAD WEFT_FORMAT WEFT_TRAINING, batch_norm_grad_shape},
-    {"FusedBatchNormGradV3(y_backprop: T, x: T, scale: float, reserve_space_1: U, reserve_space_2: U, reserve_space_3: U) -> x_backprop: T, scale_backprop: U, offset_backprop: U, reserve_space_4: U, reserve_space_5: U",
-     "T: {half, bfloat16, float}; U: {float}" WEFT_NORM_GRAD WEFT_VOLUMES WEFT_TRAINING, batch_norm_grad_shape},
-    {"LRN(input: T) -> output: T", "depth_radius: int = 5; bias: float = 1.0; alpha: float = 1.0; beta: float = 0.5; T: {half, bfloat16, float} = float", lrn_shape},
-    {"LRNGrad(input_grads: T, input_image: T, output_image: T) -> output: T", "depth_radius: int = 5; bias: float = 1.0; alpha: float = 1.0; beta: float = 0.5; T: {half, bfloat16, float} = float", lrn_grad_shape},
-};
-#undef WEFT_BIASED
-#undef WEFT_FORMAT
-#undef WEFT_FLOATS
-#undef WEFT_NORM
-#undef WEFT_NORM_GRAD
-#undef WEFT_TRAINING
-#undef WEFT_VOLUMES
-
-}  // namespace detail
-#endif
-
-}  // namespace weft
-
-#endif
-
-#ifndef WEFT_OPS_NN_WINDOW_HPP
-#define WEFT_OPS_NN_WINDOW_HPP
-// The geometry of windows that slide over images: what attributes of convolutions and pools say, and how many places a window has along an
-// axis. Shape rules and kernels read it here, so that both report a mistake in the same words.
-
-#include <cstdint>
-#include <string>
 #include <vector>
 
 namespace weft::detail {
 
-/// How an axis is padded: not at all, so that the output is as long as the input divided by the stride, or by given numbers.
-enum class window_padding : unsigned char { valid, same, given };
+class node_group {
+ public:
+  /// Claims the name in the graph of `first`; `otherwise` when the caller gave none.
+  node_group(const side& first, const op_name& name, const char* otherwise);
 
-/// A window along one axis: its size, the distance of its places and of its elements, and how the axis is padded.
-struct window_axis {
-  std::int64_t size = 1, stride = 1, dilation = 1;
-  window_padding padding = window_padding::valid;
-  std::int64_t before = 0, after = 0;  // of window_padding::given
+  /// The output that an operand stands for; a variable is read.
+  output input(const side& x) const { return input_of(full_.c_str(), x, op_name(site_)); }
+  /// A node named `below` this group, its first output.
+  output add(const char* op, std::vector<output> inputs, const char* below, attr_map attrs = {}) const { return add_node_at(op, std::move(inputs), full_ + "/" + below, site_, std::move(attrs)); }
+  /// The node that has the name of the group.
+  output last(const char* op, std::vector<output> inputs, attr_map attrs = {}) const { return add_node_at(op, std::move(inputs), full_, site_, std::move(attrs)); }
+  /// A scalar constant of a floating dtype.
+  output number(double value, dtype type, const char* below) const;
+  /// A vector of int32, or a scalar.
+  output integers(const std::vector<std::int32_t>& values, const char* below) const;
+  output integer(std::int32_t value, const char* below) const;
+  /// A reduction over axes, with the axes' constant below its name.
+  output reduce(const char* op, output in, const std::vector<std::int32_t>& axes, const char* below, bool keep_dims = true) const;
+
+  const std::string& name() const noexcept { return full_; }
+  call_site site() const noexcept { return site_; }
+  graph_state& graph() const noexcept { return *graph_; }
+  [[noreturn]] void fail(std::string message) const { throw error(error_code::invalid_argument, full_ + ": " + std::move(message), site_); }
+
+ private:
+  graph_state* graph_;
+  std::string full_;
+  call_site site_;
 };
 
-/// The places of a window along an axis, and the elements that are padded before it.
-struct window_places {
-  std::int64_t count, before;
-};
+/// A scalar of a floating dtype.
+tensor_value floating_scalar(double value, dtype type);
 
-/// Sizes, strides, dilations and paddings above this are errors, so that sums and products of them fit.
-inline constexpr std::int64_t largest_window = 0x7fffffff;
-
-/// What the attributes of a convolution or a pool say: for rows, columns and depth (of pools), and where the depth is stored.
-struct window_attrs {
-  window_axis rows, columns, depth;
-  bool channels_first = false;  // NCHW
-  std::int64_t batch_size = 1, batch_stride = 1, batch_dilation = 1;
-};
-
-#if WEFT_HAS_BODIES || WEFT_HAS_KERNEL_BODIES
-
-/// Four values of a list attribute; the default where a convolution leaves dilations away.
-inline std::vector<std::int64_t> window_list(const node& n, const char* name) {
-  const auto* list = n.find_attr<std::vector<std::int64_t>>(name);
-  if (list == nullptr && std::string(name) == "dilations") return {1, 1, 1, 1};
-  if (list == nullptr || list->size() != 4)
-    n.fail_about(error_code::invalid_argument, std::string("attribute '") + name + "' must contain 4 values, found " + std::to_string(list == nullptr ? 0 : list->size()));
-  for (const std::int64_t value : *list)
-    if (value < 1 || value > largest_window)
-      n.fail_about(error_code::invalid_argument, std::string("attribute '") + name + "' must contain values between 1 and " + std::to_string(largest_window) + ", found " + std::to_string(value));
-  return *list;
-}
-
-// Padding of all four axes from 'padding' and, where that says EXPLICIT, 'explicit_paddings'; only rows and columns may be padded.
-inline void read_padding(const node& n, window_attrs& out) {
-  const std::string& padding = n.attr<std::string>("padding");
-  const auto* given = n.find_attr<std::vector<std::int64_t>>("explicit_paddings");
-  const std::size_t count = given == nullptr ? 0 : given->size();
-  if (padding != "EXPLICIT") {
-    if (count != 0) n.fail_about(error_code::invalid_argument, "attribute 'explicit_paddings' must be empty where 'padding' is '" + padding + "', found " + std::to_string(count) + " values");
-    if (padding != "SAME" && padding != "VALID") n.fail_about(error_code::invalid_argument, "attribute 'padding' must be 'SAME', 'VALID' or 'EXPLICIT', found '" + padding + "'");
-    for (window_axis* axis : {&out.rows, &out.columns, &out.depth}) axis->padding = padding == "SAME" ? window_padding::same : window_padding::valid;
-    return;
+#if WEFT_HAS_BODIES
+WEFT_DECL tensor_value floating_scalar(double value, dtype type) {
+  switch (type) {
+    case dtype::float64: return tensor_value::scalar(value);
+    case dtype::half: return tensor_value::scalar(half(static_cast<float>(value)));
+    case dtype::bfloat16: return tensor_value::scalar(bfloat16(static_cast<float>(value)));
+    default: return tensor_value::scalar(static_cast<float>(value));
   }
-  if (count != 8) n.fail_about(error_code::invalid_argument, "attribute 'explicit_paddings' must contain 8 values, found " + std::to_string(count));
-  for (const std::int64_t value : *given)
-    if (value < 0 || value > largest_window)
-      n.fail_about(error_code::invalid_argument, "attribute 'explicit_paddings' must contain values between 0 and " + std::to_string(largest_window) + ", found " + std::to_string(value));
-  const std::size_t rows = out.channels_first ? 4 : 2, depth = out.channels_first ? 2 : 6;
-  if ((*given)[0] != 0 || (*given)[1] != 0 || (*given)[depth] != 0 || (*given)[depth + 1] != 0)
-    n.fail_about(error_code::invalid_argument, "attribute 'explicit_paddings' must be 0 for the batch and the depth");
-  out.rows.padding = out.columns.padding = window_padding::given;
-  out.rows.before = (*given)[rows];
-  out.rows.after = (*given)[rows + 1];
-  out.columns.before = (*given)[rows + 2];
-  out.columns.after = (*given)[rows + 3];
 }
 
-/// Reads the attributes of a pool (with 'ksize') or a convolution (with 'dilations', its window's size being the filter's). Fails about the node where they are wrong.
-inline window_attrs read_window(const node& n, bool pool) {
-  window_attrs out;
-  const std::string* format = n.find_attr<std::string>("data_format");
-  if (format != nullptr && *format != "NHWC" && *format != "NCHW") n.fail_about(error_code::unimplemented, "attribute 'data_format' must be 'NHWC' or 'NCHW', found '" + *format + "'");
-  out.channels_first = format != nullptr && *format == "NCHW";
-  const auto strides = window_list(n, "strides"), others = window_list(n, pool ? "ksize" : "dilations");
-  const std::size_t rows = out.channels_first ? 2 : 1, depth = out.channels_first ? 1 : 3;
-  const std::size_t places[] = {rows, rows + 1, depth};
-  window_axis* const axes[] = {&out.rows, &out.columns, &out.depth};
-  for (int i = 0; i < 3; ++i) {
-    axes[i]->stride = strides[places[i]];
-    (pool ? axes[i]->size : axes[i]->dilation) = others[places[i]];
-  }
-  out.batch_stride = strides[0];
-  (pool ? out.batch_size : out.batch_dilation) = others[0];
-  read_padding(n, out);
-  return out;
+WEFT_DECL node_group::node_group(const side& first, const op_name& name, const char* otherwise) : site_(name.site) {
+  if (first.out.from == nullptr) throw error(error_code::invalid_argument, std::string(otherwise) + ": the operand is an empty tensor, not made by any op", name.site);
+  graph_ = &first.out.from->owner();
+  full_ = claim_name(*graph_, name, otherwise);
 }
-
-/// Where a window finds place along an axis of `size` elements, as TensorFlow counts. Fails about the node where the window is larger than the padded axis.
-inline window_places place_window(const node& n, const window_axis& w, std::int64_t size) {
-  const std::int64_t reach = (w.size - 1) * w.dilation + 1;
-  if (w.padding == window_padding::same) {
-    const std::int64_t count = size / w.stride + (size % w.stride != 0 ? 1 : 0);
-    const std::int64_t padding = count == 0 ? 0 : reach - (size - (count - 1) * w.stride);
-    return {count, padding > 0 ? padding / 2 : 0};
-  }
-  if (size > std::int64_t{1} << 60) n.fail_about(error_code::invalid_argument, "an axis of " + std::to_string(size) + " elements is too long");
-  const std::int64_t padded = size + w.before + w.after;
-  if (padded < reach)
-    n.fail_about(error_code::invalid_argument, "a window that reaches over " + std::to_string(reach) + " elements has no place on an axis of " + std::to_string(size) +
-                                                   (w.padding == window_padding::given ? " elements with " + std::to_string(w.before + w.after) + " more as padding" : " elements"));
-  return {(padded - reach) / w.stride + 1, w.before};
+WEFT_DECL output node_group::number(double value, dtype type, const char* below) const { return add_const_at(floating_scalar(value, type), full_ + "/" + below, site_, *graph_); }
+WEFT_DECL output node_group::integers(const std::vector<std::int32_t>& values, const char* below) const {
+  return add_const_at(tensor_value::from<std::int32_t>({static_cast<std::int64_t>(values.size())}, values), full_ + "/" + below, site_, *graph_);
 }
-
+WEFT_DECL output node_group::integer(std::int32_t value, const char* below) const { return add_const_at(tensor_value::scalar(value), full_ + "/" + below, site_, *graph_); }
+WEFT_DECL output node_group::reduce(const char* op, output in, const std::vector<std::int32_t>& axes, const char* below, bool keep_dims) const {
+  const output indices = integers(axes, (std::string(below) + "/reduction_indices").c_str());
+  return add(op, {in, indices}, below, {{"keep_dims", keep_dims}});
+}
 #endif
 
 }  // namespace weft::detail
-
-#endif
-
-#ifndef WEFT_OPS_NN_CONV_HPP
-#define WEFT_OPS_NN_CONV_HPP
-// Convolutions and pools over images, and the ops of their gradients.
-
-#include <cstdint>
-#include <string>
-#include <utility>
-#include <vector>
-
-namespace weft {
-
-#if WEFT_HAS_BODIES
-namespace detail {
-
-// Images as a shape: batch, rows, columns and channels, each -1 where it is not known.
-struct image_sizes {
-  std::int64_t batch, rows, columns, channels;
-
-  static image_sizes of(const partial_shape& s, const window_attrs& w) {
-    if (w.channels_first) return {s[0], s[2], s[3], s[1]};
-    return {s[0], s[1], s[2], s[3]};
-  }
-  partial_shape shape(const window_attrs& w) const {
-    if (w.channels_first) return partial_shape({batch, channels, rows, columns});
-    return partial_shape({batch, rows, columns, channels});
-  }
-};
-
-inline std::int64_t placed(const shape_context& c, const window_axis& w, std::int64_t size, bool window_known = true) {
-  if (size < 0 || (!window_known && w.padding != window_padding::same)) return -1;
-  return place_window(c.about(), w, size).count;
-}
-
-inline std::int64_t product_or_unknown(std::int64_t a, std::int64_t b) { return a < 0 || b < 0 || (b != 0 && a > INT64_MAX / b) ? -1 : a * b; }
-
-// Rows and columns of a convolution's output; a filter size of -1 is unknown.
-inline std::pair<std::int64_t, std::int64_t> convolved(shape_context& c, window_attrs w, const image_sizes& in, std::int64_t filter_rows, std::int64_t filter_columns) {
-  if (filter_rows == 0 || filter_columns == 0) c.fail("the filter must have rows and columns, found shape " + c.input(1).text());
-  w.rows.size = filter_rows < 0 ? 1 : filter_rows;
-  w.columns.size = filter_columns < 0 ? 1 : filter_columns;
-  if (w.rows.size > largest_window || w.columns.size > largest_window) c.fail("the filter of shape " + c.input(1).text() + " is too large");
-  return {placed(c, w.rows, in.rows, filter_rows >= 0), placed(c, w.columns, in.columns, filter_columns >= 0)};
-}
-
-inline void conv2d_shape(shape_context& c) {
-  const window_attrs w = read_window(c.about(), false);
-  const partial_shape filter = c.with_rank(1, 4, "filter");
-  const image_sizes in = image_sizes::of(c.with_rank(0, 4, "input"), w);
-  if (filter[2] == 0) c.fail("the filter must have at least one channel, found shape " + filter.text());
-  if (in.channels >= 0 && filter[2] > 0) {
-    if (in.channels % filter[2] != 0) c.fail("the depth " + std::to_string(in.channels) + " of the input is no multiple of the depth " + std::to_string(filter[2]) + " of the filter");
-    const std::int64_t groups = in.channels / filter[2];
-    if (filter[3] >= 0 && groups > 0 && filter[3] % groups != 0) c.fail("a filter with " + std::to_string(filter[3]) + " outputs cannot be cut into " + std::to_string(groups) + " groups");
-  }
-  const auto [rows, columns] = convolved(c, w, in, filter[0], filter[1]);
-  c.set_output(0, image_sizes{in.batch, rows, columns, filter[3]}.shape(w));
-}
-
-inline void depthwise_conv2d_shape(shape_context& c) {
-  const window_attrs w = read_window(c.about(), false);
-  const image_sizes in = image_sizes::of(c.with_rank(0, 4, "input"), w);
-  const partial_shape filter = c.with_rank(1, 4, "filter");
-  if (in.channels >= 0 && filter[2] >= 0 && in.channels != filter[2])
-    c.fail("input and filter must have the same depth, found " + std::to_string(in.channels) + " and " + std::to_string(filter[2]));
-  const auto [rows, columns] = convolved(c, w, in, filter[0], filter[1]);
-  c.set_output(0, image_sizes{in.batch, rows, columns, product_or_unknown(in.channels < 0 ? filter[2] : in.channels, filter[3])}.shape(w));
-}
-
-// A shape of rank 4 that input i holds.
-inline partial_shape sizes_of_rank_4(const shape_context& c, int i, const char* what) {
-  const partial_shape s = shape_from_input(c, i, what);
-  if (s.known_rank() && s.rank() != 4) c.fail(std::string(what) + " must contain 4 values, found " + std::to_string(s.rank()));
-  return s.known_rank() ? s : partial_shape::of_rank(4);
-}
-
-inline void conv2d_backprop_input_shape(shape_context& c) {
-  const window_attrs w = read_window(c.about(), false);
-  const partial_shape filter = c.with_rank(1, 4, "filter");
-  const image_sizes gradient = image_sizes::of(c.with_rank(2, 4, "out_backprop"), w);
-  if (gradient.channels >= 0 && filter[3] >= 0 && gradient.channels != filter[3])
-    c.fail("the depth " + std::to_string(gradient.channels) + " of out_backprop and the outputs " + std::to_string(filter[3]) + " of the filter differ");
-  partial_shape wanted = shape_from_input(c, 0, "input_sizes");
-  if (!wanted.known_rank()) wanted = partial_shape::of_rank(4);
-  if (wanted.rank() == 2) return c.set_output(0, image_sizes{gradient.batch, wanted[0], wanted[1], filter[2]}.shape(w));
-  if (wanted.rank() != 4) c.fail("input_sizes must contain 4 values or 2, found " + std::to_string(wanted.rank()));
-  image_sizes sizes = image_sizes::of(wanted, w);
-  if (sizes.batch >= 0 && gradient.batch >= 0 && sizes.batch != gradient.batch)
-    c.fail("input_sizes say a batch of " + std::to_string(sizes.batch) + ", out_backprop has " + std::to_string(gradient.batch));
-  if (sizes.batch < 0) sizes.batch = gradient.batch;
-  c.set_output(0, sizes.shape(w));
-}
-
-inline void conv2d_backprop_filter_shape(shape_context& c) {
-  (void)read_window(c.about(), false);
-  (void)c.with_rank(0, 4, "input");
-  (void)c.with_rank(2, 4, "out_backprop");
-  c.set_output(0, sizes_of_rank_4(c, 1, "filter_sizes"));
-}
-
-inline void depthwise_backprop_input_shape(shape_context& c) {
-  (void)read_window(c.about(), false);
-  (void)c.with_rank(1, 4, "filter");
-  (void)c.with_rank(2, 4, "out_backprop");
-  c.set_output(0, sizes_of_rank_4(c, 0, "input_sizes"));
-}
-
-// Output of a pool over images of this shape; an average is not taken over depth.
-inline partial_shape pooled(const shape_context& c, const partial_shape& images) {
-  const window_attrs w = read_window(c.about(), true);
-  const image_sizes in = image_sizes::of(images, w);
-  const std::int64_t channels = c.about().op() == "AvgPool" ? in.channels : placed(c, w.depth, in.channels);
-  return image_sizes{in.batch, placed(c, w.rows, in.rows), placed(c, w.columns, in.columns), channels}.shape(w);
-}
-
-inline void pool_shape(shape_context& c) { c.set_output(0, pooled(c, c.with_rank(0, 4, "input"))); }
-
-inline void max_pool_grad_shape(shape_context& c) {
-  (void)read_window(c.about(), true);
-  c.set_output(0, c.with_rank(0, 4, "orig_input"));
-}
-
-inline void max_pool_grad_grad_shape(shape_context& c) {
-  const auto images = merge_shapes(c.with_rank(0, 4, "orig_input"), c.with_rank(2, 4, "grad"));
-  if (!images) c.fail("orig_input and grad must have one shape, found " + c.input(0).text() + " and " + c.input(2).text());
-  const auto result = merge_shapes(pooled(c, *images), c.with_rank(1, 4, "orig_output"));
-  if (!result) c.fail("orig_output must have shape " + pooled(c, *images).text() + ", found " + c.input(1).text());
-  c.set_output(0, *result);
-}
-
-inline void avg_pool_grad_shape(shape_context& c) {
-  (void)read_window(c.about(), true);
-  (void)c.with_rank(1, 4, "grad");
-  c.set_output(0, sizes_of_rank_4(c, 0, "orig_input_shape"));
-}
-
-#define WEFT_WINDOW "strides: list(int); padding: {'SAME', 'VALID', 'EXPLICIT'}; explicit_paddings: list(int) = []; data_format: {'NHWC', 'NCHW'} = 'NHWC'; dilations: list(int) = [1, 1, 1, 1]"
-#define WEFT_POOL "ksize: list(int) >= 4; strides: list(int) >= 4; padding: "
-#define WEFT_FORMAT "; data_format: {'NHWC', 'NCHW'} = 'NHWC'"
-#define WEFT_ORDERED "float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64"
-inline constexpr op_row nn_conv_ops[] = {
-    {"Conv2D(input: T, filter: T) -> output: T", "T: {half, bfloat16, float, double, int32}; use_cudnn_on_gpu: bool = true; " WEFT_WINDOW, conv2d_shape},
-    {"Conv2DBackpropInput(input_sizes: int32, filter: T, out_backprop: T) -> output: T", "T: {half, bfloat16, float, double, int32}; use_cudnn_on_gpu: bool = true; " WEFT_WINDOW, conv2d_backprop_input_shape},
-    {"Conv2DBackpropFilter(input: T, filter_sizes: int32, out_backprop: T) -> output: T", "T: {half, bfloat16, float, double}; use_cudnn_on_gpu: bool = true; " WEFT_WINDOW, conv2d_backprop_filter_shape},
-    {"DepthwiseConv2dNative(input: T, filter: T) -> output: T", "T: {half, bfloat16, float, double}; " WEFT_WINDOW, depthwise_conv2d_shape},
-    {"DepthwiseConv2dNativeBackpropInput(input_sizes: int32, filter: T, out_backprop: T) -> output: T", "T: {half, bfloat16, float, double}; " WEFT_WINDOW, depthwise_backprop_input_shape},
-    {"DepthwiseConv2dNativeBackpropFilter(input: T, filter_sizes: int32, out_backprop: T) -> output: T", "T: {half, bfloat16, float, double}; " WEFT_WINDOW, conv2d_backprop_filter_shape},
-    {"MaxPool(input: T) -> output: T", "T: {half, bfloat16, float, double, int32, int64, uint8, int16, int8, uint16} = float; " WEFT_POOL "{'SAME', 'VALID', 'EXPLICIT'}; explicit_paddings: list(int) = []; data_format: {'NHWC', 'NCHW', 'NCHW_VECT_C'} = 'NHWC'", pool_shape},
-    {"MaxPoolGrad(orig_input: T, orig_output: T, grad: T) -> output: T", WEFT_POOL "{'SAME', 'VALID', 'EXPLICIT'}; explicit_paddings: list(int) = []" WEFT_FORMAT "; T: {" WEFT_ORDERED "} = float", max_pool_grad_shape},
-    {"MaxPoolGradGrad(orig_input: T, orig_output: T, grad: T) -> output: T", WEFT_POOL "{'SAME', 'VALID'}" WEFT_FORMAT "; T: {" WEFT_ORDERED "}", max_pool_grad_grad_shape},
-    {"AvgPool(value: T) -> output: T", WEFT_POOL "{'SAME', 'VALID'}" WEFT_FORMAT "; T: {half, bfloat16, float, double}", pool_shape},
-    {"AvgPoolGrad(orig_input_shape: int32, grad: T) -> output: T", WEFT_POOL "{'SAME', 'VALID'}" WEFT_FORMAT "; T: {half, bfloat16, float, double}", avg_pool_grad_shape},
-};
-#undef WEFT_WINDOW
-#undef WEFT_POOL
-#undef WEFT_FORMAT
-#undef WEFT_ORDERED
-
-}  // namespace detail
-#endif
-
-}  // namespace weft
-
-#endif
-
-#ifndef WEFT_OPS_RANDOM_HPP
-#define WEFT_OPS_RANDOM_HPP
-// Random tensors, with TensorFlow's generator and its rules for seeds.
-
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <utility>
-#include <vector>
-
-namespace weft {
-
-namespace detail {
-
-#if WEFT_HAS_BODIES
-inline void random_shape(shape_context& c) { c.set_output(0, shape_from_input(c, 0, "shape")); }
-
-inline void random_integers_shape(shape_context& c) {
-  (void)c.with_rank(c.input_count() - 2, 0, "minval");
-  (void)c.with_rank(c.input_count() - 1, 0, "maxval");
-  random_shape(c);
-}
-
-inline void expect_seed(const shape_context& c) {
-  const partial_shape seed = c.with_rank(1, 1, "seed");
-  if (seed[0] >= 0 && seed[0] != 2) c.fail("seed must have shape [2], found " + seed.text());
-}
-inline void stateless_shape(shape_context& c) {
-  expect_seed(c);
-  random_shape(c);
-}
-inline void stateless_integers_shape(shape_context& c) {
-  expect_seed(c);
-  random_integers_shape(c);
-}
-
-inline void multinomial_shape(shape_context& c) {
-  const partial_shape logits = c.with_rank(0, 2, "logits");
-  (void)c.with_rank(1, 0, "num_samples");
-  const auto wanted = c.input_integers(1);
-  if (wanted && (*wanted)[0] < 0) c.fail("num_samples must not be negative, found " + std::to_string((*wanted)[0]));
-  c.set_output(0, partial_shape({logits[0], wanted ? (*wanted)[0] : -1}));
-}
-
-#define WEFT_SEEDS "seed: int = 0; seed2: int = 0; "
-#define WEFT_STATELESS "dtype: {half, bfloat16, float, double} = float; T: {int32, int64} = int32; Tseed: {int32, int64} = int64"
-inline constexpr op_row random_ops[] = {
-    {"RandomUniform RandomStandardNormal TruncatedNormal(shape: T) -> output: dtype", WEFT_SEEDS "dtype: {half, bfloat16, float, double}; T: {int32, int64}", random_shape, op_flags::stateful},
-    {"RandomUniformInt(shape: T, minval: Tout, maxval: Tout) -> output: Tout", WEFT_SEEDS "Tout: {int32, int64}; T: {int32, int64}", random_integers_shape, op_flags::stateful},
-    {"RandomShuffle(value: T) -> output: T", WEFT_SEEDS "T: type", unchanged_shape, op_flags::stateful},
-    {"Multinomial(logits: T, num_samples: int32) -> output: output_dtype",
-     WEFT_SEEDS "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64}; output_dtype: {int32, int64} = int64", multinomial_shape, op_flags::stateful},
-    {"StatelessRandomUniform StatelessRandomNormal StatelessTruncatedNormal(shape: T, seed: Tseed) -> output: dtype", WEFT_STATELESS, stateless_shape},
-    {"StatelessRandomUniformInt(shape: T, seed: Tseed, minval: dtype, maxval: dtype) -> output: dtype", "dtype: {int32, int64}; T: {int32, int64}; Tseed: {int32, int64} = int64", stateless_integers_shape},
-    {"StatelessRandomUniformFullInt(shape: T, seed: Tseed) -> output: dtype", "dtype: {int32, int64, uint32, uint64} = uint64; T: {int32, int64} = int32; Tseed: {int32, int64, uint32, uint64} = int64", stateless_shape},
-};
-#undef WEFT_SEEDS
-#undef WEFT_STATELESS
-#endif
-
-// TensorFlow 1's rule: without any seed both are 0 and each run differs; a graph seed is joined by the number of nodes so far; an op's seed
-// without a graph seed is joined by 87654321. Both are taken modulo 2^31 - 1, never negative.
-inline std::pair<std::int64_t, std::int64_t> op_seeds(graph_state& g, std::optional<std::int64_t> seed) {
-  const auto graph_seed = g.seed();
-  if (!graph_seed && !seed) return {0, 0};
-  constexpr std::int64_t modulus = 0x7fffffff;
-  const auto reduced = [](std::int64_t n) { return n % modulus + (n % modulus < 0 ? modulus : 0); };
-  const std::int64_t first = reduced(graph_seed.value_or(87654321)), second = reduced(seed.value_or(static_cast<std::int64_t>(g.size())));
-  return {first, first == 0 && second == 0 ? modulus : second};
-}
-
-// Numbers in [0, 1), drawn by the node `full`.
-inline output add_draw(const std::int64_t* sizes, std::size_t count, dtype type, std::optional<std::int64_t> seed, const std::string& full, const std::string& shape_name,
-                       call_site site, graph_state& to) {
-  const auto seeds = op_seeds(to, seed);
-  const output dims = add_sizes(sizes, count, shape_name, site, to);
-  return add_node_at("RandomUniform", {dims}, full, site, {{"dtype", type}, {"seed", seeds.first}, {"seed2", seeds.second}});
-}
-inline output add_random_uniform(const std::int64_t* sizes, std::size_t count, dtype type, std::optional<std::int64_t> seed, const op_name& name) {
-  graph_state& to = *current_graph();
-  const std::string full = claim_name(to, name, "random_uniform");
-  return add_draw(sizes, count, type, seed, full, full + "/shape", name.site, to);
-}
-// The same, scaled to [low, low + range).
-inline output add_random_uniform(const std::int64_t* sizes, std::size_t count, tensor_value range, tensor_value low, std::optional<std::int64_t> seed, const op_name& name) {
-  graph_state& to = *current_graph();
-  const std::string full = claim_name(to, name, "random_uniform");
-  const output drawn = add_draw(sizes, count, range.dtype(), seed, full + "/RandomUniform", full + "/shape", name.site, to);
-  const output width = add_const_at(std::move(range), full + "/mul/y", name.site, to), least = add_const_at(std::move(low), full + "/min", name.site, to);
-  const output scaled = add_node_at("Mul", {drawn, width}, full + "/mul", name.site);
-  return add_node_at("AddV2", {scaled, least}, full, name.site);
-}
-
-}  // namespace detail
-
-/// Numbers in [low, high) drawn anew in each step (RandomUniform). The same seeds give TensorFlow's numbers; without seeds each run differs.
-template <class T = float, std::size_t M>
-tensor<T, static_cast<int>(M)> random_uniform(const std::int64_t (&dims)[M], T low = T(0), T high = T(1), std::optional<std::int64_t> seed = std::nullopt, op_name name = {}) {
-  static_assert(std::is_same_v<T, float> || std::is_same_v<T, double>, "weft: random_uniform<T> draws float or double");
-  const output drawn = low == T(0) && high == T(1)
-                           ? detail::add_random_uniform(dims, M, dtype_of<T>, seed, name)
-                           : detail::add_random_uniform(dims, M, tensor_value::scalar<T>(high - low), tensor_value::scalar<T>(low), seed, name);
-  return tensor<T, static_cast<int>(M)>(drawn);
-}
-
-/// Sets the seed of the thread's default graph, from which random ops without a seed of their own derive theirs.
-inline void set_random_seed(std::int64_t seed) { default_graph().set_random_seed(seed); }
-
-}  // namespace weft
 
 #endif
 
@@ -7538,6 +7045,1319 @@ template <int N, class T, int M> tensor<T, 1> bincount(const operand<std::int32_
 template <int N> tensor<std::int32_t, 1> bincount(const operand<std::int32_t, N>& values, std::int32_t size, op_name name = {}) {
   return tensor<std::int32_t, 1>(detail::add_bincount(values.as_input(name.site), size, output(), name));
 }
+
+}  // namespace weft
+
+#endif
+
+#ifndef WEFT_OPS_NN_LOSSES_HPP
+#define WEFT_OPS_NN_LOSSES_HPP
+// Losses of TensorFlow's tf.nn: cross entropies of classes and of independent events, and of Poisson distributed counts.
+
+#include <string>
+#include <type_traits>
+#include <vector>
+
+namespace weft {
+
+/// Whether a Poisson loss adds Stirling's approximation of the term that does not depend on the prediction.
+enum class poisson_loss { without_constant, full };
+
+namespace detail {
+
+output add_softmax_cross_entropy(const side& labels, const side& logits, bool stop, const op_name& name);
+output add_sparse_softmax_cross_entropy(const side& labels, const side& logits, const op_name& name);
+output add_sigmoid_cross_entropy(const side& labels, const side& logits, const op_name& name);
+output add_weighted_cross_entropy(const side& labels, const side& logits, const side& weight, const op_name& name);
+output add_poisson_loss(const side& targets, const side& log_input, bool full, const op_name& name);
+
+template <class T> constexpr bool is_floating_v = std::is_floating_point_v<T> || std::is_same_v<T, half> || std::is_same_v<T, bfloat16>;
+constexpr bool ranks_agree(int a, int b) { return a == dynamic_rank || b == dynamic_rank || a == b; }
+
+#if WEFT_HAS_BODIES
+// Logits or labels as a matrix: all axes but the last are one.
+inline output rows_of_classes(const node_group& g, const output& x, const char* below) {
+  const partial_shape& s = x.from->output_shape(x.index);
+  if (s.known_rank() && s.rank() == 2) return x;
+  if (s.known_rank() && s.rank() == 0) g.fail("there must be an axis of classes, found shape []");
+  const std::string scope = below;
+  const auto named = [&](const char* name) { return scope + "/" + name; };
+  if (s.known_rank() && s[s.rank() - 1] >= 0 && s[s.rank() - 1] <= INT32_MAX)
+    return g.add("Reshape", {x, g.integers({-1, static_cast<std::int32_t>(s[s.rank() - 1])}, named("shape").c_str())}, below);
+  const output sizes = g.add("Shape", {x}, named("Shape").c_str()), last = g.integers({-1}, named("begin").c_str());
+  const output classes = g.add("StridedSlice", {sizes, last, g.integers({0}, named("end").c_str()), g.integers({1}, named("strides").c_str())}, named("classes").c_str(),
+                               {{"end_mask", std::int64_t{1}}});
+  const output wanted = g.add("ConcatV2", {last, classes, g.integer(0, named("axis").c_str())}, named("concat").c_str(), {{"N", std::int64_t{2}}});
+  return g.add("Reshape", {x, wanted}, below);
+}
+
+// A loss for each row, in the shape of the logits without their last axis.
+inline output in_outer_shape(const node_group& g, const output& loss, const output& logits) {
+  const partial_shape& s = logits.from->output_shape(logits.index);
+  if (s.fully_known()) {
+    std::vector<std::int32_t> outer;
+    for (int i = 0; i + 1 < s.rank(); ++i) {
+      if (s[i] > INT32_MAX) g.fail("the logits' shape " + s.text() + " is too large");
+      outer.push_back(static_cast<std::int32_t>(s[i]));
+    }
+    return g.last("Reshape", {loss, g.integers(outer, "outer")});
+  }
+  const output sizes = g.add("Shape", {logits}, "Shape");
+  const output outer = g.add("StridedSlice", {sizes, g.integers({0}, "outer/begin"), g.integers({-1}, "outer/end"), g.integers({1}, "outer/strides")}, "outer", {{"begin_mask", std::int64_t{1}}});
+  return g.last("Reshape", {loss, outer});
+}
+
+WEFT_DECL output add_softmax_cross_entropy(const side& labels, const side& logits, bool stop, const op_name& name) {
+  const node_group g(logits, name, "softmax_cross_entropy_with_logits");
+  const output scores = g.input(logits);
+  output wanted = g.input(labels);
+  if (stop) wanted = g.add("StopGradient", {wanted}, "labels_stop_gradient");
+  const partial_shape& s = scores.from->output_shape(scores.index);
+  const output rows = rows_of_classes(g, scores, "Reshape"), label_rows = rows_of_classes(g, wanted, "Reshape_1");
+  if (s.known_rank() && s.rank() == 2) return g.last("SoftmaxCrossEntropyWithLogits", {rows, label_rows});
+  return in_outer_shape(g, g.add("SoftmaxCrossEntropyWithLogits", {rows, label_rows}, "loss"), scores);
+}
+
+WEFT_DECL output add_sparse_softmax_cross_entropy(const side& labels, const side& logits, const op_name& name) {
+  const node_group g(logits, name, "SparseSoftmaxCrossEntropyWithLogits");
+  const output scores = g.input(logits);
+  output wanted = g.input(labels);
+  const partial_shape &s = scores.from->output_shape(scores.index), &l = wanted.from->output_shape(wanted.index);
+  if (s.known_rank() && l.known_rank() && s.rank() != l.rank() + 1)
+    g.fail("logits must have one axis more than labels, found shapes " + s.text() + " and " + l.text());
+  if (s.known_rank() && s.rank() == 2) return g.last("SparseSoftmaxCrossEntropyWithLogits", {scores, wanted});
+  const output rows = rows_of_classes(g, scores, "Reshape");
+  wanted = g.add("Reshape", {wanted, g.integers({-1}, "Reshape_1/shape")}, "Reshape_1");
+  return in_outer_shape(g, g.add("SparseSoftmaxCrossEntropyWithLogits", {rows, wanted}, "loss"), scores);
+}
+
+// max(x, 0) - x z + log(1 + exp(-|x|)), whose gradient at 0 is that of either side, as TensorFlow builds it.
+WEFT_DECL output add_sigmoid_cross_entropy(const side& labels, const side& logits, const op_name& name) {
+  const node_group g(logits, name, "logistic_loss");
+  const output x = g.input(logits), z = g.input(labels);
+  const output zeros = g.add("ZerosLike", {x}, "zeros_like"), positive = g.add("GreaterEqual", {x, zeros}, "GreaterEqual");
+  const output relu = g.add("Select", {positive, x, zeros}, "Select"), negative = g.add("Neg", {x}, "Neg"), below = g.add("Select", {positive, negative, x}, "Select_1");
+  const output linear = g.add("Sub", {relu, g.add("Mul", {x, z}, "mul")}, "sub");
+  return g.last("AddV2", {linear, g.add("Log1p", {g.add("Exp", {below}, "Exp")}, "Log1p")});
+}
+
+// (1 - z) x + (1 + (w - 1) z) (log(1 + exp(-|x|)) + max(-x, 0)).
+WEFT_DECL output add_weighted_cross_entropy(const side& labels, const side& logits, const side& weight, const op_name& name) {
+  const node_group g(logits, name, "logistic_loss");
+  const output x = g.input(logits), z = g.input(labels);
+  const dtype type = x.from->output_dtype(x.index);
+  const output one = g.number(1, type, "one"), w = weight.number.empty() ? g.input(weight) : add_const_at(weight.number, g.name() + "/pos_weight", g.site(), g.graph());
+  const output log_weight = g.add("AddV2", {one, g.add("Mul", {g.add("Sub", {w, one}, "sub"), z}, "mul")}, "add");
+  const output linear = g.add("Mul", {g.add("Sub", {one, z}, "sub_1"), x}, "mul_1");
+  const output soft = g.add("Log1p", {g.add("Exp", {g.add("Neg", {g.add("Abs", {x}, "Abs")}, "Neg")}, "Exp")}, "Log1p");
+  const output rest = g.add("AddV2", {soft, g.add("Relu", {g.add("Neg", {x}, "Neg_1")}, "Relu")}, "add_1");
+  return g.last("AddV2", {linear, g.add("Mul", {log_weight, rest}, "mul_2")});
+}
+
+// exp(c) - z c, and where it is wanted z log z - z + log(2 pi z) / 2 for counts above 1.
+WEFT_DECL output add_poisson_loss(const side& targets, const side& log_input, bool full, const op_name& name) {
+  const node_group g(log_input, name, "log_poisson_loss");
+  const output c = g.input(log_input), z = g.input(targets);
+  const output exponential = g.add("Exp", {c}, "Exp"), product = g.add("Mul", {c, z}, "mul");
+  if (!full) return g.last("Sub", {exponential, product});
+  const dtype type = c.from->output_dtype(c.index);
+  const output half_number = g.number(0.5, type, "point_five"), two_pi = g.number(6.283185307179586, type, "two_pi");
+  const output entropy = g.add("Sub", {g.add("Mul", {z, g.add("Log", {z}, "Log")}, "mul_1"), z}, "sub_1");
+  const output root = g.add("Mul", {half_number, g.add("Log", {g.add("Mul", {two_pi, z}, "mul_2")}, "Log_1")}, "mul_3");
+  const output stirling = g.add("AddV2", {entropy, root}, "add"), zeros = g.add("ZerosLike", {z}, "zeros_like"), ones = g.add("OnesLike", {z}, "ones_like");
+  const output small = g.add("LogicalAnd", {g.add("GreaterEqual", {z, zeros}, "GreaterEqual"), g.add("LessEqual", {z, ones}, "LessEqual")}, "LogicalAnd");
+  return g.last("AddV2", {g.add("Sub", {exponential, product}, "sub"), g.add("Select", {small, zeros, stirling}, "Select")});
+}
+#endif
+
+}  // namespace detail
+
+#define WEFT_SAME_FLOATS(NAME)                                                                                                                    \
+  static_assert(std::is_same_v<T, U>, "weft: " NAME " needs two tensors of one dtype; convert one with weft::cast<T>(...)");                       \
+  static_assert(detail::is_floating_v<T>, "weft: " NAME " takes float, double, half or bfloat16; convert with weft::cast<T>(...)")
+
+/// Cross entropies between distributions over classes, the last axis of labels and logits: one for each of the outer axes (SoftmaxCrossEntropyWithLogits). No gradient flows into the
+/// labels. Throws INVALID_ARGUMENT when the shapes do not fit.
+template <class T, int N, class U, int M> tensor<T, detail::less_rank(M, 1)> softmax_cross_entropy_with_logits(const operand<U, N>& labels, const operand<T, M>& logits, op_name name = {}) {
+  WEFT_SAME_FLOATS("softmax_cross_entropy_with_logits");
+  static_assert(detail::ranks_agree(N, M), "weft: labels and logits have different ranks; use sparse_softmax_cross_entropy_with_logits for class numbers");
+  return tensor<T, detail::less_rank(M, 1)>(detail::add_softmax_cross_entropy(detail::side_of(labels), detail::side_of(logits), true, name));
+}
+/// The same with a gradient for the labels too.
+template <class T, int N, class U, int M> tensor<T, detail::less_rank(M, 1)> softmax_cross_entropy_with_logits_v2(const operand<U, N>& labels, const operand<T, M>& logits, op_name name = {}) {
+  WEFT_SAME_FLOATS("softmax_cross_entropy_with_logits_v2");
+  static_assert(detail::ranks_agree(N, M), "weft: labels and logits have different ranks; use sparse_softmax_cross_entropy_with_logits for class numbers");
+  return tensor<T, detail::less_rank(M, 1)>(detail::add_softmax_cross_entropy(detail::side_of(labels), detail::side_of(logits), false, name));
+}
+/// Cross entropies where each row of logits has one class, whose number is its label (SparseSoftmaxCrossEntropyWithLogits). A label outside of the classes fails the step.
+template <class L, int N, class T, int M> tensor<T, detail::less_rank(M, 1)> sparse_softmax_cross_entropy_with_logits(const operand<L, N>& labels, const operand<T, M>& logits, op_name name = {}) {
+  static_assert(std::is_same_v<L, std::int32_t> || std::is_same_v<L, std::int64_t>, "weft: labels are numbers of classes, int32 or int64; the order is (labels, logits)");
+  static_assert(detail::is_floating_v<T>, "weft: logits are float, double, half or bfloat16");
+  static_assert(N == dynamic_rank || M == dynamic_rank || M == N + 1, "weft: logits have one axis more than labels");
+  return tensor<T, detail::less_rank(M, 1)>(detail::add_sparse_softmax_cross_entropy(detail::side_of(labels), detail::side_of(logits), name));
+}
+/// Cross entropies of events that do not exclude each other, with probabilities sigmoid(logits), elementwise: max(x, 0) - x z + log(1 + exp(-|x|)).
+template <class T, int N, class U, int M> tensor<T, M> sigmoid_cross_entropy_with_logits(const operand<U, N>& labels, const operand<T, M>& logits, op_name name = {}) {
+  WEFT_SAME_FLOATS("sigmoid_cross_entropy_with_logits");
+  static_assert(detail::ranks_agree(N, M), "weft: labels and logits must have one shape");
+  return tensor<T, M>(detail::add_sigmoid_cross_entropy(detail::side_of(labels), detail::side_of(logits), name));
+}
+/// The same with positive events counted `pos_weight` times.
+template <class T, int N, class U, int M>
+tensor<T, M> weighted_cross_entropy_with_logits(const operand<U, N>& labels, const operand<T, M>& logits, std::common_type_t<detail::scalar<T>> pos_weight, op_name name = {}) {
+  WEFT_SAME_FLOATS("weighted_cross_entropy_with_logits");
+  static_assert(detail::ranks_agree(N, M), "weft: labels and logits must have one shape");
+  return tensor<T, M>(detail::add_weighted_cross_entropy(detail::side_of(labels), detail::side_of(logits), detail::side_of(pos_weight), name));
+}
+template <class T, int N, class U, int M, int K>
+tensor<T, M> weighted_cross_entropy_with_logits(const operand<U, N>& labels, const operand<T, M>& logits, const operand<T, K>& pos_weight, op_name name = {}) {
+  WEFT_SAME_FLOATS("weighted_cross_entropy_with_logits");
+  return tensor<T, M>(detail::add_weighted_cross_entropy(detail::side_of(labels), detail::side_of(logits), detail::side_of(pos_weight), name));
+}
+/// Log likelihoods, with the sign changed, of counts under Poisson distributions with means exp(log_input), elementwise: exp(c) - z c.
+template <class T, int N, class U, int M> tensor<T, M> log_poisson_loss(const operand<U, N>& targets, const operand<T, M>& log_input, poisson_loss kind = poisson_loss::without_constant, op_name name = {}) {
+  WEFT_SAME_FLOATS("log_poisson_loss");
+  return tensor<T, M>(detail::add_poisson_loss(detail::side_of(targets), detail::side_of(log_input), kind == poisson_loss::full, name));
+}
+#undef WEFT_SAME_FLOATS
+
+}  // namespace weft
+
+#endif
+
+#ifndef WEFT_OPS_NN_WINDOW_HPP
+#define WEFT_OPS_NN_WINDOW_HPP
+// The geometry of windows that slide over images: what attributes of convolutions and pools say, and how many places a window has along an
+// axis. Shape rules and kernels read it here, so that both report a mistake in the same words.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace weft {
+
+/// How images lie in memory: channels last, as TensorFlow's CPU has them, or first.
+enum class data_format { nhwc, nchw };
+inline constexpr data_format nhwc = data_format::nhwc, nchw = data_format::nchw;
+
+namespace detail {
+
+inline const char* to_text(data_format format) { return format == data_format::nhwc ? "NHWC" : "NCHW"; }
+
+/// How an axis is padded: not at all, so that the output is as long as the input divided by the stride, or by given numbers.
+enum class window_padding : unsigned char { valid, same, given };
+
+/// A window along one axis: its size, the distance of its places and of its elements, and how the axis is padded.
+struct window_axis {
+  std::int64_t size = 1, stride = 1, dilation = 1;
+  window_padding padding = window_padding::valid;
+  std::int64_t before = 0, after = 0;  // of window_padding::given
+};
+
+/// The places of a window along an axis, and the elements that are padded before it.
+struct window_places {
+  std::int64_t count, before;
+};
+
+/// Sizes, strides, dilations and paddings above this are errors, so that sums and products of them fit.
+inline constexpr std::int64_t largest_window = 0x7fffffff;
+
+/// What the attributes of a convolution or a pool say: for rows, columns and depth (of pools), and where the depth is stored.
+struct window_attrs {
+  window_axis rows, columns, depth;
+  bool channels_first = false;  // NCHW
+  std::int64_t batch_size = 1, batch_stride = 1, batch_dilation = 1;
+};
+
+#if WEFT_HAS_BODIES || WEFT_HAS_KERNEL_BODIES
+
+/// Four values of a list attribute; the default where a convolution leaves dilations away.
+inline std::vector<std::int64_t> window_list(const node& n, const char* name) {
+  const auto* list = n.find_attr<std::vector<std::int64_t>>(name);
+  if (list == nullptr && std::string(name) == "dilations") return {1, 1, 1, 1};
+  if (list == nullptr || list->size() != 4)
+    n.fail_about(error_code::invalid_argument, std::string("attribute '") + name + "' must contain 4 values, found " + std::to_string(list == nullptr ? 0 : list->size()));
+  for (const std::int64_t value : *list)
+    if (value < 1 || value > largest_window)
+      n.fail_about(error_code::invalid_argument, std::string("attribute '") + name + "' must contain values between 1 and " + std::to_string(largest_window) + ", found " + std::to_string(value));
+  return *list;
+}
+
+// Padding of all four axes from 'padding' and, where that says EXPLICIT, 'explicit_paddings'; only rows and columns may be padded.
+inline void read_padding(const node& n, window_attrs& out) {
+  const std::string& padding = n.attr<std::string>("padding");
+  const auto* given = n.find_attr<std::vector<std::int64_t>>("explicit_paddings");
+  const std::size_t count = given == nullptr ? 0 : given->size();
+  if (padding != "EXPLICIT") {
+    if (count != 0) n.fail_about(error_code::invalid_argument, "attribute 'explicit_paddings' must be empty where 'padding' is '" + padding + "', found " + std::to_string(count) + " values");
+    if (padding != "SAME" && padding != "VALID") n.fail_about(error_code::invalid_argument, "attribute 'padding' must be 'SAME', 'VALID' or 'EXPLICIT', found '" + padding + "'");
+    for (window_axis* axis : {&out.rows, &out.columns, &out.depth}) axis->padding = padding == "SAME" ? window_padding::same : window_padding::valid;
+    return;
+  }
+  if (count != 8) n.fail_about(error_code::invalid_argument, "attribute 'explicit_paddings' must contain 8 values, found " + std::to_string(count));
+  for (const std::int64_t value : *given)
+    if (value < 0 || value > largest_window)
+      n.fail_about(error_code::invalid_argument, "attribute 'explicit_paddings' must contain values between 0 and " + std::to_string(largest_window) + ", found " + std::to_string(value));
+  const std::size_t rows = out.channels_first ? 4 : 2, depth = out.channels_first ? 2 : 6;
+  if ((*given)[0] != 0 || (*given)[1] != 0 || (*given)[depth] != 0 || (*given)[depth + 1] != 0)
+    n.fail_about(error_code::invalid_argument, "attribute 'explicit_paddings' must be 0 for the batch and the depth");
+  out.rows.padding = out.columns.padding = window_padding::given;
+  out.rows.before = (*given)[rows];
+  out.rows.after = (*given)[rows + 1];
+  out.columns.before = (*given)[rows + 2];
+  out.columns.after = (*given)[rows + 3];
+}
+
+/// Reads the attributes of a pool (with 'ksize') or a convolution (with 'dilations', its window's size being the filter's). Fails about the node where they are wrong.
+inline window_attrs read_window(const node& n, bool pool) {
+  window_attrs out;
+  const std::string* format = n.find_attr<std::string>("data_format");
+  if (format != nullptr && *format != "NHWC" && *format != "NCHW") n.fail_about(error_code::unimplemented, "attribute 'data_format' must be 'NHWC' or 'NCHW', found '" + *format + "'");
+  out.channels_first = format != nullptr && *format == "NCHW";
+  const auto strides = window_list(n, "strides"), others = window_list(n, pool ? "ksize" : "dilations");
+  const std::size_t rows = out.channels_first ? 2 : 1, depth = out.channels_first ? 1 : 3;
+  const std::size_t places[] = {rows, rows + 1, depth};
+  window_axis* const axes[] = {&out.rows, &out.columns, &out.depth};
+  for (int i = 0; i < 3; ++i) {
+    axes[i]->stride = strides[places[i]];
+    (pool ? axes[i]->size : axes[i]->dilation) = others[places[i]];
+  }
+  out.batch_stride = strides[0];
+  (pool ? out.batch_size : out.batch_dilation) = others[0];
+  read_padding(n, out);
+  return out;
+}
+
+/// Where a window finds place along an axis of `size` elements, as TensorFlow counts. Fails about the node where the window is larger than the padded axis.
+inline window_places place_window(const node& n, const window_axis& w, std::int64_t size) {
+  const std::int64_t reach = (w.size - 1) * w.dilation + 1;
+  if (w.padding == window_padding::same) {
+    const std::int64_t count = size / w.stride + (size % w.stride != 0 ? 1 : 0);
+    const std::int64_t padding = count == 0 ? 0 : reach - (size - (count - 1) * w.stride);
+    return {count, padding > 0 ? padding / 2 : 0};
+  }
+  if (size > std::int64_t{1} << 60) n.fail_about(error_code::invalid_argument, "an axis of " + std::to_string(size) + " elements is too long");
+  const std::int64_t padded = size + w.before + w.after;
+  if (padded < reach)
+    n.fail_about(error_code::invalid_argument, "a window that reaches over " + std::to_string(reach) + " elements has no place on an axis of " + std::to_string(size) +
+                                                   (w.padding == window_padding::given ? " elements with " + std::to_string(w.before + w.after) + " more as padding" : " elements"));
+  return {(padded - reach) / w.stride + 1, w.before};
+}
+
+#endif
+
+}  // namespace detail
+}  // namespace weft
+
+#endif
+
+#ifndef WEFT_OPS_RANDOM_HPP
+#define WEFT_OPS_RANDOM_HPP
+// Random tensors, with TensorFlow's generator and its rules for seeds.
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace weft {
+
+namespace detail {
+
+#if WEFT_HAS_BODIES
+inline void random_shape(shape_context& c) { c.set_output(0, shape_from_input(c, 0, "shape")); }
+
+inline void random_integers_shape(shape_context& c) {
+  (void)c.with_rank(c.input_count() - 2, 0, "minval");
+  (void)c.with_rank(c.input_count() - 1, 0, "maxval");
+  random_shape(c);
+}
+
+inline void expect_seed(const shape_context& c) {
+  const partial_shape seed = c.with_rank(1, 1, "seed");
+  if (seed[0] >= 0 && seed[0] != 2) c.fail("seed must have shape [2], found " + seed.text());
+}
+inline void stateless_shape(shape_context& c) {
+  expect_seed(c);
+  random_shape(c);
+}
+inline void stateless_integers_shape(shape_context& c) {
+  expect_seed(c);
+  random_integers_shape(c);
+}
+
+inline void multinomial_shape(shape_context& c) {
+  const partial_shape logits = c.with_rank(0, 2, "logits");
+  (void)c.with_rank(1, 0, "num_samples");
+  const auto wanted = c.input_integers(1);
+  if (wanted && (*wanted)[0] < 0) c.fail("num_samples must not be negative, found " + std::to_string((*wanted)[0]));
+  c.set_output(0, partial_shape({logits[0], wanted ? (*wanted)[0] : -1}));
+}
+
+#define WEFT_SEEDS "seed: int = 0; seed2: int = 0; "
+#define WEFT_STATELESS "dtype: {half, bfloat16, float, double} = float; T: {int32, int64} = int32; Tseed: {int32, int64} = int64"
+inline constexpr op_row random_ops[] = {
+    {"RandomUniform RandomStandardNormal TruncatedNormal(shape: T) -> output: dtype", WEFT_SEEDS "dtype: {half, bfloat16, float, double}; T: {int32, int64}", random_shape, op_flags::stateful},
+    {"RandomUniformInt(shape: T, minval: Tout, maxval: Tout) -> output: Tout", WEFT_SEEDS "Tout: {int32, int64}; T: {int32, int64}", random_integers_shape, op_flags::stateful},
+    {"RandomShuffle(value: T) -> output: T", WEFT_SEEDS "T: type", unchanged_shape, op_flags::stateful},
+    {"Multinomial(logits: T, num_samples: int32) -> output: output_dtype",
+     WEFT_SEEDS "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64}; output_dtype: {int32, int64} = int64", multinomial_shape, op_flags::stateful},
+    {"StatelessRandomUniform StatelessRandomNormal StatelessTruncatedNormal(shape: T, seed: Tseed) -> output: dtype", WEFT_STATELESS, stateless_shape},
+    {"StatelessRandomUniformInt(shape: T, seed: Tseed, minval: dtype, maxval: dtype) -> output: dtype", "dtype: {int32, int64}; T: {int32, int64}; Tseed: {int32, int64} = int64", stateless_integers_shape},
+    {"StatelessRandomUniformFullInt(shape: T, seed: Tseed) -> output: dtype", "dtype: {int32, int64, uint32, uint64} = uint64; T: {int32, int64} = int32; Tseed: {int32, int64, uint32, uint64} = int64", stateless_shape},
+};
+#undef WEFT_SEEDS
+#undef WEFT_STATELESS
+#endif
+
+// TensorFlow 1's rule: without any seed both are 0 and each run differs; a graph seed is joined by the number of nodes so far; an op's seed
+// without a graph seed is joined by 87654321. Both are taken modulo 2^31 - 1, never negative.
+inline std::pair<std::int64_t, std::int64_t> op_seeds(graph_state& g, std::optional<std::int64_t> seed) {
+  const auto graph_seed = g.seed();
+  if (!graph_seed && !seed) return {0, 0};
+  constexpr std::int64_t modulus = 0x7fffffff;
+  const auto reduced = [](std::int64_t n) { return n % modulus + (n % modulus < 0 ? modulus : 0); };
+  const std::int64_t first = reduced(graph_seed.value_or(87654321)), second = reduced(seed.value_or(static_cast<std::int64_t>(g.size())));
+  return {first, first == 0 && second == 0 ? modulus : second};
+}
+
+// The shape that a random builder is asked for: numbers, or a vector of the graph.
+struct wanted_sizes {
+  const std::int64_t* numbers = nullptr;
+  std::size_t count = 0;
+  const side* vector = nullptr;
+};
+// What a random builder draws: the op, the dtype, and what scales and shifts the numbers drawn, empty where nothing does.
+struct wanted_numbers {
+  const char *op, *scope, *scale_name, *shift_name;
+  dtype type;
+  tensor_value scale, shift;
+};
+// Seeds of an op: one of its own, or (stateless) two as numbers or a vector of the graph.
+struct wanted_seeds {
+  std::optional<std::int64_t> own;
+  const std::int64_t* two = nullptr;
+  const side* vector = nullptr;
+};
+output add_random(const wanted_sizes& sizes, const wanted_numbers& numbers, const wanted_seeds& seeds, const op_name& name);
+// Integers in [low, high).
+output add_random_integers(const wanted_sizes& sizes, tensor_value low, tensor_value high, const wanted_seeds& seeds, const op_name& name);
+output add_multinomial(const side& logits, std::int32_t samples, dtype type, std::optional<std::int64_t> seed, const op_name& name);
+output add_random_shuffle(const side& value, std::optional<std::int64_t> seed, const op_name& name);
+
+template <std::size_t M> wanted_sizes sizes_of(const std::int64_t (&dims)[M]) { return {dims, M, nullptr}; }
+template <class T> wanted_numbers scaled(const char* op, const char* scope, const char* scale_name, const char* shift_name, T scale, T shift) {
+  const bool plain = scale == T(1) && shift == T(0);
+  return {op, scope, scale_name, shift_name, dtype_of<T>, plain ? tensor_value() : tensor_value::scalar<T>(scale), plain ? tensor_value() : tensor_value::scalar<T>(shift)};
+}
+template <class T> inline constexpr bool is_random_float_v = std::is_floating_point_v<T> || std::is_same_v<T, half> || std::is_same_v<T, bfloat16>;
+template <class T> inline constexpr bool is_random_integer_v = std::is_same_v<T, std::int32_t> || std::is_same_v<T, std::int64_t>;
+
+template <class T> output random_between(const wanted_sizes& sizes, T low, T high, const wanted_seeds& seeds, const op_name& name) {
+  static_assert(is_random_float_v<T> || is_random_integer_v<T>, "weft: random_uniform<T> draws float, double, half, bfloat16, int32 or int64");
+  if constexpr (is_random_integer_v<T>) return add_random_integers(sizes, tensor_value::scalar<T>(low), tensor_value::scalar<T>(high), seeds, name);
+  else return add_random(sizes, scaled<T>("RandomUniform", "random_uniform", "mul/y", "min", static_cast<T>(high - low), low), seeds, name);
+}
+template <class T> output random_spread(const char* op, const char* scope, const wanted_sizes& sizes, T mean, T stddev, const wanted_seeds& seeds, const op_name& name) {
+  static_assert(is_random_float_v<T>, "weft: normal numbers are float, double, half or bfloat16");
+  return add_random(sizes, scaled<T>(op, scope, "stddev", "mean", stddev, mean), seeds, name);
+}
+template <class T> output stateless_normal(const wanted_sizes& sizes, T mean, T stddev, const wanted_seeds& seeds, const op_name& name) {
+  return random_spread<T>("RandomNormal", "random_normal", sizes, mean, stddev, seeds, name);
+}
+template <class T> output stateless_truncated(const wanted_sizes& sizes, T mean, T stddev, const wanted_seeds& seeds, const op_name& name) {
+  return random_spread<T>("TruncatedNormal", "truncated_normal", sizes, mean, stddev, seeds, name);
+}
+
+#if WEFT_HAS_BODIES
+// The op's first inputs, its attributes and the name of a builder's node.
+struct random_node {
+  graph_state& to;
+  std::string full;
+  call_site site;
+  bool stateless;
+  std::pair<std::int64_t, std::int64_t> numbers;  // attributes seed and seed2
+
+  random_node(const wanted_sizes& sizes, const wanted_seeds& seeds, const op_name& name, const char* scope)
+      : to(sizes.vector != nullptr && sizes.vector->out.from != nullptr ? sizes.vector->out.from->owner() : *current_graph()), site(name.site), stateless(seeds.two != nullptr || seeds.vector != nullptr) {
+    full = claim_name(to, name, stateless ? ("stateless_" + std::string(scope)).c_str() : scope);
+    if (!stateless) numbers = op_seeds(to, seeds.own);
+  }
+  output draw(const std::string& op, const std::string& at, const wanted_sizes& sizes, const wanted_seeds& seeds, const char* type_name, dtype type, const std::vector<output>& limits) const {
+    attr_map attrs{{type_name, type}};
+    if (!stateless) {
+      attrs["seed"] = numbers.first;
+      attrs["seed2"] = numbers.second;
+    }
+    std::vector<output> inputs{sizes.vector != nullptr ? input_of(op.c_str(), *sizes.vector, op_name(site)) : add_sizes(sizes.numbers, sizes.count, full + "/shape", site, to)};
+    if (seeds.two != nullptr) inputs.push_back(add_sizes(seeds.two, 2, full + "/seed", site, to));
+    else if (seeds.vector != nullptr) inputs.push_back(input_of(op.c_str(), *seeds.vector, op_name(site)));
+    inputs.insert(inputs.end(), limits.begin(), limits.end());
+    return add_node_at(((stateless ? "Stateless" : "") + op).c_str(), inputs, at, site, std::move(attrs));
+  }
+};
+
+WEFT_DECL output add_random(const wanted_sizes& sizes, const wanted_numbers& numbers, const wanted_seeds& seeds, const op_name& name) {
+  const random_node n(sizes, seeds, name, numbers.scope);
+  if (numbers.scale.empty()) return n.draw(numbers.op, n.full, sizes, seeds, "dtype", numbers.type, {});
+  const output drawn = n.draw(numbers.op, n.full + "/" + numbers.op, sizes, seeds, "dtype", numbers.type, {});
+  const output scale = add_const_at(numbers.scale, n.full + "/" + numbers.scale_name, n.site, n.to), shift = add_const_at(numbers.shift, n.full + "/" + numbers.shift_name, n.site, n.to);
+  return add_node_at("AddV2", {add_node_at("Mul", {drawn, scale}, n.full + "/mul", n.site), shift}, n.full, n.site);
+}
+
+WEFT_DECL output add_random_integers(const wanted_sizes& sizes, tensor_value low, tensor_value high, const wanted_seeds& seeds, const op_name& name) {
+  const random_node n(sizes, seeds, name, "random_uniform");
+  const dtype type = low.dtype();
+  const output least = add_const_at(std::move(low), n.full + "/min", n.site, n.to), above = add_const_at(std::move(high), n.full + "/max", n.site, n.to);
+  return n.draw("RandomUniformInt", n.full, sizes, seeds, n.stateless ? "dtype" : "Tout", type, {least, above});
+}
+
+WEFT_DECL output add_multinomial(const side& logits, std::int32_t samples, dtype type, std::optional<std::int64_t> seed, const op_name& name) {
+  const output in = input_of("Multinomial", logits, name);
+  graph_state& to = in.from->owner();
+  const auto seeds = op_seeds(to, seed);
+  const std::string full = claim_name(to, name, "multinomial");
+  const output count = add_const_at(tensor_value::scalar(samples), full + "/num_samples", name.site, to);
+  return add_node_at("Multinomial", {in, count}, full, name.site, {{"seed", seeds.first}, {"seed2", seeds.second}, {"output_dtype", type}});
+}
+
+WEFT_DECL output add_random_shuffle(const side& value, std::optional<std::int64_t> seed, const op_name& name) {
+  const output in = input_of("RandomShuffle", value, name);
+  const auto seeds = op_seeds(in.from->owner(), seed);
+  return {&add_node("RandomShuffle", {in}, name, {{"seed", seeds.first}, {"seed2", seeds.second}}), 0};
+}
+#endif
+
+}  // namespace detail
+
+/// Numbers in [low, high) drawn anew in each step (RandomUniform; RandomUniformInt for int32 and int64). The same seeds give TensorFlow's numbers; without seeds each run differs.
+template <class T = float, std::size_t M>
+tensor<T, static_cast<int>(M)> random_uniform(const std::int64_t (&dims)[M], T low = T(0), T high = T(1), std::optional<std::int64_t> seed = std::nullopt, op_name name = {}) {
+  return tensor<T, static_cast<int>(M)>(detail::random_between<T>(detail::sizes_of(dims), low, high, {seed}, name));
+}
+/// The same in a shape that is a vector of the graph.
+template <class T = float, class I, int K> tensor<T> random_uniform(const operand<I, K>& dims, T low = T(0), T high = T(1), std::optional<std::int64_t> seed = std::nullopt, op_name name = {}) {
+  const detail::side sizes = detail::side_of(dims);
+  return tensor<T>(detail::random_between<T>({nullptr, 0, &sizes}, low, high, {seed}, name));
+}
+
+#define WEFT_RANDOM_NORMAL(NAME, OPNAME)                                                                                                                                   \
+  template <class T = float, std::size_t M>                                                                                                                                \
+  tensor<T, static_cast<int>(M)> NAME(const std::int64_t (&dims)[M], T mean = T(0), T stddev = T(1), std::optional<std::int64_t> seed = std::nullopt, op_name name = {}) { \
+    return tensor<T, static_cast<int>(M)>(detail::random_spread<T>(OPNAME, #NAME, detail::sizes_of(dims), mean, stddev, {seed}, name));                                    \
+  }                                                                                                                                                                        \
+  template <class T = float, class I, int K>                                                                                                                               \
+  tensor<T> NAME(const operand<I, K>& dims, T mean = T(0), T stddev = T(1), std::optional<std::int64_t> seed = std::nullopt, op_name name = {}) {                          \
+    const detail::side sizes = detail::side_of(dims);                                                                                                                      \
+    return tensor<T>(detail::random_spread<T>(OPNAME, #NAME, {nullptr, 0, &sizes}, mean, stddev, {seed}, name));                                                           \
+  }
+/// Normal numbers of this mean and standard deviation, drawn anew in each step (RandomStandardNormal), in a shape of numbers or a vector of the graph.
+WEFT_RANDOM_NORMAL(random_normal, "RandomStandardNormal")
+/// The same, those more than two standard deviations from the mean being drawn again (TruncatedNormal).
+WEFT_RANDOM_NORMAL(truncated_normal, "TruncatedNormal")
+#undef WEFT_RANDOM_NORMAL
+
+/// The rows of a tensor in another order in each step (RandomShuffle).
+template <class T, int N> tensor<T, N> random_shuffle(const operand<T, N>& value, std::optional<std::int64_t> seed = std::nullopt, op_name name = {}) {
+  return tensor<T, N>(detail::add_random_shuffle(detail::side_of(value), seed, name));
+}
+
+/// For each row of logits `[batch, classes]` so many classes, drawn with probabilities in proportion to exp(logit): `[batch, num_samples]` (Multinomial).
+template <class To = std::int64_t, class T, int N> tensor<To, 2> multinomial(const operand<T, N>& logits, std::int32_t num_samples, std::optional<std::int64_t> seed = std::nullopt, op_name name = {}) {
+  static_assert(detail::is_random_integer_v<To>, "weft: multinomial<To> gives int32 or int64");
+  static_assert(N == 2 || N == dynamic_rank, "weft: multinomial needs logits of rank 2");
+  return tensor<To, 2>(detail::add_multinomial(detail::side_of(logits), num_samples, dtype_of<To>, seed, name));
+}
+
+#define WEFT_STATELESS(NAME, CALL, FIRST, SECOND)                                                                                                         \
+  template <class T = float, std::size_t M>                                                                                                               \
+  tensor<T, static_cast<int>(M)> NAME(const std::int64_t (&dims)[M], const std::int64_t (&seed)[2], T FIRST = T(0), T SECOND = T(1), op_name name = {}) { \
+    return tensor<T, static_cast<int>(M)>(CALL(detail::sizes_of(dims), FIRST, SECOND, {std::nullopt, seed}, name));                                       \
+  }                                                                                                                                                       \
+  template <class T = float, class I, int K, std::size_t M>                                                                                               \
+  tensor<T, static_cast<int>(M)> NAME(const std::int64_t (&dims)[M], const operand<I, K>& seed, T FIRST = T(0), T SECOND = T(1), op_name name = {}) {     \
+    const detail::side two = detail::side_of(seed);                                                                                                       \
+    return tensor<T, static_cast<int>(M)>(CALL(detail::sizes_of(dims), FIRST, SECOND, {std::nullopt, nullptr, &two}, name));                              \
+  }
+/// Numbers in [low, high) that two seeds, numbers or a vector of the graph, decide altogether (StatelessRandomUniform, StatelessRandomUniformInt).
+WEFT_STATELESS(stateless_random_uniform, detail::random_between<T>, low, high)
+/// Normal numbers that two seeds decide altogether (StatelessRandomNormal).
+WEFT_STATELESS(stateless_random_normal, detail::stateless_normal<T>, mean, stddev)
+/// The same between two standard deviations from the mean (StatelessTruncatedNormal).
+WEFT_STATELESS(stateless_truncated_normal, detail::stateless_truncated<T>, mean, stddev)
+#undef WEFT_STATELESS
+
+/// Sets the seed of the thread's default graph, from which random ops without a seed of their own derive theirs.
+inline void set_random_seed(std::int64_t seed) { default_graph().set_random_seed(seed); }
+
+}  // namespace weft
+
+#endif
+
+#ifndef WEFT_OPS_NN_NORM_HPP
+#define WEFT_OPS_NN_NORM_HPP
+// Moments, normalisations and dropout.
+
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace weft {
+
+namespace detail {
+std::pair<output, output> add_moments(const side& x, const std::vector<std::int32_t>& axes, bool keep, const op_name& name);
+output add_batch_normalization(const side& x, const side& mean, const side& variance, const side& offset, const side& scale, double epsilon, const op_name& name);
+output add_fused_batch_norm(const side& x, const side& scale, const side& offset, const side* mean, const side* variance, float epsilon, data_format format, const op_name& name);
+output add_l2_normalize(const side& x, const std::vector<std::int32_t>& axes, double epsilon, const op_name& name);
+output add_dropout(const side& x, const side& probability, std::optional<double> value, bool keeps, const side* noise_shape, std::optional<std::int64_t> seed, const op_name& name);
+}  // namespace detail
+
+/// Mean and variance of a tensor's elements over some of its axes.
+template <class T, int N> struct moments_of {
+  tensor<T, N> mean, variance;
+};
+/// Mean and variance over axes: `auto [mean, variance] = moments(x, axis<0>)`. The variance is that of the elements themselves, over n.
+template <class T, int N, int... A> moments_of<T, detail::less_rank(N, sizeof...(A))> moments(const operand<T, N>& x, axis_t<A...>, op_name name = {}) {
+  static_assert(detail::axes_in_range<A...>(N) && detail::axes_distinct<A...>(N), "weft: an axis is outside the tensor's dimensions (-rank <= axis < rank), or named twice");
+  const auto made = detail::add_moments(detail::side_of(x), {A...}, false, name);
+  using reduced = tensor<T, detail::less_rank(N, sizeof...(A))>;
+  return {reduced(made.first), reduced(made.second)};
+}
+template <class T, int N, int... A> moments_of<T, N> moments(const operand<T, N>& x, axis_t<A...>, keep_dims_t, op_name name = {}) {
+  static_assert(detail::axes_in_range<A...>(N) && detail::axes_distinct<A...>(N), "weft: an axis is outside the tensor's dimensions (-rank <= axis < rank), or named twice");
+  const auto made = detail::add_moments(detail::side_of(x), {A...}, true, name);
+  return {tensor<T, N>(made.first), tensor<T, N>(made.second)};
+}
+template <class T, int N> moments_of<T, dynamic_rank> moments(const operand<T, N>& x, std::initializer_list<int> axes, op_name name = {}) {
+  const auto made = detail::add_moments(detail::side_of(x), {axes.begin(), axes.end()}, false, name);
+  return {tensor<T>(made.first), tensor<T>(made.second)};
+}
+template <class T, int N> moments_of<T, N> moments(const operand<T, N>& x, std::initializer_list<int> axes, keep_dims_t, op_name name = {}) {
+  const auto made = detail::add_moments(detail::side_of(x), {axes.begin(), axes.end()}, true, name);
+  return {tensor<T, N>(made.first), tensor<T, N>(made.second)};
+}
+
+/// (x - mean) / sqrt(variance + epsilon) * scale + offset, with broadcasting. An empty tensor as scale or offset stands for none.
+template <class T, int N, int M, int V, int O, int S>
+tensor<T, N> batch_normalization(const operand<T, N>& x, const operand<T, M>& mean, const operand<T, V>& variance, const operand<T, O>& offset, const operand<T, S>& scale, double epsilon, op_name name = {}) {
+  return tensor<T, N>(detail::add_batch_normalization(detail::side_of(x), detail::side_of(mean), detail::side_of(variance), detail::side_of(offset), detail::side_of(scale), epsilon, name));
+}
+
+/// Images normalised over their batch, with what training keeps of it: the batch's mean and its variance over n - 1.
+template <class T> struct normalised_batch {
+  tensor<T, 4> y;
+  tensor<float, 1> mean, variance;
+};
+namespace detail {
+template <class T> normalised_batch<T> normalised(const output& y) { return {tensor<T, 4>(y), tensor<float, 1>(output{y.from, 1}), tensor<float, 1>(output{y.from, 2})}; }
+}  // namespace detail
+/// Normalises images by the mean and variance of each channel over the batch, for training (FusedBatchNormV3). Scale and offset have shape `[channels]`.
+template <class T, int N> normalised_batch<T> fused_batch_norm(const operand<T, N>& x, const operand<float, 1>& scale, const operand<float, 1>& offset, float epsilon = 0.001f, data_format format = nhwc, op_name name = {}) {
+  static_assert(N == 4 || N == dynamic_rank, "weft: fused_batch_norm needs images of rank 4");
+  static_assert(detail::is_floating_v<T> && !std::is_same_v<T, double>, "weft: fused_batch_norm takes images of float, half or bfloat16");
+  return detail::normalised<T>(detail::add_fused_batch_norm(detail::side_of(x), detail::side_of(scale), detail::side_of(offset), nullptr, nullptr, epsilon, format, name));
+}
+/// Normalises images by a given mean and variance of each channel, for inference (FusedBatchNormV3).
+template <class T, int N>
+normalised_batch<T> fused_batch_norm(const operand<T, N>& x, const operand<float, 1>& scale, const operand<float, 1>& offset, const operand<float, 1>& mean, const operand<float, 1>& variance, float epsilon = 0.001f,
+                                     data_format format = nhwc, op_name name = {}) {
+  static_assert(N == 4 || N == dynamic_rank, "weft: fused_batch_norm needs images of rank 4");
+  static_assert(detail::is_floating_v<T> && !std::is_same_v<T, double>, "weft: fused_batch_norm takes images of float, half or bfloat16");
+  const detail::side means = detail::side_of(mean), variances = detail::side_of(variance);
+  return detail::normalised<T>(detail::add_fused_batch_norm(detail::side_of(x), detail::side_of(scale), detail::side_of(offset), &means, &variances, epsilon, format, name));
+}
+
+/// x over the root of its sum of squares along axes, of at least epsilon.
+template <class T, int N, int... A> tensor<T, N> l2_normalize(const operand<T, N>& x, axis_t<A...>, double epsilon = 1e-12, op_name name = {}) {
+  static_assert(detail::axes_in_range<A...>(N) && detail::axes_distinct<A...>(N), "weft: an axis is outside the tensor's dimensions (-rank <= axis < rank), or named twice");
+  return tensor<T, N>(detail::add_l2_normalize(detail::side_of(x), {A...}, epsilon, name));
+}
+template <class T, int N> tensor<T, N> l2_normalize(const operand<T, N>& x, std::initializer_list<int> axes, double epsilon = 1e-12, op_name name = {}) {
+  return tensor<T, N>(detail::add_l2_normalize(detail::side_of(x), {axes.begin(), axes.end()}, epsilon, name));
+}
+
+/// How a local response normalisation weighs neighbouring channels.
+struct lrn_options {
+  std::int64_t depth_radius = 5;
+  float bias = 1, alpha = 1, beta = 0.5f;
+};
+/// Images over (bias + alpha * the squares of the channels at most depth_radius away) to the power of beta (LRN).
+template <class T, int N> tensor<T, 4> local_response_normalization(const operand<T, N>& images, lrn_options options = {}, op_name name = {}) {
+  static_assert(N == 4 || N == dynamic_rank, "weft: local_response_normalization needs images of rank 4");
+  static_assert(detail::is_floating_v<T> && !std::is_same_v<T, double>, "weft: local_response_normalization takes images of float, half or bfloat16");
+  return tensor<T, 4>(detail::add_unary("LRN", detail::side_of(images), name,
+                                        {{"depth_radius", options.depth_radius}, {"bias", options.bias}, {"alpha", options.alpha}, {"beta", options.beta}}));
+}
+
+/// The share of elements that dropout keeps: a number, or a scalar tensor, which a step may be fed with.
+class keep_prob {
+ public:
+  explicit keep_prob(double value) : value_(value) {}
+  template <class T, int N> explicit keep_prob(const operand<T, N>& value) : side_(detail::side_of(value)), type_(dtype_of<T>) {
+    static_assert(N == 0 || N == dynamic_rank, "weft: a probability is a number or a tensor of rank 0");
+  }
+  std::optional<double> value() const noexcept { return value_; }
+  const detail::side& tensor() const noexcept { return side_; }
+  dtype type() const noexcept { return type_; }
+
+ private:
+  std::optional<double> value_;
+  detail::side side_;
+  dtype type_ = dtype::invalid;
+};
+/// The share of elements that dropout takes away.
+class drop_rate : public keep_prob {
+ public:
+  using keep_prob::keep_prob;
+};
+
+namespace detail {
+template <class T> output dropout_of(const side& x, const keep_prob& p, bool keeps, const side* noise_shape, std::optional<std::int64_t> seed, const op_name& name) {
+  static_assert(is_floating_v<T>, "weft: dropout takes float, double, half or bfloat16");
+  if (!p.value() && p.type() != dtype_of<T>) throw error(error_code::invalid_argument, std::string("dropout: the probability must be ") + to_text(dtype_of<T>) + " as the tensor, found " + to_text(p.type()), name.site);
+  return add_dropout(x, p.tensor(), p.value(), keeps, noise_shape, seed, name);
+}
+}  // namespace detail
+/// Sets elements to zero at random, anew in each step, and scales the others so that sums keep their mean: `dropout(x, keep_prob(0.5))` or `dropout(x, drop_rate(0.5))`.
+template <class T, int N> tensor<T, N> dropout(const operand<T, N>& x, const keep_prob& p, std::optional<std::int64_t> seed = std::nullopt, op_name name = {}) {
+  return tensor<T, N>(detail::dropout_of<T>(detail::side_of(x), p, true, nullptr, seed, name));
+}
+template <class T, int N> tensor<T, N> dropout(const operand<T, N>& x, const drop_rate& p, std::optional<std::int64_t> seed = std::nullopt, op_name name = {}) {
+  return tensor<T, N>(detail::dropout_of<T>(detail::side_of(x), p, false, nullptr, seed, name));
+}
+/// The same with one choice for all elements that a broadcast of `noise_shape` to the shape of x joins: 1 in place of an axis keeps or drops along it together.
+template <class T, int N, int M> tensor<T, N> dropout(const operand<T, N>& x, const keep_prob& p, const operand<std::int32_t, M>& noise_shape, std::optional<std::int64_t> seed = std::nullopt, op_name name = {}) {
+  const detail::side shape = detail::side_of(noise_shape);
+  return tensor<T, N>(detail::dropout_of<T>(detail::side_of(x), p, true, &shape, seed, name));
+}
+template <class T, int N, int M> tensor<T, N> dropout(const operand<T, N>& x, const drop_rate& p, const operand<std::int32_t, M>& noise_shape, std::optional<std::int64_t> seed = std::nullopt, op_name name = {}) {
+  const detail::side shape = detail::side_of(noise_shape);
+  return tensor<T, N>(detail::dropout_of<T>(detail::side_of(x), p, false, &shape, seed, name));
+}
+
+#if WEFT_HAS_BODIES
+namespace detail {
+
+// Half and bfloat16 are summed in float.
+WEFT_DECL std::pair<output, output> add_moments(const side& x, const std::vector<std::int32_t>& axes, bool keep, const op_name& name) {
+  const node_group g(x, name, "moments");
+  output in = g.input(x);
+  const dtype type = in.from->output_dtype(in.index);
+  const bool narrow = type == dtype::half || type == dtype::bfloat16;
+  if (narrow) in = g.add("Cast", {in}, "Cast", {{"DstT", dtype::float32}});
+  output mean = g.reduce("Mean", in, axes, "mean");
+  const output distance = g.add("SquaredDifference", {in, g.add("StopGradient", {mean}, "StopGradient")}, "SquaredDifference");
+  output variance = g.reduce("Mean", distance, axes, "variance");
+  if (!keep) {
+    const std::vector<std::int64_t> squeezed(axes.begin(), axes.end());
+    // Without axes nothing is squeezed: no list would mean all axes of one element.
+    mean = g.add(axes.empty() ? "Identity" : "Squeeze", {mean}, "Squeeze", axes.empty() ? attr_map{} : attr_map{{"squeeze_dims", squeezed}});
+    variance = g.add(axes.empty() ? "Identity" : "Squeeze", {variance}, "Squeeze_1", axes.empty() ? attr_map{} : attr_map{{"squeeze_dims", squeezed}});
+  }
+  if (narrow) mean = g.add("Cast", {mean}, "Cast_1", {{"DstT", type}});
+  if (narrow) variance = g.add("Cast", {variance}, "Cast_2", {{"DstT", type}});
+  return {mean, variance};
+}
+
+WEFT_DECL output add_batch_normalization(const side& x, const side& mean, const side& variance, const side& offset, const side& scale, double epsilon, const op_name& name) {
+  const node_group g(x, name, "batchnorm");
+  const output in = g.input(x), m = g.input(mean), v = g.input(variance);
+  const dtype type = in.from->output_dtype(in.index);
+  output inverse = g.add("Rsqrt", {g.add("AddV2", {v, g.number(epsilon, type, "add/y")}, "add")}, "Rsqrt");
+  if (scale.out.from != nullptr) inverse = g.add("Mul", {inverse, g.input(scale)}, "mul");
+  const output shift = g.add("Mul", {m, inverse}, "mul_2");
+  const output rest = offset.out.from == nullptr ? g.add("Neg", {shift}, "Neg") : g.add("Sub", {g.input(offset), shift}, "sub");
+  return g.last("AddV2", {g.add("Mul", {in, inverse}, "mul_1"), rest});
+}
+
+WEFT_DECL output add_fused_batch_norm(const side& x, const side& scale, const side& offset, const side* mean, const side* variance, float epsilon, data_format format, const op_name& name) {
+  const node_group g(x, name, "FusedBatchNorm");
+  const auto given = [&](const side* s, const char* below) { return s != nullptr ? g.input(*s) : add_const_at(tensor_value::from<float>({0}, {}), g.name() + "/" + below, g.site(), g.graph()); };
+  const output images = g.input(x), scales = g.input(scale), offsets = g.input(offset), means = given(mean, "mean"), variances = given(variance, "variance");
+  return g.last("FusedBatchNormV3", {images, scales, offsets, means, variances}, {{"epsilon", epsilon}, {"data_format", to_text(format)}, {"is_training", mean == nullptr}});
+}
+
+WEFT_DECL output add_l2_normalize(const side& x, const std::vector<std::int32_t>& axes, double epsilon, const op_name& name) {
+  const node_group g(x, name, "l2_normalize");
+  const output in = g.input(x);
+  const output sum = g.reduce("Sum", g.add("Square", {in}, "Square"), axes, "Sum");
+  const output inverse = g.add("Rsqrt", {g.add("Maximum", {sum, g.number(epsilon, in.from->output_dtype(in.index), "Maximum/y")}, "Maximum")}, "Rsqrt");
+  return g.last("Mul", {in, inverse});
+}
+
+// x / (1 - rate) where a number of [0, 1) is at least the rate, else 0. A number that keeps all needs no node but the name's.
+WEFT_DECL output add_dropout(const side& x, const side& probability, std::optional<double> value, bool keeps, const side* noise_shape, std::optional<std::int64_t> seed, const op_name& name) {
+  if (value && !(keeps ? *value > 0 && *value <= 1 : *value >= 0 && *value < 1))
+    throw error(error_code::invalid_argument, keeps ? "keep_prob must be in (0, 1], found " + std::to_string(*value) : "drop_rate must be in [0, 1), found " + std::to_string(*value), name.site);
+  const node_group g(x, name, "dropout");
+  const output in = g.input(x);
+  if (value && *value == (keeps ? 1.0 : 0.0)) return g.last("Identity", {in});
+  const dtype type = in.from->output_dtype(in.index);
+  const auto seeds = op_seeds(g.graph(), seed);
+  const output one = g.number(1, type, "one");
+  const output rate = value ? g.number(keeps ? 1 - *value : *value, type, "rate") : keeps ? g.add("Sub", {one, g.input(probability)}, "rate") : g.input(probability);
+  const output sizes = noise_shape != nullptr ? g.input(*noise_shape) : g.add("Shape", {in}, "Shape");
+  const output drawn = g.add("RandomUniform", {sizes}, "random_uniform/RandomUniform", {{"dtype", type}, {"seed", seeds.first}, {"seed2", seeds.second}});
+  const output scale = g.add("RealDiv", {one, g.add("Sub", {one, rate}, "sub")}, "truediv");
+  const output kept = g.add("Cast", {g.add("GreaterEqual", {drawn, rate}, "GreaterEqual")}, "Cast", {{"DstT", type}});
+  return g.last("Mul", {g.add("Mul", {in, scale}, "mul"), kept});
+}
+
+}  // namespace detail
+#endif
+
+}  // namespace weft
+
+#endif
+
+#ifndef WEFT_OPS_NN_HPP
+#define WEFT_OPS_NN_HPP
+// Biases, softmax and cross entropies, normalisation and accuracy of neural networks.
+
+#include <cstdint>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace weft {
+
+#if WEFT_HAS_BODIES
+namespace detail {
+
+inline void expect_rank_at_least(const shape_context& c, int i, int least, const char* what) {
+  const partial_shape& s = c.input(i);
+  if (s.known_rank() && s.rank() < least) c.fail(std::string(what) + " must have at least rank " + std::to_string(least) + ", found shape " + s.text());
+}
+
+// What two sizes, -1 where not known, say together; fails where they differ.
+inline std::int64_t same_size(const shape_context& c, std::int64_t a, std::int64_t b, const char* what) {
+  if (a >= 0 && b >= 0 && a != b) c.fail(std::string(what) + " must be equal, found " + std::to_string(a) + " and " + std::to_string(b));
+  return a >= 0 ? a : b;
+}
+
+inline partial_shape with_size(const partial_shape& s, int axis, std::int64_t size) {
+  std::vector<std::int64_t> sizes = s.sizes();
+  sizes[static_cast<std::size_t>(axis)] = size;
+  return partial_shape(std::move(sizes));
+}
+
+// The axis of the channels that attribute data_format names, of a tensor of at least the rank that it needs.
+inline int bias_axis(const shape_context& c, const char* what) {
+  const std::string* format = c.find_attr<std::string>("data_format");
+  const bool first = format != nullptr && *format == "NCHW";
+  expect_rank_at_least(c, 0, first ? 3 : 2, what);
+  return first ? 1 : c.input(0).rank() - 1;
+}
+
+inline void bias_add_shape(shape_context& c) {
+  const int axis = bias_axis(c, "value");
+  const partial_shape bias = c.with_rank(1, 1, "bias"), &value = c.input(0);
+  if (!value.known_rank()) return;
+  c.set_output(0, with_size(value, axis, same_size(c, value[axis], bias[0], "the channels of value and bias")));
+}
+
+inline void bias_add_grad_shape(shape_context& c) {
+  const int axis = bias_axis(c, "out_backprop");
+  c.set_output(0, partial_shape({c.input(0).known_rank() ? c.input(0)[axis] : -1}));
+}
+
+inline void softmax_shape(shape_context& c) {
+  expect_rank_at_least(c, 0, 1, "logits");
+  c.set_output(0, c.input(0));
+}
+
+// Logits and labels of `[batch, classes]`, broadcast against each other where their shapes are not one.
+inline void softmax_cross_entropy_shape(shape_context& c) {
+  const partial_shape matrix = partial_shape::of_rank(2);
+  auto both = merge_shapes(c.input(0), matrix);
+  if (both) both = merge_shapes(*both, c.input(1));
+  if (!both) both = broadcast_shapes(c.input(0), c.input(1));
+  if (!both) c.fail("the shapes " + c.input(0).text() + " of logits and " + c.input(1).text() + " of labels cannot be broadcast");
+  if (both->rank() != 2) c.fail("logits and labels must be broadcast to rank 2, found shapes " + c.input(0).text() + " and " + c.input(1).text());
+  c.set_output(0, partial_shape({(*both)[0]}));
+  c.set_output(1, *both);
+}
+
+inline void sparse_softmax_cross_entropy_shape(shape_context& c) {
+  const partial_shape logits = c.with_rank(0, 2, "logits"), labels = c.with_rank(1, 1, "labels");
+  const std::int64_t batch = same_size(c, logits[0], labels[0], "the rows of logits and the labels");
+  c.set_output(0, partial_shape({batch}));
+  c.set_output(1, partial_shape({batch, logits[1]}));
+}
+
+inline void in_top_k_shape(shape_context& c) {
+  const partial_shape predictions = c.with_rank(0, 2, "predictions"), targets = c.with_rank(1, 1, "targets");
+  if (c.input_count() > 2) (void)c.with_rank(2, 0, "k");
+  c.set_output(0, partial_shape({same_size(c, predictions[0], targets[0], "the rows of predictions and the targets")}));
+}
+
+// The axis of the channels of images of rank 4, or 5 where data_format names a depth.
+inline std::pair<partial_shape, int> normalised_images(const shape_context& c, int i, const char* what) {
+  const std::string& format = c.attr<std::string>("data_format");
+  const partial_shape images = c.with_rank(i, static_cast<int>(format.size()), what);
+  return {images, format[1] == 'C' ? 1 : images.rank() - 1};
+}
+
+// Mean and variance have a size of their own (0) where the batch is all that counts.
+inline void batch_norm_shape(shape_context& c) {
+  const auto [images, axis] = normalised_images(c, 0, "x");
+  const bool given = !c.attr<bool>("is_training") || c.attr<float>("exponential_avg_factor") != 1.f;
+  std::int64_t channels = images[axis];
+  static constexpr const char* names[] = {"x", "scale", "offset", "mean", "variance"};
+  for (int i = 1; i < 5; ++i) {
+    const partial_shape s = c.with_rank(i, 1, names[i]);
+    if (i < 3 || given) channels = same_size(c, channels, s[0], (std::string("the channels of x and the size of ") + names[i]).c_str());
+  }
+  c.set_output(0, with_size(images, axis, channels));
+  for (int i = 1; i < 5; ++i) c.set_output(i, partial_shape({channels}));
+}
+
+inline void batch_norm_grad_shape(shape_context& c) {
+  const auto [gradient, axis] = normalised_images(c, 0, "y_backprop");
+  const auto both = merge_shapes(gradient, normalised_images(c, 1, "x").first);
+  if (!both) c.fail("y_backprop and x must have one shape, found " + c.input(0).text() + " and " + c.input(1).text());
+  std::int64_t channels = (*both)[axis];
+  static constexpr const char* names[] = {"scale", "reserve_space_1", "reserve_space_2"};
+  for (int i = 2; i < 5; ++i) channels = same_size(c, channels, c.with_rank(i, 1, names[i - 2])[0], (std::string("the channels of x and the size of ") + names[i - 2]).c_str());
+  c.set_output(0, with_size(*both, axis, channels));
+  for (int i = 1; i < 3; ++i) c.set_output(i, partial_shape({channels}));
+  for (int i = 3; i < 5; ++i) c.set_output(i, partial_shape({0}));
+}
+
+inline void lrn_shape(shape_context& c) { c.set_output(0, c.with_rank(0, 4, "input")); }
+
+inline void lrn_grad_shape(shape_context& c) {
+  partial_shape s = partial_shape::of_rank(4);
+  for (int i = 0; i < 3; ++i) {
+    const auto both = merge_shapes(s, c.input(i));
+    if (!both) c.fail("input_grads, input_image and output_image must have one shape of rank 4, found " + c.input(0).text() + ", " + c.input(1).text() + " and " + c.input(2).text());
+    s = *both;
+  }
+  c.set_output(0, s);
+}
+
+#define WEFT_BIASED "T: {float, double, int32, uint8, int16, int8, complex64, int64, bfloat16, uint16, complex128, half, uint32, uint64}"
+#define WEFT_FORMAT "data_format: {'NHWC', 'NCHW'} = 'NHWC'"
+#define WEFT_FLOATS "T: {half, bfloat16, float, double}"
+#define WEFT_NORM "; epsilon: float = 0.0001; exponential_avg_factor: float = 1.0; "
+#define WEFT_NORM_GRAD "; epsilon: float = 0.0001; "
+#define WEFT_TRAINING "; is_training: bool = true"
+#define WEFT_VOLUMES "data_format: {'NHWC', 'NCHW', 'NDHWC', 'NCDHW'} = 'NHWC'"
+inline constexpr op_row nn_ops[] = {
+    {"BiasAdd(value: T, bias: T) -> output: T", WEFT_BIASED "; " WEFT_FORMAT, bias_add_shape},
+    {"BiasAddV1(value: T, bias: T) -> output: T", WEFT_BIASED, bias_add_shape},
+    {"BiasAddGrad(out_backprop: T) -> output: T", WEFT_BIASED "; " WEFT_FORMAT, bias_add_grad_shape},
+    {"Softmax(logits: T) -> softmax: T", WEFT_FLOATS, softmax_shape},
+    {"LogSoftmax(logits: T) -> logsoftmax: T", WEFT_FLOATS, softmax_shape},
+    {"SoftmaxCrossEntropyWithLogits(features: T, labels: T) -> loss: T, backprop: T", WEFT_FLOATS, softmax_cross_entropy_shape},
+    {"SparseSoftmaxCrossEntropyWithLogits(features: T, labels: Tlabels) -> loss: T, backprop: T", WEFT_FLOATS "; Tlabels: {int32, int64} = int64", sparse_softmax_cross_entropy_shape},
+    {"InTopK(predictions: float, targets: T) -> precision: bool", "k: int; T: {int32, int64} = int32", in_top_k_shape},
+    {"InTopKV2(predictions: float, targets: T, k: T) -> precision: bool", "T: {int32, int64} = int32", in_top_k_shape},
+    {"FusedBatchNorm(x: T, scale: T, offset: T, mean: T, variance: T) -> y: T, batch_mean: T, batch_variance: T, reserve_space_1: T, reserve_space_2: T",
+     "T: {float}" WEFT_NORM WEFT_FORMAT WEFT_TRAINING, batch_norm_shape},
+    {"FusedBatchNormV2(x: T, scale: U, offset: U, mean: U, variance: U) -> y: T, batch_mean: U, batch_variance: U, reserve_space_1: U, reserve_space_2: U",
+     "T: {half, bfloat16, float}; U: {float}" WEFT_NORM WEFT_FORMAT WEFT_TRAINING, batch_norm_shape},
+    {"FusedBatchNormV3(x: T, scale: U, offset: U, mean: U, variance: U) -> y: T, batch_mean: U, batch_variance: U, reserve_space_1: U, reserve_space_2: U, reserve_space_3: U",
+     "T: {half, bfloat16, float}; U: {bfloat16, float}" WEFT_NORM WEFT_VOLUMES WEFT_TRAINING, batch_norm_shape},
+    {"FusedBatchNormGrad(y_backprop: T, x: T, scale: T, reserve_space_1: T, reserve_space_2: T) -> x_backprop: T, scale_backprop: T, offset_backprop: T, reserve_space_3: T, reserve_space_4: T",
+     "T: {float}" WEFT_NORM_GRAD WEFT_FORMAT WEFT_TRAINING, batch_norm_grad_shape},
+    {"FusedBatchNormGradV2(y_backprop: T, x: T, scale: float, reserve_space_1: U, reserve_space_2: U) -> x_backprop: T, scale_backprop: U, offset_backprop: U, reserve_space_3: U, reserve_space_4: U",
+     "T: {half, bfloat16, float}; U: {float}" WEFT_NORM_GRAD WEFT_FORMAT WEFT_TRAINING, batch_norm_grad_shape},
+    {"FusedBatchNormGradV3(y_backprop: T, x: T, scale: float, reserve_space_1: U, reserve_space_2: U, reserve_space_3: U) -> x_backprop: T, scale_backprop: U, offset_backprop: U, reserve_space_4: U, reserve_space_5: U",
+     "T: {half, bfloat16, float}; U: {float}" WEFT_NORM_GRAD WEFT_VOLUMES WEFT_TRAINING, batch_norm_grad_shape},
+    {"LRN(input: T) -> output: T", "depth_radius: int = 5; bias: float = 1.0; alpha: float = 1.0; beta: float = 0.5; T: {half, bfloat16, float} = float", lrn_shape},
+    {"LRNGrad(input_grads: T, input_image: T, output_image: T) -> output: T", "depth_radius: int = 5; bias: float = 1.0; alpha: float = 1.0; beta: float = 0.5; T: {half, bfloat16, float} = float", lrn_grad_shape},
+};
+#undef WEFT_BIASED
+#undef WEFT_FORMAT
+#undef WEFT_FLOATS
+#undef WEFT_NORM
+#undef WEFT_NORM_GRAD
+#undef WEFT_TRAINING
+#undef WEFT_VOLUMES
+
+}  // namespace detail
+#endif
+
+namespace detail {
+output add_softmax(const char* op, const side& logits, int axis, const op_name& name);
+}  // namespace detail
+
+/// value + bias along the channels: the last axis, or the second for `nchw` (BiasAdd). Throws INVALID_ARGUMENT when their sizes are known to differ.
+template <class T, int N, class U, int M> tensor<T, N> bias_add(const operand<T, N>& value, const operand<U, M>& bias, data_format format, op_name name = {}) {
+  static_assert(std::is_same_v<T, U>, "weft: bias_add needs two tensors of one dtype; convert one with weft::cast<T>(...)");
+  static_assert((N >= 2 || N == dynamic_rank) && (M == 1 || M == dynamic_rank), "weft: bias_add needs a value of rank 2 or more and a bias of rank 1");
+  return tensor<T, N>(output{&detail::add_node("BiasAdd", {value.as_input(name.site), bias.as_input(name.site)}, name, {{"data_format", detail::to_text(format)}}), 0});
+}
+template <class T, int N, class U, int M> tensor<T, N> bias_add(const operand<T, N>& value, const operand<U, M>& bias, op_name name = {}) { return bias_add(value, bias, nhwc, name); }
+
+#define WEFT_SOFTMAX(NAME, OPNAME)                                                                                                                                       \
+  template <class T, int N> tensor<T, N> NAME(const operand<T, N>& logits, int axis_number, op_name name = {}) {                                                        \
+    static_assert(detail::is_floating_v<T>, "weft: " #NAME " takes float, double, half or bfloat16; convert with weft::cast<T>(...)");                                   \
+    static_assert(N != 0, "weft: a tensor of rank 0 has no axis");                                                                                                      \
+    return tensor<T, N>(detail::add_softmax(OPNAME, detail::side_of(logits), axis_number, name));                                                                       \
+  }                                                                                                                                                                     \
+  template <class T, int N> tensor<T, N> NAME(const operand<T, N>& logits, op_name name = {}) { return NAME(logits, -1, name); }                                         \
+  template <class T, int N, int A> tensor<T, N> NAME(const operand<T, N>& logits, axis_t<A>, op_name name = {}) {                                                        \
+    static_assert(detail::axes_in_range<A>(N), "weft: an axis is outside the tensor's dimensions (-rank <= axis < rank)");                                               \
+    return NAME(logits, A, name);                                                                                                                                       \
+  }
+/// exp(x) over its sum along an axis, the last if none is named (Softmax).
+WEFT_SOFTMAX(softmax, "Softmax")
+/// The logarithm of softmax, exact where softmax is 0 (LogSoftmax).
+WEFT_SOFTMAX(log_softmax, "LogSoftmax")
+#undef WEFT_SOFTMAX
+
+/// Whether the prediction of each row's target is among the k largest of the row, ties included (InTopKV2). False for targets that are no class, and where numbers are not finite.
+template <int N, class L, int M> tensor<bool, 1> in_top_k(const operand<float, N>& predictions, const operand<L, M>& targets, std::common_type_t<L> k, op_name name = {}) {
+  static_assert(std::is_same_v<L, std::int32_t> || std::is_same_v<L, std::int64_t>, "weft: targets are numbers of classes, int32 or int64");
+  static_assert((N == 2 || N == dynamic_rank) && (M == 1 || M == dynamic_rank), "weft: in_top_k needs predictions of rank 2 and targets of rank 1");
+  const detail::node_group g(detail::side_of(predictions), name, "in_top_k");
+  const output count = detail::add_const_at(tensor_value::scalar<L>(k), g.name() + "/k", name.site, g.graph());
+  return tensor<bool, 1>(g.last("InTopKV2", {g.input(detail::side_of(predictions)), g.input(detail::side_of(targets)), count}));
+}
+
+#if WEFT_HAS_BODIES
+namespace detail {
+
+// Over another axis than the last, that axis changes places with the last and back.
+WEFT_DECL output add_softmax(const char* op, const side& logits, int axis, const op_name& name) {
+  if (axis == -1) return add_unary(op, logits, name);
+  const node_group g(logits, name, op);
+  const output in = g.input(logits);
+  const partial_shape& s = in.from->output_shape(in.index);
+  if (!s.known_rank()) g.fail("the rank must be known to find axis " + std::to_string(axis));
+  if (axis < -s.rank() || axis >= s.rank()) g.fail("axis " + std::to_string(axis) + " is outside the " + std::to_string(s.rank()) + " dimensions of shape " + s.text());
+  const int at = axis < 0 ? axis + s.rank() : axis;
+  if (at == s.rank() - 1) return g.last(op, {in});
+  std::vector<std::int32_t> order;
+  for (int i = 0; i < s.rank(); ++i) order.push_back(i == at ? s.rank() - 1 : i == s.rank() - 1 ? at : i);
+  const output perm = g.integers(order, "perm"), turned = g.add("Transpose", {in, perm}, "transpose");
+  return g.last("Transpose", {g.add(op, {turned}, op), perm});
+}
+
+}  // namespace detail
+#endif
+
+}  // namespace weft
+
+#endif
+
+#ifndef WEFT_OPS_NN_CONV_HPP
+#define WEFT_OPS_NN_CONV_HPP
+// Convolutions and pools over images, and the ops of their gradients.
+
+#include <cstdint>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace weft {
+
+#if WEFT_HAS_BODIES
+namespace detail {
+
+// Images as a shape: batch, rows, columns and channels, each -1 where it is not known.
+struct image_sizes {
+  std::int64_t batch, rows, columns, channels;
+
+  static image_sizes of(const partial_shape& s, const window_attrs& w) {
+    if (w.channels_first) return {s[0], s[2], s[3], s[1]};
+    return {s[0], s[1], s[2], s[3]};
+  }
+  partial_shape shape(const window_attrs& w) const {
+    if (w.channels_first) return partial_shape({batch, channels, rows, columns});
+    return partial_shape({batch, rows, columns, channels});
+  }
+};
+
+inline std::int64_t placed(const shape_context& c, const window_axis& w, std::int64_t size, bool window_known = true) {
+  if (size < 0 || (!window_known && w.padding != window_padding::same)) return -1;
+  return place_window(c.about(), w, size).count;
+}
+
+inline std::int64_t product_or_unknown(std::int64_t a, std::int64_t b) { return a < 0 || b < 0 || (b != 0 && a > INT64_MAX / b) ? -1 : a * b; }
+
+// Rows and columns of a convolution's output; a filter size of -1 is unknown.
+inline std::pair<std::int64_t, std::int64_t> convolved(shape_context& c, window_attrs w, const image_sizes& in, std::int64_t filter_rows, std::int64_t filter_columns) {
+  if (filter_rows == 0 || filter_columns == 0) c.fail("the filter must have rows and columns, found shape " + c.input(1).text());
+  w.rows.size = filter_rows < 0 ? 1 : filter_rows;
+  w.columns.size = filter_columns < 0 ? 1 : filter_columns;
+  if (w.rows.size > largest_window || w.columns.size > largest_window) c.fail("the filter of shape " + c.input(1).text() + " is too large");
+  return {placed(c, w.rows, in.rows, filter_rows >= 0), placed(c, w.columns, in.columns, filter_columns >= 0)};
+}
+
+inline void conv2d_shape(shape_context& c) {
+  const window_attrs w = read_window(c.about(), false);
+  const partial_shape filter = c.with_rank(1, 4, "filter");
+  const image_sizes in = image_sizes::of(c.with_rank(0, 4, "input"), w);
+  if (filter[2] == 0) c.fail("the filter must have at least one channel, found shape " + filter.text());
+  if (in.channels >= 0 && filter[2] > 0) {
+    if (in.channels % filter[2] != 0) c.fail("the depth " + std::to_string(in.channels) + " of the input is no multiple of the depth " + std::to_string(filter[2]) + " of the filter");
+    const std::int64_t groups = in.channels / filter[2];
+    if (filter[3] >= 0 && groups > 0 && filter[3] % groups != 0) c.fail("a filter with " + std::to_string(filter[3]) + " outputs cannot be cut into " + std::to_string(groups) + " groups");
+  }
+  const auto [rows, columns] = convolved(c, w, in, filter[0], filter[1]);
+  c.set_output(0, image_sizes{in.batch, rows, columns, filter[3]}.shape(w));
+}
+
+inline void depthwise_conv2d_shape(shape_context& c) {
+  const window_attrs w = read_window(c.about(), false);
+  const image_sizes in = image_sizes::of(c.with_rank(0, 4, "input"), w);
+  const partial_shape filter = c.with_rank(1, 4, "filter");
+  if (in.channels >= 0 && filter[2] >= 0 && in.channels != filter[2])
+    c.fail("input and filter must have the same depth, found " + std::to_string(in.channels) + " and " + std::to_string(filter[2]));
+  const auto [rows, columns] = convolved(c, w, in, filter[0], filter[1]);
+  c.set_output(0, image_sizes{in.batch, rows, columns, product_or_unknown(in.channels < 0 ? filter[2] : in.channels, filter[3])}.shape(w));
+}
+
+// A shape of rank 4 that input i holds.
+inline partial_shape sizes_of_rank_4(const shape_context& c, int i, const char* what) {
+  const partial_shape s = shape_from_input(c, i, what);
+  if (s.known_rank() && s.rank() != 4) c.fail(std::string(what) + " must contain 4 values, found " + std::to_string(s.rank()));
+  return s.known_rank() ? s : partial_shape::of_rank(4);
+}
+
+inline void conv2d_backprop_input_shape(shape_context& c) {
+  const window_attrs w = read_window(c.about(), false);
+  const partial_shape filter = c.with_rank(1, 4, "filter");
+  const image_sizes gradient = image_sizes::of(c.with_rank(2, 4, "out_backprop"), w);
+  if (gradient.channels >= 0 && filter[3] >= 0 && gradient.channels != filter[3])
+    c.fail("the depth " + std::to_string(gradient.channels) + " of out_backprop and the outputs " + std::to_string(filter[3]) + " of the filter differ");
+  partial_shape wanted = shape_from_input(c, 0, "input_sizes");
+  if (!wanted.known_rank()) wanted = partial_shape::of_rank(4);
+  if (wanted.rank() == 2) return c.set_output(0, image_sizes{gradient.batch, wanted[0], wanted[1], filter[2]}.shape(w));
+  if (wanted.rank() != 4) c.fail("input_sizes must contain 4 values or 2, found " + std::to_string(wanted.rank()));
+  image_sizes sizes = image_sizes::of(wanted, w);
+  if (sizes.batch >= 0 && gradient.batch >= 0 && sizes.batch != gradient.batch)
+    c.fail("input_sizes say a batch of " + std::to_string(sizes.batch) + ", out_backprop has " + std::to_string(gradient.batch));
+  if (sizes.batch < 0) sizes.batch = gradient.batch;
+  c.set_output(0, sizes.shape(w));
+}
+
+inline void conv2d_backprop_filter_shape(shape_context& c) {
+  (void)read_window(c.about(), false);
+  (void)c.with_rank(0, 4, "input");
+  (void)c.with_rank(2, 4, "out_backprop");
+  c.set_output(0, sizes_of_rank_4(c, 1, "filter_sizes"));
+}
+
+inline void depthwise_backprop_input_shape(shape_context& c) {
+  (void)read_window(c.about(), false);
+  (void)c.with_rank(1, 4, "filter");
+  (void)c.with_rank(2, 4, "out_backprop");
+  c.set_output(0, sizes_of_rank_4(c, 0, "input_sizes"));
+}
+
+// Output of a pool over images of this shape; an average is not taken over depth.
+inline partial_shape pooled(const shape_context& c, const partial_shape& images) {
+  const window_attrs w = read_window(c.about(), true);
+  const image_sizes in = image_sizes::of(images, w);
+  const std::int64_t channels = c.about().op() == "AvgPool" ? in.channels : placed(c, w.depth, in.channels);
+  return image_sizes{in.batch, placed(c, w.rows, in.rows), placed(c, w.columns, in.columns), channels}.shape(w);
+}
+
+inline void pool_shape(shape_context& c) { c.set_output(0, pooled(c, c.with_rank(0, 4, "input"))); }
+
+inline void max_pool_grad_shape(shape_context& c) {
+  (void)read_window(c.about(), true);
+  c.set_output(0, c.with_rank(0, 4, "orig_input"));
+}
+
+inline void max_pool_grad_grad_shape(shape_context& c) {
+  const auto images = merge_shapes(c.with_rank(0, 4, "orig_input"), c.with_rank(2, 4, "grad"));
+  if (!images) c.fail("orig_input and grad must have one shape, found " + c.input(0).text() + " and " + c.input(2).text());
+  const auto result = merge_shapes(pooled(c, *images), c.with_rank(1, 4, "orig_output"));
+  if (!result) c.fail("orig_output must have shape " + pooled(c, *images).text() + ", found " + c.input(1).text());
+  c.set_output(0, *result);
+}
+
+inline void avg_pool_grad_shape(shape_context& c) {
+  (void)read_window(c.about(), true);
+  (void)c.with_rank(1, 4, "grad");
+  c.set_output(0, sizes_of_rank_4(c, 0, "orig_input_shape"));
+}
+
+#define WEFT_WINDOW "strides: list(int); padding: {'SAME', 'VALID', 'EXPLICIT'}; explicit_paddings: list(int) = []; data_format: {'NHWC', 'NCHW'} = 'NHWC'; dilations: list(int) = [1, 1, 1, 1]"
+#define WEFT_POOL "ksize: list(int) >= 4; strides: list(int) >= 4; padding: "
+#define WEFT_FORMAT "; data_format: {'NHWC', 'NCHW'} = 'NHWC'"
+#define WEFT_ORDERED "float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64"
+inline constexpr op_row nn_conv_ops[] = {
+    {"Conv2D(input: T, filter: T) -> output: T", "T: {half, bfloat16, float, double, int32}; use_cudnn_on_gpu: bool = true; " WEFT_WINDOW, conv2d_shape},
+    {"Conv2DBackpropInput(input_sizes: int32, filter: T, out_backprop: T) -> output: T", "T: {half, bfloat16, float, double, int32}; use_cudnn_on_gpu: bool = true; " WEFT_WINDOW, conv2d_backprop_input_shape},
+    {"Conv2DBackpropFilter(input: T, filter_sizes: int32, out_backprop: T) -> output: T", "T: {half, bfloat16, float, double}; use_cudnn_on_gpu: bool = true; " WEFT_WINDOW, conv2d_backprop_filter_shape},
+    {"DepthwiseConv2dNative(input: T, filter: T) -> output: T", "T: {half, bfloat16, float, double}; " WEFT_WINDOW, depthwise_conv2d_shape},
+    {"DepthwiseConv2dNativeBackpropInput(input_sizes: int32, filter: T, out_backprop: T) -> output: T", "T: {half, bfloat16, float, double}; " WEFT_WINDOW, depthwise_backprop_input_shape},
+    {"DepthwiseConv2dNativeBackpropFilter(input: T, filter_sizes: int32, out_backprop: T) -> output: T", "T: {half, bfloat16, float, double}; " WEFT_WINDOW, conv2d_backprop_filter_shape},
+    {"MaxPool(input: T) -> output: T", "T: {half, bfloat16, float, double, int32, int64, uint8, int16, int8, uint16} = float; " WEFT_POOL "{'SAME', 'VALID', 'EXPLICIT'}; explicit_paddings: list(int) = []; data_format: {'NHWC', 'NCHW', 'NCHW_VECT_C'} = 'NHWC'", pool_shape},
+    {"MaxPoolGrad(orig_input: T, orig_output: T, grad: T) -> output: T", WEFT_POOL "{'SAME', 'VALID', 'EXPLICIT'}; explicit_paddings: list(int) = []" WEFT_FORMAT "; T: {" WEFT_ORDERED "} = float", max_pool_grad_shape},
+    {"MaxPoolGradGrad(orig_input: T, orig_output: T, grad: T) -> output: T", WEFT_POOL "{'SAME', 'VALID'}" WEFT_FORMAT "; T: {" WEFT_ORDERED "}", max_pool_grad_grad_shape},
+    {"AvgPool(value: T) -> output: T", WEFT_POOL "{'SAME', 'VALID'}" WEFT_FORMAT "; T: {half, bfloat16, float, double}", pool_shape},
+    {"AvgPoolGrad(orig_input_shape: int32, grad: T) -> output: T", WEFT_POOL "{'SAME', 'VALID'}" WEFT_FORMAT "; T: {half, bfloat16, float, double}", avg_pool_grad_shape},
+};
+#undef WEFT_WINDOW
+#undef WEFT_POOL
+#undef WEFT_FORMAT
+#undef WEFT_ORDERED
+
+}  // namespace detail
+#endif
+
+/// Sizes, strides or dilations of windows: one number for rows and columns, two, or TensorFlow's four in the order of the data format.
+struct window_size {
+  std::int64_t values[4];
+  int count;
+  constexpr window_size(std::int64_t both) : values{both, both, 1, 1}, count(2) {}
+  constexpr window_size(std::int64_t rows, std::int64_t columns) : values{rows, columns, 1, 1}, count(2) {}
+  constexpr window_size(std::int64_t a, std::int64_t b, std::int64_t c, std::int64_t d) : values{a, b, c, d}, count(4) {}
+};
+
+/// How images are padded at their edges.
+struct image_padding {
+  const char* kind;
+  std::int64_t top = 0, bottom = 0, left = 0, right = 0;
+};
+/// The output is as large as the input over the stride; padding is even, the odd element comes last.
+inline constexpr image_padding same_padding{"SAME"};
+/// No padding: windows lie inside of the image.
+inline constexpr image_padding valid_padding{"VALID"};
+/// Rows and columns of zeros.
+constexpr image_padding explicit_padding(std::int64_t top, std::int64_t bottom, std::int64_t left, std::int64_t right) { return {"EXPLICIT", top, bottom, left, right}; }
+
+/// What a convolution may say besides its strides and padding.
+struct conv_options {
+  data_format format = nhwc;
+  window_size dilations = 1;
+};
+
+namespace detail {
+attr_map window_attr_map(const window_size& strides, const image_padding& padding, data_format format, const window_size& other, const char* other_name);
+output add_conv2d(const char* op, const side& input, const side& filter, const attr_map& attrs, const op_name& name);
+output add_conv2d_transpose(const side& value, const side& filter, const side* sizes, const std::int64_t* numbers, attr_map attrs, const op_name& name);
+output add_separable_conv2d(const side& input, const side& depthwise_filter, const side& pointwise_filter, attr_map attrs, data_format format, const op_name& name);
+constexpr bool image_rank(int n) { return n == 4 || n == dynamic_rank; }
+}  // namespace detail
+
+#define WEFT_IMAGES(NAME)                                                                                                                         \
+  static_assert(std::is_same_v<T, U>, "weft: " NAME " needs images and a filter of one dtype; convert one with weft::cast<T>(...)");               \
+  static_assert(detail::image_rank(N) && detail::image_rank(M), "weft: " NAME " needs images and a filter of rank 4")
+
+/// Images `[batch, rows, columns, channels]` convolved with a filter `[rows, columns, channels, outputs]` (Conv2D), as TensorFlow does: `conv2d(x, w, 1, same_padding)`, `conv2d(x, w, {1, 2, 2, 1}, valid_padding)`.
+/// A filter with fewer channels is applied to groups of channels. Throws INVALID_ARGUMENT when the shapes do not fit.
+template <class T, int N, class U, int M> tensor<T, 4> conv2d(const operand<T, N>& input, const operand<U, M>& filter, window_size strides, image_padding padding, conv_options options, op_name name = {}) {
+  WEFT_IMAGES("conv2d");
+  return tensor<T, 4>(detail::add_conv2d("Conv2D", detail::side_of(input), detail::side_of(filter), detail::window_attr_map(strides, padding, options.format, options.dilations, "dilations"), name));
+}
+template <class T, int N, class U, int M> tensor<T, 4> conv2d(const operand<T, N>& input, const operand<U, M>& filter, window_size strides, image_padding padding, op_name name = {}) {
+  return conv2d(input, filter, strides, padding, conv_options(), name);
+}
+
+/// The gradient of a convolution by its images, for images of this shape (Conv2DBackpropInput): the filter is `[rows, columns, outputs, channels]`, channels being those of `value`.
+template <class T, int N, class U, int M>
+tensor<T, 4> conv2d_transpose(const operand<T, N>& value, const operand<U, M>& filter, const std::int64_t (&output_shape)[4], window_size strides, image_padding padding = same_padding, data_format format = nhwc, op_name name = {}) {
+  WEFT_IMAGES("conv2d_transpose");
+  return tensor<T, 4>(detail::add_conv2d_transpose(detail::side_of(value), detail::side_of(filter), nullptr, output_shape, detail::window_attr_map(strides, padding, format, 1, "dilations"), name));
+}
+template <class T, int N, class U, int M, int K>
+tensor<T, 4> conv2d_transpose(const operand<T, N>& value, const operand<U, M>& filter, const operand<std::int32_t, K>& output_shape, window_size strides, image_padding padding = same_padding, data_format format = nhwc, op_name name = {}) {
+  WEFT_IMAGES("conv2d_transpose");
+  const detail::side sizes = detail::side_of(output_shape);
+  return tensor<T, 4>(detail::add_conv2d_transpose(detail::side_of(value), detail::side_of(filter), &sizes, nullptr, detail::window_attr_map(strides, padding, format, 1, "dilations"), name));
+}
+
+/// Images convolved with filters of their own for each channel, `[rows, columns, channels, multiplier]`, which gives channels * multiplier channels (DepthwiseConv2dNative).
+template <class T, int N, class U, int M> tensor<T, 4> depthwise_conv2d(const operand<T, N>& input, const operand<U, M>& filter, window_size strides, image_padding padding, conv_options options, op_name name = {}) {
+  WEFT_IMAGES("depthwise_conv2d");
+  return tensor<T, 4>(
+      detail::add_conv2d("DepthwiseConv2dNative", detail::side_of(input), detail::side_of(filter), detail::window_attr_map(strides, padding, options.format, options.dilations, "dilations"), name));
+}
+template <class T, int N, class U, int M> tensor<T, 4> depthwise_conv2d(const operand<T, N>& input, const operand<U, M>& filter, window_size strides, image_padding padding, op_name name = {}) {
+  return depthwise_conv2d(input, filter, strides, padding, conv_options(), name);
+}
+
+/// A depthwise convolution whose channels a filter `[1, 1, channels * multiplier, outputs]` mixes (DepthwiseConv2dNative, Conv2D).
+template <class T, int N, class U, int M, class V, int K>
+tensor<T, 4> separable_conv2d(const operand<T, N>& input, const operand<U, M>& depthwise_filter, const operand<V, K>& pointwise_filter, window_size strides, image_padding padding, conv_options options = {}, op_name name = {}) {
+  WEFT_IMAGES("separable_conv2d");
+  static_assert(std::is_same_v<T, V> && detail::image_rank(K), "weft: separable_conv2d needs filters of rank 4 and the images' dtype");
+  return tensor<T, 4>(detail::add_separable_conv2d(detail::side_of(input), detail::side_of(depthwise_filter), detail::side_of(pointwise_filter),
+                                                   detail::window_attr_map(strides, padding, options.format, options.dilations, "dilations"), options.format, name));
+}
+#undef WEFT_IMAGES
+
+#define WEFT_POOL(NAME, OPNAME, TYPES, SENTENCE)                                                                                                                                    \
+  template <class T, int N> tensor<T, 4> NAME(const operand<T, N>& input, window_size ksize, window_size strides, image_padding padding, data_format format, op_name name = {}) {   \
+    static_assert(detail::image_rank(N), "weft: " #NAME " needs images of rank 4");                                                                                                 \
+    static_assert(TYPES, "weft: " #NAME SENTENCE);                                                                                                                                  \
+    return tensor<T, 4>(detail::add_unary(OPNAME, detail::side_of(input), name, detail::window_attr_map(strides, padding, format, ksize, "ksize")));                                \
+  }                                                                                                                                                                                 \
+  template <class T, int N> tensor<T, 4> NAME(const operand<T, N>& input, window_size ksize, window_size strides, image_padding padding, op_name name = {}) {                       \
+    return NAME(input, ksize, strides, padding, nhwc, name);                                                                                                                        \
+  }
+/// The largest element of each window of each channel (MaxPool); padding never wins.
+WEFT_POOL(max_pool, "MaxPool", (!std::is_same_v<T, std::string> && !std::is_same_v<T, bool>), " takes numbers")
+/// The mean of each window of each channel, of what lies inside of the image (AvgPool).
+WEFT_POOL(avg_pool, "AvgPool", (std::is_floating_point_v<T> || std::is_same_v<T, half> || std::is_same_v<T, bfloat16>), " takes float, double, half or bfloat16")
+#undef WEFT_POOL
+
+#if WEFT_HAS_BODIES
+namespace detail {
+
+WEFT_DECL attr_map window_attr_map(const window_size& strides, const image_padding& padding, data_format format, const window_size& other, const char* other_name) {
+  const auto four = [format](const window_size& w) -> std::vector<std::int64_t> {
+    if (w.count == 4) return {w.values[0], w.values[1], w.values[2], w.values[3]};
+    if (format == data_format::nchw) return {1, 1, w.values[0], w.values[1]};
+    return {1, w.values[0], w.values[1], 1};
+  };
+  attr_map out{{"strides", four(strides)}, {"padding", padding.kind}, {"data_format", to_text(format)}, {other_name, four(other)}};
+  if (std::string(padding.kind) != "EXPLICIT") return out;
+  std::vector<std::int64_t> sides{0, 0, 0, 0, 0, 0, 0, 0};
+  const std::size_t rows = format == data_format::nchw ? 4 : 2;
+  sides[rows] = padding.top;
+  sides[rows + 1] = padding.bottom;
+  sides[rows + 2] = padding.left;
+  sides[rows + 3] = padding.right;
+  out["explicit_paddings"] = sides;
+  return out;
+}
+
+WEFT_DECL output add_conv2d(const char* op, const side& input, const side& filter, const attr_map& attrs, const op_name& name) {
+  return {&add_node(op, {input_of(op, input, name), input_of(op, filter, name)}, name, attrs), 0};
+}
+
+WEFT_DECL output add_conv2d_transpose(const side& value, const side& filter, const side* sizes, const std::int64_t* numbers, attr_map attrs, const op_name& name) {
+  const node_group g(value, name, "conv2d_transpose");
+  const output in = g.input(value), weights = g.input(filter);
+  output wanted;
+  if (sizes != nullptr) wanted = g.input(*sizes);
+  else {
+    std::vector<std::int32_t> values;
+    for (int i = 0; i < 4; ++i) {
+      if (numbers[i] < 0 || numbers[i] > INT32_MAX) g.fail("output_shape cannot have a size of " + std::to_string(numbers[i]));
+      values.push_back(static_cast<std::int32_t>(numbers[i]));
+    }
+    wanted = g.integers(values, "output_shape");
+  }
+  return g.last("Conv2DBackpropInput", {wanted, weights, in}, std::move(attrs));
+}
+
+WEFT_DECL output add_separable_conv2d(const side& input, const side& depthwise_filter, const side& pointwise_filter, attr_map attrs, data_format format, const op_name& name) {
+  const node_group g(input, name, "separable_conv2d");
+  const output in = g.input(input), depthwise = g.input(depthwise_filter), pointwise = g.input(pointwise_filter);
+  const output channels = g.add("DepthwiseConv2dNative", {in, depthwise}, "depthwise", std::move(attrs));
+  return g.last("Conv2D", {channels, pointwise}, window_attr_map(1, valid_padding, format, 1, "dilations"));
+}
+
+}  // namespace detail
+#endif
 
 }  // namespace weft
 
@@ -20291,41 +21111,72 @@ inline void* thread_window_scratch(std::size_t bytes) {
   return scratch.reserve(bytes);
 }
 
-/// Where a window's rows lie in memory, pixel by pixel; what lies outside of the image is zero.
+/// Where the window of an output pixel begins: its image, and the row and column, which may lie before the image.
+struct window_start {
+  std::int64_t image, row, column;
+};
+
+/// Goes through output pixels in their order.
+class window_walk {
+ public:
+  window_walk(const convolution& c, std::size_t pixel) : c_(c) {
+    const auto at = static_cast<std::int64_t>(pixel);
+    column_ = at % c.out.columns;
+    row_ = at / c.out.columns % c.out.rows;
+    image_ = at / c.out.columns / c.out.rows;
+  }
+  window_start start() const noexcept { return {image_, c_.first_row(row_), c_.first_column(column_)}; }
+  void next() noexcept {
+    if (++column_ < c_.out.columns) return;
+    column_ = 0;
+    if (++row_ < c_.out.rows) return;
+    row_ = 0;
+    ++image_;
+  }
+
+ private:
+  const convolution& c_;
+  std::int64_t image_, row_, column_;
+};
+
+/// Where the rows of windows lie in memory; what lies outside of the images is zero.
 template <class T> class window_reader {
  public:
   window_reader(const convolution& c, const T* images, std::int64_t group) : c_(c), images_(images + group * c.depth), run_(static_cast<std::size_t>(c.columns.size * c.depth)) {}
 
+  const convolution& about() const noexcept { return c_; }
   /// Elements of a window's row.
   std::size_t run() const noexcept { return run_; }
 
-  /// Row `row` of the window of a pixel, in the image itself where it lies there in one piece, else copied to `copy`.
-  const T* find(std::size_t pixel, std::int64_t row, T* copy) const {
-    const auto columns = static_cast<std::size_t>(c_.out.columns), rows = static_cast<std::size_t>(c_.out.rows);
-    const auto x = static_cast<std::int64_t>(pixel % columns), y = static_cast<std::int64_t>(pixel / columns % rows), image = static_cast<std::int64_t>(pixel / columns / rows);
-    const std::int64_t in_row = c_.first_row(y) + row * c_.rows.dilation, first = c_.first_column(x);
+  /// Row `row` of a window, in the image itself where it lies there in one piece, else copied to `copy`.
+  const T* find(const window_start& start, std::int64_t row, T* copy) const {
+    const std::int64_t in_row = start.row + row * c_.rows.dilation, first = start.column;
     if (in_row < 0 || in_row >= c_.in.rows) {
-      std::memset(static_cast<void*>(copy), 0, run_ * sizeof(T));
+      for (std::size_t i = 0; i < run_; ++i) copy[i] = T(0);
       return copy;
     }
-    const T* from = images_ + (image * c_.in.rows + in_row) * c_.in.columns * c_.in.channels;
+    const T* from = images_ + (start.image * c_.in.rows + in_row) * c_.in.columns * c_.in.channels;
     if (c_.columns.dilation == 1 && c_.groups == 1 && first >= 0 && first + c_.columns.size <= c_.in.columns) return from + first * c_.in.channels;
     const auto depth = static_cast<std::size_t>(c_.depth);
-    for (std::int64_t column = 0; column < c_.columns.size; ++column, copy += depth) {
+    T* to = copy;
+    for (std::int64_t column = 0; column < c_.columns.size; ++column, to += depth) {
       const std::int64_t at = first + column * c_.columns.dilation;
-      if (at >= 0 && at < c_.in.columns) std::memcpy(copy, from + at * c_.in.channels, depth * sizeof(T));
-      else std::memset(static_cast<void*>(copy), 0, depth * sizeof(T));
+      const T* elements = at >= 0 && at < c_.in.columns ? from + at * c_.in.channels : nullptr;
+      for (std::size_t i = 0; i < depth; ++i) to[i] = elements == nullptr ? T(0) : elements[i];
     }
-    return copy - run_;
+    return copy;
   }
 
   /// Writes the windows of `count` pixels, one after the other.
   void write(std::size_t first, std::size_t count, T* out) const {
-    for (std::size_t pixel = first; pixel < first + count; ++pixel)
+    window_walk walk(c_, first);
+    for (std::size_t i = 0; i < count; ++i, walk.next()) {
+      const window_start start = walk.start();
       for (std::int64_t row = 0; row < c_.rows.size; ++row, out += run_) {
-        const T* from = find(pixel, row, out);
+        const T* from = find(start, row, out);
         if (from != out) std::memcpy(out, from, run_ * sizeof(T));
       }
+    }
   }
 
  private:
@@ -20336,17 +21187,25 @@ template <class T> class window_reader {
 
 /// Adds the windows of `count` pixels of one group to the places of the images that they were read from.
 template <class T> void add_windows(const convolution& c, std::int64_t group, std::size_t first, std::size_t count, const T* windows, T* images) {
-  const auto columns = static_cast<std::size_t>(c.out.columns), rows = static_cast<std::size_t>(c.out.rows), depth = static_cast<std::size_t>(c.depth);
+  const auto depth = static_cast<std::size_t>(c.depth), run = static_cast<std::size_t>(c.columns.size) * depth;
+  const bool together = c.columns.dilation == 1 && c.groups == 1;
+  window_walk walk(c, first);
   images += group * c.depth;
-  for (std::size_t pixel = first; pixel < first + count; ++pixel) {
-    const auto x = static_cast<std::int64_t>(pixel % columns), y = static_cast<std::int64_t>(pixel / columns % rows), image = static_cast<std::int64_t>(pixel / columns / rows);
-    for (std::int64_t row = 0; row < c.rows.size; ++row) {
-      const std::int64_t in_row = c.first_row(y) + row * c.rows.dilation;
-      for (std::int64_t column = 0; column < c.columns.size; ++column, windows += depth) {
-        const std::int64_t in_column = c.first_column(x) + column * c.columns.dilation;
-        if (in_row < 0 || in_row >= c.in.rows || in_column < 0 || in_column >= c.in.columns) continue;
-        T* to = images + ((image * c.in.rows + in_row) * c.in.columns + in_column) * c.in.channels;
-        for (std::size_t i = 0; i < depth; ++i) to[i] += windows[i];
+  for (std::size_t pixel = 0; pixel < count; ++pixel, walk.next()) {
+    const window_start start = walk.start();
+    for (std::int64_t row = 0; row < c.rows.size; ++row, windows += run) {
+      const std::int64_t in_row = start.row + row * c.rows.dilation;
+      if (in_row < 0 || in_row >= c.in.rows) continue;
+      T* to = images + (start.image * c.in.rows + in_row) * c.in.columns * c.in.channels;
+      if (together && start.column >= 0 && start.column + c.columns.size <= c.in.columns) {
+        to += start.column * c.in.channels;
+        for (std::size_t i = 0; i < run; ++i) to[i] += windows[i];
+        continue;
+      }
+      for (std::int64_t column = 0; column < c.columns.size; ++column) {
+        const std::int64_t in_column = start.column + column * c.columns.dilation;
+        if (in_column < 0 || in_column >= c.in.columns) continue;
+        for (std::size_t i = 0; i < depth; ++i) to[static_cast<std::size_t>(in_column * c.in.channels) + i] += windows[static_cast<std::size_t>(column) * depth + i];
       }
     }
   }
@@ -20412,11 +21271,17 @@ template <class T> class packed_convolution {
   // The windows of up to a panel's rows, element by element. Rows beyond `count` repeat the last: nobody reads what comes of them.
   void pack(std::size_t first, std::size_t count, T* panel, T* copies) const {
     const std::size_t padded = tile_.padded(count), run = reader_.run();
+    window_start starts[most_rows];
+    window_walk walk(reader_.about(), first);
+    for (std::size_t i = 0; i < padded; ++i) {
+      starts[i] = walk.start();
+      if (i + 1 < count) walk.next();
+    }
     for (std::int64_t row = 0; row < rows_; ++row, panel += run * padded)
       for (std::size_t i = 0; i < padded; i += 4) {
         const T* rows[4];
         const std::size_t width = smaller(padded - i, 4);
-        for (std::size_t k = 0; k < width; ++k) rows[k] = reader_.find(first + smaller(i + k, count - 1), row, copies + k * run);
+        for (std::size_t k = 0; k < width; ++k) rows[k] = reader_.find(starts[i + k], row, copies + k * run);
         if (width == 4) interleave_rows(rows, run, padded, panel + i);
         else
           for (std::size_t k = 0; k < width; ++k)
@@ -20424,6 +21289,7 @@ template <class T> class packed_convolution {
       }
   }
 
+  static constexpr std::size_t most_rows = 12;  // of any tile
   window_reader<T> reader_;
   convolution_extents extents_;
   std::int64_t rows_;
@@ -20522,6 +21388,9 @@ class conv2d_kernel final : public kernel {
   bool expensive(const kernel_context& context) const noexcept override { return input_elements(context) > 1024; }
 
  private:
+  static void clear(tensor_value& out) {
+    if (out.elements() != 0) std::memset(out.mutable_raw_data(), 0, static_cast<std::size_t>(out.elements()) * size_of(out.dtype()));
+  }
   void input_gradient(kernel_context& context) const;
   void filter_gradient(kernel_context& context) const;
   dtype type_;
@@ -20538,7 +21407,8 @@ inline void conv2d_kernel::compute(kernel_context& context) {
   expect_dtype(context, 1, type_);
   const convolution c = plan_convolution(context, attrs_, context.input(0).shape(), context.input(1).shape(), false);
   tensor_value out = allocate_wide(context, type_, c.out.shape(false));
-  if (out.elements() != 0) function_(c, images_of(context, 0, attrs_.channels_first).raw_data(), widened(context.input(1)).raw_data(), out.mutable_raw_data(), context.pool());
+  if (context.input(0).elements() == 0) clear(out);  // all of it is padding
+  else if (out.elements() != 0) function_(c, images_of(context, 0, attrs_.channels_first).raw_data(), widened(context.input(1)).raw_data(), out.mutable_raw_data(), context.pool());
   set_images(context, std::move(out), attrs_.channels_first, type_);
 }
 
@@ -20561,7 +21431,8 @@ inline void conv2d_kernel::filter_gradient(kernel_context& context) const {
   const convolution c = plan_convolution(context, attrs_, context.input(0).shape(), filter, false);
   expect_gradient(context, 2, c, attrs_.channels_first);
   tensor_value out = allocate_wide(context, type_, filter);
-  function_(c, images_of(context, 0, attrs_.channels_first).raw_data(), images_of(context, 2, attrs_.channels_first).raw_data(), out.mutable_raw_data(), context.pool());
+  if (context.input(0).elements() == 0) clear(out);
+  else function_(c, images_of(context, 0, attrs_.channels_first).raw_data(), images_of(context, 2, attrs_.channels_first).raw_data(), out.mutable_raw_data(), context.pool());
   context.set_output(0, narrowed(std::move(out), type_));
 }
 
@@ -20875,7 +21746,7 @@ inline void batch_norm_kernel::forward(kernel_context& context) const {
     given_mean = channel_numbers(context, 3, "mean", count);
     given_variance = channel_numbers(context, 4, "variance", count);
   }
-  if (third_) context.allocate_output(5, numbers_, shape{}) = narrowed(tensor_value::scalar(0.f), numbers_);
+  if (third_) context.set_output(5, narrowed(tensor_value::scalar(0.f), numbers_));
   if (elements == 0) {
     context.set_output(0, tensor_value(type_, s));
     for (int i = 1; i < 5; ++i) set_numbers(context, i, numbers(channels, std::numeric_limits<float>::quiet_NaN()));
@@ -21089,12 +21960,15 @@ template <class T> struct add_scaled_row_body {
 
 /// The lowest value of elements that are computed in T, where a window lies in the padding altogether.
 template <class T> T lowest_of(dtype type) noexcept {
-  switch (type) {
-    case dtype::half: return T(-65504);
-    case dtype::int8: return static_cast<T>(std::numeric_limits<std::int8_t>::min());
-    case dtype::int16: return static_cast<T>(std::numeric_limits<std::int16_t>::min());
-    case dtype::int32: return static_cast<T>(std::numeric_limits<std::int32_t>::min());
-    default: return std::numeric_limits<T>::lowest();
+  if constexpr (std::is_floating_point_v<T>) {
+    return type == dtype::half ? T(-65504) : type == dtype::bfloat16 ? T(-0x1.fep127) : std::numeric_limits<T>::lowest();
+  } else {
+    switch (type) {
+      case dtype::int8: return static_cast<T>(std::numeric_limits<std::int8_t>::min());
+      case dtype::int16: return static_cast<T>(std::numeric_limits<std::int16_t>::min());
+      case dtype::int32: return static_cast<T>(std::numeric_limits<std::int32_t>::min());
+      default: return std::numeric_limits<T>::min();
+    }
   }
 }
 

@@ -6,6 +6,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <set>
@@ -153,4 +154,30 @@ TEST_CASE("philox counter: concurrent runs take distinct parts") {
   CHECK(distinct.size() == 400);
   CHECK(*distinct.begin() == 0);
   CHECK(*distinct.rbegin() == 399 * 3 * 256);
+}
+
+TEST_CASE("philox: blocks one by one are those of many at once, across the end of the lower counter") {
+  weft::detail::philox_random one(0x123456789abcdef0U, 7), many = one;
+  one.skip(0xfffffffffffffffdU);
+  many.skip(0xfffffffffffffffdU);
+  std::uint32_t all[6 * weft::detail::philox_random::block_words], block[weft::detail::philox_random::block_words];
+  weft::detail::philox_words(many, all, 6);
+  for (std::size_t i = 0; i < 6; ++i) {
+    weft::detail::philox_block(one, block);
+    CHECK(std::equal(block, block + 4, all + 4 * i));
+  }
+  CHECK(one.counter_low() == many.counter_low());
+  CHECK(one.counter_high() == 8);
+}
+
+TEST_CASE("philox: integers of all bits are the words, two to a long one, low first") {
+  weft::detail::philox_random words(1, 2);
+  std::uint32_t wanted[8];
+  weft::detail::philox_words(words, wanted, 2);
+  std::uint32_t narrow[5];
+  std::uint64_t wide[3];
+  weft::detail::fill_all_integers(narrow, 5, weft::detail::philox_random(1, 2));
+  weft::detail::fill_all_integers(wide, 3, weft::detail::philox_random(1, 2));
+  CHECK(std::equal(narrow, narrow + 5, wanted));
+  for (std::size_t i = 0; i < 3; ++i) CHECK(wide[i] == (std::uint64_t{wanted[2 * i + 1]} << 32 | wanted[2 * i]));
 }

@@ -81,7 +81,7 @@ TEST_CASE("dropout: the nodes, and rates that keep all or are none") {
         "y/sub = Sub(y/one, y/rate)  float[]\n"
         "y/truediv = RealDiv(y/one, y/sub)  float[]\n"
         "y/GreaterEqual = GreaterEqual(y/random_uniform/RandomUniform, y/rate)  bool[2,3]\n"
-        "y/Cast = Cast(y/GreaterEqual)  float[2,3]  {DstT=float}\n"
+        "y/Cast = Cast(y/GreaterEqual)  float[2,3]\n"
         "y/mul = Mul(x, y/truediv)  float[2,3]\n"
         "y = Mul(y/mul, y/Cast)  float[2,3]\n");
   CHECK(weft::dropout(x, keep_prob(1)).raw().from->op() == "Identity");

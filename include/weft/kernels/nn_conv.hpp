@@ -318,6 +318,9 @@ class conv2d_kernel final : public kernel {
   bool expensive(const kernel_context& context) const noexcept override { return input_elements(context) > 1024; }
 
  private:
+  static void clear(tensor_value& out) {
+    if (out.elements() != 0) std::memset(out.mutable_raw_data(), 0, static_cast<std::size_t>(out.elements()) * size_of(out.dtype()));
+  }
   void input_gradient(kernel_context& context) const;
   void filter_gradient(kernel_context& context) const;
   dtype type_;
@@ -334,7 +337,8 @@ inline void conv2d_kernel::compute(kernel_context& context) {
   expect_dtype(context, 1, type_);
   const convolution c = plan_convolution(context, attrs_, context.input(0).shape(), context.input(1).shape(), false);
   tensor_value out = allocate_wide(context, type_, c.out.shape(false));
-  if (out.elements() != 0) function_(c, images_of(context, 0, attrs_.channels_first).raw_data(), widened(context.input(1)).raw_data(), out.mutable_raw_data(), context.pool());
+  if (context.input(0).elements() == 0) clear(out);  // all of it is padding
+  else if (out.elements() != 0) function_(c, images_of(context, 0, attrs_.channels_first).raw_data(), widened(context.input(1)).raw_data(), out.mutable_raw_data(), context.pool());
   set_images(context, std::move(out), attrs_.channels_first, type_);
 }
 
@@ -357,7 +361,8 @@ inline void conv2d_kernel::filter_gradient(kernel_context& context) const {
   const convolution c = plan_convolution(context, attrs_, context.input(0).shape(), filter, false);
   expect_gradient(context, 2, c, attrs_.channels_first);
   tensor_value out = allocate_wide(context, type_, filter);
-  function_(c, images_of(context, 0, attrs_.channels_first).raw_data(), images_of(context, 2, attrs_.channels_first).raw_data(), out.mutable_raw_data(), context.pool());
+  if (context.input(0).elements() == 0) clear(out);
+  else function_(c, images_of(context, 0, attrs_.channels_first).raw_data(), images_of(context, 2, attrs_.channels_first).raw_data(), out.mutable_raw_data(), context.pool());
   context.set_output(0, narrowed(std::move(out), type_));
 }
 

@@ -171,7 +171,7 @@ inline void batch_norm_kernel::forward(kernel_context& context) const {
     given_mean = channel_numbers(context, 3, "mean", count);
     given_variance = channel_numbers(context, 4, "variance", count);
   }
-  if (third_) context.allocate_output(5, numbers_, shape{}) = narrowed(tensor_value::scalar(0.f), numbers_);
+  if (third_) context.set_output(5, narrowed(tensor_value::scalar(0.f), numbers_));
   if (elements == 0) {
     context.set_output(0, tensor_value(type_, s));
     for (int i = 1; i < 5; ++i) set_numbers(context, i, numbers(channels, std::numeric_limits<float>::quiet_NaN()));

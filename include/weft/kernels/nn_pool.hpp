@@ -62,12 +62,15 @@ template <class T> struct add_scaled_row_body {
 
 /// The lowest value of elements that are computed in T, where a window lies in the padding altogether.
 template <class T> T lowest_of(dtype type) noexcept {
-  switch (type) {
-    case dtype::half: return T(-65504);
-    case dtype::int8: return static_cast<T>(std::numeric_limits<std::int8_t>::min());
-    case dtype::int16: return static_cast<T>(std::numeric_limits<std::int16_t>::min());
-    case dtype::int32: return static_cast<T>(std::numeric_limits<std::int32_t>::min());
-    default: return std::numeric_limits<T>::lowest();
+  if constexpr (std::is_floating_point_v<T>) {
+    return type == dtype::half ? T(-65504) : type == dtype::bfloat16 ? T(-0x1.fep127) : std::numeric_limits<T>::lowest();
+  } else {
+    switch (type) {
+      case dtype::int8: return static_cast<T>(std::numeric_limits<std::int8_t>::min());
+      case dtype::int16: return static_cast<T>(std::numeric_limits<std::int16_t>::min());
+      case dtype::int32: return static_cast<T>(std::numeric_limits<std::int32_t>::min());
+      default: return std::numeric_limits<T>::min();
+    }
   }
 }
 
