@@ -5,6 +5,7 @@
 
 #include <weft/core/config.hpp>
 #include <weft/graph/graph.hpp>
+#include <weft/graph/indexing.hpp>
 #include <weft/tensor/value_traits.hpp>
 
 #include <memory>
@@ -68,6 +69,15 @@ template <class T, int N> class operand {
   /// Whether it stands for anything; a default-constructed tensor does not.
   bool empty() const noexcept { return out_.from == nullptr; }
 
+  /// Part of it (StridedSlice): `x(0)`, `x(slice(1, 5), newaxis, ellipsis, all)`, `x(position)`; dimensions that are not named are whole. At most six entries.
+  template <class A> auto operator()(const A& a, call_site w = call_site::here()) const { return indexed(w, a); }
+  template <class A, class B> auto operator()(const A& a, const B& b, call_site w = call_site::here()) const { return indexed(w, a, b); }
+  template <class A, class B, class C> auto operator()(const A& a, const B& b, const C& c, call_site w = call_site::here()) const { return indexed(w, a, b, c); }
+  template <class A, class B, class C, class D> auto operator()(const A& a, const B& b, const C& c, const D& d, call_site w = call_site::here()) const { return indexed(w, a, b, c, d); }
+  template <class A, class B, class C, class D, class E> auto operator()(const A& a, const B& b, const C& c, const D& d, const E& e, call_site w = call_site::here()) const { return indexed(w, a, b, c, d, e); }
+  template <class A, class B, class C, class D, class E, class F>
+  auto operator()(const A& a, const B& b, const C& c, const D& d, const E& e, const F& f, call_site w = call_site::here()) const { return indexed(w, a, b, c, d, e, f); }
+
   template <class B, std::enable_if_t<std::is_same_v<B, bool>, int> = 0> explicit operator B() const {
     static_assert(detail::always_false<B>::value, "weft: a tensor of the graph has no value while the graph is built; run it with session.run(...) first, or use weft::equal and weft::less");
   }
@@ -100,6 +110,13 @@ template <class T, int N> class operand {
     if (o.from != nullptr) owner_ = o.from->owner().shared_from_this();
   }
   operand(output handle, output reads) : operand(handle) { reads_ = reads; }
+  template <class... I> auto indexed(call_site where, const I&... entries) const {
+    static_assert(detail::ellipses<I...>() <= 1, "weft: an index holds at most one ellipsis");
+    static_assert(N == dynamic_rank || detail::indexed_dims<I...>() <= N, "weft: more indices than the tensor has dimensions");
+    constexpr int left = N == dynamic_rank || detail::indexed_dims<I...>() <= N ? detail::index_rank<I...>(N) : dynamic_rank;
+    const detail::index_item items[] = {detail::index_traits<I>::item(entries, where)...};
+    return tensor<T, left>(detail::add_strided_slice(as_input(where), items, sizeof...(I), where));
+  }
   output out_, reads_;
   std::shared_ptr<detail::graph_state> owner_;
 };

@@ -4,11 +4,24 @@
 
 #include <weft/graph/tensor.hpp>
 #include <weft/ops/array_rules.hpp>
+#include <weft/ops/axis.hpp>
+#include <weft/ops/op_input.hpp>
 
 #include <string>
 #include <vector>
 
-namespace weft::detail {
+namespace weft {
+
+/// What is put before and behind a dimension.
+struct padding {
+  std::int64_t before, after;
+  constexpr padding(std::int64_t b, std::int64_t a) : before(b), after(a) {}
+};
+
+namespace detail {
+
+// Paddings as a matrix of two columns.
+tensor_value paddings_value(std::initializer_list<padding> paddings);
 
 void concat_shape(shape_context& c);
 void concat_v2_shape(shape_context& c);
@@ -231,8 +244,77 @@ inline constexpr op_row array_join_ops[] = {
     {"MirrorPad(input: T, paddings: Tpaddings) -> output: T", "T: type; Tpaddings: {int32, int64} = int32; mode: {'REFLECT', 'SYMMETRIC'}", mirror_pad_shape},
     {"MirrorPadGrad(input: T, paddings: Tpaddings) -> output: T", "T: type; Tpaddings: {int32, int64} = int32; mode: {'REFLECT', 'SYMMETRIC'}", mirror_pad_grad_shape},
 };
+
+WEFT_DECL tensor_value paddings_value(std::initializer_list<padding> paddings) {
+  std::vector<std::int64_t> values;
+  for (const padding& p : paddings) values.insert(values.end(), {p.before, p.after});
+  return op_input::integers_value(values, shape{static_cast<std::int64_t>(paddings.size()), 2});
+}
 #endif
 
-}  // namespace weft::detail
+}  // namespace detail
+
+/// Tensors one after the other along an axis that they have, all other sizes equal (ConcatV2). A single tensor is passed on (Identity). Throws INVALID_ARGUMENT for an empty list.
+template <class T, int N> tensor<T, N> concat(const std::vector<tensor<T, N>>& values, int axis, op_name name = {}) {
+  if (values.empty()) detail::fail_builder("concat", "there is nothing to join", name);
+  std::vector<detail::op_input> inputs = detail::inputs_of(values, name.site);
+  if (values.size() == 1) return tensor<T, N>(output{&detail::add_op("Identity", "concat", inputs, name), 0});
+  inputs.push_back({"axis", std::int64_t{axis}});
+  return tensor<T, N>(output{&detail::add_op("ConcatV2", "concat", inputs, name), 0});
+}
+template <class T, int N> tensor<T, N> concat(std::initializer_list<tensor<T, N>> values, int axis, op_name name = {}) { return concat(std::vector<tensor<T, N>>(values), axis, name); }
+
+/// Tensors of one shape side by side along a new axis (Pack). Throws INVALID_ARGUMENT for an empty list.
+template <class T, int N> tensor<T, detail::more_rank(N, 1)> stack(const std::vector<tensor<T, N>>& values, int axis = 0, op_name name = {}) {
+  if (values.empty()) detail::fail_builder("stack", "there is nothing to join", name);
+  return tensor<T, detail::more_rank(N, 1)>(output{&detail::add_op("Pack", "stack", detail::inputs_of(values, name.site), name, {{"axis", std::int64_t{axis}}}), 0});
+}
+template <class T, int N> tensor<T, detail::more_rank(N, 1)> stack(std::initializer_list<tensor<T, N>> values, int axis = 0, op_name name = {}) { return stack(std::vector<tensor<T, N>>(values), axis, name); }
+
+/// The `count` slices of x along an axis of that size, without the axis (Unpack).
+template <class T, int N> std::vector<tensor<T, detail::less_rank(N, 1)>> unstack(const operand<T, N>& x, int count, int axis = 0, op_name name = {}) {
+  static_assert(N != 0, "weft: a tensor of rank 0 has no axis to take apart");
+  const node& n = detail::add_op("Unpack", "unstack", {x.as_input(name.site)}, name, {{"num", std::int64_t{count}}, {"axis", std::int64_t{axis}}});
+  return detail::outputs_of<T, detail::less_rank(N, 1)>(n, 0, n.output_count());
+}
+
+/// `count` parts of equal size along an axis (Split).
+template <class T, int N> std::vector<tensor<T, N>> split(const operand<T, N>& x, int count, int axis = 0, op_name name = {}) {
+  const node& n = detail::add_op("Split", "split", {{"split_dim", std::int64_t{axis}}, x.as_input(name.site)}, name, {{"num_split", std::int64_t{count}}});
+  return detail::outputs_of<T, N>(n, 0, n.output_count());
+}
+/// Parts of these sizes along an axis, of which one may be -1 (SplitV).
+template <class T, int N> std::vector<tensor<T, N>> split(const operand<T, N>& x, std::initializer_list<std::int64_t> sizes, int axis = 0, op_name name = {}) {
+  const node& n = detail::add_op("SplitV", "split", {x.as_input(name.site), {"size_splits", detail::int_list(sizes)}, {"split_dim", std::int64_t{axis}}}, name, {{"num_split", static_cast<std::int64_t>(sizes.size())}});
+  return detail::outputs_of<T, N>(n, 0, n.output_count());
+}
+
+/// x repeated so often along each dimension (Tile).
+template <class T, int N> tensor<T, N> tile(const operand<T, N>& x, std::initializer_list<std::int64_t> multiples, op_name name = {}) {
+  return tensor<T, N>(output{&detail::add_op("Tile", "Tile", {x.as_input(name.site), {"multiples", detail::int_list(multiples)}}, name), 0});
+}
+template <class T, int N, class I, int M, std::enable_if_t<detail::is_integer_v<I>, int> = 0> tensor<T, N> tile(const operand<T, N>& x, const operand<I, M>& multiples, op_name name = {}) {
+  return tensor<T, N>(output{&detail::add_op("Tile", "Tile", {x.as_input(name.site), multiples.as_input(name.site)}, name), 0});
+}
+
+/// How a mirrored border begins: with the element beside the edge, or with that at the edge again.
+enum class mirror_mode { reflect, symmetric };
+
+/// x inside a border of zeros, one padding for each dimension (Pad).
+template <class T, int N> tensor<T, N> pad(const operand<T, N>& x, std::initializer_list<padding> paddings, op_name name = {}) {
+  return tensor<T, N>(output{&detail::add_op("Pad", "Pad", {x.as_input(name.site), {"paddings", detail::paddings_value(paddings)}}, name), 0});
+}
+/// x inside a border of one value (PadV2).
+template <class T, int N> tensor<T, N> pad(const operand<T, N>& x, std::initializer_list<padding> paddings, std::common_type_t<detail::scalar<T>> value, op_name name = {}) {
+  return tensor<T, N>(
+      output{&detail::add_op("PadV2", "PadV2", {x.as_input(name.site), {"paddings", detail::paddings_value(paddings)}, {"constant_values", tensor_value::scalar(value.value)}}, name), 0});
+}
+/// x inside a border that mirrors it (MirrorPad).
+template <class T, int N> tensor<T, N> mirror_pad(const operand<T, N>& x, std::initializer_list<padding> paddings, mirror_mode mode, op_name name = {}) {
+  return tensor<T, N>(output{&detail::add_op("MirrorPad", "MirrorPad", {x.as_input(name.site), {"paddings", detail::paddings_value(paddings)}}, name,
+                                             {{"mode", mode == mirror_mode::reflect ? "REFLECT" : "SYMMETRIC"}}), 0});
+}
+
+}  // namespace weft
 
 #endif

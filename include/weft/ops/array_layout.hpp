@@ -4,11 +4,19 @@
 
 #include <weft/graph/tensor.hpp>
 #include <weft/ops/array_rules.hpp>
+#include <weft/ops/array_join.hpp>
+#include <weft/ops/axis.hpp>
+#include <weft/ops/op_input.hpp>
 
 #include <string>
 #include <vector>
 
-namespace weft::detail {
+namespace weft {
+
+namespace detail {
+
+// A transposition that turns the order of the dimensions around.
+output add_transpose(const output& x, const op_name& name);
 
 void transpose_shape(shape_context& c);
 void invert_permutation_shape(shape_context& c);
@@ -226,8 +234,91 @@ inline constexpr op_row array_layout_ops[] = {
     {"MatrixSetDiag(input: T, diagonal: T) -> output: T", "T: type", matrix_set_diag_shape},
     {"MatrixBandPart(input: T, num_lower: Tindex, num_upper: Tindex) -> band: T", "T: type; Tindex: {int32, int64} = int64", matrix_band_part_shape},
 };
+
+// Where the rank is known only when running, the permutation is computed: rank - 1 - range(rank).
+WEFT_DECL output add_transpose(const output& x, const op_name& name) {
+  if (x.from == nullptr) fail_builder("Transpose", "the operand is an empty tensor, not made by any op", name);
+  const partial_shape& s = x.from->output_shape(x.index);
+  if (s.known_rank()) {
+    std::vector<std::int64_t> perm;
+    for (int i = s.rank() - 1; i >= 0; --i) perm.push_back(i);
+    return {&add_op("Transpose", "transpose", {x, {"perm", int_list(perm)}}, name), 0};
+  }
+  graph_state& to = x.from->owner();
+  const std::string full = claim_name(to, name, "transpose");
+  const auto number = [&](std::int32_t v, const char* below) { return add_const_at(tensor_value::scalar<std::int32_t>(v), full + below, name.site, to); };
+  const output rank = add_node_at("Rank", {x}, full + "/Rank", name.site);
+  const output start = number(0, "/Range/start"), delta = number(1, "/Range/delta"), one = number(1, "/sub/y");
+  const output last = add_node_at("Sub", {rank, one}, full + "/sub", name.site);
+  const output order = add_node_at("Range", {start, rank, delta}, full + "/Range", name.site);
+  const output perm = add_node_at("Sub", {last, order}, full + "/sub_1", name.site);
+  return add_node_at("Transpose", {x, perm}, full, name.site);
+}
 #endif
 
-}  // namespace weft::detail
+}  // namespace detail
+
+/// x with its dimensions in reverse order (Transpose).
+template <class T, int N> tensor<T, N> transpose(const operand<T, N>& x, op_name name = {}) { return tensor<T, N>(detail::add_transpose(x.as_input(name.site), name)); }
+/// x whose dimension i is dimension `perm[i]` of x (Transpose).
+template <class T, int N> tensor<T, N> transpose(const operand<T, N>& x, std::initializer_list<std::int64_t> perm, op_name name = {}) {
+  return tensor<T, N>(output{&detail::add_op("Transpose", "transpose", {x.as_input(name.site), {"perm", detail::int_list(perm)}}, name), 0});
+}
+template <class T, int N, class I, int M, std::enable_if_t<detail::is_integer_v<I>, int> = 0> tensor<T, N> transpose(const operand<T, N>& x, const operand<I, M>& perm, op_name name = {}) {
+  return tensor<T, N>(output{&detail::add_op("Transpose", "transpose", {x.as_input(name.site), perm.as_input(name.site)}, name), 0});
+}
+/// y with `y[x[i]] = i` (InvertPermutation).
+template <class T, int N> tensor<T, 1> invert_permutation(const operand<T, N>& x, op_name name = {}) {
+  static_assert(N == 1 || N == dynamic_rank, "weft: a permutation is a vector");
+  return tensor<T, 1>(output{&detail::add_op("InvertPermutation", "InvertPermutation", {x.as_input(name.site)}, name), 0});
+}
+
+/// Blocks of `[batch, height, width, channels]` as channels: `[batch, height / block, width / block, block * block * channels]` (SpaceToDepth).
+template <class T, int N> tensor<T, 4> space_to_depth(const operand<T, N>& x, int block, op_name name = {}) {
+  static_assert(N == 4 || N == dynamic_rank, "weft: images are [batch, height, width, channels]");
+  return tensor<T, 4>(output{&detail::add_op("SpaceToDepth", "SpaceToDepth", {x.as_input(name.site)}, name, {{"block_size", std::int64_t{block}}}), 0});
+}
+/// The inverse of space_to_depth (DepthToSpace).
+template <class T, int N> tensor<T, 4> depth_to_space(const operand<T, N>& x, int block, op_name name = {}) {
+  static_assert(N == 4 || N == dynamic_rank, "weft: images are [batch, height, width, channels]");
+  return tensor<T, 4>(output{&detail::add_op("DepthToSpace", "DepthToSpace", {x.as_input(name.site)}, name, {{"block_size", std::int64_t{block}}}), 0});
+}
+/// The dimensions behind the batch, padded, in blocks that become entries of the batch (SpaceToBatchND).
+template <class T, int N> tensor<T, N> space_to_batch(const operand<T, N>& x, std::initializer_list<std::int64_t> blocks, std::initializer_list<padding> paddings, op_name name = {}) {
+  return tensor<T, N>(output{&detail::add_op("SpaceToBatchND", "SpaceToBatchND", {x.as_input(name.site), {"block_shape", detail::int_list(blocks)}, {"paddings", detail::paddings_value(paddings)}}, name), 0});
+}
+/// The inverse of space_to_batch, with `crops` cut from the result (BatchToSpaceND).
+template <class T, int N> tensor<T, N> batch_to_space(const operand<T, N>& x, std::initializer_list<std::int64_t> blocks, std::initializer_list<padding> crops, op_name name = {}) {
+  return tensor<T, N>(output{&detail::add_op("BatchToSpaceND", "BatchToSpaceND", {x.as_input(name.site), {"block_shape", detail::int_list(blocks)}, {"crops", detail::paddings_value(crops)}}, name), 0});
+}
+
+/// A tensor of twice the rank with x on its diagonal (Diag).
+template <class T, int N> tensor<T, N == dynamic_rank ? dynamic_rank : 2 * N> diag(const operand<T, N>& x, op_name name = {}) {
+  return tensor<T, N == dynamic_rank ? dynamic_rank : 2 * N>(output{&detail::add_op("Diag", "Diag", {x.as_input(name.site)}, name), 0});
+}
+/// The diagonal of a tensor of shape `[d1, ..., dn, d1, ..., dn]` (DiagPart).
+template <class T, int N> tensor<T, N == dynamic_rank ? dynamic_rank : N / 2> diag_part(const operand<T, N>& x, op_name name = {}) {
+  static_assert(N == dynamic_rank || (N > 0 && N % 2 == 0), "weft: diag_part needs a tensor of even rank");
+  return tensor<T, N == dynamic_rank ? dynamic_rank : N / 2>(output{&detail::add_op("DiagPart", "DiagPart", {x.as_input(name.site)}, name), 0});
+}
+/// Square matrices with the rows of x on their diagonals: `[..., n, n]` (MatrixDiag).
+template <class T, int N> tensor<T, detail::more_rank(N, 1)> matrix_diag(const operand<T, N>& x, op_name name = {}) {
+  return tensor<T, detail::more_rank(N, 1)>(output{&detail::add_op("MatrixDiag", "MatrixDiag", {x.as_input(name.site)}, name), 0});
+}
+/// The diagonals of matrices: `[..., min(m, n)]` (MatrixDiagPart).
+template <class T, int N> tensor<T, detail::less_rank(N, 1)> matrix_diag_part(const operand<T, N>& x, op_name name = {}) {
+  static_assert(N == dynamic_rank || N >= 2, "weft: matrices have at least two dimensions");
+  return tensor<T, detail::less_rank(N, 1)>(output{&detail::add_op("MatrixDiagPart", "MatrixDiagPart", {x.as_input(name.site)}, name), 0});
+}
+/// x with other diagonals (MatrixSetDiag).
+template <class T, int N, int M> tensor<T, N> matrix_set_diag(const operand<T, N>& x, const operand<T, M>& diagonal, op_name name = {}) {
+  return tensor<T, N>(output{&detail::add_op("MatrixSetDiag", "MatrixSetDiag", {x.as_input(name.site), diagonal.as_input(name.site)}, name), 0});
+}
+/// Matrices with zeros further below the diagonal than `lower` and further above it than `upper`; negative numbers keep everything (MatrixBandPart).
+template <class T, int N> tensor<T, N> matrix_band_part(const operand<T, N>& x, std::int64_t lower, std::int64_t upper, op_name name = {}) {
+  return tensor<T, N>(output{&detail::add_op("MatrixBandPart", "MatrixBandPart", {x.as_input(name.site), {"num_lower", tensor_value::scalar(lower)}, {"num_upper", tensor_value::scalar(upper)}}, name), 0});
+}
+
+}  // namespace weft
 
 #endif

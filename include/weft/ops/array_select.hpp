@@ -4,12 +4,19 @@
 
 #include <weft/graph/tensor.hpp>
 #include <weft/ops/array_rules.hpp>
+#include <weft/ops/axis.hpp>
+#include <weft/ops/op_input.hpp>
 
 #include <algorithm>
 #include <string>
 #include <vector>
 
-namespace weft::detail {
+namespace weft {
+
+namespace detail {
+
+// The slices of x that the positions of what is true in the mask name.
+output add_boolean_mask(const output& x, const output& mask, const op_name& name);
 
 void select_shape(shape_context& c);
 void select_v2_shape(shape_context& c);
@@ -164,8 +171,106 @@ inline constexpr op_row array_select_ops[] = {
     {"DynamicPartition(data: T, partitions: int32) -> outputs: num_partitions * T", "num_partitions: int >= 1; T: type", dynamic_partition_shape},
     {"DynamicStitch ParallelDynamicStitch(indices: N * int32, data: N * T) -> merged: T", "N: int >= 1; T: type", dynamic_stitch_shape},
 };
+
+WEFT_DECL output add_boolean_mask(const output& x, const output& mask, const op_name& name) {
+  if (x.from == nullptr || mask.from == nullptr) fail_builder("boolean_mask", "an operand is an empty tensor, not made by any op", name);
+  const std::string full = claim_name(x.from->owner(), name, "boolean_mask");
+  const output positions = add_node_at("Where", {mask}, full + "/Where", name.site);
+  return add_node_at("GatherNd", {x, positions}, full, name.site);
+}
 #endif
 
-}  // namespace weft::detail
+}  // namespace detail
+
+/// Elements of x where the condition holds, of y elsewhere, with broadcasting (SelectV2).
+template <int C, class T, int N, class U, int M>
+tensor<T, detail::wider_rank(C, detail::wider_rank(N, M))> where(const operand<bool, C>& condition, const operand<T, N>& x, const operand<U, M>& y, op_name name = {}) {
+  static_assert(std::is_same_v<T, U>, "weft: where needs two tensors of one dtype; convert one with weft::cast<T>(...)");
+  return tensor<T, detail::wider_rank(C, detail::wider_rank(N, M))>(output{&detail::add_op("SelectV2", "Select", {condition.as_input(name.site), x.as_input(name.site), y.as_input(name.site)}, name), 0});
+}
+template <int C, class T, int N> tensor<T, detail::wider_rank(C, N)> where(const operand<bool, C>& condition, const operand<T, N>& x, std::common_type_t<detail::scalar<T>> y, op_name name = {}) {
+  return tensor<T, detail::wider_rank(C, N)>(output{&detail::add_op("SelectV2", "Select", {condition.as_input(name.site), x.as_input(name.site), {"e", tensor_value::scalar(y.value)}}, name), 0});
+}
+template <int C, class T, int N> tensor<T, detail::wider_rank(C, N)> where(const operand<bool, C>& condition, std::common_type_t<detail::scalar<T>> x, const operand<T, N>& y, op_name name = {}) {
+  return tensor<T, detail::wider_rank(C, N)>(output{&detail::add_op("SelectV2", "Select", {condition.as_input(name.site), {"t", tensor_value::scalar(x.value)}, y.as_input(name.site)}, name), 0});
+}
+/// The positions of what is not false or 0, in C order: `[count, rank]` (Where).
+template <class T, int N> tensor<std::int64_t, 2> where(const operand<T, N>& x, op_name name = {}) {
+  static_assert(N != 0, "weft: a tensor of rank 0 has no positions");
+  return tensor<std::int64_t, 2>(output{&detail::add_op("Where", "Where", {x.as_input(name.site)}, name), 0});
+}
+/// Elements of x or y, which have one shape; a vector as the condition chooses rows (Select).
+template <int C, class T, int N> tensor<T, N> select(const operand<bool, C>& condition, const operand<T, N>& x, const operand<T, N>& y, op_name name = {}) {
+  return tensor<T, N>(output{&detail::add_op("Select", "Select", {condition.as_input(name.site), x.as_input(name.site), y.as_input(name.site)}, name), 0});
+}
+/// The slices of x whose place in the mask, a tensor over its first dimensions, is true: `[count] + x.shape[mask.rank:]` (Where, GatherNd).
+template <class T, int N, int M> tensor<T, detail::masked_rank(N, M)> boolean_mask(const operand<T, N>& x, const operand<bool, M>& mask, op_name name = {}) {
+  static_assert(M != 0, "weft: a mask has at least one dimension");
+  static_assert(N == dynamic_rank || M <= N, "weft: the mask has more dimensions than the tensor");
+  return tensor<T, detail::masked_rank(N, M)>(detail::add_boolean_mask(x.as_input(name.site), mask.as_input(name.site), name));
+}
+
+/// For each index a vector of `depth` elements, 1 at its place and 0 elsewhere, along a new axis, the last by default; indices outside have no place (OneHot).
+template <class T = float, class I, int N> tensor<T, detail::more_rank(N, 1)> one_hot(const operand<I, N>& indices, int depth, int axis = -1, op_name name = {}) {
+  return tensor<T, detail::more_rank(N, 1)>(
+      output{&detail::add_op("OneHot", "one_hot", {indices.as_input(name.site), {"depth", std::int64_t{depth}}, {"on_value", tensor_value::scalar(static_cast<T>(1))}, {"off_value", tensor_value::scalar(static_cast<T>(0))}},
+                             name, {{"axis", std::int64_t{axis}}}), 0});
+}
+/// The same with other values than 1 and 0.
+template <class I, int N, class V, class T = dtype_t<V>> tensor<T, detail::more_rank(N, 1)> one_hot_values(const operand<I, N>& indices, int depth, const V& on, const V& off, int axis = -1, op_name name = {}) {
+  return tensor<T, detail::more_rank(N, 1)>(
+      output{&detail::add_op("OneHot", "one_hot", {indices.as_input(name.site), {"depth", std::int64_t{depth}}, {"on_value", tensor_value::scalar<T>(T(on))}, {"off_value", tensor_value::scalar<T>(T(off))}}, name,
+                             {{"axis", std::int64_t{axis}}}), 0});
+}
+
+/// Values and their positions in the last dimension.
+template <class T, int N> struct top_k_result {
+  tensor<T, N> values;
+  tensor<std::int32_t, N> indices;
+};
+/// The `k` largest elements of each row, the largest first, the lower position first among equals (TopKV2).
+template <class T, int N> top_k_result<T, N> top_k(const operand<T, N>& x, int k = 1, op_name name = {}) {
+  static_assert(N != 0, "weft: a tensor of rank 0 has no rows");
+  const node& n = detail::add_op("TopKV2", "TopKV2", {x.as_input(name.site), {"k", std::int64_t{k}}}, name);
+  return {tensor<T, N>(output{&n, 0}), tensor<std::int32_t, N>(output{&n, 1})};
+}
+
+/// Elements without repetition, for each element of x its position in them, and how often each occurs.
+template <class T> struct unique_result {
+  tensor<T, 1> values;
+  tensor<std::int32_t, 1> indices;
+};
+template <class T> struct counted_unique_result {
+  tensor<T, 1> values;
+  tensor<std::int32_t, 1> indices, counts;
+};
+/// The elements of a vector in the order in which they occur first (Unique).
+template <class T, int N> unique_result<T> unique(const operand<T, N>& x, op_name name = {}) {
+  static_assert(N == 1 || N == dynamic_rank, "weft: unique takes a vector");
+  const node& n = detail::add_op("Unique", "Unique", {x.as_input(name.site)}, name);
+  return {tensor<T, 1>(output{&n, 0}), tensor<std::int32_t, 1>(output{&n, 1})};
+}
+/// The same with counts (UniqueWithCounts).
+template <class T, int N> counted_unique_result<T> unique_with_counts(const operand<T, N>& x, op_name name = {}) {
+  static_assert(N == 1 || N == dynamic_rank, "weft: unique_with_counts takes a vector");
+  const node& n = detail::add_op("UniqueWithCounts", "UniqueWithCounts", {x.as_input(name.site)}, name);
+  return {tensor<T, 1>(output{&n, 0}), tensor<std::int32_t, 1>(output{&n, 1}), tensor<std::int32_t, 1>(output{&n, 2})};
+}
+
+/// Slices of data by the number, from 0 to below `count`, that partitions give them (DynamicPartition).
+template <class T, int N, int M> std::vector<tensor<T, detail::masked_rank(N, M)>> dynamic_partition(const operand<T, N>& data, const operand<std::int32_t, M>& partitions, int count, op_name name = {}) {
+  static_assert(N == dynamic_rank || M <= N, "weft: partitions have more dimensions than the data");
+  const node& n = detail::add_op("DynamicPartition", "DynamicPartition", {data.as_input(name.site), partitions.as_input(name.site)}, name, {{"num_partitions", std::int64_t{count}}});
+  return detail::outputs_of<T, detail::masked_rank(N, M)>(n, 0, n.output_count());
+}
+/// Slices of data at the rows that their indices name, later ones over earlier ones (DynamicStitch).
+template <class T, int N, int M> tensor<T, detail::masked_rank(N, M)> dynamic_stitch(const std::vector<tensor<std::int32_t, M>>& indices, const std::vector<tensor<T, N>>& data, op_name name = {}) {
+  if (indices.size() != data.size()) detail::fail_builder("dynamic_stitch", "there are " + std::to_string(indices.size()) + " indices for " + std::to_string(data.size()) + " tensors", name);
+  std::vector<detail::op_input> inputs = detail::inputs_of(indices, name.site);
+  for (const auto& t : data) inputs.push_back(t.as_input(name.site));
+  return tensor<T, detail::masked_rank(N, M)>(output{&detail::add_op("DynamicStitch", "DynamicStitch", inputs, name), 0});
+}
+
+}  // namespace weft
 
 #endif

@@ -4,12 +4,19 @@
 
 #include <weft/graph/tensor.hpp>
 #include <weft/ops/array_rules.hpp>
+#include <weft/ops/axis.hpp>
+#include <weft/ops/op_input.hpp>
 #include <weft/ops/strided_slice.hpp>
 
 #include <string>
 #include <vector>
 
-namespace weft::detail {
+namespace weft {
+
+namespace detail {
+
+// A list as int32 when both lists fit, else as int64.
+tensor_value same_width(const int_list& list, const int_list& a, const int_list& b);
 
 void slice_shape(shape_context& c);
 void strided_slice_shape(shape_context& c);
@@ -172,8 +179,154 @@ inline constexpr op_row array_slice_ops[] = {
     {"ReverseSequence(input: T, seq_lengths: Tlen) -> output: T", "seq_dim: int; batch_dim: int = 0; T: type; Tlen: {int32, int64} = int64", reverse_sequence_shape},
 };
 #undef WEFT_SLICE_MASKS
+
+WEFT_DECL tensor_value same_width(const int_list& list, const int_list& a, const int_list& b) {
+  size_list both = a.values;
+  append(both, b.values);
+  tensor_value all = op_input::integers_value(both, shape{static_cast<std::int64_t>(both.size())});
+  const shape length{static_cast<std::int64_t>(list.values.size())};
+  return all.dtype() == dtype::int64 ? tensor_value::from<std::int64_t>(length, list.values) : op_input::integers_value(list.values, length);
+}
+
+// The inputs and masks of the StridedSlice that a list of entries asks for.
+class strided_slice_builder {
+ public:
+  strided_slice_builder(const output& x, const index_item* items, std::size_t count, call_site where) : x_(x), items_(items), count_(count), site_(where) {}
+  output build();
+
+ private:
+  output bounds(const char* name, std::vector<std::int64_t> values);
+  const output& x_;
+  const index_item* items_;
+  std::size_t count_;
+  call_site site_;
+  bool computed_ = false;
+  dtype type_ = dtype::int32;
+  std::string full_;
+};
+
+// A constant, or a Pack of constants and what the graph computes.
+inline output strided_slice_builder::bounds(const char* name, std::vector<std::int64_t> values) {
+  graph_state& to = x_.from->owner();
+  const auto number = [&](const std::vector<std::int64_t>& list, shape s, const std::string& below) {
+    tensor_value v(type_, std::move(s));
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      if (type_ == dtype::int64) v.mutable_data<std::int64_t>()[i] = list[i];
+      else v.mutable_data<std::int32_t>()[i] = static_cast<std::int32_t>(list[i]);
+    }
+    return add_const_at(std::move(v), full_ + "/" + below, site_, to);
+  };
+  if (!computed_) return number(values, shape{static_cast<std::int64_t>(count_)}, name);
+  std::vector<output> parts;
+  for (std::size_t i = 0; i < count_; ++i) {
+    const output& at = items_[i].computed;
+    const std::string below = std::string(name) + "/" + std::to_string(i);
+    if (at.from == nullptr) parts.push_back(number({values[i]}, shape(), below));
+    else if (at.from->output_dtype(at.index) == type_) parts.push_back(at);
+    else parts.push_back(add_node_at("Cast", {at}, full_ + "/" + below, site_, {{"DstT", type_}}));
+  }
+  return add_node_at("Pack", std::move(parts), full_ + "/" + name, site_);
+}
+
+// 1. The width that all positions need. 2. Bounds and masks. An index that the graph computes stands in begin and end: shrinking looks at begin only. 3. The nodes.
+inline output strided_slice_builder::build() {
+  if (x_.from == nullptr) throw error(error_code::invalid_argument, "StridedSlice: the operand is an empty tensor, not made by any op", site_);
+  std::vector<std::int64_t> begin, end, strides;
+  std::int64_t begin_mask = 0, end_mask = 0, ellipsis_mask = 0, new_axis_mask = 0, shrink_axis_mask = 0;
+  const auto wide = [](std::int64_t v) { return v != static_cast<std::int32_t>(v); };
+  for (std::size_t i = 0; i < count_; ++i) {
+    const index_item& item = items_[i];
+    const std::int64_t bit = std::int64_t{1} << i;
+    const bool position = item.what == index_item::kind::position;
+    if (item.computed.from != nullptr) {
+      computed_ = true;
+      if (item.computed.from->output_dtype(item.computed.index) != dtype::int32) type_ = dtype::int64;
+    }
+    begin.push_back(item.bounds.begin);
+    // The end of a single position is the next one; behind the last one lies none, but it is not looked at.
+    end.push_back(position ? (item.bounds.begin == std::numeric_limits<std::int64_t>::max() ? item.bounds.begin : item.bounds.begin + 1) : item.bounds.end);
+    strides.push_back(item.bounds.step);
+    if (wide(begin.back()) || wide(end.back()) || wide(strides.back())) type_ = dtype::int64;
+    if (item.what == index_item::kind::range && item.bounds.open_begin) begin_mask |= bit;
+    if (item.what == index_item::kind::range && item.bounds.open_end) end_mask |= bit;
+    if (item.what == index_item::kind::ellipsis) ellipsis_mask |= bit;
+    if (item.what == index_item::kind::new_axis) new_axis_mask |= bit;
+    if (position) shrink_axis_mask |= bit;
+  }
+  full_ = claim_name(x_.from->owner(), op_name(site_), "strided_slice");
+  const output first = bounds("stack", begin), last = bounds("stack_1", end);
+  computed_ = false;
+  const output steps = bounds("stack_2", strides);
+  return add_node_at("StridedSlice", {x_, first, last, steps}, full_, site_,
+                     {{"begin_mask", begin_mask}, {"end_mask", end_mask}, {"ellipsis_mask", ellipsis_mask}, {"new_axis_mask", new_axis_mask}, {"shrink_axis_mask", shrink_axis_mask}});
+}
+
+WEFT_DECL output add_strided_slice(const output& x, const index_item* items, std::size_t count, call_site where) { return strided_slice_builder(x, items, count, where).build(); }
 #endif
 
-}  // namespace weft::detail
+}  // namespace detail
+
+/// `size` elements of each dimension from `begin` on; a size of -1 asks for the rest (Slice). `x(slice(...), ...)` says the same by ends.
+template <class T, int N> tensor<T, N> slice_of(const operand<T, N>& x, std::initializer_list<std::int64_t> begin, std::initializer_list<std::int64_t> size, op_name name = {}) {
+  const detail::int_list from(begin), count(size);
+  const auto value = [&](const detail::int_list& list) { return detail::same_width(list, from, count); };
+  return tensor<T, N>(output{&detail::add_op("Slice", "Slice", {x.as_input(name.site), {"begin", value(from)}, {"size", value(count)}}, name), 0});
+}
+
+/// Slices of params along an axis, in the order of the indices: `params.shape[:axis] + indices.shape + params.shape[axis + 1:]` (GatherV2). An index outside fails the step.
+template <class T, int N, class I, int M> tensor<T, detail::gathered_rank(N, M)> gather(const operand<T, N>& params, const operand<I, M>& indices, int axis = 0, op_name name = {}) {
+  static_assert(detail::is_integer_v<I>, "weft: indices are int32 or int64");
+  static_assert(N != 0, "weft: a tensor of rank 0 has nothing to gather from");
+  return tensor<T, detail::gathered_rank(N, M)>(output{&detail::add_op("GatherV2", "GatherV2", {params.as_input(name.site), indices.as_input(name.site), {"axis", std::int64_t{axis}}}, name), 0});
+}
+template <class T, int N> tensor<T, N> gather(const operand<T, N>& params, std::initializer_list<std::int64_t> indices, int axis = 0, op_name name = {}) {
+  return tensor<T, N>(output{&detail::add_op("GatherV2", "GatherV2", {params.as_input(name.site), {"indices", detail::int_list(indices)}, {"axis", std::int64_t{axis}}}, name), 0});
+}
+/// The same for each entry of a batch: the first `batch_dims` dimensions of params and indices go together (GatherV2).
+template <class T, int N, class I, int M> tensor<T> batch_gather(const operand<T, N>& params, const operand<I, M>& indices, int batch_dims, int axis, op_name name = {}) {
+  static_assert(detail::is_integer_v<I>, "weft: indices are int32 or int64");
+  return tensor<T>(output{&detail::add_op("GatherV2", "GatherV2", {params.as_input(name.site), indices.as_input(name.site), {"axis", std::int64_t{axis}}}, name, {{"batch_dims", std::int64_t{batch_dims}}}), 0});
+}
+/// The slices of params that the rows of indices name (GatherNd): `indices.shape[:-1] + params.shape[indices.shape[-1]:]`.
+template <class T, int N, class I, int M> tensor<T> gather_nd(const operand<T, N>& params, const operand<I, M>& indices, op_name name = {}) {
+  static_assert(detail::is_integer_v<I>, "weft: indices are int32 or int64");
+  return tensor<T>(output{&detail::add_op("GatherNd", "GatherNd", {params.as_input(name.site), indices.as_input(name.site)}, name), 0});
+}
+/// Zeros of this shape with the updates added at the slices that the rows of indices name (ScatterNd).
+template <class I, int M, class T, int N, std::size_t Rank> tensor<T, static_cast<int>(Rank)> scatter_nd(const operand<I, M>& indices, const operand<T, N>& updates, const std::int64_t (&dims)[Rank], op_name name = {}) {
+  static_assert(detail::is_integer_v<I>, "weft: indices are int32 or int64");
+  std::vector<I> sizes;
+  for (const std::int64_t size : dims) sizes.push_back(detail::exact_integer<I>(size, name.site));
+  return tensor<T, static_cast<int>(Rank)>(output{
+      &detail::add_op("ScatterNd", "ScatterNd", {indices.as_input(name.site), updates.as_input(name.site), {"shape", tensor_value::from<I>({static_cast<std::int64_t>(Rank)}, sizes)}}, name), 0});
+}
+
+#define WEFT_TENSOR_SCATTER(NAME, OPNAME)                                                                                                                                                     \
+  template <class T, int N, class I, int M, int K> tensor<T, N> NAME(const operand<T, N>& x, const operand<I, M>& indices, const operand<T, K>& updates, op_name name = {}) {                  \
+    static_assert(detail::is_integer_v<I>, "weft: indices are int32 or int64");                                                                                                                \
+    return tensor<T, N>(output{&detail::add_op(OPNAME, OPNAME, {x.as_input(name.site), indices.as_input(name.site), updates.as_input(name.site)}, name), 0});                                  \
+  }
+/// x with the slices that the rows of indices name replaced; of several updates of one the last one stays (TensorScatterUpdate).
+WEFT_TENSOR_SCATTER(tensor_scatter_update, "TensorScatterUpdate")
+/// x with the updates added (TensorScatterAdd).
+WEFT_TENSOR_SCATTER(tensor_scatter_add, "TensorScatterAdd")
+/// x with the updates subtracted (TensorScatterSub).
+WEFT_TENSOR_SCATTER(tensor_scatter_sub, "TensorScatterSub")
+/// The larger ones of x and the updates (TensorScatterMax).
+WEFT_TENSOR_SCATTER(tensor_scatter_max, "TensorScatterMax")
+/// The smaller ones of x and the updates (TensorScatterMin).
+WEFT_TENSOR_SCATTER(tensor_scatter_min, "TensorScatterMin")
+#undef WEFT_TENSOR_SCATTER
+
+/// x with these dimensions in reverse (ReverseV2).
+template <class T, int N> tensor<T, N> reverse(const operand<T, N>& x, std::initializer_list<std::int64_t> axes, op_name name = {}) {
+  return tensor<T, N>(output{&detail::add_op("ReverseV2", "ReverseV2", {x.as_input(name.site), {"axis", detail::int_list(axes)}}, name), 0});
+}
+/// x with, in each entry of the batch, the first `lengths` elements along `seq_axis` in reverse (ReverseSequence).
+template <class T, int N, class I> tensor<T, N> reverse_sequence(const operand<T, N>& x, const operand<I, 1>& lengths, int seq_axis, int batch_axis = 0, op_name name = {}) {
+  return tensor<T, N>(output{&detail::add_op("ReverseSequence", "ReverseSequence", {x.as_input(name.site), lengths.as_input(name.site)}, name, {{"seq_dim", std::int64_t{seq_axis}}, {"batch_dim", std::int64_t{batch_axis}}}), 0});
+}
+
+}  // namespace weft
 
 #endif

@@ -3,6 +3,7 @@
 // Reductions over all or some axes.
 
 #include <weft/graph/tensor.hpp>
+#include <weft/ops/axis.hpp>
 #include <weft/ops/shape_rules.hpp>
 
 #include <cstddef>
@@ -14,9 +15,6 @@
 
 namespace weft {
 
-/// Axes known at compile time: `reduce_sum(x, axis<1>)`. Negative ones count from the last.
-template <int... A> struct axis_t {};
-template <int... A> inline constexpr axis_t<A...> axis{};
 /// Keeps reduced axes with size 1: `reduce_sum(x, axis<1>, keep_dims)`.
 struct keep_dims_t {};
 inline constexpr keep_dims_t keep_dims{};
@@ -120,16 +118,6 @@ inline constexpr op_row reduce_ops[] = {
 #undef WEFT_COUNTED
 #undef WEFT_SPARSE
 #endif
-
-template <int... A> constexpr bool axes_in_range(int n) { return n == dynamic_rank || (true && ... && (A >= -n && A < n)); }
-template <int... A> constexpr bool axes_distinct(int n) {
-  constexpr int a[] = {A..., 0};
-  for (std::size_t i = 0; i < sizeof...(A); ++i)
-    for (std::size_t j = 0; j < i; ++j)
-      if ((a[i] + (a[i] < 0 ? n : 0)) == (a[j] + (a[j] < 0 ? n : 0))) return false;
-  return true;
-}
-constexpr int less_rank(int n, int k) { return n == dynamic_rank || n < k ? dynamic_rank : n - k; }
 
 // A reduction over all axes when `all`, else over the given ones.
 inline output add_reduction(const char* op, const side& x, bool all, std::vector<std::int32_t> axes, bool keep, const op_name& name) {

@@ -85,10 +85,10 @@ WEFT_DECL std::optional<strided_slice_plan> plan_strided_slice(const shape_conte
   const bool bounds_known = begin && end;
   const int rank = in.rank();
 
-  std::size_t entries = static_cast<std::size_t>(length), ellipsis = entries, ellipses = 0, new_axes_after = 0;
+  std::size_t entries = static_cast<std::size_t>(length), dots = entries, ellipses = 0, new_axes_after = 0;
   for (std::size_t i = 0; i < entries; ++i) {
     if (strided_slice_masks::has(masks.ellipsis, i)) {
-      ellipsis = ellipses++ == 0 ? i : ellipsis;
+      dots = ellipses++ == 0 ? i : dots;
     } else if (ellipses > 0 && strided_slice_masks::has(masks.new_axis, i)) {
       ++new_axes_after;
     }
@@ -101,7 +101,7 @@ WEFT_DECL std::optional<strided_slice_plan> plan_strided_slice(const shape_conte
   std::vector<int> result;  // dimension of the input, or one of the above
   for (std::size_t i = 0; i < entries; ++i) {
     const int dimension = static_cast<int>(axes.size());
-    if (i == ellipsis) {
+    if (i == dots) {
       const int after = static_cast<int>(entries - i - 1 - new_axes_after);
       for (int d = dimension; d < rank - after; ++d) {
         result.push_back(d);
