@@ -4097,6 +4097,99 @@ WEFT_DECL output graph::find_output(std::string_view name, call_site where) cons
 
 #endif
 
+#ifndef WEFT_GRAPH_INDEXING_HPP
+#define WEFT_GRAPH_INDEXING_HPP
+// What stands between the parentheses of `x(slice(1, 5), newaxis, ellipsis, 0)`: one entry for each dimension, as in Python's x[1:5, newaxis, ..., 0].
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+namespace weft {
+
+/// A new dimension of size 1.
+struct newaxis_t {};
+inline constexpr newaxis_t newaxis{};
+/// As many whole dimensions as the other entries leave.
+struct ellipsis_t {};
+inline constexpr ellipsis_t ellipsis{};
+/// A whole dimension: `all` or `all()`. (A function, so that variables of this name hide no other.)
+struct all_t {};
+constexpr all_t all() { return {}; }
+/// In a slice: from the first element in the direction of the step.
+struct from_start_t {};
+inline constexpr from_start_t from_start{};
+/// In a slice: up to and with the last element in the direction of the step.
+struct to_end_t {};
+inline constexpr to_end_t to_end{};
+
+/// Elements from `begin` up to, not with, `end`; negative positions count from the last element, steps may be negative. Positions outside are moved to the nearest end.
+struct slice {
+  std::int64_t begin = 0, end = 0, step = 1;
+  bool open_begin = false, open_end = false;
+  constexpr slice(std::int64_t b, std::int64_t e, std::int64_t s = 1) : begin(b), end(e), step(s) {}
+  constexpr slice(std::int64_t b, to_end_t, std::int64_t s = 1) : begin(b), step(s), open_end(true) {}
+  constexpr slice(from_start_t, std::int64_t e, std::int64_t s = 1) : end(e), step(s), open_begin(true) {}
+  constexpr slice(from_start_t, to_end_t, std::int64_t s = 1) : step(s), open_begin(true), open_end(true) {}
+};
+
+namespace detail {
+
+// One entry with its type erased; a single position may be computed by the graph.
+struct index_item {
+  enum class kind : unsigned char { position, range, new_axis, ellipsis };
+  kind what = kind::position;
+  slice bounds{0, 1};
+  output computed;
+};
+
+// How many dimensions an entry takes and gives.
+template <class I, class = void> struct index_traits {
+  static_assert(always_false<I>::value, "weft: an index is an integer, slice(...), newaxis, ellipsis, all, or an integer tensor of rank 0");
+  static constexpr int in = 0, out = 0;
+  static index_item item(const I&, call_site) { return {}; }
+};
+template <> struct index_traits<newaxis_t> {
+  static constexpr int in = 0, out = 1;
+  static index_item item(newaxis_t, call_site) { return {index_item::kind::new_axis, {0, 1}, {}}; }
+};
+template <> struct index_traits<ellipsis_t> {
+  static constexpr int in = 0, out = 0;
+  static index_item item(ellipsis_t, call_site) { return {index_item::kind::ellipsis, {0, 1}, {}}; }
+};
+template <> struct index_traits<all_t> {
+  static constexpr int in = 1, out = 1;
+  static index_item item(all_t, call_site) { return {index_item::kind::range, {from_start, to_end}, {}}; }
+};
+template <> struct index_traits<all_t()> : index_traits<all_t> {
+  static index_item item(all_t (&)(), call_site where) { return index_traits<all_t>::item({}, where); }
+};
+template <> struct index_traits<slice> {
+  static constexpr int in = 1, out = 1;
+  static index_item item(const slice& s, call_site) { return {index_item::kind::range, s, {}}; }
+};
+template <class I> struct index_traits<I, std::enable_if_t<is_integer_v<I>>> {
+  static constexpr int in = 1, out = 0;
+  static index_item item(I at, call_site) { return {index_item::kind::position, {static_cast<std::int64_t>(at), 0}, {}}; }
+};
+template <class T, int N> struct index_traits<tensor<T, N>> {
+  static_assert(N == 0 && is_integer_v<T>, "weft: a tensor that stands for an index is an integer of rank 0");
+  static constexpr int in = 1, out = 0;
+  static index_item item(const tensor<T, N>& at, call_site where) { return {index_item::kind::position, {0, 0}, at.as_input(where)}; }
+};
+
+template <class... I> constexpr int index_rank(int n) { return n == -1 ? n : n - (0 + ... + index_traits<I>::in) + (0 + ... + index_traits<I>::out); }
+template <class... I> constexpr int indexed_dims() { return (0 + ... + index_traits<I>::in); }
+template <class... I> constexpr int ellipses() { return (0 + ... + (std::is_same_v<I, ellipsis_t> ? 1 : 0)); }
+
+// The StridedSlice that the entries ask for. Defined in <weft/ops/array_slice.hpp>.
+output add_strided_slice(const output& x, const index_item* items, std::size_t count, call_site where);
+
+}  // namespace detail
+}  // namespace weft
+
+#endif
+
 #ifndef WEFT_TENSOR_VALUE_TRAITS_HPP
 #define WEFT_TENSOR_VALUE_TRAITS_HPP
 // How C++ values become tensors: the customisation point `value_traits`, for numbers, strings, std containers and nested braces.
@@ -4310,6 +4403,15 @@ template <class T, int N> class operand {
   /// Whether it stands for anything; a default-constructed tensor does not.
   bool empty() const noexcept { return out_.from == nullptr; }
 
+  /// Part of it (StridedSlice): `x(0)`, `x(slice(1, 5), newaxis, ellipsis, all)`, `x(position)`; dimensions that are not named are whole. At most six entries.
+  template <class A> auto operator()(const A& a, call_site w = call_site::here()) const { return indexed(w, a); }
+  template <class A, class B> auto operator()(const A& a, const B& b, call_site w = call_site::here()) const { return indexed(w, a, b); }
+  template <class A, class B, class C> auto operator()(const A& a, const B& b, const C& c, call_site w = call_site::here()) const { return indexed(w, a, b, c); }
+  template <class A, class B, class C, class D> auto operator()(const A& a, const B& b, const C& c, const D& d, call_site w = call_site::here()) const { return indexed(w, a, b, c, d); }
+  template <class A, class B, class C, class D, class E> auto operator()(const A& a, const B& b, const C& c, const D& d, const E& e, call_site w = call_site::here()) const { return indexed(w, a, b, c, d, e); }
+  template <class A, class B, class C, class D, class E, class F>
+  auto operator()(const A& a, const B& b, const C& c, const D& d, const E& e, const F& f, call_site w = call_site::here()) const { return indexed(w, a, b, c, d, e, f); }
+
   template <class B, std::enable_if_t<std::is_same_v<B, bool>, int> = 0> explicit operator B() const {
     static_assert(detail::always_false<B>::value, "weft: a tensor of the graph has no value while the graph is built; run it with session.run(...) first, or use weft::equal and weft::less");
   }
@@ -4342,6 +4444,13 @@ template <class T, int N> class operand {
     if (o.from != nullptr) owner_ = o.from->owner().shared_from_this();
   }
   operand(output handle, output reads) : operand(handle) { reads_ = reads; }
+  template <class... I> auto indexed(call_site where, const I&... entries) const {
+    static_assert(detail::ellipses<I...>() <= 1, "weft: an index holds at most one ellipsis");
+    static_assert(N == dynamic_rank || detail::indexed_dims<I...>() <= N, "weft: more indices than the tensor has dimensions");
+    constexpr int left = N == dynamic_rank || detail::indexed_dims<I...>() <= N ? detail::index_rank<I...>(N) : dynamic_rank;
+    const detail::index_item items[] = {detail::index_traits<I>::item(entries, where)...};
+    return tensor<T, left>(detail::add_strided_slice(as_input(where), items, sizeof...(I), where));
+  }
   output out_, reads_;
   std::shared_ptr<detail::graph_state> owner_;
 };
@@ -4808,6 +4917,13 @@ inline std::optional<range_bounds> range_bounds_of(const shape_context& c) {
   out.is_signed = type != dtype::uint64;
   for (int i = 0; i < 3; ++i) {
     const tensor_value* v = c.input_value(i);
+    if (v == nullptr && is_integer(type)) {
+      // What the graph computes from shapes is known as well.
+      const auto known = c.input_integers(i);
+      if (!known || known->size() != 1) return std::nullopt;
+      out.bits[i] = static_cast<std::uint64_t>(known->front());
+      continue;
+    }
     if (v == nullptr || v->dtype() != type || v->elements() != 1) return std::nullopt;
     double& real = out.real[i];
     std::uint64_t& bits = out.bits[i];
@@ -4927,6 +5043,125 @@ inline constexpr op_row array_ops[] = {
     {"BroadcastArgs(s0: T, s1: T) -> r0: T", "T: {int32, int64} = int32", broadcast_args_shape},
     {"BroadcastGradientArgs(s0: T, s1: T) -> r0: T, r1: T", "T: {int32, int64} = int32", broadcast_gradient_args_shape},
 };
+#endif
+
+}  // namespace weft::detail
+
+#endif
+
+#ifndef WEFT_OPS_AXIS_HPP
+#define WEFT_OPS_AXIS_HPP
+// Axes that the compiler knows, and the ranks that follow from them.
+
+#include <cstddef>
+
+namespace weft {
+
+/// Axes known at compile time: `reduce_sum(x, axis<1>)`. Negative ones count from the last.
+template <int... A> struct axis_t {};
+template <int... A> inline constexpr axis_t<A...> axis{};
+
+namespace detail {
+template <int... A> constexpr bool axes_in_range(int n) { return n == dynamic_rank || (true && ... && (A >= -n && A < n)); }
+template <int... A> constexpr bool axes_distinct(int n) {
+  constexpr int a[] = {A..., 0};
+  for (std::size_t i = 0; i < sizeof...(A); ++i)
+    for (std::size_t j = 0; j < i; ++j)
+      if ((a[i] + (a[i] < 0 ? n : 0)) == (a[j] + (a[j] < 0 ? n : 0))) return false;
+  return true;
+}
+constexpr int less_rank(int n, int k) { return n == dynamic_rank || n < k ? dynamic_rank : n - k; }
+constexpr int more_rank(int n, int k) { return n == dynamic_rank ? dynamic_rank : n + k; }
+// params[indices] along one axis, and data whose first m dimensions become one.
+constexpr int gathered_rank(int n, int m) { return n == dynamic_rank || m == dynamic_rank ? dynamic_rank : n - 1 + m; }
+constexpr int masked_rank(int n, int m) { return n == dynamic_rank || m == dynamic_rank || m > n ? dynamic_rank : n - m + 1; }
+}  // namespace detail
+
+}  // namespace weft
+
+#endif
+
+#ifndef WEFT_OPS_OP_INPUT_HPP
+#define WEFT_OPS_OP_INPUT_HPP
+// How builders add a node some of whose inputs are constants of its own: these are named below it, `concat/axis`, as TensorFlow names them.
+
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace weft::detail {
+
+/// A list of integers as an op takes it: braces, or a std::vector of any integers.
+struct int_list {
+  std::vector<std::int64_t> values;
+  int_list(std::initializer_list<std::int64_t> list) : values(list) {}
+  template <class I> int_list(const std::vector<I>& list) : values(list.begin(), list.end()) {}
+};
+
+/// An input: a tensor, or a value that becomes a constant named `below` the op.
+struct op_input {
+  op_input(output o) : from(o) {}
+  op_input(const char* name, tensor_value v) : value(std::move(v)), below(name) {}
+  /// Integers of rank 0, 1 or 2 (rows of two): int32 where they fit, else int64.
+  op_input(const char* name, std::int64_t number) : value(integers_value({number}, shape())), below(name) {}
+  op_input(const char* name, const int_list& list) : value(integers_value(list.values, shape{static_cast<std::int64_t>(list.values.size())})), below(name) {}
+  static tensor_value integers_value(const std::vector<std::int64_t>& values, shape s);
+  output from;
+  tensor_value value;
+  const char* below = nullptr;
+};
+
+/// A node of this op; without a name of its own it is called `otherwise`.
+const node& add_op(const char* op, const char* otherwise, const std::vector<op_input>& inputs, const op_name& name, attr_map attrs = {});
+
+/// Outputs `first` to `first + count` of a node as tensors.
+template <class T, int N> std::vector<tensor<T, N>> outputs_of(const node& n, int first, int count) {
+  std::vector<tensor<T, N>> out;
+  for (int i = first; i < first + count; ++i) out.push_back(tensor<T, N>(output{&n, i}));
+  return out;
+}
+/// The tensors of a list as inputs.
+template <class T, int N> std::vector<op_input> inputs_of(const std::vector<tensor<T, N>>& list, call_site where) {
+  std::vector<op_input> out;
+  for (const auto& t : list) out.push_back(t.as_input(where));
+  return out;
+}
+
+/// Fails at the user's line: `op: message`.
+[[noreturn]] inline void fail_builder(const char* op, const std::string& message, const op_name& name) { throw error(error_code::invalid_argument, std::string(op) + ": " + message, name.site); }
+
+#if WEFT_HAS_BODIES
+WEFT_DECL tensor_value op_input::integers_value(const std::vector<std::int64_t>& values, shape s) {
+  bool narrow = true;
+  for (const std::int64_t v : values) narrow = narrow && v == static_cast<std::int32_t>(v);
+  tensor_value out(narrow ? dtype::int32 : dtype::int64, std::move(s));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (narrow) out.mutable_data<std::int32_t>()[i] = static_cast<std::int32_t>(values[i]);
+    else out.mutable_data<std::int64_t>()[i] = values[i];
+  }
+  return out;
+}
+
+WEFT_DECL const node& add_op(const char* op, const char* otherwise, const std::vector<op_input>& inputs, const op_name& name, attr_map attrs) {
+  const node* first = nullptr;
+  bool plain = true;
+  for (const op_input& in : inputs) {
+    if (in.below != nullptr) plain = false;
+    else if (in.from.from == nullptr) fail_builder(op, "an operand is an empty tensor, not made by any op", name);
+    else if (first == nullptr) first = in.from.from;
+  }
+  std::vector<output> all;
+  if (plain) {
+    for (const op_input& in : inputs) all.push_back(in.from);
+    return add_node(op, std::move(all), name.text.empty() ? op_name(otherwise, name.site) : name, std::move(attrs));
+  }
+  graph_state& to = first != nullptr ? first->owner() : *current_graph();
+  const std::string full = claim_name(to, name, otherwise);
+  for (const op_input& in : inputs) all.push_back(in.below == nullptr ? in.from : add_const_at(in.value, full + "/" + in.below, name.site, to));
+  return *add_node_at(op, std::move(all), full, name.site, std::move(attrs)).from;
+}
 #endif
 
 }  // namespace weft::detail
@@ -5057,6 +5292,86 @@ template <class T, int N, std::size_t M> tensor<T, static_cast<int>(M)> reshape(
   return tensor<T, static_cast<int>(M)>(detail::add_reshape(detail::side_of(x), dims, M, name));
 }
 
+/// The elements of x in the shape that a vector of the graph holds; its rank, when known, is claimed with `tensor<T, N>(...)` (Reshape).
+template <class T, int N, class I, int M, std::enable_if_t<detail::is_integer_v<I>, int> = 0> tensor<T> reshape(const operand<T, N>& x, const operand<I, M>& dims, op_name name = {}) {
+  return tensor<T>(output{&detail::add_op("Reshape", "Reshape", {x.as_input(name.site), dims.as_input(name.site)}, name), 0});
+}
+/// x with a new dimension of size 1 at `axis`, which counts from behind when negative (ExpandDims).
+template <class T, int N> tensor<T, detail::more_rank(N, 1)> expand_dims(const operand<T, N>& x, int axis, op_name name = {}) {
+  return tensor<T, detail::more_rank(N, 1)>(output{&detail::add_op("ExpandDims", "ExpandDims", {x.as_input(name.site), {"dim", std::int64_t{axis}}}, name), 0});
+}
+/// x without its dimensions of size 1, or without the named ones, whose size must be 1 (Squeeze).
+template <class T, int N> tensor<T> squeeze(const operand<T, N>& x, op_name name = {}) { return tensor<T>(output{&detail::add_op("Squeeze", "Squeeze", {x.as_input(name.site)}, name), 0}); }
+template <class T, int N> tensor<T> squeeze(const operand<T, N>& x, std::initializer_list<std::int64_t> axes, op_name name = {}) {
+  return tensor<T>(output{&detail::add_op("Squeeze", "Squeeze", {x.as_input(name.site)}, name, {{"squeeze_dims", std::vector<std::int64_t>(axes)}}), 0});
+}
+template <class T, int N, int... A> tensor<T, detail::less_rank(N, sizeof...(A))> squeeze(const operand<T, N>& x, axis_t<A...>, op_name name = {}) {
+  static_assert(detail::axes_in_range<A...>(N), "weft: an axis is outside the tensor's dimensions (-rank <= axis < rank)");
+  return tensor<T, detail::less_rank(N, sizeof...(A))>(
+      output{&detail::add_op("Squeeze", "Squeeze", {x.as_input(name.site)}, name, {{"squeeze_dims", std::vector<std::int64_t>{A...}}}), 0});
+}
+/// The number of elements of x: int32 (Size).
+template <class T, int N> tensor<std::int32_t, 0> size_of(const operand<T, N>& x, op_name name = {}) { return tensor<std::int32_t, 0>(detail::add_unary("Size", detail::side_of(x), name)); }
+/// The number of dimensions of x: int32 (Rank).
+template <class T, int N> tensor<std::int32_t, 0> rank_of(const operand<T, N>& x, op_name name = {}) { return tensor<std::int32_t, 0>(detail::add_unary("Rank", detail::side_of(x), name)); }
+/// x, whose shape must be this one when the step runs; `unknown` sizes may be any (EnsureShape).
+template <class T, int N, std::size_t M> tensor<T, static_cast<int>(M)> ensure_shape(const operand<T, N>& x, const dim (&dims)[M], op_name name = {}) {
+  static_assert(N == dynamic_rank || N == static_cast<int>(M), "weft: the shape has another number of dimensions than the tensor");
+  std::vector<std::int64_t> sizes;
+  for (const dim& d : dims) sizes.push_back(d.size);
+  return tensor<T, static_cast<int>(M)>(output{&detail::add_op("EnsureShape", "EnsureShape", {x.as_input(name.site)}, name, {{"shape", partial_shape(std::move(sizes))}}), 0});
+}
+/// The bits of x read as elements of dtype To; between dtypes of different sizes the last dimension appears or disappears (Bitcast).
+template <class To, class T, int N> auto bitcast(const operand<T, N>& x, op_name name = {}) {
+  static_assert(std::is_arithmetic_v<T> && std::is_arithmetic_v<To> && !std::is_same_v<T, bool> && !std::is_same_v<To, bool>, "weft: bitcast<T> reads numbers as numbers");
+  constexpr int rank = sizeof(T) == sizeof(To) ? N : sizeof(T) > sizeof(To) ? detail::more_rank(N, 1) : detail::less_rank(N, 1);
+  return tensor<To, rank>(output{&detail::add_op("Bitcast", "Bitcast", {x.as_input(name.site)}, name, {{"type", dtype_of<To>}}), 0});
+}
+/// x, unless a step finds NaN or infinite values in it: then it fails with this message (CheckNumerics).
+template <class T, int N> tensor<T, N> check_numerics(const operand<T, N>& x, const std::string& message, op_name name = {}) {
+  return tensor<T, N>(output{&detail::add_op("CheckNumerics", "CheckNumerics", {x.as_input(name.site)}, name, {{"message", message}}), 0});
+}
+/// x; asking for a gradient through it is an error with this message (PreventGradient).
+template <class T, int N> tensor<T, N> prevent_gradient(const operand<T, N>& x, const std::string& message, op_name name = {}) {
+  return tensor<T, N>(output{&detail::add_op("PreventGradient", "PreventGradient", {x.as_input(name.site)}, name, {{"message", message}}), 0});
+}
+/// A tensor that a step may feed and that otherwise is `value` (PlaceholderWithDefault); `unknown` sizes may be fed with any.
+template <class T, int N, std::size_t M> tensor<T, static_cast<int>(M)> placeholder_with_default(const operand<T, N>& value, const dim (&dims)[M], op_name name = {}) {
+  static_assert(N == dynamic_rank || N == static_cast<int>(M), "weft: the shape has another number of dimensions than the default value");
+  std::vector<std::int64_t> sizes;
+  for (const dim& d : dims) sizes.push_back(d.size);
+  return tensor<T, static_cast<int>(M)>(output{&detail::add_op("PlaceholderWithDefault", "PlaceholderWithDefault", {value.as_input(name.site)}, name, {{"shape", partial_shape(std::move(sizes))}}), 0});
+}
+template <class T, int N> tensor<T, N> placeholder_with_default(const operand<T, N>& value, op_name name = {}) {
+  return tensor<T, N>(output{&detail::add_op("PlaceholderWithDefault", "PlaceholderWithDefault", {value.as_input(name.site)}, name, {{"shape", value.shape()}}), 0});
+}
+/// The numbers from `start` on in steps of `delta` that come before `limit`: `[ceil((limit - start) / delta)]` (Range).
+template <class T, std::enable_if_t<std::is_arithmetic_v<T> && !std::is_same_v<T, bool>, int> = 0>
+tensor<dtype_t<T>, 1> range(T start, std::common_type_t<T> limit, std::common_type_t<T> delta, op_name name = {}) {
+  using U = dtype_t<T>;
+  return tensor<U, 1>(output{&detail::add_op("Range", "range", {{"start", tensor_value::scalar(U(start))}, {"limit", tensor_value::scalar(U(limit))}, {"delta", tensor_value::scalar(U(delta))}}, name), 0});
+}
+/// The numbers 0, 1, ... before `limit` (Range).
+template <class T, std::enable_if_t<std::is_arithmetic_v<T> && !std::is_same_v<T, bool>, int> = 0> tensor<dtype_t<T>, 1> range(T limit, op_name name = {}) { return range(T(0), limit, T(1), name); }
+template <class T> tensor<T, 1> range(const operand<T, 0>& start, const operand<T, 0>& limit, const operand<T, 0>& delta, op_name name = {}) {
+  return tensor<T, 1>(output{&detail::add_op("Range", "range", {start.as_input(name.site), limit.as_input(name.site), delta.as_input(name.site)}, name), 0});
+}
+template <class T> tensor<T, 1> range(const operand<T, 0>& limit, op_name name = {}) {
+  return tensor<T, 1>(output{&detail::add_op("Range", "range", {{"start", tensor_value::scalar(static_cast<T>(0))}, limit.as_input(name.site), {"delta", tensor_value::scalar(static_cast<T>(1))}}, name), 0});
+}
+/// `count` numbers in equal distances from `start` to `stop`, both included (LinSpace).
+template <class T, std::enable_if_t<std::is_floating_point_v<T>, int> = 0> tensor<T, 1> lin_space(T start, std::common_type_t<T> stop, std::int64_t count, op_name name = {}) {
+  return tensor<T, 1>(output{&detail::add_op("LinSpace", "LinSpace", {{"start", tensor_value::scalar(start)}, {"stop", tensor_value::scalar(stop)}, {"num", count}}, name), 0});
+}
+/// x repeated along dimensions of size 1, and along new ones before the others, to this shape (BroadcastTo).
+template <class T, int N, std::size_t M> tensor<T, static_cast<int>(M)> broadcast_to(const operand<T, N>& x, const std::int64_t (&dims)[M], op_name name = {}) {
+  static_assert(N <= static_cast<int>(M), "weft: the tensor has more dimensions than the shape to which it is broadcast");
+  return tensor<T, static_cast<int>(M)>(output{&detail::add_op("BroadcastTo", "BroadcastTo", {x.as_input(name.site), {"shape", detail::int_list(std::vector<std::int64_t>(dims, dims + M))}}, name), 0});
+}
+template <class T, int N, class I, int M, std::enable_if_t<detail::is_integer_v<I>, int> = 0> tensor<T> broadcast_to(const operand<T, N>& x, const operand<I, M>& dims, op_name name = {}) {
+  return tensor<T>(output{&detail::add_op("BroadcastTo", "BroadcastTo", {x.as_input(name.site), dims.as_input(name.site)}, name), 0});
+}
+
 }  // namespace weft
 
 #endif
@@ -5068,7 +5383,18 @@ template <class T, int N, std::size_t M> tensor<T, static_cast<int>(M)> reshape(
 #include <string>
 #include <vector>
 
-namespace weft::detail {
+namespace weft {
+
+/// What is put before and behind a dimension.
+struct padding {
+  std::int64_t before, after;
+  constexpr padding(std::int64_t b, std::int64_t a) : before(b), after(a) {}
+};
+
+namespace detail {
+
+// Paddings as a matrix of two columns.
+tensor_value paddings_value(std::initializer_list<padding> paddings);
 
 void concat_shape(shape_context& c);
 void concat_v2_shape(shape_context& c);
@@ -5291,9 +5617,78 @@ inline constexpr op_row array_join_ops[] = {
     {"MirrorPad(input: T, paddings: Tpaddings) -> output: T", "T: type; Tpaddings: {int32, int64} = int32; mode: {'REFLECT', 'SYMMETRIC'}", mirror_pad_shape},
     {"MirrorPadGrad(input: T, paddings: Tpaddings) -> output: T", "T: type; Tpaddings: {int32, int64} = int32; mode: {'REFLECT', 'SYMMETRIC'}", mirror_pad_grad_shape},
 };
+
+WEFT_DECL tensor_value paddings_value(std::initializer_list<padding> paddings) {
+  std::vector<std::int64_t> values;
+  for (const padding& p : paddings) values.insert(values.end(), {p.before, p.after});
+  return op_input::integers_value(values, shape{static_cast<std::int64_t>(paddings.size()), 2});
+}
 #endif
 
-}  // namespace weft::detail
+}  // namespace detail
+
+/// Tensors one after the other along an axis that they have, all other sizes equal (ConcatV2). A single tensor is passed on (Identity). Throws INVALID_ARGUMENT for an empty list.
+template <class T, int N> tensor<T, N> concat(const std::vector<tensor<T, N>>& values, int axis, op_name name = {}) {
+  if (values.empty()) detail::fail_builder("concat", "there is nothing to join", name);
+  std::vector<detail::op_input> inputs = detail::inputs_of(values, name.site);
+  if (values.size() == 1) return tensor<T, N>(output{&detail::add_op("Identity", "concat", inputs, name), 0});
+  inputs.push_back({"axis", std::int64_t{axis}});
+  return tensor<T, N>(output{&detail::add_op("ConcatV2", "concat", inputs, name), 0});
+}
+template <class T, int N> tensor<T, N> concat(std::initializer_list<tensor<T, N>> values, int axis, op_name name = {}) { return concat(std::vector<tensor<T, N>>(values), axis, name); }
+
+/// Tensors of one shape side by side along a new axis (Pack). Throws INVALID_ARGUMENT for an empty list.
+template <class T, int N> tensor<T, detail::more_rank(N, 1)> stack(const std::vector<tensor<T, N>>& values, int axis = 0, op_name name = {}) {
+  if (values.empty()) detail::fail_builder("stack", "there is nothing to join", name);
+  return tensor<T, detail::more_rank(N, 1)>(output{&detail::add_op("Pack", "stack", detail::inputs_of(values, name.site), name, {{"axis", std::int64_t{axis}}}), 0});
+}
+template <class T, int N> tensor<T, detail::more_rank(N, 1)> stack(std::initializer_list<tensor<T, N>> values, int axis = 0, op_name name = {}) { return stack(std::vector<tensor<T, N>>(values), axis, name); }
+
+/// The `count` slices of x along an axis of that size, without the axis (Unpack).
+template <class T, int N> std::vector<tensor<T, detail::less_rank(N, 1)>> unstack(const operand<T, N>& x, int count, int axis = 0, op_name name = {}) {
+  static_assert(N != 0, "weft: a tensor of rank 0 has no axis to take apart");
+  const node& n = detail::add_op("Unpack", "unstack", {x.as_input(name.site)}, name, {{"num", std::int64_t{count}}, {"axis", std::int64_t{axis}}});
+  return detail::outputs_of<T, detail::less_rank(N, 1)>(n, 0, n.output_count());
+}
+
+/// `count` parts of equal size along an axis (Split).
+template <class T, int N> std::vector<tensor<T, N>> split(const operand<T, N>& x, int count, int axis = 0, op_name name = {}) {
+  const node& n = detail::add_op("Split", "split", {{"split_dim", std::int64_t{axis}}, x.as_input(name.site)}, name, {{"num_split", std::int64_t{count}}});
+  return detail::outputs_of<T, N>(n, 0, n.output_count());
+}
+/// Parts of these sizes along an axis, of which one may be -1 (SplitV).
+template <class T, int N> std::vector<tensor<T, N>> split(const operand<T, N>& x, std::initializer_list<std::int64_t> sizes, int axis = 0, op_name name = {}) {
+  const node& n = detail::add_op("SplitV", "split", {x.as_input(name.site), {"size_splits", detail::int_list(sizes)}, {"split_dim", std::int64_t{axis}}}, name, {{"num_split", static_cast<std::int64_t>(sizes.size())}});
+  return detail::outputs_of<T, N>(n, 0, n.output_count());
+}
+
+/// x repeated so often along each dimension (Tile).
+template <class T, int N> tensor<T, N> tile(const operand<T, N>& x, std::initializer_list<std::int64_t> multiples, op_name name = {}) {
+  return tensor<T, N>(output{&detail::add_op("Tile", "Tile", {x.as_input(name.site), {"multiples", detail::int_list(multiples)}}, name), 0});
+}
+template <class T, int N, class I, int M, std::enable_if_t<detail::is_integer_v<I>, int> = 0> tensor<T, N> tile(const operand<T, N>& x, const operand<I, M>& multiples, op_name name = {}) {
+  return tensor<T, N>(output{&detail::add_op("Tile", "Tile", {x.as_input(name.site), multiples.as_input(name.site)}, name), 0});
+}
+
+/// How a mirrored border begins: with the element beside the edge, or with that at the edge again.
+enum class mirror_mode { reflect, symmetric };
+
+/// x inside a border of zeros, one padding for each dimension (Pad).
+template <class T, int N> tensor<T, N> pad(const operand<T, N>& x, std::initializer_list<padding> paddings, op_name name = {}) {
+  return tensor<T, N>(output{&detail::add_op("Pad", "Pad", {x.as_input(name.site), {"paddings", detail::paddings_value(paddings)}}, name), 0});
+}
+/// x inside a border of one value (PadV2).
+template <class T, int N> tensor<T, N> pad(const operand<T, N>& x, std::initializer_list<padding> paddings, std::common_type_t<detail::scalar<T>> value, op_name name = {}) {
+  return tensor<T, N>(
+      output{&detail::add_op("PadV2", "PadV2", {x.as_input(name.site), {"paddings", detail::paddings_value(paddings)}, {"constant_values", tensor_value::scalar(value.value)}}, name), 0});
+}
+/// x inside a border that mirrors it (MirrorPad).
+template <class T, int N> tensor<T, N> mirror_pad(const operand<T, N>& x, std::initializer_list<padding> paddings, mirror_mode mode, op_name name = {}) {
+  return tensor<T, N>(output{&detail::add_op("MirrorPad", "MirrorPad", {x.as_input(name.site), {"paddings", detail::paddings_value(paddings)}}, name,
+                                             {{"mode", mode == mirror_mode::reflect ? "REFLECT" : "SYMMETRIC"}}), 0});
+}
+
+}  // namespace weft
 
 #endif
 
@@ -5304,7 +5699,12 @@ inline constexpr op_row array_join_ops[] = {
 #include <string>
 #include <vector>
 
-namespace weft::detail {
+namespace weft {
+
+namespace detail {
+
+// A transposition that turns the order of the dimensions around.
+output add_transpose(const output& x, const op_name& name);
 
 void transpose_shape(shape_context& c);
 void invert_permutation_shape(shape_context& c);
@@ -5522,9 +5922,92 @@ inline constexpr op_row array_layout_ops[] = {
     {"MatrixSetDiag(input: T, diagonal: T) -> output: T", "T: type", matrix_set_diag_shape},
     {"MatrixBandPart(input: T, num_lower: Tindex, num_upper: Tindex) -> band: T", "T: type; Tindex: {int32, int64} = int64", matrix_band_part_shape},
 };
+
+// Where the rank is known only when running, the permutation is computed: rank - 1 - range(rank).
+WEFT_DECL output add_transpose(const output& x, const op_name& name) {
+  if (x.from == nullptr) fail_builder("Transpose", "the operand is an empty tensor, not made by any op", name);
+  const partial_shape& s = x.from->output_shape(x.index);
+  if (s.known_rank()) {
+    std::vector<std::int64_t> perm;
+    for (int i = s.rank() - 1; i >= 0; --i) perm.push_back(i);
+    return {&add_op("Transpose", "transpose", {x, {"perm", int_list(perm)}}, name), 0};
+  }
+  graph_state& to = x.from->owner();
+  const std::string full = claim_name(to, name, "transpose");
+  const auto number = [&](std::int32_t v, const char* below) { return add_const_at(tensor_value::scalar<std::int32_t>(v), full + below, name.site, to); };
+  const output rank = add_node_at("Rank", {x}, full + "/Rank", name.site);
+  const output start = number(0, "/Range/start"), delta = number(1, "/Range/delta"), one = number(1, "/sub/y");
+  const output last = add_node_at("Sub", {rank, one}, full + "/sub", name.site);
+  const output order = add_node_at("Range", {start, rank, delta}, full + "/Range", name.site);
+  const output perm = add_node_at("Sub", {last, order}, full + "/sub_1", name.site);
+  return add_node_at("Transpose", {x, perm}, full, name.site);
+}
 #endif
 
-}  // namespace weft::detail
+}  // namespace detail
+
+/// x with its dimensions in reverse order (Transpose).
+template <class T, int N> tensor<T, N> transpose(const operand<T, N>& x, op_name name = {}) { return tensor<T, N>(detail::add_transpose(x.as_input(name.site), name)); }
+/// x whose dimension i is dimension `perm[i]` of x (Transpose).
+template <class T, int N> tensor<T, N> transpose(const operand<T, N>& x, std::initializer_list<std::int64_t> perm, op_name name = {}) {
+  return tensor<T, N>(output{&detail::add_op("Transpose", "transpose", {x.as_input(name.site), {"perm", detail::int_list(perm)}}, name), 0});
+}
+template <class T, int N, class I, int M, std::enable_if_t<detail::is_integer_v<I>, int> = 0> tensor<T, N> transpose(const operand<T, N>& x, const operand<I, M>& perm, op_name name = {}) {
+  return tensor<T, N>(output{&detail::add_op("Transpose", "transpose", {x.as_input(name.site), perm.as_input(name.site)}, name), 0});
+}
+/// y with `y[x[i]] = i` (InvertPermutation).
+template <class T, int N> tensor<T, 1> invert_permutation(const operand<T, N>& x, op_name name = {}) {
+  static_assert(N == 1 || N == dynamic_rank, "weft: a permutation is a vector");
+  return tensor<T, 1>(output{&detail::add_op("InvertPermutation", "InvertPermutation", {x.as_input(name.site)}, name), 0});
+}
+
+/// Blocks of `[batch, height, width, channels]` as channels: `[batch, height / block, width / block, block * block * channels]` (SpaceToDepth).
+template <class T, int N> tensor<T, 4> space_to_depth(const operand<T, N>& x, int block, op_name name = {}) {
+  static_assert(N == 4 || N == dynamic_rank, "weft: images are [batch, height, width, channels]");
+  return tensor<T, 4>(output{&detail::add_op("SpaceToDepth", "SpaceToDepth", {x.as_input(name.site)}, name, {{"block_size", std::int64_t{block}}}), 0});
+}
+/// The inverse of space_to_depth (DepthToSpace).
+template <class T, int N> tensor<T, 4> depth_to_space(const operand<T, N>& x, int block, op_name name = {}) {
+  static_assert(N == 4 || N == dynamic_rank, "weft: images are [batch, height, width, channels]");
+  return tensor<T, 4>(output{&detail::add_op("DepthToSpace", "DepthToSpace", {x.as_input(name.site)}, name, {{"block_size", std::int64_t{block}}}), 0});
+}
+/// The dimensions behind the batch, padded, in blocks that become entries of the batch (SpaceToBatchND).
+template <class T, int N> tensor<T, N> space_to_batch(const operand<T, N>& x, std::initializer_list<std::int64_t> blocks, std::initializer_list<padding> paddings, op_name name = {}) {
+  return tensor<T, N>(output{&detail::add_op("SpaceToBatchND", "SpaceToBatchND", {x.as_input(name.site), {"block_shape", detail::int_list(blocks)}, {"paddings", detail::paddings_value(paddings)}}, name), 0});
+}
+/// The inverse of space_to_batch, with `crops` cut from the result (BatchToSpaceND).
+template <class T, int N> tensor<T, N> batch_to_space(const operand<T, N>& x, std::initializer_list<std::int64_t> blocks, std::initializer_list<padding> crops, op_name name = {}) {
+  return tensor<T, N>(output{&detail::add_op("BatchToSpaceND", "BatchToSpaceND", {x.as_input(name.site), {"block_shape", detail::int_list(blocks)}, {"crops", detail::paddings_value(crops)}}, name), 0});
+}
+
+/// A tensor of twice the rank with x on its diagonal (Diag).
+template <class T, int N> tensor<T, N == dynamic_rank ? dynamic_rank : 2 * N> diag(const operand<T, N>& x, op_name name = {}) {
+  return tensor<T, N == dynamic_rank ? dynamic_rank : 2 * N>(output{&detail::add_op("Diag", "Diag", {x.as_input(name.site)}, name), 0});
+}
+/// The diagonal of a tensor of shape `[d1, ..., dn, d1, ..., dn]` (DiagPart).
+template <class T, int N> tensor<T, N == dynamic_rank ? dynamic_rank : N / 2> diag_part(const operand<T, N>& x, op_name name = {}) {
+  static_assert(N == dynamic_rank || (N > 0 && N % 2 == 0), "weft: diag_part needs a tensor of even rank");
+  return tensor<T, N == dynamic_rank ? dynamic_rank : N / 2>(output{&detail::add_op("DiagPart", "DiagPart", {x.as_input(name.site)}, name), 0});
+}
+/// Square matrices with the rows of x on their diagonals: `[..., n, n]` (MatrixDiag).
+template <class T, int N> tensor<T, detail::more_rank(N, 1)> matrix_diag(const operand<T, N>& x, op_name name = {}) {
+  return tensor<T, detail::more_rank(N, 1)>(output{&detail::add_op("MatrixDiag", "MatrixDiag", {x.as_input(name.site)}, name), 0});
+}
+/// The diagonals of matrices: `[..., min(m, n)]` (MatrixDiagPart).
+template <class T, int N> tensor<T, detail::less_rank(N, 1)> matrix_diag_part(const operand<T, N>& x, op_name name = {}) {
+  static_assert(N == dynamic_rank || N >= 2, "weft: matrices have at least two dimensions");
+  return tensor<T, detail::less_rank(N, 1)>(output{&detail::add_op("MatrixDiagPart", "MatrixDiagPart", {x.as_input(name.site)}, name), 0});
+}
+/// x with other diagonals (MatrixSetDiag).
+template <class T, int N, int M> tensor<T, N> matrix_set_diag(const operand<T, N>& x, const operand<T, M>& diagonal, op_name name = {}) {
+  return tensor<T, N>(output{&detail::add_op("MatrixSetDiag", "MatrixSetDiag", {x.as_input(name.site), diagonal.as_input(name.site)}, name), 0});
+}
+/// Matrices with zeros further below the diagonal than `lower` and further above it than `upper`; negative numbers keep everything (MatrixBandPart).
+template <class T, int N> tensor<T, N> matrix_band_part(const operand<T, N>& x, std::int64_t lower, std::int64_t upper, op_name name = {}) {
+  return tensor<T, N>(output{&detail::add_op("MatrixBandPart", "MatrixBandPart", {x.as_input(name.site), {"num_lower", tensor_value::scalar(lower)}, {"num_upper", tensor_value::scalar(upper)}}, name), 0});
+}
+
+}  // namespace weft
 
 #endif
 
@@ -5536,7 +6019,12 @@ inline constexpr op_row array_layout_ops[] = {
 #include <string>
 #include <vector>
 
-namespace weft::detail {
+namespace weft {
+
+namespace detail {
+
+// The slices of x that the positions of what is true in the mask name.
+output add_boolean_mask(const output& x, const output& mask, const op_name& name);
 
 void select_shape(shape_context& c);
 void select_v2_shape(shape_context& c);
@@ -5691,9 +6179,107 @@ inline constexpr op_row array_select_ops[] = {
     {"DynamicPartition(data: T, partitions: int32) -> outputs: num_partitions * T", "num_partitions: int >= 1; T: type", dynamic_partition_shape},
     {"DynamicStitch ParallelDynamicStitch(indices: N * int32, data: N * T) -> merged: T", "N: int >= 1; T: type", dynamic_stitch_shape},
 };
+
+WEFT_DECL output add_boolean_mask(const output& x, const output& mask, const op_name& name) {
+  if (x.from == nullptr || mask.from == nullptr) fail_builder("boolean_mask", "an operand is an empty tensor, not made by any op", name);
+  const std::string full = claim_name(x.from->owner(), name, "boolean_mask");
+  const output positions = add_node_at("Where", {mask}, full + "/Where", name.site);
+  return add_node_at("GatherNd", {x, positions}, full, name.site);
+}
 #endif
 
-}  // namespace weft::detail
+}  // namespace detail
+
+/// Elements of x where the condition holds, of y elsewhere, with broadcasting (SelectV2).
+template <int C, class T, int N, class U, int M>
+tensor<T, detail::wider_rank(C, detail::wider_rank(N, M))> where(const operand<bool, C>& condition, const operand<T, N>& x, const operand<U, M>& y, op_name name = {}) {
+  static_assert(std::is_same_v<T, U>, "weft: where needs two tensors of one dtype; convert one with weft::cast<T>(...)");
+  return tensor<T, detail::wider_rank(C, detail::wider_rank(N, M))>(output{&detail::add_op("SelectV2", "Select", {condition.as_input(name.site), x.as_input(name.site), y.as_input(name.site)}, name), 0});
+}
+template <int C, class T, int N> tensor<T, detail::wider_rank(C, N)> where(const operand<bool, C>& condition, const operand<T, N>& x, std::common_type_t<detail::scalar<T>> y, op_name name = {}) {
+  return tensor<T, detail::wider_rank(C, N)>(output{&detail::add_op("SelectV2", "Select", {condition.as_input(name.site), x.as_input(name.site), {"e", tensor_value::scalar(y.value)}}, name), 0});
+}
+template <int C, class T, int N> tensor<T, detail::wider_rank(C, N)> where(const operand<bool, C>& condition, std::common_type_t<detail::scalar<T>> x, const operand<T, N>& y, op_name name = {}) {
+  return tensor<T, detail::wider_rank(C, N)>(output{&detail::add_op("SelectV2", "Select", {condition.as_input(name.site), {"t", tensor_value::scalar(x.value)}, y.as_input(name.site)}, name), 0});
+}
+/// The positions of what is not false or 0, in C order: `[count, rank]` (Where).
+template <class T, int N> tensor<std::int64_t, 2> where(const operand<T, N>& x, op_name name = {}) {
+  static_assert(N != 0, "weft: a tensor of rank 0 has no positions");
+  return tensor<std::int64_t, 2>(output{&detail::add_op("Where", "Where", {x.as_input(name.site)}, name), 0});
+}
+/// Elements of x or y, which have one shape; a vector as the condition chooses rows (Select).
+template <int C, class T, int N> tensor<T, N> select(const operand<bool, C>& condition, const operand<T, N>& x, const operand<T, N>& y, op_name name = {}) {
+  return tensor<T, N>(output{&detail::add_op("Select", "Select", {condition.as_input(name.site), x.as_input(name.site), y.as_input(name.site)}, name), 0});
+}
+/// The slices of x whose place in the mask, a tensor over its first dimensions, is true: `[count] + x.shape[mask.rank:]` (Where, GatherNd).
+template <class T, int N, int M> tensor<T, detail::masked_rank(N, M)> boolean_mask(const operand<T, N>& x, const operand<bool, M>& mask, op_name name = {}) {
+  static_assert(M != 0, "weft: a mask has at least one dimension");
+  static_assert(N == dynamic_rank || M <= N, "weft: the mask has more dimensions than the tensor");
+  return tensor<T, detail::masked_rank(N, M)>(detail::add_boolean_mask(x.as_input(name.site), mask.as_input(name.site), name));
+}
+
+/// For each index a vector of `depth` elements, 1 at its place and 0 elsewhere, along a new axis, the last by default; indices outside have no place (OneHot).
+template <class T = float, class I, int N> tensor<T, detail::more_rank(N, 1)> one_hot(const operand<I, N>& indices, int depth, int axis = -1, op_name name = {}) {
+  return tensor<T, detail::more_rank(N, 1)>(
+      output{&detail::add_op("OneHot", "one_hot", {indices.as_input(name.site), {"depth", std::int64_t{depth}}, {"on_value", tensor_value::scalar(static_cast<T>(1))}, {"off_value", tensor_value::scalar(static_cast<T>(0))}},
+                             name, {{"axis", std::int64_t{axis}}}), 0});
+}
+/// The same with other values than 1 and 0.
+template <class I, int N, class V, class T = dtype_t<V>> tensor<T, detail::more_rank(N, 1)> one_hot_values(const operand<I, N>& indices, int depth, const V& on, const V& off, int axis = -1, op_name name = {}) {
+  return tensor<T, detail::more_rank(N, 1)>(
+      output{&detail::add_op("OneHot", "one_hot", {indices.as_input(name.site), {"depth", std::int64_t{depth}}, {"on_value", tensor_value::scalar<T>(T(on))}, {"off_value", tensor_value::scalar<T>(T(off))}}, name,
+                             {{"axis", std::int64_t{axis}}}), 0});
+}
+
+/// Values and their positions in the last dimension.
+template <class T, int N> struct top_k_result {
+  tensor<T, N> values;
+  tensor<std::int32_t, N> indices;
+};
+/// The `k` largest elements of each row, the largest first, the lower position first among equals (TopKV2).
+template <class T, int N> top_k_result<T, N> top_k(const operand<T, N>& x, int k = 1, op_name name = {}) {
+  static_assert(N != 0, "weft: a tensor of rank 0 has no rows");
+  const node& n = detail::add_op("TopKV2", "TopKV2", {x.as_input(name.site), {"k", std::int64_t{k}}}, name);
+  return {tensor<T, N>(output{&n, 0}), tensor<std::int32_t, N>(output{&n, 1})};
+}
+
+/// Elements without repetition, for each element of x its position in them, and how often each occurs.
+template <class T> struct unique_result {
+  tensor<T, 1> values;
+  tensor<std::int32_t, 1> indices;
+};
+template <class T> struct counted_unique_result {
+  tensor<T, 1> values;
+  tensor<std::int32_t, 1> indices, counts;
+};
+/// The elements of a vector in the order in which they occur first (Unique).
+template <class T, int N> unique_result<T> unique(const operand<T, N>& x, op_name name = {}) {
+  static_assert(N == 1 || N == dynamic_rank, "weft: unique takes a vector");
+  const node& n = detail::add_op("Unique", "Unique", {x.as_input(name.site)}, name);
+  return {tensor<T, 1>(output{&n, 0}), tensor<std::int32_t, 1>(output{&n, 1})};
+}
+/// The same with counts (UniqueWithCounts).
+template <class T, int N> counted_unique_result<T> unique_with_counts(const operand<T, N>& x, op_name name = {}) {
+  static_assert(N == 1 || N == dynamic_rank, "weft: unique_with_counts takes a vector");
+  const node& n = detail::add_op("UniqueWithCounts", "UniqueWithCounts", {x.as_input(name.site)}, name);
+  return {tensor<T, 1>(output{&n, 0}), tensor<std::int32_t, 1>(output{&n, 1}), tensor<std::int32_t, 1>(output{&n, 2})};
+}
+
+/// Slices of data by the number, from 0 to below `count`, that partitions give them (DynamicPartition).
+template <class T, int N, int M> std::vector<tensor<T, detail::masked_rank(N, M)>> dynamic_partition(const operand<T, N>& data, const operand<std::int32_t, M>& partitions, int count, op_name name = {}) {
+  static_assert(N == dynamic_rank || M <= N, "weft: partitions have more dimensions than the data");
+  const node& n = detail::add_op("DynamicPartition", "DynamicPartition", {data.as_input(name.site), partitions.as_input(name.site)}, name, {{"num_partitions", std::int64_t{count}}});
+  return detail::outputs_of<T, detail::masked_rank(N, M)>(n, 0, n.output_count());
+}
+/// Slices of data at the rows that their indices name, later ones over earlier ones (DynamicStitch).
+template <class T, int N, int M> tensor<T, detail::masked_rank(N, M)> dynamic_stitch(const std::vector<tensor<std::int32_t, M>>& indices, const std::vector<tensor<T, N>>& data, op_name name = {}) {
+  if (indices.size() != data.size()) detail::fail_builder("dynamic_stitch", "there are " + std::to_string(indices.size()) + " indices for " + std::to_string(data.size()) + " tensors", name);
+  std::vector<detail::op_input> inputs = detail::inputs_of(indices, name.site);
+  for (const auto& t : data) inputs.push_back(t.as_input(name.site));
+  return tensor<T, detail::masked_rank(N, M)>(output{&detail::add_op("DynamicStitch", "DynamicStitch", inputs, name), 0});
+}
+
+}  // namespace weft
 
 #endif
 
@@ -5780,10 +6366,10 @@ WEFT_DECL std::optional<strided_slice_plan> plan_strided_slice(const shape_conte
   const bool bounds_known = begin && end;
   const int rank = in.rank();
 
-  std::size_t entries = static_cast<std::size_t>(length), ellipsis = entries, ellipses = 0, new_axes_after = 0;
+  std::size_t entries = static_cast<std::size_t>(length), dots = entries, ellipses = 0, new_axes_after = 0;
   for (std::size_t i = 0; i < entries; ++i) {
     if (strided_slice_masks::has(masks.ellipsis, i)) {
-      ellipsis = ellipses++ == 0 ? i : ellipsis;
+      dots = ellipses++ == 0 ? i : dots;
     } else if (ellipses > 0 && strided_slice_masks::has(masks.new_axis, i)) {
       ++new_axes_after;
     }
@@ -5796,7 +6382,7 @@ WEFT_DECL std::optional<strided_slice_plan> plan_strided_slice(const shape_conte
   std::vector<int> result;  // dimension of the input, or one of the above
   for (std::size_t i = 0; i < entries; ++i) {
     const int dimension = static_cast<int>(axes.size());
-    if (i == ellipsis) {
+    if (i == dots) {
       const int after = static_cast<int>(entries - i - 1 - new_axes_after);
       for (int d = dimension; d < rank - after; ++d) {
         result.push_back(d);
@@ -5831,7 +6417,12 @@ WEFT_DECL std::optional<strided_slice_plan> plan_strided_slice(const shape_conte
 #include <string>
 #include <vector>
 
-namespace weft::detail {
+namespace weft {
+
+namespace detail {
+
+// A list as int32 when both lists fit, else as int64.
+tensor_value same_width(const int_list& list, const int_list& a, const int_list& b);
 
 void slice_shape(shape_context& c);
 void strided_slice_shape(shape_context& c);
@@ -5994,9 +6585,155 @@ inline constexpr op_row array_slice_ops[] = {
     {"ReverseSequence(input: T, seq_lengths: Tlen) -> output: T", "seq_dim: int; batch_dim: int = 0; T: type; Tlen: {int32, int64} = int64", reverse_sequence_shape},
 };
 #undef WEFT_SLICE_MASKS
+
+WEFT_DECL tensor_value same_width(const int_list& list, const int_list& a, const int_list& b) {
+  size_list both = a.values;
+  append(both, b.values);
+  tensor_value all = op_input::integers_value(both, shape{static_cast<std::int64_t>(both.size())});
+  const shape length{static_cast<std::int64_t>(list.values.size())};
+  return all.dtype() == dtype::int64 ? tensor_value::from<std::int64_t>(length, list.values) : op_input::integers_value(list.values, length);
+}
+
+// The inputs and masks of the StridedSlice that a list of entries asks for.
+class strided_slice_builder {
+ public:
+  strided_slice_builder(const output& x, const index_item* items, std::size_t count, call_site where) : x_(x), items_(items), count_(count), site_(where) {}
+  output build();
+
+ private:
+  output bounds(const char* name, std::vector<std::int64_t> values);
+  const output& x_;
+  const index_item* items_;
+  std::size_t count_;
+  call_site site_;
+  bool computed_ = false;
+  dtype type_ = dtype::int32;
+  std::string full_;
+};
+
+// A constant, or a Pack of constants and what the graph computes.
+inline output strided_slice_builder::bounds(const char* name, std::vector<std::int64_t> values) {
+  graph_state& to = x_.from->owner();
+  const auto number = [&](const std::vector<std::int64_t>& list, shape s, const std::string& below) {
+    tensor_value v(type_, std::move(s));
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      if (type_ == dtype::int64) v.mutable_data<std::int64_t>()[i] = list[i];
+      else v.mutable_data<std::int32_t>()[i] = static_cast<std::int32_t>(list[i]);
+    }
+    return add_const_at(std::move(v), full_ + "/" + below, site_, to);
+  };
+  if (!computed_) return number(values, shape{static_cast<std::int64_t>(count_)}, name);
+  std::vector<output> parts;
+  for (std::size_t i = 0; i < count_; ++i) {
+    const output& at = items_[i].computed;
+    const std::string below = std::string(name) + "/" + std::to_string(i);
+    if (at.from == nullptr) parts.push_back(number({values[i]}, shape(), below));
+    else if (at.from->output_dtype(at.index) == type_) parts.push_back(at);
+    else parts.push_back(add_node_at("Cast", {at}, full_ + "/" + below, site_, {{"DstT", type_}}));
+  }
+  return add_node_at("Pack", std::move(parts), full_ + "/" + name, site_);
+}
+
+// 1. The width that all positions need. 2. Bounds and masks. An index that the graph computes stands in begin and end: shrinking looks at begin only. 3. The nodes.
+inline output strided_slice_builder::build() {
+  if (x_.from == nullptr) throw error(error_code::invalid_argument, "StridedSlice: the operand is an empty tensor, not made by any op", site_);
+  std::vector<std::int64_t> begin, end, strides;
+  std::int64_t begin_mask = 0, end_mask = 0, ellipsis_mask = 0, new_axis_mask = 0, shrink_axis_mask = 0;
+  const auto wide = [](std::int64_t v) { return v != static_cast<std::int32_t>(v); };
+  for (std::size_t i = 0; i < count_; ++i) {
+    const index_item& item = items_[i];
+    const std::int64_t bit = std::int64_t{1} << i;
+    const bool position = item.what == index_item::kind::position;
+    if (item.computed.from != nullptr) {
+      computed_ = true;
+      if (item.computed.from->output_dtype(item.computed.index) != dtype::int32) type_ = dtype::int64;
+    }
+    begin.push_back(item.bounds.begin);
+    // The end of a single position is the next one; behind the last one lies none, but it is not looked at.
+    end.push_back(position ? (item.bounds.begin == std::numeric_limits<std::int64_t>::max() ? item.bounds.begin : item.bounds.begin + 1) : item.bounds.end);
+    strides.push_back(item.bounds.step);
+    if (wide(begin.back()) || wide(end.back()) || wide(strides.back())) type_ = dtype::int64;
+    if (item.what == index_item::kind::range && item.bounds.open_begin) begin_mask |= bit;
+    if (item.what == index_item::kind::range && item.bounds.open_end) end_mask |= bit;
+    if (item.what == index_item::kind::ellipsis) ellipsis_mask |= bit;
+    if (item.what == index_item::kind::new_axis) new_axis_mask |= bit;
+    if (position) shrink_axis_mask |= bit;
+  }
+  full_ = claim_name(x_.from->owner(), op_name(site_), "strided_slice");
+  const output first = bounds("stack", begin), last = bounds("stack_1", end);
+  computed_ = false;
+  const output steps = bounds("stack_2", strides);
+  return add_node_at("StridedSlice", {x_, first, last, steps}, full_, site_,
+                     {{"begin_mask", begin_mask}, {"end_mask", end_mask}, {"ellipsis_mask", ellipsis_mask}, {"new_axis_mask", new_axis_mask}, {"shrink_axis_mask", shrink_axis_mask}});
+}
+
+WEFT_DECL output add_strided_slice(const output& x, const index_item* items, std::size_t count, call_site where) { return strided_slice_builder(x, items, count, where).build(); }
 #endif
 
-}  // namespace weft::detail
+}  // namespace detail
+
+/// `size` elements of each dimension from `begin` on; a size of -1 asks for the rest (Slice). `x(slice(...), ...)` says the same by ends.
+template <class T, int N> tensor<T, N> slice_of(const operand<T, N>& x, std::initializer_list<std::int64_t> begin, std::initializer_list<std::int64_t> size, op_name name = {}) {
+  const detail::int_list from(begin), count(size);
+  const auto value = [&](const detail::int_list& list) { return detail::same_width(list, from, count); };
+  return tensor<T, N>(output{&detail::add_op("Slice", "Slice", {x.as_input(name.site), {"begin", value(from)}, {"size", value(count)}}, name), 0});
+}
+
+/// Slices of params along an axis, in the order of the indices: `params.shape[:axis] + indices.shape + params.shape[axis + 1:]` (GatherV2). An index outside fails the step.
+template <class T, int N, class I, int M> tensor<T, detail::gathered_rank(N, M)> gather(const operand<T, N>& params, const operand<I, M>& indices, int axis = 0, op_name name = {}) {
+  static_assert(detail::is_integer_v<I>, "weft: indices are int32 or int64");
+  static_assert(N != 0, "weft: a tensor of rank 0 has nothing to gather from");
+  return tensor<T, detail::gathered_rank(N, M)>(output{&detail::add_op("GatherV2", "GatherV2", {params.as_input(name.site), indices.as_input(name.site), {"axis", std::int64_t{axis}}}, name), 0});
+}
+template <class T, int N> tensor<T, N> gather(const operand<T, N>& params, std::initializer_list<std::int64_t> indices, int axis = 0, op_name name = {}) {
+  return tensor<T, N>(output{&detail::add_op("GatherV2", "GatherV2", {params.as_input(name.site), {"indices", detail::int_list(indices)}, {"axis", std::int64_t{axis}}}, name), 0});
+}
+/// The same for each entry of a batch: the first `batch_dims` dimensions of params and indices go together (GatherV2).
+template <class T, int N, class I, int M> tensor<T> batch_gather(const operand<T, N>& params, const operand<I, M>& indices, int batch_dims, int axis, op_name name = {}) {
+  static_assert(detail::is_integer_v<I>, "weft: indices are int32 or int64");
+  return tensor<T>(output{&detail::add_op("GatherV2", "GatherV2", {params.as_input(name.site), indices.as_input(name.site), {"axis", std::int64_t{axis}}}, name, {{"batch_dims", std::int64_t{batch_dims}}}), 0});
+}
+/// The slices of params that the rows of indices name (GatherNd): `indices.shape[:-1] + params.shape[indices.shape[-1]:]`.
+template <class T, int N, class I, int M> tensor<T> gather_nd(const operand<T, N>& params, const operand<I, M>& indices, op_name name = {}) {
+  static_assert(detail::is_integer_v<I>, "weft: indices are int32 or int64");
+  return tensor<T>(output{&detail::add_op("GatherNd", "GatherNd", {params.as_input(name.site), indices.as_input(name.site)}, name), 0});
+}
+/// Zeros of this shape with the updates added at the slices that the rows of indices name (ScatterNd).
+template <class I, int M, class T, int N, std::size_t Rank> tensor<T, static_cast<int>(Rank)> scatter_nd(const operand<I, M>& indices, const operand<T, N>& updates, const std::int64_t (&dims)[Rank], op_name name = {}) {
+  static_assert(detail::is_integer_v<I>, "weft: indices are int32 or int64");
+  std::vector<I> sizes;
+  for (const std::int64_t size : dims) sizes.push_back(detail::exact_integer<I>(size, name.site));
+  return tensor<T, static_cast<int>(Rank)>(output{
+      &detail::add_op("ScatterNd", "ScatterNd", {indices.as_input(name.site), updates.as_input(name.site), {"shape", tensor_value::from<I>({static_cast<std::int64_t>(Rank)}, sizes)}}, name), 0});
+}
+
+#define WEFT_TENSOR_SCATTER(NAME, OPNAME)                                                                                                                                                     \
+  template <class T, int N, class I, int M, int K> tensor<T, N> NAME(const operand<T, N>& x, const operand<I, M>& indices, const operand<T, K>& updates, op_name name = {}) {                  \
+    static_assert(detail::is_integer_v<I>, "weft: indices are int32 or int64");                                                                                                                \
+    return tensor<T, N>(output{&detail::add_op(OPNAME, OPNAME, {x.as_input(name.site), indices.as_input(name.site), updates.as_input(name.site)}, name), 0});                                  \
+  }
+/// x with the slices that the rows of indices name replaced; of several updates of one the last one stays (TensorScatterUpdate).
+WEFT_TENSOR_SCATTER(tensor_scatter_update, "TensorScatterUpdate")
+/// x with the updates added (TensorScatterAdd).
+WEFT_TENSOR_SCATTER(tensor_scatter_add, "TensorScatterAdd")
+/// x with the updates subtracted (TensorScatterSub).
+WEFT_TENSOR_SCATTER(tensor_scatter_sub, "TensorScatterSub")
+/// The larger ones of x and the updates (TensorScatterMax).
+WEFT_TENSOR_SCATTER(tensor_scatter_max, "TensorScatterMax")
+/// The smaller ones of x and the updates (TensorScatterMin).
+WEFT_TENSOR_SCATTER(tensor_scatter_min, "TensorScatterMin")
+#undef WEFT_TENSOR_SCATTER
+
+/// x with these dimensions in reverse (ReverseV2).
+template <class T, int N> tensor<T, N> reverse(const operand<T, N>& x, std::initializer_list<std::int64_t> axes, op_name name = {}) {
+  return tensor<T, N>(output{&detail::add_op("ReverseV2", "ReverseV2", {x.as_input(name.site), {"axis", detail::int_list(axes)}}, name), 0});
+}
+/// x with, in each entry of the batch, the first `lengths` elements along `seq_axis` in reverse (ReverseSequence).
+template <class T, int N, class I> tensor<T, N> reverse_sequence(const operand<T, N>& x, const operand<I, 1>& lengths, int seq_axis, int batch_axis = 0, op_name name = {}) {
+  return tensor<T, N>(output{&detail::add_op("ReverseSequence", "ReverseSequence", {x.as_input(name.site), lengths.as_input(name.site)}, name, {{"seq_dim", std::int64_t{seq_axis}}, {"batch_dim", std::int64_t{batch_axis}}}), 0});
+}
+
+}  // namespace weft
 
 #endif
 
@@ -6782,9 +7519,6 @@ WEFT_DECL output node_group::reduce(const char* op, output in, const std::vector
 
 namespace weft {
 
-/// Axes known at compile time: `reduce_sum(x, axis<1>)`. Negative ones count from the last.
-template <int... A> struct axis_t {};
-template <int... A> inline constexpr axis_t<A...> axis{};
 /// Keeps reduced axes with size 1: `reduce_sum(x, axis<1>, keep_dims)`.
 struct keep_dims_t {};
 inline constexpr keep_dims_t keep_dims{};
@@ -6888,16 +7622,6 @@ inline constexpr op_row reduce_ops[] = {
 #undef WEFT_COUNTED
 #undef WEFT_SPARSE
 #endif
-
-template <int... A> constexpr bool axes_in_range(int n) { return n == dynamic_rank || (true && ... && (A >= -n && A < n)); }
-template <int... A> constexpr bool axes_distinct(int n) {
-  constexpr int a[] = {A..., 0};
-  for (std::size_t i = 0; i < sizeof...(A); ++i)
-    for (std::size_t j = 0; j < i; ++j)
-      if ((a[i] + (a[i] < 0 ? n : 0)) == (a[j] + (a[j] < 0 ? n : 0))) return false;
-  return true;
-}
-constexpr int less_rank(int n, int k) { return n == dynamic_rank || n < k ? dynamic_rank : n - k; }
 
 // A reduction over all axes when `all`, else over the given ones.
 inline output add_reduction(const char* op, const side& x, bool all, std::vector<std::int32_t> axes, bool keep, const op_name& name) {

@@ -172,3 +172,28 @@ TEST_CASE("range: its length is computed from constants") {
   CHECK(failure("Range", {constant(5).raw(), constant(0).raw(), constant(1).raw()}) == "INVALID_ARGUMENT: Range 'n' (user.cpp:1): from 5 there is no way to 0 in steps of 1");
   CHECK(failure("Range", {constant({0}).raw(), constant(5).raw(), constant(1).raw()}) == "INVALID_ARGUMENT: Range 'n' (user.cpp:1): start must have rank 0, found shape [1]");
 }
+
+TEST_CASE("builders that change or say shapes") {
+  fixture t;
+  const auto x = placeholder<float, 3>({1, weft::unknown, 4}, "x");
+  CHECK(expand_dims(x, -1).shape() == partial_shape{1, -1, 4, 1});
+  CHECK(squeeze(x, {0}).shape() == partial_shape{-1, 4});
+  CHECK(weft::tensor<float, 2>(squeeze(x, weft::axis<0>)).shape() == partial_shape{-1, 4});
+  CHECK_FALSE(squeeze(x).shape().known_rank());
+  CHECK(reshape(x, shape_of(x)).shape() == partial_shape{1, -1, 4});
+  CHECK(weft::size_of(x).shape() == partial_shape::of_rank(0));
+  CHECK(weft::rank_of(x).raw().from->output_dtype(0) == dtype::int32);
+  CHECK(ensure_shape(x, {1, 7, weft::unknown}).shape() == partial_shape{1, 7, 4});
+  CHECK(weft::bitcast<std::int32_t>(x).shape() == partial_shape{1, -1, 4});
+  CHECK(weft::bitcast<std::uint8_t>(x).shape() == partial_shape{1, -1, 4, 4});
+  CHECK(weft::bitcast<double>(weft::zeros<float>({3, 2})).shape() == partial_shape{3});
+  CHECK(check_numerics(x, "bad").raw().from->attr<std::string>("message") == "bad");
+  CHECK(placeholder_with_default(x, {weft::unknown, weft::unknown, 4}).shape() == partial_shape{-1, -1, 4});
+  CHECK(weft::range(2, 11, 3).shape() == partial_shape{3});
+  CHECK(weft::range(5.0).raw().from->output_dtype(0) == dtype::float64);
+  CHECK(weft::range(weft::rank_of(x)).shape() == partial_shape{3});
+  CHECK(weft::lin_space(0.f, 1.f, 5).shape() == partial_shape{5});
+  CHECK(broadcast_to(weft::zeros<float>({3, 1}), {2, 3, 4}).shape() == partial_shape{2, 3, 4});
+  CHECK_THROWS_WITH_AS((void)ensure_shape(x, {2, 7, 4}, {"e", {"user.cpp", 3}}), "INVALID_ARGUMENT: EnsureShape 'e' (user.cpp:3): the input must have shape [2,7,4], found [1,?,4]", weft::error);
+  CHECK_THROWS_WITH_AS((void)weft::lin_space(0.f, 1.f, 0, {"l", {"user.cpp", 3}}), "INVALID_ARGUMENT: LinSpace 'l' (user.cpp:3): num must be at least 1, found 0", weft::error);
+}

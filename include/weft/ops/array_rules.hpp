@@ -152,6 +152,13 @@ inline std::optional<range_bounds> range_bounds_of(const shape_context& c) {
   out.is_signed = type != dtype::uint64;
   for (int i = 0; i < 3; ++i) {
     const tensor_value* v = c.input_value(i);
+    if (v == nullptr && is_integer(type)) {
+      // What the graph computes from shapes is known as well.
+      const auto known = c.input_integers(i);
+      if (!known || known->size() != 1) return std::nullopt;
+      out.bits[i] = static_cast<std::uint64_t>(known->front());
+      continue;
+    }
     if (v == nullptr || v->dtype() != type || v->elements() != 1) return std::nullopt;
     double& real = out.real[i];
     std::uint64_t& bits = out.bits[i];
