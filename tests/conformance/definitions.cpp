@@ -62,11 +62,11 @@ std::string compare_attrs(const weft::op_def& expected, const weft::op_def& foun
 }  // namespace
 
 void run_op_def(const json_at& record, const options& asked, report& into) {
-  const std::string op = string_at(json_at(*find_field(record, "name"), record, "name")), name = "definition of " + op;
+  const std::string op = string_at(field(record, "name")), name = "definition of " + op;
   if (!asked.wants(op)) return;
   const auto found = weft::standard_ops().find(op);
   if (found == nullptr) return into.missing(op, name, op, "definition");
-  const weft::op_def expected = op_def_at(json_at(*find_field(record, "op_def"), record, "op_def"));
+  const weft::op_def expected = op_def_at(field(record, "op_def"));
   std::string why;
   if (args_text(expected.inputs) != args_text(found->inputs)) why = "expected inputs " + args_text(expected.inputs) + ", found " + args_text(found->inputs);
   else if (args_text(expected.outputs) != args_text(found->outputs)) why = "expected outputs " + args_text(expected.outputs) + ", found " + args_text(found->outputs);

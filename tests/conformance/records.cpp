@@ -1,11 +1,12 @@
 // Records of single nodes: values, errors, random numbers, static shapes.
 #include "runner.hpp"
-#include "values.hpp"
 
-#include <weft/format/graphdef.hpp>
+#include <weft/gradients/gradients.hpp>
 #include <weft/kernels/standard.hpp>
 #include <weft/ops/standard.hpp>
+#include <weft/partition/prune.hpp>
 #include <weft/runtime/kernel.hpp>
+#include <weft/session/local_session.hpp>
 
 #include <cmath>
 
@@ -16,11 +17,9 @@ using weft::tensor_value;
 
 namespace {
 
-std::string text_at(const json_at& record, std::string_view field) { return string_at(json_at(*find_field(record, field), record, field)); }
-
 // The values of a list field.
-std::vector<tensor_value> values_at(const json_at& record, std::string_view field) {
-  const json_at list(*find_field(record, field), record, field);
+std::vector<tensor_value> values_at(const json_at& record, std::string_view name) {
+  const json_at list = field(record, name);
   std::vector<tensor_value> out;
   for (std::size_t i = 0; i < elements_at(list).size(); ++i) {
     const json_value& item = list.value.items[i];
@@ -44,7 +43,7 @@ struct bench {
 /// The node of a record in a graph of its own.
 class one_node {
  public:
-  explicit one_node(const json_at& record) : record_(record), op_(text_at(record, "op")) {}
+  explicit one_node(const json_at& record) : record_(record), op_(text_field_of(record, "op")) {}
 
   void add_placeholder(weft::dtype type, const weft::partial_shape& shape) {
     weft::node_spec spec;
@@ -58,6 +57,7 @@ class one_node {
     spec.attrs = {{"dtype", v.dtype()}, {"value", v}};
     inputs_.push_back({&graph_.add(std::move(spec)), 0});
   }
+  const weft::graph& graph() const { return graph_; }
   const weft::node& build() {
     std::uint64_t room = usual_room;
     weft::node_spec spec;
@@ -121,8 +121,8 @@ struct expected_error {
   std::string code, message;
 };
 expected_error error_of(const json_at& record) {
-  const json_at at(*find_field(record, "error"), record, "error");
-  return {text_at(at, "when") == "build", text_at(at, "code"), text_at(at, "message")};
+  const json_at at = field(record, "error");
+  return {text_field_of(at, "when") == "build", text_field_of(at, "code"), text_field_of(at, "message")};
 }
 
 void check_error(const json_at& record, const std::string& op, const std::string& name, report& into) {
@@ -174,12 +174,86 @@ std::string check_values(const json_at& record, const std::vector<tensor_value>&
   return "";
 }
 
-void check_gradient(const json_at&, const std::string& op, const std::string& name, report& into) { into.skipped(op, name + " gradient", "gradients are not there yet"); }
+// A graph in which the node's floating inputs are fed, so that nothing of them is known, and the others are constants, as they mostly are in programs.
+class fed_node {
+ public:
+  fed_node(const json_at& record, const std::vector<tensor_value>& inputs) : made_(record) {
+    for (const tensor_value& v : inputs) {
+      if (weft::is_floating(v.dtype())) made_.add_placeholder(v.dtype(), {});
+      else made_.add_constant(v);
+    }
+    const weft::node& n = made_.build();
+    node_ = &n;
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      if (weft::is_floating(inputs[i].dtype())) {
+        signature.feeds.push_back(n.inputs()[i]);
+        fed.push_back(inputs[i]);
+      }
+  }
+  const weft::node& about() const { return *node_; }
+  const weft::graph& graph() const { return made_.graph(); }
+  weft::step_signature signature;
+  std::vector<tensor_value> fed;
+
+ private:
+  one_node made_;
+  const weft::node* node_ = nullptr;
+};
+
+// Gradients that are there, beside those that should be; "" when all are right. `lacks` becomes an op without a kernel.
+std::string compare_gradients(fed_node& at, const json_at& record, const json_at& expected, const std::vector<weft::gradient_output>& found, std::string& lacks) {
+  std::vector<std::size_t> fetched;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const bool none = expected.value.items[i].kind == json_kind::null;
+    const std::string input = "input " + std::to_string(i) + ": ";
+    if (none != found[i].empty()) return input + (none ? "expected no gradient, found one" : "expected a gradient, found none");
+    if (none) continue;
+    at.signature.fetches.push_back(dense_gradient(found[i], weft::call_site()));
+    fetched.push_back(i);
+  }
+  if (fetched.empty()) return "";
+  for (const weft::node* n : prune(at.graph(), at.signature.feeds, at.signature.fetches, {}))
+    if (weft::standard_catalogue().kernels_of(n->op()).empty()) return lacks = n->op(), "";
+  weft::session_options options;
+  options.kernel_threads = 1;
+  weft::local_session session(options, weft::graph(at.graph().state()));
+  const auto got = run_step(session, at.signature, at.fed);
+  for (std::size_t k = 0; k < fetched.size(); ++k)
+    if (const std::string why = compare(value_at(json_at(expected.value.items[fetched[k]], expected, fetched[k]), string_form::text), got[k], tolerance_at(record)); !why.empty())
+      return "input " + std::to_string(fetched[k]) + ": " + why;
+  return "";
+}
+
+void check_gradient(const json_at& record, const std::string& op, const std::string& record_name, report& into) {
+  const std::string name = record_name + " gradient";
+  const json_at at = field(record, "gradient"), expected = field(at, "inputs");
+  std::string why, lacks;
+  try {
+    const auto inputs = values_at(record, "inputs"), given = values_at(at, "grad_ys");
+    fed_node fed(record, inputs);
+    const auto scope = fed.graph().as_default();
+    std::vector<weft::output> ys;
+    weft::gradient_options options;
+    for (std::size_t i = 0; i < given.size(); ++i) {
+      if (given[i].empty()) continue;
+      ys.push_back({&fed.about(), static_cast<int>(i)});
+      options.grad_ys.push_back(weft::output{&add_const(given[i], weft::op_name("given"), fed.graph().state().get()), 0});
+    }
+    const auto found = weft::gradients(ys, fed.about().inputs(), options);
+    why = compare_gradients(fed, record, expected, found, lacks);
+  } catch (const weft::error& e) {
+    why = std::string("found ") + e.what();
+  }
+  if (!lacks.empty()) into.missing(op, name, lacks, "kernel");
+  else if (why.empty()) into.passed(op, name);
+  else if (is_open(record)) into.skipped(op, name, "the answer need not be copied (its note says why)");
+  else into.failed(op, name, why);
+}
 
 }  // namespace
 
 void run_op_record(const json_at& record, const options& asked, report& into) {
-  const std::string op = text_at(record, "op"), name = text_at(record, "name");
+  const std::string op = text_field_of(record, "op"), name = text_field_of(record, "name");
   if (!asked.wants(op)) return;
   if (!is_there(op, name, into)) return;
   if (find_field(record, "error") != nullptr) return check_error(record, op, name, into);
@@ -205,10 +279,10 @@ namespace {
 
 // The summary of one output of a random node: the first values, then hash or mean and deviation.
 std::string compare_drawn(const json_at& at, const tensor_value& found, const std::optional<tolerance>& tol) {
-  const json_at values(*find_field(at, "values"), at, "values"), sizes(*find_field(at, "shape"), at, "shape");
+  const json_at values = field(at, "values"), sizes = field(at, "shape");
   std::vector<std::int64_t> dims;
   for (std::size_t i = 0; i < elements_at(sizes).size(); ++i) dims.push_back(integer_at(json_at(sizes.value.items[i], sizes, i)));
-  const weft::dtype type = dtype_at(json_at(*find_field(at, "dtype"), at, "dtype"));
+  const weft::dtype type = dtype_at(field(at, "dtype"));
   if (found.dtype() != type || found.shape() != weft::shape(dims)) return "expected " + std::string(to_text(type)) + weft::shape(dims).text() + ", found " + to_text(found.dtype()) + found.shape().text();
   const auto& items = elements_at(values);
   const tolerance use = tol.value_or(tolerance());
@@ -241,9 +315,9 @@ std::string check_runs(const json_at& record) {
   const weft::node& n = behind_placeholders(made, inputs);
   bench where;
   const auto k = kernel_of(n);
-  const json_at runs(*find_field(record, "runs"), record, "runs");
+  const json_at runs = field(record, "runs");
   for (std::size_t r = 0; r < elements_at(runs).size(); ++r) {
-    const json_at one(runs.value.items[r], runs, r), outputs(*find_field(one, "outputs"), one, "outputs");
+    const json_at one(runs.value.items[r], runs, r), outputs = field(one, "outputs");
     const auto found = run_kernel(*k, n, where, unshared(inputs));
     if (elements_at(outputs).size() != found.size()) return "expected " + std::to_string(outputs.value.items.size()) + " outputs, found " + std::to_string(found.size());
     for (std::size_t i = 0; i < found.size(); ++i)
@@ -255,7 +329,7 @@ std::string check_runs(const json_at& record) {
 }  // namespace
 
 void run_random_record(const json_at& record, const options& asked, report& into) {
-  const std::string op = text_at(record, "op"), name = text_at(record, "name");
+  const std::string op = text_field_of(record, "op"), name = text_field_of(record, "name");
   if (!asked.wants(op) || !is_there(op, name, into)) return;
   try {
     const std::string why = check_runs(record);
@@ -276,9 +350,9 @@ std::string compare_shapes(const weft::partial_shape& expected, const weft::part
 }
 
 void check_graph_shapes(const json_at& record, const std::string& name, report& into) {
-  const json_at def(*find_field(record, "graph_def"), record, "graph_def"), shapes(*find_field(record, "output_shapes"), record, "output_shapes");
+  const json_at def = field(record, "graph_def"), shapes = field(record, "output_shapes");
   if (const lack l = find_lack(def, false); l.what != nullptr) return into.missing("graph", name, l.op, l.what);
-  const weft::graph g = graph_at(def, {});
+  const weft::graph g = graph_at(def, import_of_data());
   for (const json_value& member : shapes.value.items) {
     const weft::output o = g.find_output(member.key);
     if (const std::string why = compare_shapes(partial_shape_at(json_at(member, shapes, member.key)), o.from->output_shape(o.index)); !why.empty())
@@ -288,7 +362,7 @@ void check_graph_shapes(const json_at& record, const std::string& name, report& 
 }
 
 std::string check_node_shapes(const json_at& record) {
-  const json_at types(*find_field(record, "input_dtypes"), record, "input_dtypes"), shapes(*find_field(record, "input_shapes"), record, "input_shapes");
+  const json_at types = field(record, "input_dtypes"), shapes = field(record, "input_shapes");
   const json_value* constants = find_field(record, "const_inputs");
   one_node made(record);
   for (std::size_t i = 0; i < elements_at(types).size(); ++i) {
@@ -301,7 +375,7 @@ std::string check_node_shapes(const json_at& record) {
     const expected_error expected = error_of(record);
     return "expected " + expected.code + " (" + expected.message + "), found " + (n.output_count() == 0 ? std::string("none") : "shape " + n.output_shape(0).text());
   }
-  const json_at outputs(*find_field(record, "output_shapes"), record, "output_shapes");
+  const json_at outputs = field(record, "output_shapes");
   if (elements_at(outputs).size() != static_cast<std::size_t>(n.output_count())) return "expected " + std::to_string(outputs.value.items.size()) + " outputs, found " + std::to_string(n.output_count());
   for (std::size_t i = 0; i < outputs.value.items.size(); ++i)
     if (const std::string why = compare_shapes(partial_shape_at(json_at(outputs.value.items[i], outputs, i)), n.output_shape(static_cast<int>(i))); !why.empty())
@@ -313,7 +387,7 @@ std::string check_node_shapes(const json_at& record) {
 
 void run_shape_record(const json_at& record, const options& asked, report& into) {
   const json_value* op_field = find_field(record, "op");
-  const std::string name = text_at(record, "name"), op = op_field == nullptr ? "graph" : op_field->text;
+  const std::string name = text_field_of(record, "name"), op = op_field == nullptr ? "graph" : op_field->text;
   if (!asked.wants(op)) return;
   try {
     if (op_field == nullptr) return check_graph_shapes(record, name, into);
@@ -329,12 +403,12 @@ void run_shape_record(const json_at& record, const options& asked, report& into)
 }
 
 void run_seed_record(const json_at& record, const options& asked, report& into) {
-  const std::string name = text_at(record, "name"), op = "seeds";
+  const std::string name = text_field_of(record, "name"), op = "seeds";
   if (!asked.wants(op)) return;
   if (find_field(record, "nodes") != nullptr) return into.skipped(op, name, "a program of builders in Python, which data alone does not say");
-  const auto optional_at = [&record](const char* field) {
-    const json_value* v = find_field(record, field);
-    return v == nullptr ? std::optional<std::int64_t>() : integer_at(json_at(*v, record, field));
+  const auto optional_at = [&record](const char* which) {
+    const json_value* v = find_field(record, which);
+    return v == nullptr ? std::optional<std::int64_t>() : integer_at(json_at(*v, record, which));
   };
   weft::graph g;
   g.state()->set_seed(optional_at("graph_seed"));

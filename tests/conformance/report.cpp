@@ -1,41 +1,50 @@
 #include "report.hpp"
+#include "values.hpp"
 
 #include <weft/format/graphdef.hpp>
 
 #include <cstdio>
+#include <filesystem>
 
 namespace conformance {
 
 bool is_later(const std::string& op) {
   static const std::set<std::string> later = {
-      "Switch", "RefSwitch", "Merge", "RefMerge", "Enter", "RefEnter", "Exit", "RefExit", "NextIteration", "RefNextIteration", "LoopCond", "Variable", "VariableV2",
+      "Switch", "RefSwitch", "Merge", "RefMerge", "Enter", "RefEnter", "Exit", "RefExit", "NextIteration", "RefNextIteration", "LoopCond", "ControlTrigger", "Variable", "VariableV2",
       "Assign", "AssignAdd", "AssignSub", "IsVariableInitialized", "If", "StatelessIf", "While", "StatelessWhile", "Case", "StatelessCase", "PartitionedCall", "StatefulPartitionedCall",
       "SymbolicGradient", "SaveV2", "RestoreV2", "MergeV2Checkpoints", "ShardedFilename", "StaticRegexFullMatch", "StringJoin", "ApplyGradientDescent"};
   if (later.count(op) != 0) return true;
-  for (const char* word : {"Queue", "Stack", "Accumulator", "Barrier", "TensorArray"})
+  for (const char* word : {"function ", "Queue", "Stack", "Accumulator", "Barrier", "TensorArray"})
     if (op.find(word) != std::string::npos) return true;
   return false;
 }
 
-differences differences::read(const std::string& path) {
+void differences::read_file(const std::string& path) {
   using namespace weft::detail;
   const json_value json = parse_json(read_whole_file(path));
   const json_at top(json);
-  differences out;
   for (std::size_t i = 0; i < elements_at(top).size(); ++i) {
     const json_at entry(json.items[i], top, i);
     expect_fields(entry, {"cases", "why"});
-    const json_at cases(*find_field(entry, "cases"), entry, "cases");
-    const std::string why = string_at(json_at(*find_field(entry, "why"), entry, "why"));
+    const json_at cases = field(entry, "cases");
+    const std::string why = string_at(field(entry, "why"));
     for (std::size_t j = 0; j < elements_at(cases).size(); ++j) {
       std::string name = string_at(json_at(cases.value.items[j], cases, j));
       if (!name.empty() && name.back() == '*') {
         name.pop_back();
-        out.beginnings_[name] = why;
+        beginnings_[name] = why;
       } else {
-        out.exact_[name] = why;
+        exact_[name] = why;
       }
     }
+  }
+}
+
+differences differences::read(const std::string& folder) {
+  differences out;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    const std::string name = entry.path().filename().string();
+    if (name.size() >= 16 && name.compare(name.size() - 16, 16, "differences.json") == 0) out.read_file(entry.path().string());
   }
   return out;
 }

@@ -28,14 +28,15 @@ struct counts {
 /// Cases that are known not to hold, with the reason: exact names, or a beginning followed by '*'.
 class differences {
  public:
-  /// Reads a JSON array of {"cases": [name, ...], "why": text}.
-  static differences read(const std::string& path);
+  /// Reads the files `*differences.json` of a folder: arrays of {"cases": [name, ...], "why": text}.
+  static differences read(const std::string& folder);
   /// The reason why this case is not expected to hold; empty when it is.
   std::string find(const std::string& name) const;
   /// Whether the case is listed by its exact name, so that it must go on failing.
   bool listed(const std::string& name) const { return exact_.count(name) != 0; }
 
  private:
+  void read_file(const std::string& path);
   std::map<std::string, std::string> exact_, beginnings_;
 };
 

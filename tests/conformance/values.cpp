@@ -93,8 +93,14 @@ double element(const tensor_value& v, std::int64_t i) {
   }
 }
 
+json_at field(const json_at& record, std::string_view name) {
+  const json_value* v = record.value.kind == json_kind::object ? find_field(record, name) : nullptr;
+  if (v == nullptr) bad_json(record, "there is no field '" + std::string(name) + "'");
+  return json_at(*v, record, name);
+}
+
 tensor_value value_at(const json_at& at, string_form strings) {
-  const json_at type(*find_field(at, "dtype"), at, "dtype"), sizes(*find_field(at, "shape"), at, "shape"), list(*find_field(at, "values"), at, "values");
+  const json_at type = field(at, "dtype"), sizes = field(at, "shape"), list = field(at, "values");
   std::vector<std::int64_t> dims;
   for (std::size_t i = 0; i < elements_at(sizes).size(); ++i) dims.push_back(integer_at(json_at(sizes.value.items[i], sizes, i)));
   tensor_value out(dtype_at(type), weft::shape(dims));
@@ -118,7 +124,7 @@ std::optional<tolerance> tolerance_at(const json_at& record) {
   const json_value* v = find_field(record, "tolerance");
   if (v == nullptr) return std::nullopt;
   const json_at at(*v, record, "tolerance");
-  return tolerance{real_at(json_at(*find_field(at, "rtol"), at, "rtol")), real_at(json_at(*find_field(at, "atol"), at, "atol"))};
+  return tolerance{real_at(field(at, "rtol")), real_at(field(at, "atol"))};
 }
 
 std::string compare(const tensor_value& expected, const tensor_value& found, const std::optional<tolerance>& tol) {

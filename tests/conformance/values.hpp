@@ -17,6 +17,8 @@ struct tolerance {
   double relative = 0, absolute = 0;
 };
 
+/// A field that must be there, and not be null. The record must outlive it.
+weft::detail::json_at field(const weft::detail::json_at& record, std::string_view name);
 /// The value written here.
 weft::tensor_value value_at(const weft::detail::json_at& at, string_form strings);
 /// A shape with null for what is unknown.

@@ -227,6 +227,8 @@ WEFT_DECL void encode_nodes(wire_writer& to, std::vector<tensor_value>& tensors,
     const node& n = *nodes[i];
     to.string(n.name()).string(n.op()).string(n.device());
     to.count(n.inputs().size());
+    for (std::size_t k = 0; k < n.inputs().size(); ++k)
+      if (detail::is_loop_edge(n, k)) n.fail_about(error_code::unimplemented, "closes a loop, and graphs with loops cannot be sent to servers yet");
     for (const output& in : n.inputs()) to.u32(static_cast<std::uint32_t>(in.from->id())).u32(static_cast<std::uint32_t>(in.index));
     to.count(n.control_inputs().size());
     for (const node* control : n.control_inputs()) to.u32(static_cast<std::uint32_t>(control->id()));

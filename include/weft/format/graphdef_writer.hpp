@@ -196,16 +196,118 @@ inline void attr_writer::value(const tensor_value& v) {
   out_.end('}');
 }
 
+inline void write_inputs(json_writer& out, const std::vector<std::string>& inputs) {
+  if (inputs.empty()) return;
+  out.field("input").begin('[');
+  for (const std::string& in : inputs) out.string(in);
+  out.end(']');
+}
+
 inline void write_node(json_writer& out, const node& n, const export_options& options) {
+  std::vector<std::string> inputs;
+  for (const output& in : n.inputs()) inputs.push_back(to_text(in));
+  for (const node* before : n.control_inputs()) inputs.push_back("^" + before->name());
   out.begin('{').field("name").string(n.name()).field("op").string(n.op());
-  if (!n.inputs().empty() || !n.control_inputs().empty()) {
-    out.field("input").begin('[');
-    for (const output& in : n.inputs()) out.string(to_text(in));
-    for (const node* before : n.control_inputs()) out.string("^" + before->name());
-    out.end(']');
-  }
+  write_inputs(out, inputs);
   if (!n.device().empty()) out.field("device").string(n.device());
   attr_writer(out).attrs(n.attrs(), n.def(), options.strip_defaults);
+  out.end('}');
+}
+
+inline void write_args(json_writer& out, const char* field, const std::vector<arg_def>& args) {
+  if (args.empty()) return;
+  out.field(field).begin('[');
+  for (const arg_def& a : args) {
+    out.begin('{').field("name").string(a.name);
+    if (a.type != dtype::invalid) out.field("type").string(proto_name(a.type));
+    if (!a.type_attr.empty()) out.field("type_attr").string(a.type_attr);
+    if (!a.number_attr.empty()) out.field("number_attr").string(a.number_attr);
+    if (!a.type_list_attr.empty()) out.field("type_list_attr").string(a.type_list_attr);
+    if (a.is_ref) out.field("is_ref").boolean(true);
+    out.end('}');
+  }
+  out.end(']');
+}
+
+inline void write_attr_def(json_writer& out, const attr_def& a) {
+  out.begin('{').field("name").string(a.name).field("type").string(a.kind);
+  if (a.default_value) {
+    out.field("default_value");
+    attr_writer(out).attr(*a.default_value);
+  }
+  if (a.minimum) out.field("has_minimum").boolean(true).field("minimum").integer(*a.minimum);
+  if (!a.allowed_types.empty() || !a.allowed_strings.empty()) {
+    out.field("allowed_values");
+    attr_writer(out).attr(a.allowed_types.empty() ? attr_value(a.allowed_strings) : attr_value(a.allowed_types));
+  }
+  out.end('}');
+}
+
+inline void write_names(json_writer& out, const char* field, const std::map<std::string, std::string>& names) {
+  if (names.empty()) return;
+  out.field(field).begin('{');
+  for (const auto& [name, value] : names) out.key(name).string(value);
+  out.end('}');
+}
+
+inline void write_function(json_writer& out, const function_def& f) {
+  out.begin('{').field("signature").begin('{').field("name").string(f.signature.name);
+  write_args(out, "input_arg", f.signature.inputs);
+  write_args(out, "output_arg", f.signature.outputs);
+  if (!f.signature.attrs.empty()) {
+    out.field("attr").begin('[');
+    for (const attr_def& a : f.signature.attrs) write_attr_def(out, a);
+    out.end(']');
+  }
+  if (f.signature.stateful) out.field("is_stateful").boolean(true);
+  if (f.signature.commutative) out.field("is_commutative").boolean(true);
+  if (!f.control_outputs.empty()) {
+    out.field("control_output").begin('[');
+    for (const std::string& name : f.control_outputs) out.string(name);
+    out.end(']');
+  }
+  out.end('}');
+  if (!f.nodes.empty()) {
+    out.field("node_def").begin('[');
+    for (const function_node& n : f.nodes) {
+      out.begin('{').field("name").string(n.name).field("op").string(n.op);
+      write_inputs(out, n.inputs);
+      if (!n.device.empty()) out.field("device").string(n.device);
+      attr_writer(out).attrs(n.attrs, nullptr, false);
+      out.end('}');
+    }
+    out.end(']');
+  }
+  write_names(out, "ret", f.results);
+  write_names(out, "control_ret", f.control_results);
+  attr_writer(out).attrs(f.attrs, nullptr, false);
+  if (!f.argument_attrs.empty()) {
+    out.field("arg_attr").begin('{');
+    for (const auto& [number, attrs] : f.argument_attrs) {
+      out.key(std::to_string(number)).begin('{');
+      attr_writer(out).attrs(attrs, nullptr, false);
+      out.end('}');
+    }
+    out.end('}');
+  }
+  out.end('}');
+}
+
+inline void write_library(json_writer& out, const std::vector<std::shared_ptr<const function_def>>& functions) {
+  if (functions.empty()) return;
+  out.field("library").begin('{').field("function").begin('[');
+  bool gradients = false;
+  for (const auto& f : functions) {
+    write_function(out, *f);
+    gradients = gradients || !f->gradient.empty();
+  }
+  out.end(']');
+  if (gradients) {
+    out.field("gradient").begin('[');
+    for (const auto& f : functions)
+      if (!f->gradient.empty()) out.begin('{').field("function_name").string(f->signature.name).field("gradient_func").string(f->gradient).end('}');
+    out.end(']');
+  }
   out.end('}');
 }
 
@@ -222,7 +324,12 @@ WEFT_DECL std::string to_graphdef_json(const graph& g, const export_options& opt
     for (const node* n : nodes) detail::write_node(out, *n, options);
     out.end(']');
   }
-  out.field("versions").begin('{').field("producer").small(27).end('}').end('}');
+  const auto functions = g.functions();
+  detail::write_library(out, functions);
+  // TensorFlow 1.13 wrote 27; functions are read from 12 on.
+  out.field("versions").begin('{').field("producer").small(27);
+  if (!functions.empty()) out.field("min_consumer").small(12);
+  out.end('}').end('}');
   return out.take();
 }
 

@@ -169,6 +169,14 @@ inline void fill_string_content(const json_at& at, const std::string& content, t
   fits(position == content.size());
 }
 
+// The number of elements; as in TensorFlow, sizes before a zero must not overflow although the value has no elements.
+inline std::optional<std::int64_t> elements_in_order(const shape& s) {
+  int before_zero = 0;
+  while (before_zero < s.rank() && s[before_zero] != 0) ++before_zero;
+  const auto front = checked_elements(s.data(), static_cast<std::size_t>(before_zero));
+  return front && before_zero < s.rank() ? std::optional<std::int64_t>(0) : front;
+}
+
 // The memory is taken only when the claim has been checked.
 inline void take_room(const json_at& at, const shape& s, std::uint64_t bytes, std::uint64_t& room) {
   if (bytes > room)
@@ -188,7 +196,7 @@ WEFT_DECL tensor_value tensor_at(const json_at& at, std::uint64_t& room) {
     expect_fields(where, {"dim", "unknown_rank"});
     s = shape(sizes_at(where, find_field(where, "dim"), 0));
   }
-  const auto count = checked_elements(s.data(), static_cast<std::size_t>(s.rank()));
+  const auto count = elements_in_order(s);
   const std::uint64_t size = is_plain(type) ? size_of(type) : sizeof(std::string);
   if (!count || static_cast<std::uint64_t>(*count) > static_cast<std::uint64_t>(INT64_MAX) / size)
     bad_json(at, "shape " + s.text() + " has more elements than memory can address");

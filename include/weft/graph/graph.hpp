@@ -70,6 +70,9 @@ class graph {
   /// Sets the graph-level seed from which ops without a seed of their own derive theirs.
   void set_random_seed(std::int64_t seed) const { state_->set_seed(seed); }
 
+  /// The functions that the graph carries, in the order in which a file had them.
+  std::vector<std::shared_ptr<const function_def>> functions() const { return state_->functions(); }
+
   const op_registry& ops() const noexcept { return state_->ops(); }
   /// Whether both are handles to the same graph.
   bool same(const graph& other) const noexcept { return state_ == other.state_; }
@@ -161,16 +164,24 @@ WEFT_DECL graph::graph(const graph& other) : graph(other.ops()) {
   std::vector<const node*> twins;
   const auto nodes = other.nodes();
   twins.reserve(nodes.size());
+  const auto twin_of = [&twins](const node& n) { return twins[static_cast<std::size_t>(n.id())]; };
   for (const node* n : nodes) {
     std::vector<output> inputs;
-    for (const output& in : n->inputs()) inputs.push_back({twins[static_cast<std::size_t>(in.from->id())], in.index});
+    for (std::size_t i = 0; i < n->inputs().size(); ++i) {
+      const output& in = n->inputs()[detail::is_loop_edge(*n, i) ? 0 : i];
+      inputs.push_back({twin_of(*in.from), in.index});
+    }
     std::vector<const node*> control;
-    for (const node* c : n->control_inputs()) control.push_back(twins[static_cast<std::size_t>(c->id())]);
+    for (const node* c : n->control_inputs()) control.push_back(twin_of(*c));
     twins.push_back(&add_copy(*n, std::move(inputs), std::move(control), n->device()));
   }
+  for (const node* n : nodes)
+    for (std::size_t i = 0; i < n->inputs().size(); ++i)
+      if (detail::is_loop_edge(*n, i)) state_->close_loop(*twin_of(*n), i, {twin_of(*n->inputs()[i].from), n->inputs()[i].index});
   for (const auto& [name, members] : other.state_->collections())
-    for (const node* n : members) state_->add_to_collection(name, twins[static_cast<std::size_t>(n->id())]);
+    for (const node* n : members) state_->add_to_collection(name, twin_of(*n));
   for (auto& what : other.state_->kept()) state_->keep(std::move(what));
+  for (auto& f : other.functions()) state_->add_function(std::move(f));
   state_->set_seed(other.state_->seed());
 }
 

@@ -5,6 +5,7 @@
 
 #include <weft/core/config.hpp>
 #include <weft/graph/bind.hpp>
+#include <weft/graph/function_def.hpp>
 #include <weft/graph/op_registry.hpp>
 #include <weft/graph/scope_stack.hpp>
 #include <weft/graph/shape_context.hpp>
@@ -34,6 +35,9 @@ class graph_state : public std::enable_shared_from_this<graph_state> {
   ~graph_state();
 
   const node& add(node_spec spec);
+  // Lets an input of a Merge, made with another output of the same dtype in that place, come from a node made after it: the one kind of edge that leads backward. Only while the loop is
+  // being built, before anybody else reads it.
+  void close_loop(const node& merge, std::size_t input, output from);
   // The name of a scope that nothing else has: `s`, `s_1`.
   std::string unique_scope(const std::string& wanted, call_site site);
   static void check_scope(std::string_view wanted, call_site site);
@@ -49,6 +53,9 @@ class graph_state : public std::enable_shared_from_this<graph_state> {
   // Keeps something with the graph, found again by its number.
   std::size_t keep(std::shared_ptr<const kept_object> what);
   std::vector<std::shared_ptr<const kept_object>> kept() const;
+  // Keeps a function; its signature is an op of the graph where the registry that the graph was made with has it.
+  void add_function(std::shared_ptr<const function_def> f);
+  std::vector<std::shared_ptr<const function_def>> functions() const;
   void set_seed(std::optional<std::int64_t> seed);
   std::optional<std::int64_t> seed() const;
 
@@ -75,6 +82,7 @@ class graph_state : public std::enable_shared_from_this<graph_state> {
   std::unordered_map<std::string, name_entry> by_name_, names_in_use_;
   std::map<std::string, std::vector<const node*>> collections_;
   std::vector<std::shared_ptr<const kept_object>> kept_;
+  std::vector<std::shared_ptr<const function_def>> functions_;
   std::optional<std::int64_t> seed_;
 };
 
@@ -117,6 +125,14 @@ WEFT_DECL std::size_t graph_state::keep(std::shared_ptr<const kept_object> what)
   kept_.push_back(std::move(what));
   return kept_.size() - 1;
 }
+WEFT_DECL void graph_state::add_function(std::shared_ptr<const function_def> f) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  functions_.push_back(std::move(f));
+}
+WEFT_DECL std::vector<std::shared_ptr<const function_def>> graph_state::functions() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return functions_;
+}
 WEFT_DECL std::vector<std::shared_ptr<const kept_object>> graph_state::kept() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   return kept_;
@@ -157,6 +173,15 @@ WEFT_DECL void graph_state::check_owner(const node& made) const {
   for (const node* n : made.control_inputs_)
     if (n == nullptr || n->owner_ != this)
       made.fail_about(error_code::invalid_argument, "a control dependency " + (n ? "'" + n->name() + "' belongs to another graph" : std::string("is an empty operation")));
+}
+
+WEFT_DECL void graph_state::close_loop(const node& merge, std::size_t input, output from) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (merge.op_ != "Merge" || merge.owner_ != this || input >= merge.inputs_.size()) merge.fail_about(error_code::internal, "is no Merge of this graph with an input " + std::to_string(input));
+  if (from.from == nullptr || from.from->owner_ != this || from.index < 0 || from.index >= from.from->output_count() ||
+      from.from->output_dtype(from.index) != merge.output_dtype(0))
+    merge.fail_about(error_code::invalid_argument, "the loop edge from '" + to_text(from) + "' must carry " + to_text(merge.output_dtype(0)));
+  const_cast<node&>(merge).inputs_[input] = from;
 }
 
 WEFT_DECL const node& graph_state::add(node_spec spec) {

@@ -1,6 +1,6 @@
 #ifndef WEFT_GRAPH_NODE_HPP
 #define WEFT_GRAPH_NODE_HPP
-// A node: one use of an op in a graph. Nodes never change once they are in a graph, and live as long as its state.
+// A node: one use of an op in a graph. Nodes never change once they are in a graph (but for the Merge of a loop in the making, whose input is made after it), and live as long as its state.
 
 #include <weft/core/config.hpp>
 #include <weft/core/call_site.hpp>
@@ -97,6 +97,11 @@ class node {
 
 /// `x` for the first output of x, `x:1` for the second.
 std::string to_text(const output& o);
+
+namespace detail {
+// Whether input i leads backward: from a NextIteration, made later, to the Merge of its loop. Its first input never does.
+inline bool is_loop_edge(const node& n, std::size_t i) noexcept { return n.inputs()[i].from->id() >= n.id(); }
+}  // namespace detail
 
 /// A request for a node; what `graph::add` takes.
 struct node_spec {

@@ -92,7 +92,11 @@ WEFT_DECL std::vector<const node*> prune(const graph& g, const std::vector<outpu
       if (!detail::is_fed_placeholder(*same.resolve(before), fed)) need(same.resolve(before));
   }
 
-  // 2. In the order of creation.
+  // 2. In the order of creation, in which all inputs come first.
+  for (const node* n : nodes)
+    for (std::size_t i = 0; needed[static_cast<std::size_t>(n->id())] != 0 && i < n->inputs().size(); ++i)
+      if (detail::is_loop_edge(*n, i) && fed.count(detail::output_key(n->inputs()[i])) == 0)
+        n->fail_about(error_code::unimplemented, "closes a loop (its input '" + to_text(n->inputs()[i]) + "' is made after it), and loops cannot run yet");
   std::vector<const node*> out;
   for (const node* n : nodes)
     if (needed[static_cast<std::size_t>(n->id())] != 0 && !detail::is_fed_placeholder(*n, fed) && !same.replaces(*n)) out.push_back(n);
