@@ -75,7 +75,7 @@ void run_graphdef_file(const json_at& graph_def, const std::string& name, const 
     const std::string written = to_graphdef_json(g);
     weft::export_options other;
     other.proto_field_names = true;
-    other.strip_defaults = true;
+    other.strip_defaults = false;
     const weft::graph again = from_graphdef_json(written, import_of_data()), bare = from_graphdef_json(to_graphdef_json(g, other), import_of_data()), copy = g;
     for (const weft::graph* same : {&again, &bare, &copy})
       if (to_graphdef_json(*same) != written || to_text(*same) != to_text(g)) return into.failed(op, name, "written and read again the graph differs");

@@ -13,8 +13,8 @@ namespace weft {
 struct export_options {
   /// `tensor_shape` as in the .proto files instead of `tensorShape`; readers take both.
   bool proto_field_names = false;
-  /// Leave out attributes that have their default.
-  bool strip_defaults = false;
+  /// Leave out attributes that have their default, among which those that an older TensorFlow does not know; readers fill them in.
+  bool strip_defaults = true;
   /// Spaces per level; 0 puts everything on one line.
   int indent = 2;
 };

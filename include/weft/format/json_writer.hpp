@@ -63,11 +63,12 @@ class json_writer {
   json_writer& natural(std::uint64_t v) { return word("\"" + std::to_string(v) + "\""); }
   json_writer& real(double v) {
     if (!std::isfinite(v)) return special(v);
+    if (v == 0 && std::signbit(v)) return word("-0.0");  // readers take "-0" for an integer
     char text[32];
     return word(std::string_view(text, static_cast<std::size_t>(std::to_chars(text, text + sizeof text, v).ptr - text)));
   }
   json_writer& real(float v) {
-    if (!std::isfinite(v)) return special(static_cast<double>(v));
+    if (!std::isfinite(v) || v == 0) return real(static_cast<double>(v));
     char text[32];
     const char* end = std::to_chars(text, text + sizeof text, v).ptr;
     // Readers take the nearest double and then the nearest float, which is not always the float that these digits are meant for.
