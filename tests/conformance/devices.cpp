@@ -1,9 +1,9 @@
-// Device names, placement and partitioning beside TensorFlow's.
+// Device names and placement beside TensorFlow's.
 #include "runner.hpp"
 
 #include <weft/core/device_name.hpp>
 #include <weft/ops/standard_catalogue.hpp>
-#include <weft/partition/partition.hpp>
+#include <weft/placement/placer.hpp>
 
 #include <algorithm>
 
@@ -182,14 +182,6 @@ void run_placement(const json_at& record, const options& asked, report& into) {
     if (find_field(expect, "error") != nullptr) into.passed(op, name);
     else into.failed(op, name, std::string("found ") + e.what());
   }
-}
-
-void run_partition(const json_at& record, const options& asked, report& into) {
-  if (asked.wants("partition")) into.skipped("partition", text_field_of(record, "name"), "a format that comes later");
-}
-
-void run_scopes(const json_at& record, const options& asked, report& into) {
-  if (asked.wants("scopes")) into.skipped("scopes", text_field_of(record, "name"), "a format that comes later");
 }
 
 }  // namespace conformance
