@@ -2296,7 +2296,7 @@ WEFT_DECL op& op::attr(std::string_view spec) {
 
 #ifndef WEFT_GRAPH_NODE_HPP
 #define WEFT_GRAPH_NODE_HPP
-// A node: one use of an op in a graph. Nodes never change once they are in a graph, and live as long as its state.
+// A node: one use of an op in a graph. Nodes never change once they are in a graph (but for the Merge of a loop in the making, whose input is made after it), and live as long as its state.
 
 #include <functional>
 #include <memory>
@@ -2387,6 +2387,11 @@ class node {
 
 /// `x` for the first output of x, `x:1` for the second.
 std::string to_text(const output& o);
+
+namespace detail {
+// Whether input i leads backward: from a NextIteration, made later, to the Merge of its loop. Its first input never does.
+inline bool is_loop_edge(const node& n, std::size_t i) noexcept { return n.inputs()[i].from->id() >= n.id(); }
+}  // namespace detail
 
 /// A request for a node; what `graph::add` takes.
 struct node_spec {
@@ -2575,6 +2580,43 @@ class binder {
 
 }  // namespace weft::detail
 #endif
+
+#endif
+
+#ifndef WEFT_GRAPH_FUNCTION_DEF_HPP
+#define WEFT_GRAPH_FUNCTION_DEF_HPP
+// A function of a graph's library: TensorFlow's FunctionDef as a C++ value. Graphs carry them from file to file; they cannot run yet.
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace weft {
+
+/// A node in the body of a function. Inputs are texts: `x` for an argument, `sum:z:0` for an output, `^sum` for a control input.
+struct function_node {
+  std::string name, op, device;
+  std::vector<std::string> inputs;
+  attr_map attrs;
+};
+
+/// A function: a graph with arguments and results, used as an op or named by an attribute of kind func.
+struct function_def {
+  /// Its name, arguments, results and attributes, as those of an op.
+  op_def signature;
+  std::vector<function_node> nodes;
+  /// For each result the output in the body that it is; for each control output the node.
+  std::map<std::string, std::string> results, control_results;
+  /// The control outputs in the order of the signature.
+  std::vector<std::string> control_outputs;
+  attr_map attrs;
+  /// Attributes of arguments, by their number.
+  std::map<std::int64_t, attr_map> argument_attrs;
+  /// The function that computes its gradient; empty when there is none of its own.
+  std::string gradient;
+};
+
+}  // namespace weft
 
 #endif
 
@@ -3287,6 +3329,9 @@ class graph_state : public std::enable_shared_from_this<graph_state> {
   ~graph_state();
 
   const node& add(node_spec spec);
+  // Lets an input of a Merge, made with another output of the same dtype in that place, come from a node made after it: the one kind of edge that leads backward. Only while the loop is
+  // being built, before anybody else reads it.
+  void close_loop(const node& merge, std::size_t input, output from);
   // The name of a scope that nothing else has: `s`, `s_1`.
   std::string unique_scope(const std::string& wanted, call_site site);
   static void check_scope(std::string_view wanted, call_site site);
@@ -3302,6 +3347,9 @@ class graph_state : public std::enable_shared_from_this<graph_state> {
   // Keeps something with the graph, found again by its number.
   std::size_t keep(std::shared_ptr<const kept_object> what);
   std::vector<std::shared_ptr<const kept_object>> kept() const;
+  // Keeps a function; its signature is an op of the graph where the registry that the graph was made with has it.
+  void add_function(std::shared_ptr<const function_def> f);
+  std::vector<std::shared_ptr<const function_def>> functions() const;
   void set_seed(std::optional<std::int64_t> seed);
   std::optional<std::int64_t> seed() const;
 
@@ -3328,6 +3376,7 @@ class graph_state : public std::enable_shared_from_this<graph_state> {
   std::unordered_map<std::string, name_entry> by_name_, names_in_use_;
   std::map<std::string, std::vector<const node*>> collections_;
   std::vector<std::shared_ptr<const kept_object>> kept_;
+  std::vector<std::shared_ptr<const function_def>> functions_;
   std::optional<std::int64_t> seed_;
 };
 
@@ -3370,6 +3419,14 @@ WEFT_DECL std::size_t graph_state::keep(std::shared_ptr<const kept_object> what)
   kept_.push_back(std::move(what));
   return kept_.size() - 1;
 }
+WEFT_DECL void graph_state::add_function(std::shared_ptr<const function_def> f) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  functions_.push_back(std::move(f));
+}
+WEFT_DECL std::vector<std::shared_ptr<const function_def>> graph_state::functions() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return functions_;
+}
 WEFT_DECL std::vector<std::shared_ptr<const kept_object>> graph_state::kept() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   return kept_;
@@ -3410,6 +3467,15 @@ WEFT_DECL void graph_state::check_owner(const node& made) const {
   for (const node* n : made.control_inputs_)
     if (n == nullptr || n->owner_ != this)
       made.fail_about(error_code::invalid_argument, "a control dependency " + (n ? "'" + n->name() + "' belongs to another graph" : std::string("is an empty operation")));
+}
+
+WEFT_DECL void graph_state::close_loop(const node& merge, std::size_t input, output from) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (merge.op_ != "Merge" || merge.owner_ != this || input >= merge.inputs_.size()) merge.fail_about(error_code::internal, "is no Merge of this graph with an input " + std::to_string(input));
+  if (from.from == nullptr || from.from->owner_ != this || from.index < 0 || from.index >= from.from->output_count() ||
+      from.from->output_dtype(from.index) != merge.output_dtype(0))
+    merge.fail_about(error_code::invalid_argument, "the loop edge from '" + to_text(from) + "' must carry " + to_text(merge.output_dtype(0)));
+  const_cast<node&>(merge).inputs_[input] = from;
 }
 
 WEFT_DECL const node& graph_state::add(node_spec spec) {
@@ -3636,6 +3702,9 @@ class graph {
   /// Sets the graph-level seed from which ops without a seed of their own derive theirs.
   void set_random_seed(std::int64_t seed) const { state_->set_seed(seed); }
 
+  /// The functions that the graph carries, in the order in which a file had them.
+  std::vector<std::shared_ptr<const function_def>> functions() const { return state_->functions(); }
+
   const op_registry& ops() const noexcept { return state_->ops(); }
   /// Whether both are handles to the same graph.
   bool same(const graph& other) const noexcept { return state_ == other.state_; }
@@ -3727,16 +3796,24 @@ WEFT_DECL graph::graph(const graph& other) : graph(other.ops()) {
   std::vector<const node*> twins;
   const auto nodes = other.nodes();
   twins.reserve(nodes.size());
+  const auto twin_of = [&twins](const node& n) { return twins[static_cast<std::size_t>(n.id())]; };
   for (const node* n : nodes) {
     std::vector<output> inputs;
-    for (const output& in : n->inputs()) inputs.push_back({twins[static_cast<std::size_t>(in.from->id())], in.index});
+    for (std::size_t i = 0; i < n->inputs().size(); ++i) {
+      const output& in = n->inputs()[detail::is_loop_edge(*n, i) ? 0 : i];
+      inputs.push_back({twin_of(*in.from), in.index});
+    }
     std::vector<const node*> control;
-    for (const node* c : n->control_inputs()) control.push_back(twins[static_cast<std::size_t>(c->id())]);
+    for (const node* c : n->control_inputs()) control.push_back(twin_of(*c));
     twins.push_back(&add_copy(*n, std::move(inputs), std::move(control), n->device()));
   }
+  for (const node* n : nodes)
+    for (std::size_t i = 0; i < n->inputs().size(); ++i)
+      if (detail::is_loop_edge(*n, i)) state_->close_loop(*twin_of(*n), i, {twin_of(*n->inputs()[i].from), n->inputs()[i].index});
   for (const auto& [name, members] : other.state_->collections())
-    for (const node* n : members) state_->add_to_collection(name, twins[static_cast<std::size_t>(n->id())]);
+    for (const node* n : members) state_->add_to_collection(name, twin_of(*n));
   for (auto& what : other.state_->kept()) state_->keep(std::move(what));
+  for (auto& f : other.functions()) state_->add_function(std::move(f));
   state_->set_seed(other.state_->seed());
 }
 
@@ -6786,6 +6863,126 @@ template <class T, int N, class U, int M> tensor<T, detail::wider_rank(N, M)> ba
 
 #endif
 
+#ifndef WEFT_OPS_LOADED_HPP
+#define WEFT_OPS_LOADED_HPP
+// Definitions of ops that weft loads, prints and writes but does not run: loops, queues and other state that steps wait for, functions,
+// checkpoints, and the reference variables of older graphs (their resource forms run).
+
+namespace weft::detail {
+
+#if WEFT_HAS_BODIES
+inline void switch_shape(shape_context& c) {
+  (void)c.with_rank(1, 0, "the predicate");
+  c.set_output(0, c.input(0));
+  c.set_output(1, c.input(0));
+}
+
+// What all inputs have in common.
+inline void merge_shape(shape_context& c) {
+  partial_shape common = c.input(0);
+  for (int i = 1; i < c.input_count() && common.known_rank(); ++i) {
+    const partial_shape& other = c.input(i);
+    if (other.rank() != common.rank()) common = partial_shape();
+    std::vector<std::int64_t> sizes = common.sizes();
+    for (std::size_t d = 0; d < sizes.size(); ++d)
+      if (sizes[d] != other.sizes()[d]) sizes[d] = -1;
+    if (common.known_rank()) common = partial_shape(std::move(sizes));
+  }
+  c.set_output(0, common);
+  c.set_output(1, partial_shape({}));
+}
+
+inline void pushed_shape(shape_context& c) { c.set_output(0, c.input(1)); }
+inline void declared_shape(shape_context& c) { c.set_output(0, c.attr<partial_shape>("shape")); }
+inline void assigned_shape(shape_context& c) {
+  const bool* checked = c.find_attr<bool>("validate_shape");
+  const auto both = merge_shapes(c.input(0), c.input(1));
+  if (checked != nullptr && !*checked) return c.set_output(0, c.input(1));
+  if (!both) c.fail("the variable has shape " + c.input(0).text() + ", found a value of shape " + c.input(1).text());
+  c.set_output(0, *both);
+}
+
+inline constexpr op_row loaded_ops[] = {
+    // Branches and loops.
+    {"Switch(data: T, pred: bool) -> output_false: T, output_true: T", "T: type", switch_shape},
+    {"RefSwitch(data: Ref(T), pred: bool) -> output_false: Ref(T), output_true: Ref(T)", "T: type", switch_shape},
+    {"Merge(inputs: N * T) -> output: T, value_index: int32", "T: type; N: int >= 1", merge_shape},
+    {"RefMerge(inputs: Ref(N * T)) -> output: Ref(T), value_index: int32", "T: type; N: int >= 1", merge_shape},
+    {"Enter(data: T) -> output: T", "T: type; frame_name: string; is_constant: bool = false; parallel_iterations: int = 10", unchanged_shape},
+    {"RefEnter(data: Ref(T)) -> output: Ref(T)", "T: type; frame_name: string; is_constant: bool = false; parallel_iterations: int = 10", unchanged_shape},
+    {"Exit NextIteration(data: T) -> output: T", "T: type", unchanged_shape},
+    {"RefExit RefNextIteration(data: Ref(T)) -> output: Ref(T)", "T: type", unchanged_shape},
+    {"LoopCond(input: bool) -> output: bool", "", scalar_shape},
+    // Functions.
+    {"PartitionedCall(args: Tin) -> output: Tout", "Tin: list(type) >= 0; Tout: list(type) >= 0; f: func; config: string = ''; config_proto: string = ''; executor_type: string = ''"},
+    {"StatefulPartitionedCall(args: Tin) -> output: Tout", "Tin: list(type) >= 0; Tout: list(type) >= 0; f: func; config: string = ''; config_proto: string = ''; executor_type: string = ''", nullptr, op_flags::stateful},
+    {"StatelessIf(cond: Tcond, input: Tin) -> output: Tout", "Tcond: type; Tin: list(type) >= 0; Tout: list(type) >= 0; then_branch: func; else_branch: func; output_shapes: list(shape) = []"},
+    {"If(cond: Tcond, input: Tin) -> output: Tout", "Tcond: type; Tin: list(type) >= 0; Tout: list(type) >= 0; then_branch: func; else_branch: func; output_shapes: list(shape) = []", nullptr, op_flags::stateful},
+    {"StatelessWhile(input: T) -> output: T", "T: list(type) >= 0; cond: func; body: func; output_shapes: list(shape) = []; parallel_iterations: int = 10"},
+    {"While(input: T) -> output: T", "T: list(type) >= 0; cond: func; body: func; output_shapes: list(shape) = []; parallel_iterations: int = 10", nullptr, op_flags::stateful},
+    // Queues.
+    {"FIFOQueueV2 PaddingFIFOQueueV2() -> handle: resource", "component_types: list(type) >= 1; shapes: list(shape) >= 0 = []; capacity: int = -1; container: string = ''; shared_name: string = ''", scalar_shape, op_flags::stateful},
+    {"PriorityQueueV2() -> handle: resource", "component_types: list(type) >= 0 = []; shapes: list(shape) >= 0; capacity: int = -1; container: string = ''; shared_name: string = ''", scalar_shape, op_flags::stateful},
+    {"RandomShuffleQueueV2() -> handle: resource", "component_types: list(type) >= 1; shapes: list(shape) >= 0 = []; capacity: int = -1; min_after_dequeue: int = 0; seed: int = 0; seed2: int = 0; container: string = ''; shared_name: string = ''", scalar_shape, op_flags::stateful},
+    {"QueueEnqueueV2 QueueEnqueueManyV2(handle: resource, components: Tcomponents)", "Tcomponents: list(type) >= 1; timeout_ms: int = -1", nullptr, op_flags::stateful},
+    {"QueueDequeueV2(handle: resource) -> components: component_types", "component_types: list(type) >= 1; timeout_ms: int = -1", nullptr, op_flags::stateful},
+    {"QueueDequeueManyV2 QueueDequeueUpToV2(handle: resource, n: int32) -> components: component_types", "component_types: list(type) >= 1; timeout_ms: int = -1", nullptr, op_flags::stateful},
+    {"QueueCloseV2(handle: resource)", "cancel_pending_enqueues: bool = false", nullptr, op_flags::stateful},
+    {"QueueIsClosedV2(handle: resource) -> is_closed: bool", "", scalar_shape, op_flags::stateful},
+    {"QueueSizeV2(handle: resource) -> size: int32", "", scalar_shape, op_flags::stateful},
+    // Stacks and arrays of tensors.
+    {"StackV2(max_size: int32) -> handle: resource", "elem_type: type; stack_name: string = ''", scalar_shape, op_flags::stateful},
+    {"StackPushV2(handle: resource, elem: T) -> output: T", "T: type; swap_memory: bool = false", pushed_shape, op_flags::stateful},
+    {"StackPopV2(handle: resource) -> elem: elem_type", "elem_type: type", nullptr, op_flags::stateful},
+    {"StackCloseV2(handle: resource)", "", nullptr, op_flags::stateful},
+    {"TensorArrayV3(size: int32) -> handle: resource, flow: float", "dtype: type; element_shape: shape = {}; dynamic_size: bool = false; clear_after_read: bool = true; identical_element_shapes: bool = false; tensor_array_name: string = ''", nullptr, op_flags::stateful},
+    {"TensorArrayGradV3(handle: resource, flow_in: float) -> grad_handle: resource, flow_out: float", "source: string", nullptr, op_flags::stateful},
+    {"TensorArrayReadV3(handle: resource, index: int32, flow_in: float) -> value: dtype", "dtype: type", nullptr, op_flags::stateful},
+    {"TensorArrayWriteV3(handle: resource, index: int32, value: T, flow_in: float) -> flow_out: float", "T: type", scalar_shape, op_flags::stateful},
+    {"TensorArrayGatherV3(handle: resource, indices: int32, flow_in: float) -> value: dtype", "dtype: type; element_shape: shape = {}", nullptr, op_flags::stateful},
+    {"TensorArrayScatterV3(handle: resource, indices: int32, value: T, flow_in: float) -> flow_out: float", "T: type", scalar_shape, op_flags::stateful},
+    {"TensorArraySizeV3(handle: resource, flow_in: float) -> size: int32", "", scalar_shape, op_flags::stateful},
+    {"TensorArrayCloseV3(handle: resource)", "", nullptr, op_flags::stateful},
+    // Accumulators.
+    {"ResourceConditionalAccumulator() -> handle: resource", "dtype: {numbers, complex}; shape: shape; container: string = ''; shared_name: string = ''; reduction_type: {'MEAN', 'SUM'} = 'MEAN'", scalar_shape, op_flags::stateful},
+    {"ResourceAccumulatorApplyGradient(handle: resource, local_step: int64, gradient: dtype)", "dtype: {numbers, complex}", nullptr, op_flags::stateful},
+    {"ResourceAccumulatorTakeGradient(handle: resource, num_required: int32) -> average: dtype", "dtype: {numbers, complex}", nullptr, op_flags::stateful},
+    {"ResourceAccumulatorNumAccumulated(handle: resource) -> num_accumulated: int32", "", scalar_shape, op_flags::stateful},
+    {"ResourceAccumulatorSetGlobalStep(handle: resource, new_global_step: int64)", "", nullptr, op_flags::stateful},
+    {"ConditionalAccumulator SparseConditionalAccumulator() -> handle: Ref(string)", "dtype: {numbers, complex}; shape: shape; container: string = ''; shared_name: string = ''; reduction_type: {'MEAN', 'SUM'} = 'MEAN'", nullptr, op_flags::stateful},
+    {"AccumulatorApplyGradient(handle: Ref(string), local_step: int64, gradient: dtype)", "dtype: {numbers, complex}"},
+    {"AccumulatorTakeGradient(handle: Ref(string), num_required: int32) -> average: dtype", "dtype: {numbers, complex}"},
+    {"AccumulatorNumAccumulated(handle: Ref(string)) -> num_accumulated: int32", "", scalar_shape},
+    {"AccumulatorSetGlobalStep(handle: Ref(string), new_global_step: int64)"},
+    {"SparseAccumulatorApplyGradient(handle: Ref(string), local_step: int64, gradient_indices: int64, gradient_values: dtype, gradient_shape: int64)", "dtype: {numbers, complex}; has_known_shape: bool"},
+    {"SparseAccumulatorTakeGradient(handle: Ref(string), num_required: int32) -> indices: int64, values: dtype, shape: int64", "dtype: {numbers, complex}"},
+    // Checkpoints, and the names of their files.
+    {"SaveV2(prefix: string, tensor_names: string, shape_and_slices: string, tensors: dtypes)", "dtypes: list(type) >= 1", nullptr, op_flags::stateful},
+    {"RestoreV2(prefix: string, tensor_names: string, shape_and_slices: string) -> tensors: dtypes", "dtypes: list(type) >= 1", nullptr, op_flags::stateful},
+    {"MergeV2Checkpoints(checkpoint_prefixes: string, destination_prefix: string)", "delete_old_dirs: bool = true; allow_missing_files: bool = false", nullptr, op_flags::stateful},
+    {"ShardedFilename(basename: string, shard: int32, num_shards: int32) -> filename: string", "", scalar_shape},
+    {"ShardedFilespec(basename: string, num_shards: int32) -> filename: string", "", scalar_shape},
+    {"StaticRegexFullMatch(input: string) -> output: bool", "pattern: string", unchanged_shape},
+    {"StringJoin(inputs: N * string) -> output: string", "N: int >= 1; separator: string = ''"},
+    // Reference variables.
+    {"VariableV2() -> ref: Ref(dtype)", "shape: shape; dtype: type; container: string = ''; shared_name: string = ''", declared_shape, op_flags::stateful},
+    {"IsVariableInitialized(ref: Ref(dtype)) -> is_initialized: bool", "dtype: type", scalar_shape},
+    {"Assign(ref: Ref(T), value: T) -> output_ref: Ref(T)", "T: type; validate_shape: bool = true; use_locking: bool = true", assigned_shape},
+    {"AssignAdd AssignSub(ref: Ref(T), value: T) -> output_ref: Ref(T)", "T: {numbers, complex}; use_locking: bool = false", unchanged_shape},
+    {"CountUpTo(ref: Ref(T)) -> output: T", "limit: int; T: {int32, int64}", scalar_shape},
+    {"ScatterAdd ScatterSub(ref: Ref(T), indices: Tindices, updates: T) -> output_ref: Ref(T)", "T: {numbers, complex}; Tindices: {int32, int64}; use_locking: bool = false", unchanged_shape},
+    {"ScatterUpdate(ref: Ref(T), indices: Tindices, updates: T) -> output_ref: Ref(T)", "T: type; Tindices: {int32, int64}; use_locking: bool = true", unchanged_shape},
+    {"ApplyGradientDescent(var: Ref(T), alpha: T, delta: T) -> out: Ref(T)", "T: {numbers, complex}; use_locking: bool = false", unchanged_shape},
+    {"ApplyMomentum(var: Ref(T), accum: Ref(T), lr: T, grad: T, momentum: T) -> out: Ref(T)", "T: {numbers, complex}; use_locking: bool = false; use_nesterov: bool = false", unchanged_shape},
+    {"ApplyAdagrad(var: Ref(T), accum: Ref(T), lr: T, grad: T) -> out: Ref(T)", "T: {numbers, complex}; use_locking: bool = false; update_slots: bool = true", unchanged_shape},
+    {"ApplyAdam(var: Ref(T), m: Ref(T), v: Ref(T), beta1_power: T, beta2_power: T, lr: T, beta1: T, beta2: T, epsilon: T, grad: T) -> out: Ref(T)", "T: {numbers, complex}; use_locking: bool = false; use_nesterov: bool = false", unchanged_shape},
+};
+#endif
+
+}  // namespace weft::detail
+
+#endif
+
 #ifndef WEFT_OPS_MATH_HPP
 #define WEFT_OPS_MATH_HPP
 // Elementwise arithmetic, comparison, logic and casts.
@@ -9436,6 +9633,7 @@ WEFT_DECL const op_registry& standard_ops() {
     ops.add(detail::array_slice_ops);
     ops.add(detail::control_ops);
     ops.add(detail::linear_ops);
+    ops.add(detail::loaded_ops);
     ops.add(detail::math_ops);
     ops.add(detail::nn_ops);
     ops.add(detail::nn_conv_ops);
@@ -10407,7 +10605,11 @@ WEFT_DECL std::vector<const node*> prune(const graph& g, const std::vector<outpu
       if (!detail::is_fed_placeholder(*same.resolve(before), fed)) need(same.resolve(before));
   }
 
-  // 2. In the order of creation.
+  // 2. In the order of creation, in which all inputs come first.
+  for (const node* n : nodes)
+    for (std::size_t i = 0; needed[static_cast<std::size_t>(n->id())] != 0 && i < n->inputs().size(); ++i)
+      if (detail::is_loop_edge(*n, i) && fed.count(detail::output_key(n->inputs()[i])) == 0)
+        n->fail_about(error_code::unimplemented, "closes a loop (its input '" + to_text(n->inputs()[i]) + "' is made after it), and loops cannot run yet");
   std::vector<const node*> out;
   for (const node* n : nodes)
     if (needed[static_cast<std::size_t>(n->id())] != 0 && !detail::is_fed_placeholder(*n, fed) && !same.replaces(*n)) out.push_back(n);

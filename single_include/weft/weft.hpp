@@ -1479,6 +1479,14 @@ inline void fill_string_content(const json_at& at, const std::string& content, t
   fits(position == content.size());
 }
 
+// The number of elements; as in TensorFlow, sizes before a zero must not overflow although the value has no elements.
+inline std::optional<std::int64_t> elements_in_order(const shape& s) {
+  int before_zero = 0;
+  while (before_zero < s.rank() && s[before_zero] != 0) ++before_zero;
+  const auto front = checked_elements(s.data(), static_cast<std::size_t>(before_zero));
+  return front && before_zero < s.rank() ? std::optional<std::int64_t>(0) : front;
+}
+
 // The memory is taken only when the claim has been checked.
 inline void take_room(const json_at& at, const shape& s, std::uint64_t bytes, std::uint64_t& room) {
   if (bytes > room)
@@ -1498,7 +1506,7 @@ WEFT_DECL tensor_value tensor_at(const json_at& at, std::uint64_t& room) {
     expect_fields(where, {"dim", "unknown_rank"});
     s = shape(sizes_at(where, find_field(where, "dim"), 0));
   }
-  const auto count = checked_elements(s.data(), static_cast<std::size_t>(s.rank()));
+  const auto count = elements_in_order(s);
   const std::uint64_t size = is_plain(type) ? size_of(type) : sizeof(std::string);
   if (!count || static_cast<std::uint64_t>(*count) > static_cast<std::uint64_t>(INT64_MAX) / size)
     bad_json(at, "shape " + s.text() + " has more elements than memory can address");
@@ -2218,6 +2226,228 @@ WEFT_DECL op_def op_def_at(const json_at& at) {
 
 #endif
 
+#ifndef WEFT_GRAPH_FUNCTION_DEF_HPP
+#define WEFT_GRAPH_FUNCTION_DEF_HPP
+// A function of a graph's library: TensorFlow's FunctionDef as a C++ value. Graphs carry them from file to file; they cannot run yet.
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace weft {
+
+/// A node in the body of a function. Inputs are texts: `x` for an argument, `sum:z:0` for an output, `^sum` for a control input.
+struct function_node {
+  std::string name, op, device;
+  std::vector<std::string> inputs;
+  attr_map attrs;
+};
+
+/// A function: a graph with arguments and results, used as an op or named by an attribute of kind func.
+struct function_def {
+  /// Its name, arguments, results and attributes, as those of an op.
+  op_def signature;
+  std::vector<function_node> nodes;
+  /// For each result the output in the body that it is; for each control output the node.
+  std::map<std::string, std::string> results, control_results;
+  /// The control outputs in the order of the signature.
+  std::vector<std::string> control_outputs;
+  attr_map attrs;
+  /// Attributes of arguments, by their number.
+  std::map<std::int64_t, attr_map> argument_attrs;
+  /// The function that computes its gradient; empty when there is none of its own.
+  std::string gradient;
+};
+
+}  // namespace weft
+
+#endif
+
+#ifndef WEFT_GRAPH_OP_REGISTRY_HPP
+#define WEFT_GRAPH_OP_REGISTRY_HPP
+// Op definitions by name: a value that a user copies and extends with own ops.
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace weft {
+
+/// A set of op definitions. Copies share the definitions; a definition never changes.
+class op_registry {
+ public:
+  /// Adds a definition. Throws ALREADY_EXISTS when the name is taken.
+  op_registry& add(op_def def);
+  /// Adds the ops of a row, or of a table of rows. Throws as above, and INVALID_ARGUMENT when a row cannot be read.
+  op_registry& add(const op_row& row);
+  template <std::size_t N> op_registry& add(const op_row (&rows)[N]) {
+    for (const op_row& row : rows) add(row);
+    return *this;
+  }
+  /// The definition, or nullptr. It lives as long as any copy of this registry.
+  std::shared_ptr<const op_def> find(std::string_view name) const;
+  /// Every definition, in the order of the names.
+  std::vector<std::shared_ptr<const op_def>> all() const;
+  std::size_t size() const noexcept { return ops_.size(); }
+
+ private:
+  std::map<std::string, std::shared_ptr<const op_def>, std::less<>> ops_;
+};
+
+/// TensorFlow's ops that weft knows. Defined in <weft/ops/standard.hpp>.
+const op_registry& standard_ops();
+
+#if WEFT_HAS_BODIES
+WEFT_DECL op_registry& op_registry::add(op_def def) {
+  std::shared_ptr<const op_def> shared(new op_def(std::move(def)));
+  const std::string& name = shared->name;
+  if (!ops_.emplace(name, shared).second) fail(error_code::already_exists, "op '" + name + "' is already defined");
+  return *this;
+}
+
+WEFT_DECL op_registry& op_registry::add(const op_row& row) {
+  using reader = detail::op_reader;
+  const std::string_view text = row.signature;
+  const auto open = text.find('('), arrow = text.find("->"), close = text.rfind(')', arrow);
+  if (open == std::string_view::npos || close == std::string_view::npos || close < open) fail(error_code::invalid_argument, "cannot read the op definition '" + std::string(text) + "'");
+  for (const std::string_view name : reader::split(text.substr(0, open), ' ')) {
+    op made(name);
+    for (const auto arg : reader::split(text.substr(open + 1, close - open - 1))) made.input(arg);
+    if (arrow != std::string_view::npos)
+      for (const auto arg : reader::split(text.substr(arrow + 2))) made.output(arg);
+    for (const auto attr : reader::split(row.attrs, ';')) made.attr(attr);
+    if (row.flags == op_flags::stateful) made.stateful();
+    if (row.flags == op_flags::commutative) made.commutative();
+    add(made.shapes(row.shapes));
+  }
+  return *this;
+}
+
+WEFT_DECL std::shared_ptr<const op_def> op_registry::find(std::string_view name) const {
+  const auto it = ops_.find(name);
+  return it == ops_.end() ? nullptr : it->second;
+}
+
+WEFT_DECL std::vector<std::shared_ptr<const op_def>> op_registry::all() const {
+  std::vector<std::shared_ptr<const op_def>> out;
+  for (const auto& entry : ops_) out.push_back(entry.second);
+  return out;
+}
+#endif
+
+}  // namespace weft
+
+#endif
+
+#ifndef WEFT_FORMAT_FUNCTION_JSON_HPP
+#define WEFT_FORMAT_FUNCTION_JSON_HPP
+// FunctionDefLibrary read from protobuf-JSON.
+
+#include <memory>
+
+#if WEFT_HAS_FORMAT_BODIES
+namespace weft::detail {
+
+// The strings of a map from strings.
+inline std::map<std::string, std::string> names_at(const json_at& at, const char* field) {
+  std::map<std::string, std::string> out;
+  const json_value* map = find_field(at, field);
+  if (map == nullptr) return out;
+  const json_at where(*map, at, field);
+  expect_kind(where, json_kind::object);
+  for (const json_value& member : map->items) out.emplace(member.key, string_at(json_at(member, where, member.key)));
+  return out;
+}
+
+inline std::vector<std::string> strings_at(const json_at& at, const char* field) {
+  std::vector<std::string> out;
+  const json_value* list = find_field(at, field);
+  if (list == nullptr) return out;
+  const json_at where(*list, at, field);
+  for (std::size_t i = 0; i < elements_at(where).size(); ++i) out.push_back(string_at(json_at(list->items[i], where, i)));
+  return out;
+}
+
+inline function_node function_node_at(const json_at& at, const op_registry& ops, std::uint64_t& room) {
+  expect_fields(at, {"name", "op", "input", "device", "attr", "experimental_debug_info", "experimental_type"});
+  function_node out;
+  out.name = text_field(at, "name");
+  out.op = text_field(at, "op");
+  out.device = text_field(at, "device");
+  out.inputs = strings_at(at, "input");
+  out.attrs = attrs_at(at, ops.find(out.op).get(), room);
+  return out;
+}
+
+inline function_def function_at(const json_at& at, const op_registry& ops, std::uint64_t& room) {
+  expect_fields(at, {"signature", "attr", "arg_attr", "resource_arg_unique_id", "node_def", "ret", "control_ret"});
+  function_def out;
+  const json_value* signature = find_field(at, "signature");
+  if (signature == nullptr) bad_json(at, "the function has no signature");
+  const json_at signature_at(*signature, at, "signature");
+  out.signature = op_def_at(signature_at);
+  if (out.signature.name.empty()) bad_json(signature_at, "the function has no name");
+  out.control_outputs = strings_at(signature_at, "control_output");
+  out.attrs = attrs_at(at, nullptr, room);
+  out.results = names_at(at, "ret");
+  out.control_results = names_at(at, "control_ret");
+  if (const json_value* map = find_field(at, "arg_attr")) {
+    const json_at where(*map, at, "arg_attr");
+    expect_kind(where, json_kind::object);
+    for (const json_value& member : map->items) {
+      const json_at one(member, where, member.key);
+      json_value number;
+      number.kind = json_kind::string;
+      number.text = member.key;
+      expect_fields(one, {"attr"});
+      out.argument_attrs.emplace(integer_at(json_at(number, where, member.key), 0, UINT32_MAX), attrs_at(one, nullptr, room));
+    }
+  }
+  if (const json_value* nodes = find_field(at, "node_def")) {
+    const json_at where(*nodes, at, "node_def");
+    for (std::size_t i = 0; i < elements_at(where).size(); ++i) out.nodes.push_back(function_node_at(json_at(nodes->items[i], where, i), ops, room));
+  }
+  return out;
+}
+
+// The functions of a library; their signatures join the ops.
+inline std::vector<std::shared_ptr<const function_def>> functions_at(const json_at& at, op_registry& ops, std::uint64_t& room) {
+  expect_fields(at, {"function", "gradient", "registered_gradients"});
+  std::vector<function_def> read;
+  if (const json_value* list = find_field(at, "function")) {
+    const json_at where(*list, at, "function");
+    for (std::size_t i = 0; i < elements_at(where).size(); ++i) {
+      const json_at one(list->items[i], where, i);
+      read.push_back(function_at(one, ops, room));
+      if (ops.find(read.back().signature.name) != nullptr) bad_json(one, "there is already an op or function '" + read.back().signature.name.substr(0, 200) + "'", error_code::already_exists);
+      ops.add(read.back().signature);
+    }
+  }
+  if (const json_value* list = find_field(at, "gradient")) {
+    const json_at where(*list, at, "gradient");
+    for (std::size_t i = 0; i < elements_at(where).size(); ++i) {
+      const json_at one(list->items[i], where, i);
+      expect_fields(one, {"function_name", "gradient_func"});
+      const std::string name = text_field(one, "function_name");
+      const auto of = std::find_if(read.begin(), read.end(), [&name](const function_def& f) { return f.signature.name == name; });
+      if (of == read.end()) bad_json(one, "there is no function '" + name.substr(0, 200) + "'");
+      of->gradient = text_field(one, "gradient_func");
+    }
+  }
+  std::vector<std::shared_ptr<const function_def>> out;
+  for (function_def& f : read) out.push_back(std::make_shared<function_def>(std::move(f)));
+  return out;
+}
+
+}  // namespace weft::detail
+#endif
+
+#endif
+
 #ifndef WEFT_FWD_HPP
 #define WEFT_FWD_HPP
 // Forward declarations; any header may include this.
@@ -2244,7 +2474,7 @@ class graph_state;
 
 #ifndef WEFT_GRAPH_NODE_HPP
 #define WEFT_GRAPH_NODE_HPP
-// A node: one use of an op in a graph. Nodes never change once they are in a graph, and live as long as its state.
+// A node: one use of an op in a graph. Nodes never change once they are in a graph (but for the Merge of a loop in the making, whose input is made after it), and live as long as its state.
 
 #include <functional>
 #include <memory>
@@ -2335,6 +2565,11 @@ class node {
 
 /// `x` for the first output of x, `x:1` for the second.
 std::string to_text(const output& o);
+
+namespace detail {
+// Whether input i leads backward: from a NextIteration, made later, to the Merge of its loop. Its first input never does.
+inline bool is_loop_edge(const node& n, std::size_t i) noexcept { return n.inputs()[i].from->id() >= n.id(); }
+}  // namespace detail
 
 /// A request for a node; what `graph::add` takes.
 struct node_spec {
@@ -2523,86 +2758,6 @@ class binder {
 
 }  // namespace weft::detail
 #endif
-
-#endif
-
-#ifndef WEFT_GRAPH_OP_REGISTRY_HPP
-#define WEFT_GRAPH_OP_REGISTRY_HPP
-// Op definitions by name: a value that a user copies and extends with own ops.
-
-#include <cstddef>
-#include <map>
-#include <memory>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
-
-namespace weft {
-
-/// A set of op definitions. Copies share the definitions; a definition never changes.
-class op_registry {
- public:
-  /// Adds a definition. Throws ALREADY_EXISTS when the name is taken.
-  op_registry& add(op_def def);
-  /// Adds the ops of a row, or of a table of rows. Throws as above, and INVALID_ARGUMENT when a row cannot be read.
-  op_registry& add(const op_row& row);
-  template <std::size_t N> op_registry& add(const op_row (&rows)[N]) {
-    for (const op_row& row : rows) add(row);
-    return *this;
-  }
-  /// The definition, or nullptr. It lives as long as any copy of this registry.
-  std::shared_ptr<const op_def> find(std::string_view name) const;
-  /// Every definition, in the order of the names.
-  std::vector<std::shared_ptr<const op_def>> all() const;
-  std::size_t size() const noexcept { return ops_.size(); }
-
- private:
-  std::map<std::string, std::shared_ptr<const op_def>, std::less<>> ops_;
-};
-
-/// TensorFlow's ops that weft knows. Defined in <weft/ops/standard.hpp>.
-const op_registry& standard_ops();
-
-#if WEFT_HAS_BODIES
-WEFT_DECL op_registry& op_registry::add(op_def def) {
-  std::shared_ptr<const op_def> shared(new op_def(std::move(def)));
-  const std::string& name = shared->name;
-  if (!ops_.emplace(name, shared).second) fail(error_code::already_exists, "op '" + name + "' is already defined");
-  return *this;
-}
-
-WEFT_DECL op_registry& op_registry::add(const op_row& row) {
-  using reader = detail::op_reader;
-  const std::string_view text = row.signature;
-  const auto open = text.find('('), arrow = text.find("->"), close = text.rfind(')', arrow);
-  if (open == std::string_view::npos || close == std::string_view::npos || close < open) fail(error_code::invalid_argument, "cannot read the op definition '" + std::string(text) + "'");
-  for (const std::string_view name : reader::split(text.substr(0, open), ' ')) {
-    op made(name);
-    for (const auto arg : reader::split(text.substr(open + 1, close - open - 1))) made.input(arg);
-    if (arrow != std::string_view::npos)
-      for (const auto arg : reader::split(text.substr(arrow + 2))) made.output(arg);
-    for (const auto attr : reader::split(row.attrs, ';')) made.attr(attr);
-    if (row.flags == op_flags::stateful) made.stateful();
-    if (row.flags == op_flags::commutative) made.commutative();
-    add(made.shapes(row.shapes));
-  }
-  return *this;
-}
-
-WEFT_DECL std::shared_ptr<const op_def> op_registry::find(std::string_view name) const {
-  const auto it = ops_.find(name);
-  return it == ops_.end() ? nullptr : it->second;
-}
-
-WEFT_DECL std::vector<std::shared_ptr<const op_def>> op_registry::all() const {
-  std::vector<std::shared_ptr<const op_def>> out;
-  for (const auto& entry : ops_) out.push_back(entry.second);
-  return out;
-}
-#endif
-
-}  // namespace weft
 
 #endif
 
@@ -3622,6 +3777,9 @@ class graph_state : public std::enable_shared_from_this<graph_state> {
   ~graph_state();
 
   const node& add(node_spec spec);
+  // Lets an input of a Merge, made with another output of the same dtype in that place, come from a node made after it: the one kind of edge that leads backward. Only while the loop is
+  // being built, before anybody else reads it.
+  void close_loop(const node& merge, std::size_t input, output from);
   // The name of a scope that nothing else has: `s`, `s_1`.
   std::string unique_scope(const std::string& wanted, call_site site);
   static void check_scope(std::string_view wanted, call_site site);
@@ -3637,6 +3795,9 @@ class graph_state : public std::enable_shared_from_this<graph_state> {
   // Keeps something with the graph, found again by its number.
   std::size_t keep(std::shared_ptr<const kept_object> what);
   std::vector<std::shared_ptr<const kept_object>> kept() const;
+  // Keeps a function; its signature is an op of the graph where the registry that the graph was made with has it.
+  void add_function(std::shared_ptr<const function_def> f);
+  std::vector<std::shared_ptr<const function_def>> functions() const;
   void set_seed(std::optional<std::int64_t> seed);
   std::optional<std::int64_t> seed() const;
 
@@ -3663,6 +3824,7 @@ class graph_state : public std::enable_shared_from_this<graph_state> {
   std::unordered_map<std::string, name_entry> by_name_, names_in_use_;
   std::map<std::string, std::vector<const node*>> collections_;
   std::vector<std::shared_ptr<const kept_object>> kept_;
+  std::vector<std::shared_ptr<const function_def>> functions_;
   std::optional<std::int64_t> seed_;
 };
 
@@ -3705,6 +3867,14 @@ WEFT_DECL std::size_t graph_state::keep(std::shared_ptr<const kept_object> what)
   kept_.push_back(std::move(what));
   return kept_.size() - 1;
 }
+WEFT_DECL void graph_state::add_function(std::shared_ptr<const function_def> f) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  functions_.push_back(std::move(f));
+}
+WEFT_DECL std::vector<std::shared_ptr<const function_def>> graph_state::functions() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return functions_;
+}
 WEFT_DECL std::vector<std::shared_ptr<const kept_object>> graph_state::kept() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   return kept_;
@@ -3745,6 +3915,15 @@ WEFT_DECL void graph_state::check_owner(const node& made) const {
   for (const node* n : made.control_inputs_)
     if (n == nullptr || n->owner_ != this)
       made.fail_about(error_code::invalid_argument, "a control dependency " + (n ? "'" + n->name() + "' belongs to another graph" : std::string("is an empty operation")));
+}
+
+WEFT_DECL void graph_state::close_loop(const node& merge, std::size_t input, output from) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (merge.op_ != "Merge" || merge.owner_ != this || input >= merge.inputs_.size()) merge.fail_about(error_code::internal, "is no Merge of this graph with an input " + std::to_string(input));
+  if (from.from == nullptr || from.from->owner_ != this || from.index < 0 || from.index >= from.from->output_count() ||
+      from.from->output_dtype(from.index) != merge.output_dtype(0))
+    merge.fail_about(error_code::invalid_argument, "the loop edge from '" + to_text(from) + "' must carry " + to_text(merge.output_dtype(0)));
+  const_cast<node&>(merge).inputs_[input] = from;
 }
 
 WEFT_DECL const node& graph_state::add(node_spec spec) {
@@ -3971,6 +4150,9 @@ class graph {
   /// Sets the graph-level seed from which ops without a seed of their own derive theirs.
   void set_random_seed(std::int64_t seed) const { state_->set_seed(seed); }
 
+  /// The functions that the graph carries, in the order in which a file had them.
+  std::vector<std::shared_ptr<const function_def>> functions() const { return state_->functions(); }
+
   const op_registry& ops() const noexcept { return state_->ops(); }
   /// Whether both are handles to the same graph.
   bool same(const graph& other) const noexcept { return state_ == other.state_; }
@@ -4062,16 +4244,24 @@ WEFT_DECL graph::graph(const graph& other) : graph(other.ops()) {
   std::vector<const node*> twins;
   const auto nodes = other.nodes();
   twins.reserve(nodes.size());
+  const auto twin_of = [&twins](const node& n) { return twins[static_cast<std::size_t>(n.id())]; };
   for (const node* n : nodes) {
     std::vector<output> inputs;
-    for (const output& in : n->inputs()) inputs.push_back({twins[static_cast<std::size_t>(in.from->id())], in.index});
+    for (std::size_t i = 0; i < n->inputs().size(); ++i) {
+      const output& in = n->inputs()[detail::is_loop_edge(*n, i) ? 0 : i];
+      inputs.push_back({twin_of(*in.from), in.index});
+    }
     std::vector<const node*> control;
-    for (const node* c : n->control_inputs()) control.push_back(twins[static_cast<std::size_t>(c->id())]);
+    for (const node* c : n->control_inputs()) control.push_back(twin_of(*c));
     twins.push_back(&add_copy(*n, std::move(inputs), std::move(control), n->device()));
   }
+  for (const node* n : nodes)
+    for (std::size_t i = 0; i < n->inputs().size(); ++i)
+      if (detail::is_loop_edge(*n, i)) state_->close_loop(*twin_of(*n), i, {twin_of(*n->inputs()[i].from), n->inputs()[i].index});
   for (const auto& [name, members] : other.state_->collections())
-    for (const node* n : members) state_->add_to_collection(name, twins[static_cast<std::size_t>(n->id())]);
+    for (const node* n : members) state_->add_to_collection(name, twin_of(*n));
   for (auto& what : other.state_->kept()) state_->keep(std::move(what));
+  for (auto& f : other.functions()) state_->add_function(std::move(f));
   state_->set_seed(other.state_->seed());
 }
 
@@ -7121,6 +7311,126 @@ template <class T, int N, class U, int M> tensor<T, detail::wider_rank(N, M)> ba
 
 #endif
 
+#ifndef WEFT_OPS_LOADED_HPP
+#define WEFT_OPS_LOADED_HPP
+// Definitions of ops that weft loads, prints and writes but does not run: loops, queues and other state that steps wait for, functions,
+// checkpoints, and the reference variables of older graphs (their resource forms run).
+
+namespace weft::detail {
+
+#if WEFT_HAS_BODIES
+inline void switch_shape(shape_context& c) {
+  (void)c.with_rank(1, 0, "the predicate");
+  c.set_output(0, c.input(0));
+  c.set_output(1, c.input(0));
+}
+
+// What all inputs have in common.
+inline void merge_shape(shape_context& c) {
+  partial_shape common = c.input(0);
+  for (int i = 1; i < c.input_count() && common.known_rank(); ++i) {
+    const partial_shape& other = c.input(i);
+    if (other.rank() != common.rank()) common = partial_shape();
+    std::vector<std::int64_t> sizes = common.sizes();
+    for (std::size_t d = 0; d < sizes.size(); ++d)
+      if (sizes[d] != other.sizes()[d]) sizes[d] = -1;
+    if (common.known_rank()) common = partial_shape(std::move(sizes));
+  }
+  c.set_output(0, common);
+  c.set_output(1, partial_shape({}));
+}
+
+inline void pushed_shape(shape_context& c) { c.set_output(0, c.input(1)); }
+inline void declared_shape(shape_context& c) { c.set_output(0, c.attr<partial_shape>("shape")); }
+inline void assigned_shape(shape_context& c) {
+  const bool* checked = c.find_attr<bool>("validate_shape");
+  const auto both = merge_shapes(c.input(0), c.input(1));
+  if (checked != nullptr && !*checked) return c.set_output(0, c.input(1));
+  if (!both) c.fail("the variable has shape " + c.input(0).text() + ", found a value of shape " + c.input(1).text());
+  c.set_output(0, *both);
+}
+
+inline constexpr op_row loaded_ops[] = {
+    // Branches and loops.
+    {"Switch(data: T, pred: bool) -> output_false: T, output_true: T", "T: type", switch_shape},
+    {"RefSwitch(data: Ref(T), pred: bool) -> output_false: Ref(T), output_true: Ref(T)", "T: type", switch_shape},
+    {"Merge(inputs: N * T) -> output: T, value_index: int32", "T: type; N: int >= 1", merge_shape},
+    {"RefMerge(inputs: Ref(N * T)) -> output: Ref(T), value_index: int32", "T: type; N: int >= 1", merge_shape},
+    {"Enter(data: T) -> output: T", "T: type; frame_name: string; is_constant: bool = false; parallel_iterations: int = 10", unchanged_shape},
+    {"RefEnter(data: Ref(T)) -> output: Ref(T)", "T: type; frame_name: string; is_constant: bool = false; parallel_iterations: int = 10", unchanged_shape},
+    {"Exit NextIteration(data: T) -> output: T", "T: type", unchanged_shape},
+    {"RefExit RefNextIteration(data: Ref(T)) -> output: Ref(T)", "T: type", unchanged_shape},
+    {"LoopCond(input: bool) -> output: bool", "", scalar_shape},
+    // Functions.
+    {"PartitionedCall(args: Tin) -> output: Tout", "Tin: list(type) >= 0; Tout: list(type) >= 0; f: func; config: string = ''; config_proto: string = ''; executor_type: string = ''"},
+    {"StatefulPartitionedCall(args: Tin) -> output: Tout", "Tin: list(type) >= 0; Tout: list(type) >= 0; f: func; config: string = ''; config_proto: string = ''; executor_type: string = ''", nullptr, op_flags::stateful},
+    {"StatelessIf(cond: Tcond, input: Tin) -> output: Tout", "Tcond: type; Tin: list(type) >= 0; Tout: list(type) >= 0; then_branch: func; else_branch: func; output_shapes: list(shape) = []"},
+    {"If(cond: Tcond, input: Tin) -> output: Tout", "Tcond: type; Tin: list(type) >= 0; Tout: list(type) >= 0; then_branch: func; else_branch: func; output_shapes: list(shape) = []", nullptr, op_flags::stateful},
+    {"StatelessWhile(input: T) -> output: T", "T: list(type) >= 0; cond: func; body: func; output_shapes: list(shape) = []; parallel_iterations: int = 10"},
+    {"While(input: T) -> output: T", "T: list(type) >= 0; cond: func; body: func; output_shapes: list(shape) = []; parallel_iterations: int = 10", nullptr, op_flags::stateful},
+    // Queues.
+    {"FIFOQueueV2 PaddingFIFOQueueV2() -> handle: resource", "component_types: list(type) >= 1; shapes: list(shape) >= 0 = []; capacity: int = -1; container: string = ''; shared_name: string = ''", scalar_shape, op_flags::stateful},
+    {"PriorityQueueV2() -> handle: resource", "component_types: list(type) >= 0 = []; shapes: list(shape) >= 0; capacity: int = -1; container: string = ''; shared_name: string = ''", scalar_shape, op_flags::stateful},
+    {"RandomShuffleQueueV2() -> handle: resource", "component_types: list(type) >= 1; shapes: list(shape) >= 0 = []; capacity: int = -1; min_after_dequeue: int = 0; seed: int = 0; seed2: int = 0; container: string = ''; shared_name: string = ''", scalar_shape, op_flags::stateful},
+    {"QueueEnqueueV2 QueueEnqueueManyV2(handle: resource, components: Tcomponents)", "Tcomponents: list(type) >= 1; timeout_ms: int = -1", nullptr, op_flags::stateful},
+    {"QueueDequeueV2(handle: resource) -> components: component_types", "component_types: list(type) >= 1; timeout_ms: int = -1", nullptr, op_flags::stateful},
+    {"QueueDequeueManyV2 QueueDequeueUpToV2(handle: resource, n: int32) -> components: component_types", "component_types: list(type) >= 1; timeout_ms: int = -1", nullptr, op_flags::stateful},
+    {"QueueCloseV2(handle: resource)", "cancel_pending_enqueues: bool = false", nullptr, op_flags::stateful},
+    {"QueueIsClosedV2(handle: resource) -> is_closed: bool", "", scalar_shape, op_flags::stateful},
+    {"QueueSizeV2(handle: resource) -> size: int32", "", scalar_shape, op_flags::stateful},
+    // Stacks and arrays of tensors.
+    {"StackV2(max_size: int32) -> handle: resource", "elem_type: type; stack_name: string = ''", scalar_shape, op_flags::stateful},
+    {"StackPushV2(handle: resource, elem: T) -> output: T", "T: type; swap_memory: bool = false", pushed_shape, op_flags::stateful},
+    {"StackPopV2(handle: resource) -> elem: elem_type", "elem_type: type", nullptr, op_flags::stateful},
+    {"StackCloseV2(handle: resource)", "", nullptr, op_flags::stateful},
+    {"TensorArrayV3(size: int32) -> handle: resource, flow: float", "dtype: type; element_shape: shape = {}; dynamic_size: bool = false; clear_after_read: bool = true; identical_element_shapes: bool = false; tensor_array_name: string = ''", nullptr, op_flags::stateful},
+    {"TensorArrayGradV3(handle: resource, flow_in: float) -> grad_handle: resource, flow_out: float", "source: string", nullptr, op_flags::stateful},
+    {"TensorArrayReadV3(handle: resource, index: int32, flow_in: float) -> value: dtype", "dtype: type", nullptr, op_flags::stateful},
+    {"TensorArrayWriteV3(handle: resource, index: int32, value: T, flow_in: float) -> flow_out: float", "T: type", scalar_shape, op_flags::stateful},
+    {"TensorArrayGatherV3(handle: resource, indices: int32, flow_in: float) -> value: dtype", "dtype: type; element_shape: shape = {}", nullptr, op_flags::stateful},
+    {"TensorArrayScatterV3(handle: resource, indices: int32, value: T, flow_in: float) -> flow_out: float", "T: type", scalar_shape, op_flags::stateful},
+    {"TensorArraySizeV3(handle: resource, flow_in: float) -> size: int32", "", scalar_shape, op_flags::stateful},
+    {"TensorArrayCloseV3(handle: resource)", "", nullptr, op_flags::stateful},
+    // Accumulators.
+    {"ResourceConditionalAccumulator() -> handle: resource", "dtype: {numbers, complex}; shape: shape; container: string = ''; shared_name: string = ''; reduction_type: {'MEAN', 'SUM'} = 'MEAN'", scalar_shape, op_flags::stateful},
+    {"ResourceAccumulatorApplyGradient(handle: resource, local_step: int64, gradient: dtype)", "dtype: {numbers, complex}", nullptr, op_flags::stateful},
+    {"ResourceAccumulatorTakeGradient(handle: resource, num_required: int32) -> average: dtype", "dtype: {numbers, complex}", nullptr, op_flags::stateful},
+    {"ResourceAccumulatorNumAccumulated(handle: resource) -> num_accumulated: int32", "", scalar_shape, op_flags::stateful},
+    {"ResourceAccumulatorSetGlobalStep(handle: resource, new_global_step: int64)", "", nullptr, op_flags::stateful},
+    {"ConditionalAccumulator SparseConditionalAccumulator() -> handle: Ref(string)", "dtype: {numbers, complex}; shape: shape; container: string = ''; shared_name: string = ''; reduction_type: {'MEAN', 'SUM'} = 'MEAN'", nullptr, op_flags::stateful},
+    {"AccumulatorApplyGradient(handle: Ref(string), local_step: int64, gradient: dtype)", "dtype: {numbers, complex}"},
+    {"AccumulatorTakeGradient(handle: Ref(string), num_required: int32) -> average: dtype", "dtype: {numbers, complex}"},
+    {"AccumulatorNumAccumulated(handle: Ref(string)) -> num_accumulated: int32", "", scalar_shape},
+    {"AccumulatorSetGlobalStep(handle: Ref(string), new_global_step: int64)"},
+    {"SparseAccumulatorApplyGradient(handle: Ref(string), local_step: int64, gradient_indices: int64, gradient_values: dtype, gradient_shape: int64)", "dtype: {numbers, complex}; has_known_shape: bool"},
+    {"SparseAccumulatorTakeGradient(handle: Ref(string), num_required: int32) -> indices: int64, values: dtype, shape: int64", "dtype: {numbers, complex}"},
+    // Checkpoints, and the names of their files.
+    {"SaveV2(prefix: string, tensor_names: string, shape_and_slices: string, tensors: dtypes)", "dtypes: list(type) >= 1", nullptr, op_flags::stateful},
+    {"RestoreV2(prefix: string, tensor_names: string, shape_and_slices: string) -> tensors: dtypes", "dtypes: list(type) >= 1", nullptr, op_flags::stateful},
+    {"MergeV2Checkpoints(checkpoint_prefixes: string, destination_prefix: string)", "delete_old_dirs: bool = true; allow_missing_files: bool = false", nullptr, op_flags::stateful},
+    {"ShardedFilename(basename: string, shard: int32, num_shards: int32) -> filename: string", "", scalar_shape},
+    {"ShardedFilespec(basename: string, num_shards: int32) -> filename: string", "", scalar_shape},
+    {"StaticRegexFullMatch(input: string) -> output: bool", "pattern: string", unchanged_shape},
+    {"StringJoin(inputs: N * string) -> output: string", "N: int >= 1; separator: string = ''"},
+    // Reference variables.
+    {"VariableV2() -> ref: Ref(dtype)", "shape: shape; dtype: type; container: string = ''; shared_name: string = ''", declared_shape, op_flags::stateful},
+    {"IsVariableInitialized(ref: Ref(dtype)) -> is_initialized: bool", "dtype: type", scalar_shape},
+    {"Assign(ref: Ref(T), value: T) -> output_ref: Ref(T)", "T: type; validate_shape: bool = true; use_locking: bool = true", assigned_shape},
+    {"AssignAdd AssignSub(ref: Ref(T), value: T) -> output_ref: Ref(T)", "T: {numbers, complex}; use_locking: bool = false", unchanged_shape},
+    {"CountUpTo(ref: Ref(T)) -> output: T", "limit: int; T: {int32, int64}", scalar_shape},
+    {"ScatterAdd ScatterSub(ref: Ref(T), indices: Tindices, updates: T) -> output_ref: Ref(T)", "T: {numbers, complex}; Tindices: {int32, int64}; use_locking: bool = false", unchanged_shape},
+    {"ScatterUpdate(ref: Ref(T), indices: Tindices, updates: T) -> output_ref: Ref(T)", "T: type; Tindices: {int32, int64}; use_locking: bool = true", unchanged_shape},
+    {"ApplyGradientDescent(var: Ref(T), alpha: T, delta: T) -> out: Ref(T)", "T: {numbers, complex}; use_locking: bool = false", unchanged_shape},
+    {"ApplyMomentum(var: Ref(T), accum: Ref(T), lr: T, grad: T, momentum: T) -> out: Ref(T)", "T: {numbers, complex}; use_locking: bool = false; use_nesterov: bool = false", unchanged_shape},
+    {"ApplyAdagrad(var: Ref(T), accum: Ref(T), lr: T, grad: T) -> out: Ref(T)", "T: {numbers, complex}; use_locking: bool = false; update_slots: bool = true", unchanged_shape},
+    {"ApplyAdam(var: Ref(T), m: Ref(T), v: Ref(T), beta1_power: T, beta2_power: T, lr: T, beta1: T, beta2: T, epsilon: T, grad: T) -> out: Ref(T)", "T: {numbers, complex}; use_locking: bool = false; use_nesterov: bool = false", unchanged_shape},
+};
+#endif
+
+}  // namespace weft::detail
+
+#endif
+
 #ifndef WEFT_OPS_MATH_HPP
 #define WEFT_OPS_MATH_HPP
 // Elementwise arithmetic, comparison, logic and casts.
@@ -9771,6 +10081,7 @@ WEFT_DECL const op_registry& standard_ops() {
     ops.add(detail::array_slice_ops);
     ops.add(detail::control_ops);
     ops.add(detail::linear_ops);
+    ops.add(detail::loaded_ops);
     ops.add(detail::math_ops);
     ops.add(detail::nn_ops);
     ops.add(detail::nn_conv_ops);
@@ -9813,7 +10124,7 @@ struct import_options {
 
 /// The graph of this text, field names in either spelling, nodes in any order; attributes that are left out get their defaults. Throws
 /// INVALID_ARGUMENT with the way to the faulty field (`node[3].attr.dtype.type: ...`), NOT_FOUND naming the ops that are not defined,
-/// RESOURCE_EXHAUSTED.
+/// UNIMPLEMENTED for dtypes that weft has not, RESOURCE_EXHAUSTED. Functions of the file's library are kept, and may be used as ops.
 graph from_graphdef_json(std::string_view text, const import_options& options = {});
 /// The graph in this file. Throws as `from_graphdef_json`, the file's name before the fault; NOT_FOUND when it cannot be read.
 graph read_graphdef_json(const std::string& path, const import_options& options = {});
@@ -9827,6 +10138,8 @@ graph graph_at(const json_at& at, const import_options& options);
 
 #if WEFT_HAS_FORMAT_BODIES
 #include <algorithm>
+#include <map>
+#include <memory>
 #include <unordered_map>
 
 namespace weft::detail {
@@ -9834,24 +10147,30 @@ namespace weft::detail {
 /// Reads the nodes of a GraphDef into a new graph.
 class graph_reader {
  public:
-  graph_reader(const json_at& at, const import_options& options) : at_(at), options_(options), out_(options.ops), room_(options.max_repeated_bytes) {}
+  graph_reader(const json_at& at, const import_options& options) : at_(at), options_(options), out_(op_registry()), room_(options.max_repeated_bytes) {}
 
-  // 1. every node's name and op; 2. inputs by number; 3. nodes after their inputs, in the order of the file where that allows it.
+  // 1. functions, whose signatures are ops; 2. every node's name and op; 3. inputs by number; 4. nodes after their inputs, otherwise in the order of the file; 5. the edges that close loops.
   graph run();
 
  private:
   struct entry {
     const json_value* json;
-    std::string name;
+    std::string name, op;
     // Numbers of the nodes it needs, and the output of each; -1 for a control input.
     std::vector<std::pair<std::size_t, int>> inputs;
     const node* made = nullptr;
     bool open = false;
   };
+  void read_functions();
   void read_names();
   void read_inputs(std::size_t number);
   void add_after_inputs(std::size_t number);
   void add(std::size_t number);
+  void close_loops(std::size_t number);
+  bool closes_loop(const entry& e, std::size_t from) const { return e.op == "Merge" && entries_[from].op == "NextIteration"; }
+  std::string full_name(const entry& e) const { return options_.prefix.empty() ? e.name : options_.prefix + "/" + e.name; }
+  void add_merge_of_loop(const entry& e, node_spec& spec) const;
+  [[noreturn]] void bad_node(const error& fault, std::size_t number) const;
   json_at place(std::size_t number) const { return json_at(*entries_[number].json, *nodes_at_, number); }
   [[noreturn]] void bad_cycle(const std::vector<std::size_t>& way, std::size_t closes) const;
 
@@ -9866,6 +10185,7 @@ class graph_reader {
 
 inline graph graph_reader::run() {
   expect_fields(at_, {"node", "library", "version", "versions", "debug_info"});
+  read_functions();
   const json_value* nodes = find_field(at_, "node");
   if (nodes == nullptr) return std::move(out_);
   const json_at list(*nodes, at_, "node");
@@ -9875,27 +10195,40 @@ inline graph graph_reader::run() {
   read_names();
   for (std::size_t i = 0; i < entries_.size(); ++i) read_inputs(i);
   for (std::size_t i = 0; i < entries_.size(); ++i) add_after_inputs(i);
+  for (std::size_t i = 0; i < entries_.size(); ++i) close_loops(i);
   return std::move(out_);
+}
+
+inline void graph_reader::read_functions() {
+  op_registry ops = options_.ops;
+  std::vector<std::shared_ptr<const function_def>> functions;
+  if (const json_value* library = find_field(at_, "library")) functions = functions_at(json_at(*library, at_, "library"), ops, room_);
+  out_ = graph(std::move(ops));
+  for (auto& f : functions) out_.state()->add_function(std::move(f));
 }
 
 inline void graph_reader::read_names() {
   const auto& items = nodes_at_->value.items;
   entries_.resize(items.size());
-  std::string unknown;
+  std::map<std::string, std::pair<std::string, int>> unknown;
   for (std::size_t i = 0; i < items.size(); ++i) {
     const json_at one(items[i], *nodes_at_, i);
+    entry& e = entries_[i];
     expect_fields(one, {"name", "op", "input", "device", "attr", "experimental_debug_info", "experimental_type"});
-    entries_[i].json = &items[i];
-    entries_[i].name = text_field(one, "name");
-    if (entries_[i].name.empty()) bad_json(one, "the node has no name");
-    const std::string op = text_field(one, "op");
-    if (op.empty()) bad_json(one, "node '" + entries_[i].name + "' does not say its op");
-    if (out_.ops().find(op) == nullptr && unknown.size() < 1000) unknown += (unknown.empty() ? "'" : ", '") + op + "' (node '" + entries_[i].name + "')";
+    e.json = &items[i];
+    e.name = text_field(one, "name");
+    e.op = text_field(one, "op");
+    if (e.name.empty()) bad_json(one, "the node has no name");
+    if (e.op.empty()) bad_json(one, "node '" + e.name.substr(0, 200) + "' does not say its op");
+    if (out_.ops().find(e.op) == nullptr) ++unknown.emplace(e.op, std::pair<std::string, int>(e.name, 0)).first->second.second;
   }
-  if (!unknown.empty()) fail(error_code::not_found, "the graph uses ops that are not defined: " + unknown + "; add their definitions to import_options::ops");
+  std::string list;
+  for (const auto& [op, first] : unknown)
+    if (list.size() < 2000) list += (list.empty() ? "'" : ", '") + op.substr(0, 200) + "' (node '" + first.first.substr(0, 200) + "'" + (first.second > 1 ? " and " + std::to_string(first.second - 1) + " more" : "") + ")";
+  if (!list.empty()) fail(error_code::not_found, "the graph uses ops that are not defined: " + list + "; add their definitions to import_options::ops");
   by_name_.reserve(items.size());
   for (std::size_t i = 0; i < items.size(); ++i)
-    if (!by_name_.emplace(entries_[i].name, i).second) bad_json(json_at(items[i], *nodes_at_, i), "there is more than one node '" + entries_[i].name + "'", error_code::already_exists);
+    if (!by_name_.emplace(entries_[i].name, i).second) bad_json(json_at(items[i], *nodes_at_, i), "there is more than one node '" + entries_[i].name.substr(0, 200) + "'", error_code::already_exists);
 }
 
 // `x`, `x:1`, `^x`.
@@ -9922,7 +10255,7 @@ inline void graph_reader::read_inputs(std::size_t number) {
     if (control_seen && !control) bad_json(one, "control inputs come after all others");
     control_seen = control;
     const auto found = by_name_.find(text);
-    if (found == by_name_.end()) bad_json(one, "node '" + entries_[number].name + "' has the input '" + std::string(text.substr(0, 200)) + "', but there is no such node");
+    if (found == by_name_.end()) bad_json(one, "node '" + entries_[number].name.substr(0, 200) + "' has the input '" + std::string(text.substr(0, 200)) + "', but there is no such node");
     entries_[number].inputs.emplace_back(found->second, index);
   }
 }
@@ -9941,8 +10274,8 @@ inline void graph_reader::add_after_inputs(std::size_t number) {
       next.pop_back();
       continue;
     }
-    const std::size_t input = top.inputs[next.back()++].first;
-    if (entries_[input].made != nullptr) continue;
+    const auto [input, index] = top.inputs[next.back()++];
+    if (entries_[input].made != nullptr || (index >= 0 && closes_loop(top, input))) continue;
     if (entries_[input].open) bad_cycle(way, input);
     entries_[input].open = true;
     way.push_back(input);
@@ -9952,40 +10285,70 @@ inline void graph_reader::add_after_inputs(std::size_t number) {
 
 inline void graph_reader::bad_cycle(const std::vector<std::size_t>& way, std::size_t closes) const {
   std::string names;
-  bool loop = false;
   const auto first = std::find(way.begin(), way.end(), closes);
-  for (auto at = first; at != way.end(); ++at) {
-    loop = loop || text_field(place(*at), "op") == "NextIteration";
-    if (at - first < 10) names += "'" + entries_[*at].name + "' <- ";
-  }
+  for (auto at = first; at != way.end() && at - first < 10; ++at) names += "'" + entries_[*at].name + "' <- ";
   names += way.end() - first > 10 ? "... <- '" + entries_[closes].name + "'" : "'" + entries_[closes].name + "'";
-  if (loop) fail(error_code::unimplemented, "graphs with loops are not supported: " + names);
-  fail(error_code::invalid_argument, "nodes in a cycle: " + names);
+  fail(error_code::invalid_argument, "nodes in a cycle: " + names + "; only the edge from a NextIteration to a Merge may close one");
+}
+
+inline void graph_reader::bad_node(const error& fault, std::size_t number) const {
+  status s = fault.status();
+  s.message = path_of(place(number)) + ": " + s.message;
+  if (s.node.empty()) {
+    s.node = full_name(entries_[number]);
+    s.op = entries_[number].op;
+  }
+  throw error(std::move(s));
+}
+
+// The Merge of a loop is made with the value that enters the loop in the place of the one that comes from its end, and with unknown shape.
+inline void graph_reader::add_merge_of_loop(const entry& e, node_spec& spec) const {
+  if (spec.inputs.empty() || spec.inputs[0].from == nullptr) fail(error_code::invalid_argument, "the first input of the Merge of a loop must come from outside the loop");
+  for (output& in : spec.inputs)
+    if (in.from == nullptr) in = spec.inputs[0];
+  const output& first = spec.inputs[0];
+  if (first.index >= first.from->output_count()) fail(error_code::invalid_argument, "'" + first.from->name() + "' has " + std::to_string(first.from->output_count()) + " outputs, asked for number " + std::to_string(first.index));
+  const dtype type = first.from->output_dtype(first.index);
+  const auto expect = [&](const char* name, attr_value value) {
+    const auto found = spec.attrs.emplace(name, value).first;
+    if (found->second != value) fail(error_code::invalid_argument, "attribute '" + std::string(name) + "' of '" + e.name + "' is " + to_text(found->second) + ", its inputs say " + to_text(value));
+  };
+  expect("T", type);
+  expect("N", static_cast<std::int64_t>(spec.inputs.size()));
+  spec.outputs = std::vector<output_type>{{type, partial_shape(), false}, {dtype::int32, partial_shape({}), false}};
 }
 
 inline void graph_reader::add(std::size_t number) {
   entry& e = entries_[number];
   const json_at where = place(number);
   node_spec spec;
-  spec.op = text_field(where, "op");
-  spec.name = options_.prefix.empty() ? e.name : options_.prefix + "/" + e.name;
+  spec.op = e.op;
+  spec.name = full_name(e);
   spec.exact_name = true;
   spec.scoped = false;
-  for (const auto& [from, index] : e.inputs)
+  spec.attrs = attrs_at(where, out_.ops().find(e.op).get(), room_);
+  bool loop = false;
+  for (const auto& [from, index] : e.inputs) {
     if (index < 0) spec.control_inputs.push_back(entries_[from].made);
-    else spec.inputs.push_back({entries_[from].made, index});
-  spec.attrs = attrs_at(where, out_.ops().find(spec.op).get(), room_);
+    else spec.inputs.push_back({closes_loop(e, from) ? nullptr : entries_[from].made, index});
+    loop = loop || (index >= 0 && closes_loop(e, from));
+  }
   try {
     if (const std::string device = text_field(where, "device"); !device.empty()) spec.device = to_text(parse_device_name(device));
+    if (loop) add_merge_of_loop(e, spec);
     e.made = &out_.add(std::move(spec));
   } catch (const error& fault) {
-    status s = fault.status();
-    s.message = path_of(where) + ": " + s.message;
-    if (s.node.empty()) {
-      s.node = e.name;
-      s.op = text_field(where, "op");
-    }
-    throw error(std::move(s));
+    bad_node(fault, number);
+  }
+}
+
+inline void graph_reader::close_loops(std::size_t number) {
+  const entry& e = entries_[number];
+  try {
+    for (std::size_t i = 0; i < e.inputs.size() && e.inputs[i].second >= 0; ++i)
+      if (closes_loop(e, e.inputs[i].first)) out_.state()->close_loop(*e.made, i, {entries_[e.inputs[i].first].made, e.inputs[i].second});
+  } catch (const error& fault) {
+    bad_node(fault, number);
   }
 }
 
@@ -10079,11 +10442,12 @@ class json_writer {
   json_writer& natural(std::uint64_t v) { return word("\"" + std::to_string(v) + "\""); }
   json_writer& real(double v) {
     if (!std::isfinite(v)) return special(v);
+    if (v == 0 && std::signbit(v)) return word("-0.0");  // readers take "-0" for an integer
     char text[32];
     return word(std::string_view(text, static_cast<std::size_t>(std::to_chars(text, text + sizeof text, v).ptr - text)));
   }
   json_writer& real(float v) {
-    if (!std::isfinite(v)) return special(static_cast<double>(v));
+    if (!std::isfinite(v) || v == 0) return real(static_cast<double>(v));
     char text[32];
     const char* end = std::to_chars(text, text + sizeof text, v).ptr;
     // Readers take the nearest double and then the nearest float, which is not always the float that these digits are meant for.
@@ -10194,8 +10558,8 @@ namespace weft {
 struct export_options {
   /// `tensor_shape` as in the .proto files instead of `tensorShape`; readers take both.
   bool proto_field_names = false;
-  /// Leave out attributes that have their default.
-  bool strip_defaults = false;
+  /// Leave out attributes that have their default, among which those that an older TensorFlow does not know; readers fill them in.
+  bool strip_defaults = true;
   /// Spaces per level; 0 puts everything on one line.
   int indent = 2;
 };
@@ -10374,16 +10738,118 @@ inline void attr_writer::value(const tensor_value& v) {
   out_.end('}');
 }
 
+inline void write_inputs(json_writer& out, const std::vector<std::string>& inputs) {
+  if (inputs.empty()) return;
+  out.field("input").begin('[');
+  for (const std::string& in : inputs) out.string(in);
+  out.end(']');
+}
+
 inline void write_node(json_writer& out, const node& n, const export_options& options) {
+  std::vector<std::string> inputs;
+  for (const output& in : n.inputs()) inputs.push_back(to_text(in));
+  for (const node* before : n.control_inputs()) inputs.push_back("^" + before->name());
   out.begin('{').field("name").string(n.name()).field("op").string(n.op());
-  if (!n.inputs().empty() || !n.control_inputs().empty()) {
-    out.field("input").begin('[');
-    for (const output& in : n.inputs()) out.string(to_text(in));
-    for (const node* before : n.control_inputs()) out.string("^" + before->name());
-    out.end(']');
-  }
+  write_inputs(out, inputs);
   if (!n.device().empty()) out.field("device").string(n.device());
   attr_writer(out).attrs(n.attrs(), n.def(), options.strip_defaults);
+  out.end('}');
+}
+
+inline void write_args(json_writer& out, const char* field, const std::vector<arg_def>& args) {
+  if (args.empty()) return;
+  out.field(field).begin('[');
+  for (const arg_def& a : args) {
+    out.begin('{').field("name").string(a.name);
+    if (a.type != dtype::invalid) out.field("type").string(proto_name(a.type));
+    if (!a.type_attr.empty()) out.field("type_attr").string(a.type_attr);
+    if (!a.number_attr.empty()) out.field("number_attr").string(a.number_attr);
+    if (!a.type_list_attr.empty()) out.field("type_list_attr").string(a.type_list_attr);
+    if (a.is_ref) out.field("is_ref").boolean(true);
+    out.end('}');
+  }
+  out.end(']');
+}
+
+inline void write_attr_def(json_writer& out, const attr_def& a) {
+  out.begin('{').field("name").string(a.name).field("type").string(a.kind);
+  if (a.default_value) {
+    out.field("default_value");
+    attr_writer(out).attr(*a.default_value);
+  }
+  if (a.minimum) out.field("has_minimum").boolean(true).field("minimum").integer(*a.minimum);
+  if (!a.allowed_types.empty() || !a.allowed_strings.empty()) {
+    out.field("allowed_values");
+    attr_writer(out).attr(a.allowed_types.empty() ? attr_value(a.allowed_strings) : attr_value(a.allowed_types));
+  }
+  out.end('}');
+}
+
+inline void write_names(json_writer& out, const char* field, const std::map<std::string, std::string>& names) {
+  if (names.empty()) return;
+  out.field(field).begin('{');
+  for (const auto& [name, value] : names) out.key(name).string(value);
+  out.end('}');
+}
+
+inline void write_function(json_writer& out, const function_def& f) {
+  out.begin('{').field("signature").begin('{').field("name").string(f.signature.name);
+  write_args(out, "input_arg", f.signature.inputs);
+  write_args(out, "output_arg", f.signature.outputs);
+  if (!f.signature.attrs.empty()) {
+    out.field("attr").begin('[');
+    for (const attr_def& a : f.signature.attrs) write_attr_def(out, a);
+    out.end(']');
+  }
+  if (f.signature.stateful) out.field("is_stateful").boolean(true);
+  if (f.signature.commutative) out.field("is_commutative").boolean(true);
+  if (!f.control_outputs.empty()) {
+    out.field("control_output").begin('[');
+    for (const std::string& name : f.control_outputs) out.string(name);
+    out.end(']');
+  }
+  out.end('}');
+  if (!f.nodes.empty()) {
+    out.field("node_def").begin('[');
+    for (const function_node& n : f.nodes) {
+      out.begin('{').field("name").string(n.name).field("op").string(n.op);
+      write_inputs(out, n.inputs);
+      if (!n.device.empty()) out.field("device").string(n.device);
+      attr_writer(out).attrs(n.attrs, nullptr, false);
+      out.end('}');
+    }
+    out.end(']');
+  }
+  write_names(out, "ret", f.results);
+  write_names(out, "control_ret", f.control_results);
+  attr_writer(out).attrs(f.attrs, nullptr, false);
+  if (!f.argument_attrs.empty()) {
+    out.field("arg_attr").begin('{');
+    for (const auto& [number, attrs] : f.argument_attrs) {
+      out.key(std::to_string(number)).begin('{');
+      attr_writer(out).attrs(attrs, nullptr, false);
+      out.end('}');
+    }
+    out.end('}');
+  }
+  out.end('}');
+}
+
+inline void write_library(json_writer& out, const std::vector<std::shared_ptr<const function_def>>& functions) {
+  if (functions.empty()) return;
+  out.field("library").begin('{').field("function").begin('[');
+  bool gradients = false;
+  for (const auto& f : functions) {
+    write_function(out, *f);
+    gradients = gradients || !f->gradient.empty();
+  }
+  out.end(']');
+  if (gradients) {
+    out.field("gradient").begin('[');
+    for (const auto& f : functions)
+      if (!f->gradient.empty()) out.begin('{').field("function_name").string(f->signature.name).field("gradient_func").string(f->gradient).end('}');
+    out.end(']');
+  }
   out.end('}');
 }
 
@@ -10400,7 +10866,12 @@ WEFT_DECL std::string to_graphdef_json(const graph& g, const export_options& opt
     for (const node* n : nodes) detail::write_node(out, *n, options);
     out.end(']');
   }
-  out.field("versions").begin('{').field("producer").small(27).end('}').end('}');
+  const auto functions = g.functions();
+  detail::write_library(out, functions);
+  // TensorFlow 1.13 wrote 27; functions are read from 12 on.
+  out.field("versions").begin('{').field("producer").small(27);
+  if (!functions.empty()) out.field("min_consumer").small(12);
+  out.end('}').end('}');
   return out.take();
 }
 
@@ -12923,6 +13394,8 @@ WEFT_DECL void encode_nodes(wire_writer& to, std::vector<tensor_value>& tensors,
     const node& n = *nodes[i];
     to.string(n.name()).string(n.op()).string(n.device());
     to.count(n.inputs().size());
+    for (std::size_t k = 0; k < n.inputs().size(); ++k)
+      if (detail::is_loop_edge(n, k)) n.fail_about(error_code::unimplemented, "closes a loop, and graphs with loops cannot be sent to servers yet");
     for (const output& in : n.inputs()) to.u32(static_cast<std::uint32_t>(in.from->id())).u32(static_cast<std::uint32_t>(in.index));
     to.count(n.control_inputs().size());
     for (const node* control : n.control_inputs()) to.u32(static_cast<std::uint32_t>(control->id()));
@@ -28473,7 +28946,11 @@ WEFT_DECL std::vector<const node*> prune(const graph& g, const std::vector<outpu
       if (!detail::is_fed_placeholder(*same.resolve(before), fed)) need(same.resolve(before));
   }
 
-  // 2. In the order of creation.
+  // 2. In the order of creation, in which all inputs come first.
+  for (const node* n : nodes)
+    for (std::size_t i = 0; needed[static_cast<std::size_t>(n->id())] != 0 && i < n->inputs().size(); ++i)
+      if (detail::is_loop_edge(*n, i) && fed.count(detail::output_key(n->inputs()[i])) == 0)
+        n->fail_about(error_code::unimplemented, "closes a loop (its input '" + to_text(n->inputs()[i]) + "' is made after it), and loops cannot run yet");
   std::vector<const node*> out;
   for (const node* n : nodes)
     if (needed[static_cast<std::size_t>(n->id())] != 0 && !detail::is_fed_placeholder(*n, fed) && !same.replaces(*n)) out.push_back(n);
