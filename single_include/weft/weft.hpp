@@ -24907,7 +24907,7 @@ inline void copy_elements(dtype type, const void* from, void* to, std::size_t co
 }
 
 /// Elements of a part of a shape, from dimension `from` up to `to`.
-inline std::int64_t elements_between(const shape& s, int from, int to) noexcept {
+inline std::int64_t row_elements(const shape& s, int from, int to) noexcept {
   std::int64_t out = 1;
   for (int i = from; i < to; ++i) out *= s[i];
   return out;
@@ -24957,9 +24957,9 @@ inline void gather_variable_kernel::gather(kernel_context& context, const std::v
   for (std::size_t i = 0; i < indices.size(); ++i)
     if (indices[i] < 0 || indices[i] >= rows) fail_outside(context, i, indices[i], rows);
   tensor_value& out = context.allocate_output(0, type_, joined(context, which, which.rank(), from, batch + 1));
-  const auto width = static_cast<std::size_t>(elements_between(from, batch + 1, from.rank())), bytes = width * object_size(type_);
+  const auto width = static_cast<std::size_t>(row_elements(from, batch + 1, from.rank())), bytes = width * object_size(type_);
   if (width == 0 || indices.empty()) return;
-  const std::size_t per_batch = indices.size() / static_cast<std::size_t>(elements_between(from, 0, batch));
+  const std::size_t per_batch = indices.size() / static_cast<std::size_t>(row_elements(from, 0, batch));
   const auto* data = static_cast<const unsigned char*>(elements_of(held));
   auto* to = static_cast<unsigned char*>(elements_of(out));
   for (std::size_t i = 0; i < indices.size(); ++i)
@@ -25015,7 +25015,7 @@ inline void scatter_variable_kernel::compute(kernel_context& context) {
     if (varies && updates.shape() != joined(context, which, which.rank(), to, 1))
       context.fail("updates must have shape " + joined(context, which, which.rank(), to, 1).text() + " to fit indices of shape " + which.text() + " into a variable of shape " + to.text() + ", found " +
                    updates.shape().text());
-    const auto width = static_cast<std::size_t>(elements_between(to, 1, to.rank())), bytes = width * object_size(type_);
+    const auto width = static_cast<std::size_t>(row_elements(to, 1, to.rank())), bytes = width * object_size(type_);
     auto* data = static_cast<unsigned char*>(elements_of(held));
     const auto* from = static_cast<const unsigned char*>(elements_of(updates));
     for (std::size_t i = 0; i < indices.size(); ++i) {
@@ -25040,8 +25040,8 @@ inline slice_list slices_of(const kernel_context& context, const shape& held) {
   const std::int64_t depth = which[which.rank() - 1];
   if (depth > held.rank()) context.fail("an index of " + std::to_string(depth) + " numbers cannot pick from a variable of shape " + held.text());
   const int taken = static_cast<int>(depth);
-  const std::int64_t count = elements_between(which, 0, which.rank() - 1);
-  slice_list out{{}, static_cast<std::size_t>(count), static_cast<std::size_t>(elements_between(held, taken, held.rank())), joined(context, which, which.rank() - 1, held, taken)};
+  const std::int64_t count = row_elements(which, 0, which.rank() - 1);
+  slice_list out{{}, static_cast<std::size_t>(count), static_cast<std::size_t>(row_elements(held, taken, held.rank())), joined(context, which, which.rank() - 1, held, taken)};
   if (depth == 0) return out;
   const std::vector<std::int64_t> indices = integers_of(context, 1, "indices");
   for (std::int64_t i = 0; i < count; ++i) {
