@@ -121,26 +121,28 @@ TEST_CASE("optimizer updates: what TensorFlow computes") {
 TEST_CASE("optimizer updates: in place while nobody watches, long arrays, and rows one after the other") {
   kernel_bench bench;
   const trained t(bench, dtype::float32);
-  const std::int64_t n = 5000;  // several blocks and a rest
-  std::vector<float> var(static_cast<std::size_t>(n)), accum(var), grad(var);
-  for (std::size_t i = 0; i < var.size(); ++i) {
-    var[i] = static_cast<float>(i) * 0.01f;
-    accum[i] = 1.f + static_cast<float>(i % 7);
-    grad[i] = static_cast<float>(i % 5) - 2.f;
+  // Several blocks and a rest, and enough for several threads.
+  for (const std::int64_t n : {5000, 300001}) {
+    std::vector<float> var(static_cast<std::size_t>(n)), accum(var), grad(var);
+    for (std::size_t i = 0; i < var.size(); ++i) {
+      var[i] = static_cast<float>(i % 1000) * 0.01f;
+      accum[i] = 1.f + static_cast<float>(i % 7);
+      grad[i] = static_cast<float>(i % 5) - 2.f;
+    }
+    t.set("var", tensor_value::from<float>({n}, var));
+    t.set("accum", tensor_value::from<float>({n}, accum));
+    const void* storage = t.get("var").raw_data();
+    const auto lr = tensor_value::scalar(0.5f), momentum = tensor_value::scalar(0.25f);
+    bench("ResourceApplyMomentum", {t.handle("var"), t.handle("accum"), lr, tensor_value::from<float>({n}, grad), momentum});
+    CHECK(t.get("var").raw_data() == storage);
+    std::int64_t wrong = 0;
+    const auto new_var = elements<float>(t.get("var")), new_accum = elements<float>(t.get("accum"));
+    for (std::size_t i = 0; i < var.size(); ++i) {
+      const float a = accum[i] * 0.25f + grad[i];
+      wrong += new_accum[i] != a || new_var[i] != var[i] - a * 0.5f;
+    }
+    CHECK(wrong == 0);
   }
-  t.set("var", tensor_value::from<float>({n}, var));
-  t.set("accum", tensor_value::from<float>({n}, accum));
-  const void* storage = t.get("var").raw_data();
-  const auto lr = tensor_value::scalar(0.5f), momentum = tensor_value::scalar(0.25f);
-  bench("ResourceApplyMomentum", {t.handle("var"), t.handle("accum"), lr, tensor_value::from<float>({n}, grad), momentum});
-  CHECK(t.get("var").raw_data() == storage);
-  std::int64_t wrong = 0;
-  const auto new_var = elements<float>(t.get("var")), new_accum = elements<float>(t.get("accum"));
-  for (std::size_t i = 0; i < var.size(); ++i) {
-    const float a = accum[i] * 0.25f + grad[i];
-    wrong += new_accum[i] != a || new_var[i] != var[i] - a * 0.5f;
-  }
-  CHECK(wrong == 0);
   // A row that occurs twice sees its first update.
   t.set("rows", make<float>({3, 2}, {1, 2, 3, 4, 5, 6}));
   t.set("slots", make<float>({3, 2}, {0, 0, 0, 0, 0, 0}));

@@ -62,6 +62,9 @@ TEST_CASE("constant folding: a limit for results, and missing kernels") {
   const auto sum = weft::add(one, one, "sum");
   CHECK(fold_constants(g, standard_kernels()).find("sum")->op() == "Const");
   CHECK(fold_constants(g, standard_kernels(), {7}).find("sum")->op() == "AddV2");
+  CHECK(fold_constants(g, standard_kernels(), {8, 7}).find("sum")->op() == "AddV2");
+  CHECK(fold_constants(g, standard_kernels(), {8, 8}).find("sum")->op() == "AddV2");  // it reads 16 bytes
+  CHECK(fold_constants(g, standard_kernels(), {16, 8}).find("sum")->op() == "Const");
   CHECK(fold_constants(g, weft::kernel_registry()).find("sum")->op() == "AddV2");
 }
 

@@ -10,6 +10,7 @@
 #include <weft/graph/kernel_catalogue.hpp>
 #include <weft/placement/device_set.hpp>
 #include <weft/placement/placement.hpp>
+#include <weft/session/options.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -196,15 +197,31 @@ struct reply_message {
   }
 };
 
+namespace detail {
+inline void encode_passes(wire_writer& to, const optimizer_options& passes) {
+  to.boolean(passes.merge_equal_nodes).boolean(passes.skip_identities).boolean(passes.fold_constants).boolean(passes.fuse_elementwise);
+}
+inline optimizer_options decode_passes(wire_reader& from) {
+  optimizer_options out;
+  out.merge_equal_nodes = from.boolean();
+  out.skip_identities = from.boolean();
+  out.fold_constants = from.boolean();
+  out.fuse_elementwise = from.boolean();
+  return out;
+}
+}  // namespace detail
+
 /// Opens a session; the reply's body is its number.
 struct open_session_message {
   std::uint32_t request = 0;
   bool allow_soft_placement = false;
   placement_order order = placement_order::session_task;
+  optimizer_options passes{};
 
   message encode() const {
     wire_writer head;
     head.u32(request).boolean(allow_soft_placement).enumerator(order);
+    detail::encode_passes(head, passes);
     return detail::make_message(message_type::open_session, head);
   }
   static open_session_message decode(const message& m) {
@@ -213,6 +230,7 @@ struct open_session_message {
     out.request = from.u32();
     out.allow_soft_placement = from.boolean();
     out.order = from.enumerator(placement_order::tensorflow);
+    out.passes = detail::decode_passes(from);
     from.finish();
     return out;
   }

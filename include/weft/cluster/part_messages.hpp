@@ -18,6 +18,8 @@ struct register_part_message {
   std::uint64_t registration = 0, session = 0;
   /// Edges to and from other tasks and between the devices of this one, by rising number.
   std::vector<part_edge> edges;
+  /// The passes that the task runs over its part.
+  optimizer_options passes{};
 
   message encode(const graph& part) const {
     wire_writer head;
@@ -26,6 +28,7 @@ struct register_part_message {
       head.i64(e.edge).enumerator(e.way).boolean(e.may_be_large).enumerator(e.dtype);
       detail::encode_task(head, e.peer);
     }
+    detail::encode_passes(head, passes);
     std::vector<tensor_value> tensors;
     encode_nodes(head, tensors, part.nodes(), 0);
     return detail::make_message(message_type::register_part, head, std::move(tensors));
@@ -44,6 +47,7 @@ struct register_part_message {
       e.peer = detail::decode_task(from);
       if (&e != out.edges.data() && (&e)[-1].edge >= e.edge) from.bad("edges are not in rising order");
     }
+    out.passes = detail::decode_passes(from);
     decode_nodes(from, m.tensors, into, max_nodes);
     from.finish();
     return out;

@@ -185,6 +185,8 @@ WEFT_DECL void planner::name_step(preparation& work) const {
   for (const std::uint32_t target : signature.targets) work.what.targets.push_back(node_at(target));
   if (work.what.fetches.empty() && work.what.targets.empty()) fail(error_code::invalid_argument, "the step fetches nothing and runs nothing");
   work.what.master = to_text(own_.self);
+  work.what.merge_equal_nodes = work.session->options.passes.merge_equal_nodes;
+  work.what.skip_identities = work.session->options.passes.skip_identities;
 }
 
 WEFT_DECL partitioned_graph planner::partitions(const step_plan& plan) const {
@@ -338,7 +340,7 @@ WEFT_DECL void planner::send_parts(const preparation_ptr& work) {
   });
   for (const part& p : work->cut->parts()) {
     const task_id task = task_of_device(p.task);
-    register_part_message what{number, work->session->id, edges_of(*work->cut, p)};
+    register_part_message what{number, work->session->id, edges_of(*work->cut, p), work->session->options.passes};
     if (task == own_.self) {
       asio::post(own_.io, [this, number, what, copy = p.graph]() mutable {
         here_.register_part(own_.incarnation, std::move(what), std::move(copy), [this, number](const status& result) { registered(number, own_.self, result); });

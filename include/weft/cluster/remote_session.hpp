@@ -143,6 +143,7 @@ inline void remote_runtime::open(remote_link& link) {
   open_session_message what;
   what.request = link.channel.new_request();
   what.allow_soft_placement = options_.allow_soft_placement;
+  what.passes = options_.optimizer;
   const reply_message reply = link.channel.call(what.request, what.encode(), protocol_deadline());
   if (!reply.result.ok()) fail_with(reply.result);
   wire_reader body(reply.body, "number of the session");

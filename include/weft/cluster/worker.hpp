@@ -11,6 +11,7 @@
 #include <weft/core/config.hpp>
 #include <weft/runtime/cancellation.hpp>
 #include <weft/runtime/executor.hpp>
+#include <weft/session/part_passes.hpp>
 
 #include <chrono>
 #include <cstddef>
@@ -157,7 +158,7 @@ WEFT_DECL std::vector<std::shared_ptr<live_step>> worker::all_live() const {
 
 WEFT_DECL std::shared_ptr<registration> worker::make_registration(master_state& master, register_part_message what, graph part) {
   auto out = std::make_shared<registration>();
-  out->runs = std::make_unique<executor>(std::move(part), own_.kernels, own_.task_field());
+  out->runs = std::make_unique<executor>(detail::optimized_part(part, own_.kernels, what.passes), own_.kernels, own_.task_field());
   for (const part_edge& e : what.edges) {
     if (e.way == part_edge::direction::inside) continue;
     if (!own_.cluster.has(e.peer)) fail(error_code::invalid_argument, "edge " + std::to_string(e.edge) + " leads to " + to_text(e.peer) + ", which is not in the cluster");

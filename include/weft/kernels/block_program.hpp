@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -125,18 +126,20 @@ class block_run {
   bool may_overwrite(std::size_t value, const void* output, const std::vector<block_input>& inputs) const noexcept;
   place take_block(std::size_t value) {
     const std::size_t size = program_.is_bool(static_cast<int>(value)) ? 1 : wide_size_;
-    if (free_.empty() || !varies_[value]) return {kind::block, blocks_++, size};
-    const std::uint32_t reused = free_.back();
-    free_.pop_back();
+    if (free_ == 0 || !values_[value].varies) return {kind::block, blocks_++, size};
+    std::uint32_t reused = 0;
+    while ((free_ >> reused & 1U) == 0) ++reused;
+    free_ &= free_ - 1;
     return {kind::block, reused, size};
   }
   void release(int value, std::size_t after) {
-    const auto i = static_cast<std::size_t>(value);
-    if (value >= 0 && varies_[i] && last_use_[i] == after && places_[i].in == kind::block) {
-      free_.push_back(places_[i].index);
-      last_use_[i] = 0;
-    }
+    if (value < 0) return;
+    value_state& v = values_[static_cast<std::size_t>(value)];
+    if (!v.varies || v.last_use != after || v.lies.in != kind::block || v.lies.index >= 64) return;
+    free_ |= std::uint64_t{1} << v.lies.index;
+    v.last_use = 0;
   }
+  const place& place_of(int value) const noexcept { return values_[static_cast<std::size_t>(value)].lies; }
   unsigned char* block(std::uint32_t i) const noexcept { return blocks_at_ + i * stride_; }
   const void* source(const place& p, std::size_t at, const void* const* inputs, void* const* outputs) const noexcept {
     if (p.in == kind::input) return static_cast<const unsigned char*>(inputs[p.index]) + at * p.size;
@@ -150,13 +153,16 @@ class block_run {
   const block_program& program_;
   const array_function widen_, narrow_;
   const std::size_t size_, wide_size_, length_, stride_;
-  // By value: whether it varies, the step that uses it last, where it lies.
-  std::vector<char> varies_;
-  std::vector<std::size_t> last_use_;
-  std::vector<place> places_;
-  std::vector<std::uint32_t> free_;
+  struct value_state {
+    bool varies;
+    std::size_t last_use;  // the number of the step
+    place lies;
+  };
+  std::vector<value_state> values_;
+  // The blocks that may be used again, by bit.
+  std::uint64_t free_ = 0;
   std::uint32_t blocks_ = 0;
-  std::vector<unsigned char> storage_;
+  std::unique_ptr<unsigned char[]> storage_;
   unsigned char* blocks_at_ = nullptr;
   // What is done for each block of elements.
   std::vector<job> jobs_;
@@ -167,27 +173,24 @@ inline block_run::block_run(const block_program& program, const std::vector<bloc
     : program_(program), widen_(widening(program.type())), narrow_(narrowing(program.type())), size_(size_of(program.type())), wide_size_(size_of(wide_dtype(program.type()))),
       length_(std::max<std::size_t>(std::min(longest, block_storage::elements), 1)), stride_((length_ * wide_size_ + 63) / 64 * 64) {
   const std::size_t count = program.values_.size();
-  varies_.assign(count, 0);
-  for (std::size_t i = 0; i < count; ++i) {
-    const auto& v = program.values_[i];
-    varies_[i] = i < inputs.size() ? inputs[i].varies : (v.a >= 0 && varies_[static_cast<std::size_t>(v.a)]) || (v.b >= 0 && varies_[static_cast<std::size_t>(v.b)]);
-  }
+  values_.resize(count);
+  jobs_.reserve(count + program.outputs_.size());
+  const auto varies = [this](int value) { return value >= 0 && values_[static_cast<std::size_t>(value)].varies; };
+  for (std::size_t i = 0; i < count; ++i) values_[i].varies = i < inputs.size() ? inputs[i].varies : varies(program.values_[i].a) || varies(program.values_[i].b);
   find_last_uses();
-  places_.resize(count);
   place_inputs(inputs);
   for (std::size_t i = inputs.size(); i < count; ++i) place_step(i, inputs, outputs);
   store_outputs();
-  storage_.resize(blocks_ * stride_ + 64);
-  const auto begin = reinterpret_cast<std::uintptr_t>(storage_.data());
-  blocks_at_ = storage_.data() + ((begin + 63) / 64 * 64 - begin);
+  storage_.reset(new unsigned char[blocks_ * stride_ + 64]);
+  const auto begin = reinterpret_cast<std::uintptr_t>(storage_.get());
+  blocks_at_ = storage_.get() + ((begin + 63) / 64 * 64 - begin);
   compute_uniform(inputs);
 }
 
 inline void block_run::find_last_uses() {
-  last_use_.assign(program_.values_.size(), 0);
-  for (std::size_t i = 0; i < last_use_.size(); ++i)
+  for (std::size_t i = 0; i < values_.size(); ++i)
     for (const int used : {program_.values_[i].a, program_.values_[i].b})
-      if (used >= 0) last_use_[static_cast<std::size_t>(used)] = i;
+      if (used >= 0) values_[static_cast<std::size_t>(used)].last_use = i;
 }
 
 // Elements that are narrower than they are computed come into a block; so do those that are an output too.
@@ -195,34 +198,36 @@ inline void block_run::place_inputs(const std::vector<block_input>& inputs) {
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const bool is_output = std::find(program_.outputs_.begin(), program_.outputs_.end(), static_cast<int>(i)) != program_.outputs_.end();
     const place array{kind::input, static_cast<std::uint32_t>(i), size_};
-    places_[i] = array;
-    if (is_output) last_use_[i] = used_to_the_end;
-    if (varies_[i] && widen_ == nullptr && !is_output) continue;
-    places_[i] = take_block(i);
-    if (varies_[i]) jobs_.push_back({nullptr, nullptr, widen_, array, {}, places_[i]});
+    value_state& v = values_[i];
+    v.lies = array;
+    if (is_output) v.last_use = used_to_the_end;
+    if (v.varies && widen_ == nullptr && !is_output) continue;
+    v.lies = take_block(i);
+    if (v.varies) jobs_.push_back({nullptr, nullptr, widen_, array, {}, v.lies});
   }
 }
 
 // Whether a step may write an output at once: nothing that comes later reads an input that lies there.
 inline bool block_run::may_overwrite(std::size_t value, const void* output, const std::vector<block_input>& inputs) const noexcept {
   for (std::size_t i = 0; i < inputs.size(); ++i)
-    if (inputs[i].varies && inputs[i].data == output && places_[i].in == kind::input && last_use_[i] > value) return false;
+    if (inputs[i].varies && inputs[i].data == output && values_[i].lies.in == kind::input && values_[i].last_use > value) return false;
   return true;
 }
 
 inline void block_run::place_step(std::size_t value, const std::vector<block_input>& inputs, const std::vector<void*>& outputs) {
   const auto& v = program_.values_[value];
+  value_state& state = values_[value];
   const auto found = std::find(program_.outputs_.begin(), program_.outputs_.end(), static_cast<int>(value));
   const auto number = static_cast<std::size_t>(found - program_.outputs_.begin());
-  const bool is_output = found != program_.outputs_.end();
-  if (is_output && varies_[value] && (narrow_ == nullptr || program_.is_bool(static_cast<int>(value))) && may_overwrite(value, outputs[number], inputs)) {
-    places_[value] = {kind::output, static_cast<std::uint32_t>(number), program_.is_bool(static_cast<int>(value)) ? 1 : size_};
+  const bool is_output = found != program_.outputs_.end(), is_bool = program_.is_bool(static_cast<int>(value));
+  if (is_output && state.varies && (narrow_ == nullptr || is_bool) && may_overwrite(value, outputs[number], inputs)) {
+    state.lies = {kind::output, static_cast<std::uint32_t>(number), is_bool ? 1 : size_};
   } else {
-    if (is_output) last_use_[value] = used_to_the_end;
-    places_[value] = take_block(value);
+    if (is_output) state.last_use = used_to_the_end;
+    state.lies = take_block(value);
   }
-  if (!varies_[value]) return;
-  jobs_.push_back({v.pair, v.single, nullptr, places_[static_cast<std::size_t>(v.a)], v.b < 0 ? place() : places_[static_cast<std::size_t>(v.b)], places_[value]});
+  if (!state.varies) return;
+  jobs_.push_back({v.pair, v.single, nullptr, place_of(v.a), v.b < 0 ? place() : place_of(v.b), state.lies});
   release(v.a, value);
   release(v.b, value);
 }
@@ -230,7 +235,7 @@ inline void block_run::place_step(std::size_t value, const std::vector<block_inp
 inline void block_run::store_outputs() {
   for (std::size_t o = 0; o < program_.outputs_.size(); ++o) {
     const int value = program_.outputs_[o];
-    const place& from = places_[static_cast<std::size_t>(value)];
+    const place& from = place_of(value);
     if (from.in == kind::output && from.index == o) continue;
     const bool is_bool = program_.is_bool(value);
     jobs_.push_back({nullptr, nullptr, is_bool || from.in == kind::output ? nullptr : narrow_, from, {}, {kind::output, static_cast<std::uint32_t>(o), is_bool ? 1 : size_}});
@@ -239,13 +244,13 @@ inline void block_run::store_outputs() {
 
 inline void block_run::compute_uniform(const std::vector<block_input>& inputs) {
   const auto spread = [this](std::size_t value, const void* first) {
-    unsigned char* to = block(places_[value].index);
+    unsigned char* to = block(values_[value].lies.index);
     std::memcpy(to, first, wide_size_);
     for (std::size_t filled = 1; filled < length_; filled *= 2) std::memcpy(to + filled * wide_size_, to, std::min(filled, length_ - filled) * wide_size_);
   };
   double wide = 0;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    if (varies_[i]) continue;
+    if (values_[i].varies) continue;
     if (widen_ == nullptr) std::memcpy(&wide, inputs[i].data, size_);
     else widen_(inputs[i].data, &wide, 1);
     spread(i, &wide);
@@ -254,12 +259,13 @@ inline void block_run::compute_uniform(const std::vector<block_input>& inputs) {
     const auto single = static_cast<float>(constant.is);
     spread(static_cast<std::size_t>(constant.value), wide_size_ == sizeof single ? static_cast<const void*>(&single) : &constant.is);
   }
-  for (std::size_t i = inputs.size(); i < varies_.size(); ++i) {
+  for (std::size_t i = inputs.size(); i < values_.size(); ++i) {
     const auto& v = program_.values_[i];
-    if (varies_[i] || v.a < 0) continue;
-    const unsigned char* a = block(places_[static_cast<std::size_t>(v.a)].index);
-    if (v.pair != nullptr) v.pair(a, block(places_[static_cast<std::size_t>(v.b)].index), block(places_[i].index), length_, 0);
-    else v.single(a, block(places_[i].index), length_, 0);
+    if (values_[i].varies || v.a < 0) continue;
+    const unsigned char* a = block(place_of(v.a).index);
+    unsigned char* to = block(values_[i].lies.index);
+    if (v.pair != nullptr) v.pair(a, block(place_of(v.b).index), to, length_, 0);
+    else v.single(a, to, length_, 0);
   }
 }
 

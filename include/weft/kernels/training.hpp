@@ -5,6 +5,7 @@
 #include <weft/runtime/kernel.hpp>
 #include <weft/kernels/block_program.hpp>
 #include <weft/kernels/inputs.hpp>
+#include <weft/kernels/parallel.hpp>
 #include <weft/kernels/state.hpp>
 
 #include <algorithm>
@@ -201,7 +202,7 @@ class training_update_kernel final : public kernel {
   void check_scalars(const kernel_context& context) const;
   void check_shapes(const kernel_context& context, const variables_lock& held) const;
   std::vector<std::int64_t> rows(const kernel_context& context, const shape& held) const;
-  void update_all(const program& p, const std::vector<block_input>& inputs, variables_lock& held) const;
+  void update_all(const program& p, const std::vector<block_input>& inputs, variables_lock& held, thread_pool* pool) const;
   void update_rows(const program& p, std::vector<block_input> inputs, const std::vector<std::int64_t>& rows, variables_lock& held) const;
 
   dtype type_;
@@ -319,11 +320,12 @@ inline void training_update_kernel::compute(kernel_context& context) {
   // 2. The update, while nobody else can see the variables.
   variables_lock held(std::move(variables));
   check_shapes(context, held);
-  if (indices_ < 0) return update_all(p, inputs, held);
+  if (indices_ < 0) return update_all(p, inputs, held, context.pool());
   update_rows(p, std::move(inputs), rows(context, held.value(0).shape()), held);
 }
 
-inline void training_update_kernel::update_all(const program& p, const std::vector<block_input>& inputs, variables_lock& held) const {
+// Long arrays are divided among the threads of the pool.
+inline void training_update_kernel::update_all(const program& p, const std::vector<block_input>& inputs, variables_lock& held, thread_pool* pool) const {
   const auto count = static_cast<std::size_t>(held.value(0).elements());
   std::vector<tensor_value> next;
   std::vector<void*> to;
@@ -331,11 +333,23 @@ inline void training_update_kernel::update_all(const program& p, const std::vect
     next.push_back(held.next(i));
     to.push_back(next.back().mutable_raw_data());
   }
-  std::vector<block_input> bound = inputs;
-  for (std::size_t i = 0; i < held.size(); ++i) bound[i].data = held.value(i).raw_data();
-  std::vector<const void*> from;
-  for (const block_input& in : bound) from.push_back(in.data);
-  block_run(p.steps, bound, to, count)(from.data(), to.data(), count);
+  std::vector<block_input> from = inputs;
+  for (std::size_t i = 0; i < held.size(); ++i) from[i].data = held.value(i).raw_data();
+  const auto update_part = [&](std::size_t begin, std::size_t end) {
+    std::vector<block_input> part = from;
+    std::vector<const void*> in;
+    std::vector<void*> out;
+    for (block_input& one : part) {
+      if (one.varies) one.data = static_cast<const unsigned char*>(one.data) + begin * size_of(type_);
+      in.push_back(one.data);
+    }
+    for (void* one : to) out.push_back(static_cast<unsigned char*>(one) + begin * size_of(type_));
+    block_run(p.steps, part, out, end - begin)(in.data(), out.data(), end - begin);
+  };
+  constexpr std::size_t least = std::size_t{1} << 16;
+  const std::size_t parts = pool == nullptr ? 1 : std::min(pool->size(), count / least);
+  if (parts < 2) update_part(0, count);
+  else parallel_for(*pool, parts, [&](std::size_t i) { update_part(count * i / parts, count * (i + 1) / parts); });
   for (std::size_t i = 0; i < next.size(); ++i) held.set(p.changes[i], std::move(next[i]));
 }
 

@@ -7,6 +7,7 @@
 #include <weft/graph/graph.hpp>
 #include <weft/runtime/kernel.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -18,8 +19,10 @@ namespace weft {
 
 /// What may be folded.
 struct fold_options {
-  /// Results of more bytes stay to be computed in each step.
+  /// Nodes whose operands or result have more bytes stay to be computed in each step.
   std::size_t largest = std::size_t{1} << 20;
+  /// Bytes of all results together.
+  std::size_t total = std::size_t{1} << 26;
 };
 
 /// The part with constants in place of nodes that are computed from constants alone; each keeps its name and device. Nodes with state, side effects, control inputs or several outputs,
@@ -38,6 +41,7 @@ class constant_folder {
   void find();
   bool may_fold(const node& n) const;
   tensor_value evaluate(const node& n) const;
+  static std::size_t bytes_of(dtype type, std::uint64_t elements) noexcept { return elements > SIZE_MAX / 64 ? SIZE_MAX : elements * (type == dtype::string ? sizeof(std::string) : size_of(type)); }
   void count_readers();
   bool is_known(const node& n) const noexcept { return !known_[static_cast<std::size_t>(n.id())].empty(); }
 
@@ -49,6 +53,7 @@ class constant_folder {
   std::vector<tensor_value> known_;
   std::vector<std::size_t> readers_before_, readers_after_;
   bool folds_ = false;
+  std::size_t spent_ = 0;
 };
 
 // 1. Values, in the order of creation. 2. Constants, old and new, that only folded nodes read are no longer needed. 3. The new part.
@@ -93,6 +98,7 @@ WEFT_DECL void constant_folder::find() {
     } else if (may_fold(*n)) {
       value = evaluate(*n);
       folds_ = folds_ || !value.empty();
+      spent_ += value.bytes();
     }
   }
 }
@@ -101,13 +107,16 @@ WEFT_DECL bool constant_folder::may_fold(const node& n) const {
   if (n.stateful() || n.inputs().empty() || !n.control_inputs().empty() || n.output_count() != 1 || n.outputs()[0].is_ref) return false;
   for (const char* op : {"Switch", "RefSwitch", "Merge", "RefMerge", "Enter", "RefEnter", "Exit", "RefExit", "NextIteration", "RefNextIteration", "LoopCond", "PlaceholderWithDefault"})
     if (n.op() == op) return false;
-  for (const output& in : n.inputs())
+  std::size_t read = 0;
+  for (const output& in : n.inputs()) {
     if (!is_known(*in.from) || in.from->device() != n.device()) return false;
+    read += known_[static_cast<std::size_t>(in.from->id())].bytes();
+  }
   const dtype type = n.output_dtype(0);
   const auto elements = n.output_shape(0).elements();
   if (!elements || (!is_plain(type) && type != dtype::string)) return false;
-  const std::size_t size = type == dtype::string ? sizeof(std::string) : size_of(type);
-  return static_cast<std::uint64_t>(*elements) <= options_.largest / size;
+  const std::size_t made = bytes_of(type, static_cast<std::uint64_t>(*elements));
+  return read <= options_.largest && made <= options_.largest && made <= options_.total - std::min(spent_, options_.total);
 }
 
 WEFT_DECL tensor_value constant_folder::evaluate(const node& n) const {

@@ -52,7 +52,7 @@ struct session_options {
   std::shared_ptr<const kernel_registry> kernels;
   /// Threads that run expensive kernels of a local session; 0 means one per processor.
   std::size_t kernel_threads = 0;
-  /// The passes over the graphs of a local session's steps.
+  /// The passes over the graphs of its steps.
   optimizer_options optimizer;
   /// Deadline for reaching the target and for its answers to the protocol.
   std::chrono::milliseconds connect_timeout = std::chrono::seconds(10);
