@@ -14085,6 +14085,89 @@ WEFT_DECL bool operator==(const placement& a, const placement& b) { return a.nod
 
 #endif
 
+#ifndef WEFT_SESSION_OPTIONS_HPP
+#define WEFT_SESSION_OPTIONS_HPP
+// What a user may ask of a session, and of one run.
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace weft {
+
+/// Passes over the graph of a step, none of which changes a result. Each can be switched off, to see a graph run as it was written or to measure.
+struct optimizer_options {
+  /// Runs one of several equal nodes of a device for all.
+  bool merge_equal_nodes = true;
+  /// Reads the input of an Identity instead of its output.
+  bool skip_identities = true;
+  /// Computes once, when a step is prepared, what is computed from constants alone.
+  bool fold_constants = true;
+  /// Runs elementwise nodes that only feed one another in one pass over their arrays.
+  bool fuse_elementwise = true;
+
+  /// Every pass off.
+  static optimizer_options none() noexcept { return {false, false, false, false}; }
+};
+
+/// Options of a session. Plain members with safe defaults.
+struct session_options {
+  session_options();
+  session_options(const session_options&);
+  session_options(session_options&&) noexcept;
+  session_options& operator=(const session_options&);
+  session_options& operator=(session_options&&) noexcept;
+  ~session_options();
+
+  /// A device that does not exist, or that cannot run the op, falls back to another device of the same task.
+  bool allow_soft_placement = false;
+  /// One line per node with its device and the reason, through `log`, when a graph is placed.
+  bool log_device_placement = false;
+  /// Devices of the task per type, for a local session: `{{"CPU", 4}}`. A server has its own option.
+  std::map<std::string, int> devices = {{"CPU", 1}};
+  /// For a local session: run every task of this cluster in this process, through memory.
+  cluster_spec cluster;
+  /// The kernels of a local session; weft's own when empty. A server has its own option.
+  std::shared_ptr<const kernel_registry> kernels;
+  /// Threads that run expensive kernels of a local session; 0 means one per processor.
+  std::size_t kernel_threads = 0;
+  /// The passes over the graphs of its steps.
+  optimizer_options optimizer;
+  /// Deadline for reaching the target and for its answers to the protocol.
+  std::chrono::milliseconds connect_timeout = std::chrono::seconds(10);
+  /// Silence after which a peer counts as lost.
+  std::chrono::milliseconds heartbeat = std::chrono::seconds(10);
+  /// How long a failed step waits for tasks to confirm that its kernels have ended.
+  std::chrono::milliseconds abort_grace = std::chrono::seconds(2);
+  /// How many run signatures are kept prepared; the least recently used one is dropped.
+  std::size_t prepared_signatures = 256;
+  /// Where placement lines and notices go, one line a call without its end; standard error when empty.
+  std::function<void(std::string_view line)> log;
+};
+
+/// Options of one run.
+struct run_options {
+  /// The step fails with DEADLINE_EXCEEDED after this time; 0 means no limit.
+  std::chrono::milliseconds timeout{0};
+};
+
+#if WEFT_HAS_BODIES
+WEFT_DECL session_options::session_options() = default;
+WEFT_DECL session_options::session_options(const session_options&) = default;
+WEFT_DECL session_options::session_options(session_options&&) noexcept = default;
+WEFT_DECL session_options& session_options::operator=(const session_options&) = default;
+WEFT_DECL session_options& session_options::operator=(session_options&&) noexcept = default;
+WEFT_DECL session_options::~session_options() = default;
+#endif
+
+}  // namespace weft
+
+#endif
+
 #if WEFT_HAS_CLUSTER_BODIES
 #ifndef WEFT_CLUSTER_MESSAGES_HPP
 #define WEFT_CLUSTER_MESSAGES_HPP
@@ -14275,15 +14358,31 @@ struct reply_message {
   }
 };
 
+namespace detail {
+inline void encode_passes(wire_writer& to, const optimizer_options& passes) {
+  to.boolean(passes.merge_equal_nodes).boolean(passes.skip_identities).boolean(passes.fold_constants).boolean(passes.fuse_elementwise);
+}
+inline optimizer_options decode_passes(wire_reader& from) {
+  optimizer_options out;
+  out.merge_equal_nodes = from.boolean();
+  out.skip_identities = from.boolean();
+  out.fold_constants = from.boolean();
+  out.fuse_elementwise = from.boolean();
+  return out;
+}
+}  // namespace detail
+
 /// Opens a session; the reply's body is its number.
 struct open_session_message {
   std::uint32_t request = 0;
   bool allow_soft_placement = false;
   placement_order order = placement_order::session_task;
+  optimizer_options passes{};
 
   message encode() const {
     wire_writer head;
     head.u32(request).boolean(allow_soft_placement).enumerator(order);
+    detail::encode_passes(head, passes);
     return detail::make_message(message_type::open_session, head);
   }
   static open_session_message decode(const message& m) {
@@ -14292,6 +14391,7 @@ struct open_session_message {
     out.request = from.u32();
     out.allow_soft_placement = from.boolean();
     out.order = from.enumerator(placement_order::tensorflow);
+    out.passes = detail::decode_passes(from);
     from.finish();
     return out;
   }
@@ -14462,6 +14562,8 @@ struct register_part_message {
   std::uint64_t registration = 0, session = 0;
   /// Edges to and from other tasks and between the devices of this one, by rising number.
   std::vector<part_edge> edges;
+  /// The passes that the task runs over its part.
+  optimizer_options passes{};
 
   message encode(const graph& part) const {
     wire_writer head;
@@ -14470,6 +14572,7 @@ struct register_part_message {
       head.i64(e.edge).enumerator(e.way).boolean(e.may_be_large).enumerator(e.dtype);
       detail::encode_task(head, e.peer);
     }
+    detail::encode_passes(head, passes);
     std::vector<tensor_value> tensors;
     encode_nodes(head, tensors, part.nodes(), 0);
     return detail::make_message(message_type::register_part, head, std::move(tensors));
@@ -14488,6 +14591,7 @@ struct register_part_message {
       e.peer = detail::decode_task(from);
       if (&e != out.edges.data() && (&e)[-1].edge >= e.edge) from.bad("edges are not in rising order");
     }
+    out.passes = detail::decode_passes(from);
     decode_nodes(from, m.tensors, into, max_nodes);
     from.finish();
     return out;
@@ -19833,6 +19937,7 @@ WEFT_SIMD_END
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -19947,18 +20052,20 @@ class block_run {
   bool may_overwrite(std::size_t value, const void* output, const std::vector<block_input>& inputs) const noexcept;
   place take_block(std::size_t value) {
     const std::size_t size = program_.is_bool(static_cast<int>(value)) ? 1 : wide_size_;
-    if (free_.empty() || !varies_[value]) return {kind::block, blocks_++, size};
-    const std::uint32_t reused = free_.back();
-    free_.pop_back();
+    if (free_ == 0 || !values_[value].varies) return {kind::block, blocks_++, size};
+    std::uint32_t reused = 0;
+    while ((free_ >> reused & 1U) == 0) ++reused;
+    free_ &= free_ - 1;
     return {kind::block, reused, size};
   }
   void release(int value, std::size_t after) {
-    const auto i = static_cast<std::size_t>(value);
-    if (value >= 0 && varies_[i] && last_use_[i] == after && places_[i].in == kind::block) {
-      free_.push_back(places_[i].index);
-      last_use_[i] = 0;
-    }
+    if (value < 0) return;
+    value_state& v = values_[static_cast<std::size_t>(value)];
+    if (!v.varies || v.last_use != after || v.lies.in != kind::block || v.lies.index >= 64) return;
+    free_ |= std::uint64_t{1} << v.lies.index;
+    v.last_use = 0;
   }
+  const place& place_of(int value) const noexcept { return values_[static_cast<std::size_t>(value)].lies; }
   unsigned char* block(std::uint32_t i) const noexcept { return blocks_at_ + i * stride_; }
   const void* source(const place& p, std::size_t at, const void* const* inputs, void* const* outputs) const noexcept {
     if (p.in == kind::input) return static_cast<const unsigned char*>(inputs[p.index]) + at * p.size;
@@ -19972,13 +20079,16 @@ class block_run {
   const block_program& program_;
   const array_function widen_, narrow_;
   const std::size_t size_, wide_size_, length_, stride_;
-  // By value: whether it varies, the step that uses it last, where it lies.
-  std::vector<char> varies_;
-  std::vector<std::size_t> last_use_;
-  std::vector<place> places_;
-  std::vector<std::uint32_t> free_;
+  struct value_state {
+    bool varies;
+    std::size_t last_use;  // the number of the step
+    place lies;
+  };
+  std::vector<value_state> values_;
+  // The blocks that may be used again, by bit.
+  std::uint64_t free_ = 0;
   std::uint32_t blocks_ = 0;
-  std::vector<unsigned char> storage_;
+  std::unique_ptr<unsigned char[]> storage_;
   unsigned char* blocks_at_ = nullptr;
   // What is done for each block of elements.
   std::vector<job> jobs_;
@@ -19989,27 +20099,24 @@ inline block_run::block_run(const block_program& program, const std::vector<bloc
     : program_(program), widen_(widening(program.type())), narrow_(narrowing(program.type())), size_(size_of(program.type())), wide_size_(size_of(wide_dtype(program.type()))),
       length_(std::max<std::size_t>(std::min(longest, block_storage::elements), 1)), stride_((length_ * wide_size_ + 63) / 64 * 64) {
   const std::size_t count = program.values_.size();
-  varies_.assign(count, 0);
-  for (std::size_t i = 0; i < count; ++i) {
-    const auto& v = program.values_[i];
-    varies_[i] = i < inputs.size() ? inputs[i].varies : (v.a >= 0 && varies_[static_cast<std::size_t>(v.a)]) || (v.b >= 0 && varies_[static_cast<std::size_t>(v.b)]);
-  }
+  values_.resize(count);
+  jobs_.reserve(count + program.outputs_.size());
+  const auto varies = [this](int value) { return value >= 0 && values_[static_cast<std::size_t>(value)].varies; };
+  for (std::size_t i = 0; i < count; ++i) values_[i].varies = i < inputs.size() ? inputs[i].varies : varies(program.values_[i].a) || varies(program.values_[i].b);
   find_last_uses();
-  places_.resize(count);
   place_inputs(inputs);
   for (std::size_t i = inputs.size(); i < count; ++i) place_step(i, inputs, outputs);
   store_outputs();
-  storage_.resize(blocks_ * stride_ + 64);
-  const auto begin = reinterpret_cast<std::uintptr_t>(storage_.data());
-  blocks_at_ = storage_.data() + ((begin + 63) / 64 * 64 - begin);
+  storage_.reset(new unsigned char[blocks_ * stride_ + 64]);
+  const auto begin = reinterpret_cast<std::uintptr_t>(storage_.get());
+  blocks_at_ = storage_.get() + ((begin + 63) / 64 * 64 - begin);
   compute_uniform(inputs);
 }
 
 inline void block_run::find_last_uses() {
-  last_use_.assign(program_.values_.size(), 0);
-  for (std::size_t i = 0; i < last_use_.size(); ++i)
+  for (std::size_t i = 0; i < values_.size(); ++i)
     for (const int used : {program_.values_[i].a, program_.values_[i].b})
-      if (used >= 0) last_use_[static_cast<std::size_t>(used)] = i;
+      if (used >= 0) values_[static_cast<std::size_t>(used)].last_use = i;
 }
 
 // Elements that are narrower than they are computed come into a block; so do those that are an output too.
@@ -20017,34 +20124,36 @@ inline void block_run::place_inputs(const std::vector<block_input>& inputs) {
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const bool is_output = std::find(program_.outputs_.begin(), program_.outputs_.end(), static_cast<int>(i)) != program_.outputs_.end();
     const place array{kind::input, static_cast<std::uint32_t>(i), size_};
-    places_[i] = array;
-    if (is_output) last_use_[i] = used_to_the_end;
-    if (varies_[i] && widen_ == nullptr && !is_output) continue;
-    places_[i] = take_block(i);
-    if (varies_[i]) jobs_.push_back({nullptr, nullptr, widen_, array, {}, places_[i]});
+    value_state& v = values_[i];
+    v.lies = array;
+    if (is_output) v.last_use = used_to_the_end;
+    if (v.varies && widen_ == nullptr && !is_output) continue;
+    v.lies = take_block(i);
+    if (v.varies) jobs_.push_back({nullptr, nullptr, widen_, array, {}, v.lies});
   }
 }
 
 // Whether a step may write an output at once: nothing that comes later reads an input that lies there.
 inline bool block_run::may_overwrite(std::size_t value, const void* output, const std::vector<block_input>& inputs) const noexcept {
   for (std::size_t i = 0; i < inputs.size(); ++i)
-    if (inputs[i].varies && inputs[i].data == output && places_[i].in == kind::input && last_use_[i] > value) return false;
+    if (inputs[i].varies && inputs[i].data == output && values_[i].lies.in == kind::input && values_[i].last_use > value) return false;
   return true;
 }
 
 inline void block_run::place_step(std::size_t value, const std::vector<block_input>& inputs, const std::vector<void*>& outputs) {
   const auto& v = program_.values_[value];
+  value_state& state = values_[value];
   const auto found = std::find(program_.outputs_.begin(), program_.outputs_.end(), static_cast<int>(value));
   const auto number = static_cast<std::size_t>(found - program_.outputs_.begin());
-  const bool is_output = found != program_.outputs_.end();
-  if (is_output && varies_[value] && (narrow_ == nullptr || program_.is_bool(static_cast<int>(value))) && may_overwrite(value, outputs[number], inputs)) {
-    places_[value] = {kind::output, static_cast<std::uint32_t>(number), program_.is_bool(static_cast<int>(value)) ? 1 : size_};
+  const bool is_output = found != program_.outputs_.end(), is_bool = program_.is_bool(static_cast<int>(value));
+  if (is_output && state.varies && (narrow_ == nullptr || is_bool) && may_overwrite(value, outputs[number], inputs)) {
+    state.lies = {kind::output, static_cast<std::uint32_t>(number), is_bool ? 1 : size_};
   } else {
-    if (is_output) last_use_[value] = used_to_the_end;
-    places_[value] = take_block(value);
+    if (is_output) state.last_use = used_to_the_end;
+    state.lies = take_block(value);
   }
-  if (!varies_[value]) return;
-  jobs_.push_back({v.pair, v.single, nullptr, places_[static_cast<std::size_t>(v.a)], v.b < 0 ? place() : places_[static_cast<std::size_t>(v.b)], places_[value]});
+  if (!state.varies) return;
+  jobs_.push_back({v.pair, v.single, nullptr, place_of(v.a), v.b < 0 ? place() : place_of(v.b), state.lies});
   release(v.a, value);
   release(v.b, value);
 }
@@ -20052,7 +20161,7 @@ inline void block_run::place_step(std::size_t value, const std::vector<block_inp
 inline void block_run::store_outputs() {
   for (std::size_t o = 0; o < program_.outputs_.size(); ++o) {
     const int value = program_.outputs_[o];
-    const place& from = places_[static_cast<std::size_t>(value)];
+    const place& from = place_of(value);
     if (from.in == kind::output && from.index == o) continue;
     const bool is_bool = program_.is_bool(value);
     jobs_.push_back({nullptr, nullptr, is_bool || from.in == kind::output ? nullptr : narrow_, from, {}, {kind::output, static_cast<std::uint32_t>(o), is_bool ? 1 : size_}});
@@ -20061,13 +20170,13 @@ inline void block_run::store_outputs() {
 
 inline void block_run::compute_uniform(const std::vector<block_input>& inputs) {
   const auto spread = [this](std::size_t value, const void* first) {
-    unsigned char* to = block(places_[value].index);
+    unsigned char* to = block(values_[value].lies.index);
     std::memcpy(to, first, wide_size_);
     for (std::size_t filled = 1; filled < length_; filled *= 2) std::memcpy(to + filled * wide_size_, to, std::min(filled, length_ - filled) * wide_size_);
   };
   double wide = 0;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    if (varies_[i]) continue;
+    if (values_[i].varies) continue;
     if (widen_ == nullptr) std::memcpy(&wide, inputs[i].data, size_);
     else widen_(inputs[i].data, &wide, 1);
     spread(i, &wide);
@@ -20076,12 +20185,13 @@ inline void block_run::compute_uniform(const std::vector<block_input>& inputs) {
     const auto single = static_cast<float>(constant.is);
     spread(static_cast<std::size_t>(constant.value), wide_size_ == sizeof single ? static_cast<const void*>(&single) : &constant.is);
   }
-  for (std::size_t i = inputs.size(); i < varies_.size(); ++i) {
+  for (std::size_t i = inputs.size(); i < values_.size(); ++i) {
     const auto& v = program_.values_[i];
-    if (varies_[i] || v.a < 0) continue;
-    const unsigned char* a = block(places_[static_cast<std::size_t>(v.a)].index);
-    if (v.pair != nullptr) v.pair(a, block(places_[static_cast<std::size_t>(v.b)].index), block(places_[i].index), length_, 0);
-    else v.single(a, block(places_[i].index), length_, 0);
+    if (values_[i].varies || v.a < 0) continue;
+    const unsigned char* a = block(place_of(v.a).index);
+    unsigned char* to = block(values_[i].lies.index);
+    if (v.pair != nullptr) v.pair(a, block(place_of(v.b).index), to, length_, 0);
+    else v.single(a, to, length_, 0);
   }
 }
 
@@ -25374,7 +25484,7 @@ class training_update_kernel final : public kernel {
   void check_scalars(const kernel_context& context) const;
   void check_shapes(const kernel_context& context, const variables_lock& held) const;
   std::vector<std::int64_t> rows(const kernel_context& context, const shape& held) const;
-  void update_all(const program& p, const std::vector<block_input>& inputs, variables_lock& held) const;
+  void update_all(const program& p, const std::vector<block_input>& inputs, variables_lock& held, thread_pool* pool) const;
   void update_rows(const program& p, std::vector<block_input> inputs, const std::vector<std::int64_t>& rows, variables_lock& held) const;
 
   dtype type_;
@@ -25492,11 +25602,12 @@ inline void training_update_kernel::compute(kernel_context& context) {
   // 2. The update, while nobody else can see the variables.
   variables_lock held(std::move(variables));
   check_shapes(context, held);
-  if (indices_ < 0) return update_all(p, inputs, held);
+  if (indices_ < 0) return update_all(p, inputs, held, context.pool());
   update_rows(p, std::move(inputs), rows(context, held.value(0).shape()), held);
 }
 
-inline void training_update_kernel::update_all(const program& p, const std::vector<block_input>& inputs, variables_lock& held) const {
+// Long arrays are divided among the threads of the pool.
+inline void training_update_kernel::update_all(const program& p, const std::vector<block_input>& inputs, variables_lock& held, thread_pool* pool) const {
   const auto count = static_cast<std::size_t>(held.value(0).elements());
   std::vector<tensor_value> next;
   std::vector<void*> to;
@@ -25504,11 +25615,23 @@ inline void training_update_kernel::update_all(const program& p, const std::vect
     next.push_back(held.next(i));
     to.push_back(next.back().mutable_raw_data());
   }
-  std::vector<block_input> bound = inputs;
-  for (std::size_t i = 0; i < held.size(); ++i) bound[i].data = held.value(i).raw_data();
-  std::vector<const void*> from;
-  for (const block_input& in : bound) from.push_back(in.data);
-  block_run(p.steps, bound, to, count)(from.data(), to.data(), count);
+  std::vector<block_input> from = inputs;
+  for (std::size_t i = 0; i < held.size(); ++i) from[i].data = held.value(i).raw_data();
+  const auto update_part = [&](std::size_t begin, std::size_t end) {
+    std::vector<block_input> part = from;
+    std::vector<const void*> in;
+    std::vector<void*> out;
+    for (block_input& one : part) {
+      if (one.varies) one.data = static_cast<const unsigned char*>(one.data) + begin * size_of(type_);
+      in.push_back(one.data);
+    }
+    for (void* one : to) out.push_back(static_cast<unsigned char*>(one) + begin * size_of(type_));
+    block_run(p.steps, part, out, end - begin)(in.data(), out.data(), end - begin);
+  };
+  constexpr std::size_t least = std::size_t{1} << 16;
+  const std::size_t parts = pool == nullptr ? 1 : std::min(pool->size(), count / least);
+  if (parts < 2) update_part(0, count);
+  else parallel_for(*pool, parts, [&](std::size_t i) { update_part(count * i / parts, count * (i + 1) / parts); });
   for (std::size_t i = 0; i < next.size(); ++i) held.set(p.changes[i], std::move(next[i]));
 }
 
@@ -27648,6 +27771,188 @@ WEFT_DECL status executor::run(step_args args, tensor_value* feeds, std::size_t 
 #endif
 #endif
 
+#if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
+#ifndef WEFT_RUNTIME_FOLD_CONSTANTS_HPP
+#define WEFT_RUNTIME_FOLD_CONSTANTS_HPP
+// A pass over a part: what is computed from constants alone is computed once, when the part is made ready, and becomes a constant.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace weft {
+
+/// What may be folded.
+struct fold_options {
+  /// Nodes whose operands or result have more bytes stay to be computed in each step.
+  std::size_t largest = std::size_t{1} << 20;
+  /// Bytes of all results together.
+  std::size_t total = std::size_t{1} << 26;
+};
+
+/// The part with constants in place of nodes that are computed from constants alone; each keeps its name and device. Nodes with state, side effects, control inputs or several outputs,
+/// those whose result is too large or of unknown shape, and those whose kernel is missing or fails, stay as they are; so do transfers, feeds and fetches.
+graph fold_constants(const graph& part, const kernel_registry& kernels, const fold_options& options = {});
+
+#if WEFT_HAS_BODIES
+namespace detail {
+
+class constant_folder {
+ public:
+  constant_folder(const graph& part, const kernel_registry& kernels, const fold_options& options) : part_(part), nodes_(part.nodes()), kernels_(kernels), options_(options) {}
+  graph run();
+
+ private:
+  void find();
+  bool may_fold(const node& n) const;
+  tensor_value evaluate(const node& n) const;
+  static std::size_t bytes_of(dtype type, std::uint64_t elements) noexcept { return elements > SIZE_MAX / 64 ? SIZE_MAX : elements * (type == dtype::string ? sizeof(std::string) : size_of(type)); }
+  void count_readers();
+  bool is_known(const node& n) const noexcept { return !known_[static_cast<std::size_t>(n.id())].empty(); }
+
+  const graph& part_;
+  const std::vector<const node*> nodes_;
+  const kernel_registry& kernels_;
+  const fold_options options_;
+  // By id: the value of a constant, of the part or folded; how many nodes read or wait for it, before and after.
+  std::vector<tensor_value> known_;
+  std::vector<std::size_t> readers_before_, readers_after_;
+  bool folds_ = false;
+  std::size_t spent_ = 0;
+};
+
+// 1. Values, in the order of creation. 2. Constants, old and new, that only folded nodes read are no longer needed. 3. The new part.
+WEFT_DECL graph constant_folder::run() {
+  find();
+  if (!folds_) return part_;
+  count_readers();
+  graph out(part_.ops());
+  std::vector<const node*> twins(nodes_.size(), nullptr);
+  for (const node* n : nodes_) {
+    const auto id = static_cast<std::size_t>(n->id());
+    if (is_known(*n) && readers_before_[id] != 0 && readers_after_[id] == 0) continue;
+    if (is_known(*n) && n->op() != "Const") {
+      node_spec spec;
+      spec.op = "Const";
+      spec.name = n->name();
+      spec.exact_name = true;
+      spec.attrs = {{"dtype", known_[id].dtype()}, {"value", known_[id]}};
+      spec.site = n->site();
+      spec.scoped = false;
+      spec.device = n->device();
+      spec.outputs = std::vector<output_type>{{known_[id].dtype(), known_[id].shape()}};
+      twins[id] = &out.add(std::move(spec));
+      continue;
+    }
+    std::vector<output> inputs;
+    for (const output& in : n->inputs()) inputs.push_back({twins[static_cast<std::size_t>(in.from->id())], in.index});
+    std::vector<const node*> control;
+    for (const node* before : n->control_inputs()) control.push_back(twins[static_cast<std::size_t>(before->id())]);
+    twins[id] = &out.add_copy(*n, std::move(inputs), std::move(control), n->device());
+  }
+  return out;
+}
+
+WEFT_DECL void constant_folder::find() {
+  known_.resize(nodes_.size());
+  for (const node* n : nodes_) {
+    tensor_value& value = known_[static_cast<std::size_t>(n->id())];
+    if (n->op() == "Const") {
+      const tensor_value* held = n->control_inputs().empty() ? n->find_attr<tensor_value>("value") : nullptr;
+      if (held != nullptr && held->buffer() && held->buffer()->host()) value = *held;
+    } else if (may_fold(*n)) {
+      value = evaluate(*n);
+      folds_ = folds_ || !value.empty();
+      spent_ += value.bytes();
+    }
+  }
+}
+
+WEFT_DECL bool constant_folder::may_fold(const node& n) const {
+  if (n.stateful() || n.inputs().empty() || !n.control_inputs().empty() || n.output_count() != 1 || n.outputs()[0].is_ref) return false;
+  for (const char* op : {"Switch", "RefSwitch", "Merge", "RefMerge", "Enter", "RefEnter", "Exit", "RefExit", "NextIteration", "RefNextIteration", "LoopCond", "PlaceholderWithDefault"})
+    if (n.op() == op) return false;
+  std::size_t read = 0;
+  for (const output& in : n.inputs()) {
+    if (!is_known(*in.from) || in.from->device() != n.device()) return false;
+    read += known_[static_cast<std::size_t>(in.from->id())].bytes();
+  }
+  const dtype type = n.output_dtype(0);
+  const auto elements = n.output_shape(0).elements();
+  if (!elements || (!is_plain(type) && type != dtype::string)) return false;
+  const std::size_t made = bytes_of(type, static_cast<std::uint64_t>(*elements));
+  return read <= options_.largest && made <= options_.largest && made <= options_.total - std::min(spent_, options_.total);
+}
+
+WEFT_DECL tensor_value constant_folder::evaluate(const node& n) const {
+  try {
+    const std::string type = parse_device_name(n.device(), n.site()).type.value_or("CPU");
+    if (type != "CPU" || kernels_.catalogue().find(n.op(), type, n.attrs()) == nullptr) return tensor_value();
+    const auto made = kernels_.make({n, n.device()}, type);
+    if (made->asynchronous()) return tensor_value();
+    std::vector<tensor_value> inputs;
+    for (const output& in : n.inputs()) inputs.push_back(known_[static_cast<std::size_t>(in.from->id())]);
+    resource_manager resources, session_state;
+    step_environment environment;
+    environment.resources = &resources;
+    environment.session_state = &session_state;
+    tensor_value out;
+    // All inputs are kept: a kernel gets shares of them and cannot write their elements.
+    kernel_context context(n, environment, inputs.data(), inputs.size(), &out, ~std::uint64_t{0});
+    made->compute(context);
+    if (out.dtype() != n.output_dtype(0) || !n.output_shape(0).accepts(out.shape())) return tensor_value();
+    return out;
+  } catch (const std::exception&) {
+    // What fails now fails in the step that runs it, with its text.
+    return tensor_value();
+  }
+}
+
+WEFT_DECL void constant_folder::count_readers() {
+  readers_before_.assign(nodes_.size(), 0);
+  readers_after_.assign(nodes_.size(), 0);
+  for (const node* n : nodes_) {
+    const bool folded = is_known(*n) && n->op() != "Const";
+    const auto count = [&](const node* from) {
+      ++readers_before_[static_cast<std::size_t>(from->id())];
+      if (!folded) ++readers_after_[static_cast<std::size_t>(from->id())];
+    };
+    for (const output& in : n->inputs()) count(in.from);
+    for (const node* before : n->control_inputs()) count(before);
+  }
+}
+}  // namespace detail
+
+WEFT_DECL graph fold_constants(const graph& part, const kernel_registry& kernels, const fold_options& options) { return detail::constant_folder(part, kernels, options).run(); }
+#endif
+
+}  // namespace weft
+
+#endif
+#endif
+
+#if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
+#ifndef WEFT_SESSION_PART_PASSES_HPP
+#define WEFT_SESSION_PART_PASSES_HPP
+// The passes that a task runs over its part of a step before it makes an executor. They never change what crosses between devices and tasks, nor feeds and fetches.
+
+namespace weft::detail {
+
+/// The part as it is run. Folding comes first: what is constant need not be computed, fused or not.
+inline graph optimized_part(const graph& part, const kernel_registry& kernels, const optimizer_options& options) {
+  const graph folded = options.fold_constants ? fold_constants(part, kernels) : part;
+  return options.fuse_elementwise ? fuse_elementwise(folded, kernels) : folded;
+}
+
+}  // namespace weft::detail
+
+#endif
+#endif
+
 #if WEFT_HAS_CLUSTER_BODIES
 #ifndef WEFT_CLUSTER_WORKER_HPP
 #define WEFT_CLUSTER_WORKER_HPP
@@ -27799,7 +28104,7 @@ WEFT_DECL std::vector<std::shared_ptr<live_step>> worker::all_live() const {
 
 WEFT_DECL std::shared_ptr<registration> worker::make_registration(master_state& master, register_part_message what, graph part) {
   auto out = std::make_shared<registration>();
-  out->runs = std::make_unique<executor>(std::move(part), own_.kernels, own_.task_field());
+  out->runs = std::make_unique<executor>(detail::optimized_part(part, own_.kernels, what.passes), own_.kernels, own_.task_field());
   for (const part_edge& e : what.edges) {
     if (e.way == part_edge::direction::inside) continue;
     if (!own_.cluster.has(e.peer)) fail(error_code::invalid_argument, "edge " + std::to_string(e.edge) + " leads to " + to_text(e.peer) + ", which is not in the cluster");
@@ -30481,6 +30786,8 @@ WEFT_DECL void planner::name_step(preparation& work) const {
   for (const std::uint32_t target : signature.targets) work.what.targets.push_back(node_at(target));
   if (work.what.fetches.empty() && work.what.targets.empty()) fail(error_code::invalid_argument, "the step fetches nothing and runs nothing");
   work.what.master = to_text(own_.self);
+  work.what.merge_equal_nodes = work.session->options.passes.merge_equal_nodes;
+  work.what.skip_identities = work.session->options.passes.skip_identities;
 }
 
 WEFT_DECL partitioned_graph planner::partitions(const step_plan& plan) const {
@@ -30634,7 +30941,7 @@ WEFT_DECL void planner::send_parts(const preparation_ptr& work) {
   });
   for (const part& p : work->cut->parts()) {
     const task_id task = task_of_device(p.task);
-    register_part_message what{number, work->session->id, edges_of(*work->cut, p)};
+    register_part_message what{number, work->session->id, edges_of(*work->cut, p), work->session->options.passes};
     if (task == own_.self) {
       asio::post(own_.io, [this, number, what, copy = p.graph]() mutable {
         here_.register_part(own_.incarnation, std::move(what), std::move(copy), [this, number](const status& result) { registered(number, own_.self, result); });
@@ -31921,89 +32228,6 @@ template <class T, int N> struct feed_value {
 
 #endif
 
-#ifndef WEFT_SESSION_OPTIONS_HPP
-#define WEFT_SESSION_OPTIONS_HPP
-// What a user may ask of a session, and of one run.
-
-#include <chrono>
-#include <cstddef>
-#include <functional>
-#include <map>
-#include <memory>
-#include <string>
-#include <string_view>
-
-namespace weft {
-
-/// Passes over the graph of a step, none of which changes a result. Each can be switched off, to see a graph run as it was written or to measure.
-struct optimizer_options {
-  /// Runs one of several equal nodes of a device for all.
-  bool merge_equal_nodes = true;
-  /// Reads the input of an Identity instead of its output.
-  bool skip_identities = true;
-  /// Computes once, when a step is prepared, what is computed from constants alone.
-  bool fold_constants = true;
-  /// Runs elementwise nodes that only feed one another in one pass over their arrays.
-  bool fuse_elementwise = true;
-
-  /// Every pass off.
-  static optimizer_options none() noexcept { return {false, false, false, false}; }
-};
-
-/// Options of a session. Plain members with safe defaults.
-struct session_options {
-  session_options();
-  session_options(const session_options&);
-  session_options(session_options&&) noexcept;
-  session_options& operator=(const session_options&);
-  session_options& operator=(session_options&&) noexcept;
-  ~session_options();
-
-  /// A device that does not exist, or that cannot run the op, falls back to another device of the same task.
-  bool allow_soft_placement = false;
-  /// One line per node with its device and the reason, through `log`, when a graph is placed.
-  bool log_device_placement = false;
-  /// Devices of the task per type, for a local session: `{{"CPU", 4}}`. A server has its own option.
-  std::map<std::string, int> devices = {{"CPU", 1}};
-  /// For a local session: run every task of this cluster in this process, through memory.
-  cluster_spec cluster;
-  /// The kernels of a local session; weft's own when empty. A server has its own option.
-  std::shared_ptr<const kernel_registry> kernels;
-  /// Threads that run expensive kernels of a local session; 0 means one per processor.
-  std::size_t kernel_threads = 0;
-  /// The passes over the graphs of a local session's steps.
-  optimizer_options optimizer;
-  /// Deadline for reaching the target and for its answers to the protocol.
-  std::chrono::milliseconds connect_timeout = std::chrono::seconds(10);
-  /// Silence after which a peer counts as lost.
-  std::chrono::milliseconds heartbeat = std::chrono::seconds(10);
-  /// How long a failed step waits for tasks to confirm that its kernels have ended.
-  std::chrono::milliseconds abort_grace = std::chrono::seconds(2);
-  /// How many run signatures are kept prepared; the least recently used one is dropped.
-  std::size_t prepared_signatures = 256;
-  /// Where placement lines and notices go, one line a call without its end; standard error when empty.
-  std::function<void(std::string_view line)> log;
-};
-
-/// Options of one run.
-struct run_options {
-  /// The step fails with DEADLINE_EXCEEDED after this time; 0 means no limit.
-  std::chrono::milliseconds timeout{0};
-};
-
-#if WEFT_HAS_BODIES
-WEFT_DECL session_options::session_options() = default;
-WEFT_DECL session_options::session_options(const session_options&) = default;
-WEFT_DECL session_options::session_options(session_options&&) noexcept = default;
-WEFT_DECL session_options& session_options::operator=(const session_options&) = default;
-WEFT_DECL session_options& session_options::operator=(session_options&&) noexcept = default;
-WEFT_DECL session_options::~session_options() = default;
-#endif
-
-}  // namespace weft
-
-#endif
-
 #ifndef WEFT_SESSION_SIGNATURE_HPP
 #define WEFT_SESSION_SIGNATURE_HPP
 // What a step is asked for: which tensors are fed and fetched and which operations run. Two runs with equal signatures share one plan.
@@ -32405,179 +32629,6 @@ WEFT_DECL std::vector<tensor_value> session_interface::run(const run_options& op
 
 }  // namespace weft
 
-#endif
-
-#if WEFT_HAS_BODIES
-#ifndef WEFT_RUNTIME_FOLD_CONSTANTS_HPP
-#define WEFT_RUNTIME_FOLD_CONSTANTS_HPP
-// A pass over a part: what is computed from constants alone is computed once, when the part is made ready, and becomes a constant.
-
-#include <cstddef>
-#include <cstdint>
-#include <exception>
-#include <string>
-#include <utility>
-#include <vector>
-
-namespace weft {
-
-/// What may be folded.
-struct fold_options {
-  /// Results of more bytes stay to be computed in each step.
-  std::size_t largest = std::size_t{1} << 20;
-};
-
-/// The part with constants in place of nodes that are computed from constants alone; each keeps its name and device. Nodes with state, side effects, control inputs or several outputs,
-/// those whose result is too large or of unknown shape, and those whose kernel is missing or fails, stay as they are; so do transfers, feeds and fetches.
-graph fold_constants(const graph& part, const kernel_registry& kernels, const fold_options& options = {});
-
-#if WEFT_HAS_BODIES
-namespace detail {
-
-class constant_folder {
- public:
-  constant_folder(const graph& part, const kernel_registry& kernels, const fold_options& options) : part_(part), nodes_(part.nodes()), kernels_(kernels), options_(options) {}
-  graph run();
-
- private:
-  void find();
-  bool may_fold(const node& n) const;
-  tensor_value evaluate(const node& n) const;
-  void count_readers();
-  bool is_known(const node& n) const noexcept { return !known_[static_cast<std::size_t>(n.id())].empty(); }
-
-  const graph& part_;
-  const std::vector<const node*> nodes_;
-  const kernel_registry& kernels_;
-  const fold_options options_;
-  // By id: the value of a constant, of the part or folded; how many nodes read or wait for it, before and after.
-  std::vector<tensor_value> known_;
-  std::vector<std::size_t> readers_before_, readers_after_;
-  bool folds_ = false;
-};
-
-// 1. Values, in the order of creation. 2. Constants, old and new, that only folded nodes read are no longer needed. 3. The new part.
-WEFT_DECL graph constant_folder::run() {
-  find();
-  if (!folds_) return part_;
-  count_readers();
-  graph out(part_.ops());
-  std::vector<const node*> twins(nodes_.size(), nullptr);
-  for (const node* n : nodes_) {
-    const auto id = static_cast<std::size_t>(n->id());
-    if (is_known(*n) && readers_before_[id] != 0 && readers_after_[id] == 0) continue;
-    if (is_known(*n) && n->op() != "Const") {
-      node_spec spec;
-      spec.op = "Const";
-      spec.name = n->name();
-      spec.exact_name = true;
-      spec.attrs = {{"dtype", known_[id].dtype()}, {"value", known_[id]}};
-      spec.site = n->site();
-      spec.scoped = false;
-      spec.device = n->device();
-      spec.outputs = std::vector<output_type>{{known_[id].dtype(), known_[id].shape()}};
-      twins[id] = &out.add(std::move(spec));
-      continue;
-    }
-    std::vector<output> inputs;
-    for (const output& in : n->inputs()) inputs.push_back({twins[static_cast<std::size_t>(in.from->id())], in.index});
-    std::vector<const node*> control;
-    for (const node* before : n->control_inputs()) control.push_back(twins[static_cast<std::size_t>(before->id())]);
-    twins[id] = &out.add_copy(*n, std::move(inputs), std::move(control), n->device());
-  }
-  return out;
-}
-
-WEFT_DECL void constant_folder::find() {
-  known_.resize(nodes_.size());
-  for (const node* n : nodes_) {
-    tensor_value& value = known_[static_cast<std::size_t>(n->id())];
-    if (n->op() == "Const") {
-      const tensor_value* held = n->control_inputs().empty() ? n->find_attr<tensor_value>("value") : nullptr;
-      if (held != nullptr && held->buffer() && held->buffer()->host()) value = *held;
-    } else if (may_fold(*n)) {
-      value = evaluate(*n);
-      folds_ = folds_ || !value.empty();
-    }
-  }
-}
-
-WEFT_DECL bool constant_folder::may_fold(const node& n) const {
-  if (n.stateful() || n.inputs().empty() || !n.control_inputs().empty() || n.output_count() != 1 || n.outputs()[0].is_ref) return false;
-  for (const char* op : {"Switch", "RefSwitch", "Merge", "RefMerge", "Enter", "RefEnter", "Exit", "RefExit", "NextIteration", "RefNextIteration", "LoopCond", "PlaceholderWithDefault"})
-    if (n.op() == op) return false;
-  for (const output& in : n.inputs())
-    if (!is_known(*in.from) || in.from->device() != n.device()) return false;
-  const dtype type = n.output_dtype(0);
-  const auto elements = n.output_shape(0).elements();
-  if (!elements || (!is_plain(type) && type != dtype::string)) return false;
-  const std::size_t size = type == dtype::string ? sizeof(std::string) : size_of(type);
-  return static_cast<std::uint64_t>(*elements) <= options_.largest / size;
-}
-
-WEFT_DECL tensor_value constant_folder::evaluate(const node& n) const {
-  try {
-    const std::string type = parse_device_name(n.device(), n.site()).type.value_or("CPU");
-    if (type != "CPU" || kernels_.catalogue().find(n.op(), type, n.attrs()) == nullptr) return tensor_value();
-    const auto made = kernels_.make({n, n.device()}, type);
-    if (made->asynchronous()) return tensor_value();
-    std::vector<tensor_value> inputs;
-    for (const output& in : n.inputs()) inputs.push_back(known_[static_cast<std::size_t>(in.from->id())]);
-    resource_manager resources, session_state;
-    step_environment environment;
-    environment.resources = &resources;
-    environment.session_state = &session_state;
-    tensor_value out;
-    // All inputs are kept: a kernel gets shares of them and cannot write their elements.
-    kernel_context context(n, environment, inputs.data(), inputs.size(), &out, ~std::uint64_t{0});
-    made->compute(context);
-    if (out.dtype() != n.output_dtype(0) || !n.output_shape(0).accepts(out.shape())) return tensor_value();
-    return out;
-  } catch (const std::exception&) {
-    // What fails now fails in the step that runs it, with its text.
-    return tensor_value();
-  }
-}
-
-WEFT_DECL void constant_folder::count_readers() {
-  readers_before_.assign(nodes_.size(), 0);
-  readers_after_.assign(nodes_.size(), 0);
-  for (const node* n : nodes_) {
-    const bool folded = is_known(*n) && n->op() != "Const";
-    const auto count = [&](const node* from) {
-      ++readers_before_[static_cast<std::size_t>(from->id())];
-      if (!folded) ++readers_after_[static_cast<std::size_t>(from->id())];
-    };
-    for (const output& in : n->inputs()) count(in.from);
-    for (const node* before : n->control_inputs()) count(before);
-  }
-}
-}  // namespace detail
-
-WEFT_DECL graph fold_constants(const graph& part, const kernel_registry& kernels, const fold_options& options) { return detail::constant_folder(part, kernels, options).run(); }
-#endif
-
-}  // namespace weft
-
-#endif
-#endif
-
-#if WEFT_HAS_BODIES
-#ifndef WEFT_SESSION_PART_PASSES_HPP
-#define WEFT_SESSION_PART_PASSES_HPP
-// The passes that a task runs over its part of a step before it makes an executor. They never change what crosses between devices and tasks, nor feeds and fetches.
-
-namespace weft::detail {
-
-/// The part as it is run. Folding comes first: what is constant need not be computed, fused or not.
-inline graph optimized_part(const graph& part, const kernel_registry& kernels, const optimizer_options& options) {
-  const graph folded = options.fold_constants ? fold_constants(part, kernels) : part;
-  return options.fuse_elementwise ? fuse_elementwise(folded, kernels) : folded;
-}
-
-}  // namespace weft::detail
-
-#endif
 #endif
 
 #if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
@@ -33695,6 +33746,7 @@ inline void remote_runtime::open(remote_link& link) {
   open_session_message what;
   what.request = link.channel.new_request();
   what.allow_soft_placement = options_.allow_soft_placement;
+  what.passes = options_.optimizer;
   const reply_message reply = link.channel.call(what.request, what.encode(), protocol_deadline());
   if (!reply.result.ok()) fail_with(reply.result);
   wire_reader body(reply.body, "number of the session");

@@ -1,2 +1,0 @@
-#define WEFT_IMPLEMENTATION_KERNELS
-#include <weft/kernels/training.hpp>
