@@ -60,66 +60,114 @@ inline void copy_units(const std::byte* from, std::ptrdiff_t from_step, std::byt
   }
 }
 
-/// A square of elements with rows and columns exchanged, as large as a vector register is wide. Interleaving the rows of the upper half with those of the
-/// lower one, as often as it takes to halve them down to one, exchanges both.
-template <std::size_t Size> struct exchanged_square {
-  static constexpr std::size_t lanes = 16 / Size;
 #if defined(__clang__) || (defined(__GNUC__) && __GNUC__ >= 12)
+#define WEFT_HAS_SHUFFLES 1
+#else
+#define WEFT_HAS_SHUFFLES 0
+#endif
+
+#if WEFT_HAS_SHUFFLES
+/// `Chunks` squares of elements that lie below each other, as wide as 16 bytes, with rows and columns exchanged: one register holds a row of each, and then a column of all. Interleaving
+/// the rows of the upper half with those of the lower one, as often as it takes to halve them down to one, exchanges both.
+template <std::size_t Size, std::size_t Chunks> struct exchanged_block {
+  static constexpr std::size_t lanes = 16 / Size, whole = lanes * Chunks;
   using element = std::conditional_t<Size == 1, std::uint8_t, std::conditional_t<Size == 2, std::uint16_t, std::conditional_t<Size == 4, std::uint32_t, std::uint64_t>>>;
-  typedef element vector __attribute__((vector_size(16)));
-  template <std::size_t... I> WEFT_SIMD_INLINE static vector interleaved(vector a, vector b, std::size_t, std::index_sequence<I...>) {
-    return __builtin_shufflevector(a, b, static_cast<int>(I / 2 + (I % 2) * lanes)...);
-  }
-  template <std::size_t... I> WEFT_SIMD_INLINE static vector interleaved_rest(vector a, vector b, std::index_sequence<I...>) {
-    return __builtin_shufflevector(a, b, static_cast<int>(lanes / 2 + I / 2 + (I % 2) * lanes)...);
-  }
-  WEFT_SIMD_INLINE static void run(const std::byte* from, std::ptrdiff_t from_row, std::byte* to, std::ptrdiff_t to_row) {
+  typedef element part __attribute__((vector_size(16)));
+  typedef element vector __attribute__((vector_size(16 * Chunks)));
+
+  template <std::size_t... I, std::size_t... Half>
+  WEFT_SIMD_INLINE static void run(const std::byte* from, std::ptrdiff_t from_row, std::byte* to, std::ptrdiff_t to_row, std::index_sequence<I...>, std::index_sequence<Half...>) {
     vector rows[lanes], next[lanes];
     WEFT_SIMD_UNROLL
-    for (std::size_t i = 0; i < lanes; ++i) std::memcpy(&rows[i], from + static_cast<std::ptrdiff_t>(i) * from_row, 16);
+    for (std::size_t i = 0; i < lanes; ++i) {
+      part parts[Chunks];
+      WEFT_SIMD_UNROLL
+      for (std::size_t k = 0; k < Chunks; ++k) std::memcpy(&parts[k], from + static_cast<std::ptrdiff_t>(i + k * lanes) * from_row, 16);
+      if constexpr (Chunks == 1) {
+        rows[i] = parts[0];
+      } else if constexpr (Chunks == 2) {
+        rows[i] = __builtin_shufflevector(parts[0], parts[1], static_cast<int>(I)...);
+      } else {
+        typedef element half __attribute__((vector_size(32)));
+        const half upper = __builtin_shufflevector(parts[0], parts[1], static_cast<int>(Half)...), lower = __builtin_shufflevector(parts[2], parts[3], static_cast<int>(Half)...);
+        rows[i] = __builtin_shufflevector(upper, lower, static_cast<int>(I)...);
+      }
+    }
     WEFT_SIMD_UNROLL
     for (std::size_t step = 1; step < lanes; step *= 2) {
       WEFT_SIMD_UNROLL
       for (std::size_t i = 0; i < lanes / 2; ++i) {
-        next[2 * i] = interleaved(rows[i], rows[i + lanes / 2], 0, std::make_index_sequence<lanes>());
-        next[2 * i + 1] = interleaved_rest(rows[i], rows[i + lanes / 2], std::make_index_sequence<lanes>());
+        next[2 * i] = __builtin_shufflevector(rows[i], rows[i + lanes / 2], static_cast<int>((I % 2) * whole + I / lanes * lanes + I % lanes / 2)...);
+        next[2 * i + 1] = __builtin_shufflevector(rows[i], rows[i + lanes / 2], static_cast<int>((I % 2) * whole + I / lanes * lanes + lanes / 2 + I % lanes / 2)...);
       }
       WEFT_SIMD_UNROLL
       for (std::size_t i = 0; i < lanes; ++i) rows[i] = next[i];
     }
     WEFT_SIMD_UNROLL
-    for (std::size_t i = 0; i < lanes; ++i) std::memcpy(to + static_cast<std::ptrdiff_t>(i) * to_row, &rows[i], 16);
+    for (std::size_t i = 0; i < lanes; ++i) std::memcpy(to + static_cast<std::ptrdiff_t>(i) * to_row, &rows[i], 16 * Chunks);
   }
-#else
-  static void run(const std::byte* from, std::ptrdiff_t from_row, std::byte* to, std::ptrdiff_t to_row) {
-    for (std::size_t i = 0; i < lanes; ++i)
-      for (std::size_t k = 0; k < lanes; ++k) std::memcpy(to + static_cast<std::ptrdiff_t>(k) * to_row + i * Size, from + static_cast<std::ptrdiff_t>(i) * from_row + k * Size, Size);
-  }
-#endif
 };
 
-/// A matrix with rows and columns exchanged; rows of both are contiguous, their distances are bytes. Works on squares of a cache line: read in registers, put
-/// together beside, then written in whole lines, which keeps rows at distances of a power of two from driving each other out of the cache.
-template <std::size_t Size> WEFT_SIMD_OPTIMIZED void exchange_matrix(const std::byte* from, std::ptrdiff_t from_row, std::byte* to, std::ptrdiff_t to_row, std::int64_t rows, std::int64_t columns) {
-  constexpr auto side = static_cast<std::int64_t>(64 / Size), lanes = static_cast<std::int64_t>(16 / Size), size = static_cast<std::int64_t>(Size);
-  alignas(64) std::byte square[64 * 64 / Size];
-  for (std::int64_t c = 0; c < columns; c += side) {
-    const std::int64_t wide = std::min(side, columns - c);
-    for (std::int64_t r = 0; r < rows; r += side) {
-      const std::int64_t high = std::min(side, rows - r);
-      const std::byte* in = from + r * from_row + c * size;
-      std::byte* out = to + c * to_row + r * size;
-      if (wide == side && high == side) {
-        for (std::int64_t i = 0; i < side; i += lanes)
-          for (std::int64_t k = 0; k < side; k += lanes) exchanged_square<Size>::run(in + i * from_row + k * size, from_row, square + k * 64 + i * size, 64);
-        for (std::int64_t k = 0; k < side; ++k) std::memcpy(out + k * to_row, square + k * 64, 64);
-      } else {
-        for (std::int64_t k = 0; k < wide; ++k)
-          for (std::int64_t i = 0; i < high; ++i) std::memcpy(out + k * to_row + i * size, in + i * from_row + k * size, Size);
+/// A square as wide as 64 bytes with rows and columns exchanged: every cache line is read and written once, which matters where rows at distances of a power of two drive each other out of the cache.
+template <std::size_t Size> struct exchanged_lines {
+  static constexpr std::size_t side = 64 / Size;
+  using element = std::conditional_t<Size == 4, std::uint32_t, std::uint64_t>;
+  typedef element vector __attribute__((vector_size(64)));
+
+  template <std::size_t... I> WEFT_SIMD_INLINE static void run(const std::byte* from, std::ptrdiff_t from_row, std::byte* to, std::ptrdiff_t to_row, std::index_sequence<I...>) {
+    vector rows[side], next[side];
+    WEFT_SIMD_UNROLL
+    for (std::size_t i = 0; i < side; ++i) std::memcpy(&rows[i], from + static_cast<std::ptrdiff_t>(i) * from_row, 64);
+    WEFT_SIMD_UNROLL
+    for (std::size_t step = 1; step < side; step *= 2) {
+      WEFT_SIMD_UNROLL
+      for (std::size_t i = 0; i < side / 2; ++i) {
+        next[2 * i] = __builtin_shufflevector(rows[i], rows[i + side / 2], static_cast<int>((I % 2) * side + I / 2)...);
+        next[2 * i + 1] = __builtin_shufflevector(rows[i], rows[i + side / 2], static_cast<int>((I % 2) * side + side / 2 + I / 2)...);
       }
+      WEFT_SIMD_UNROLL
+      for (std::size_t i = 0; i < side; ++i) rows[i] = next[i];
     }
+    WEFT_SIMD_UNROLL
+    for (std::size_t i = 0; i < side; ++i) std::memcpy(to + static_cast<std::ptrdiff_t>(i) * to_row, &rows[i], 64);
   }
-}
+};
+#endif
+
+/// A matrix with rows and columns exchanged; rows of both are contiguous, their distances are bytes. Works on squares as wide as a cache line.
+template <std::size_t Size> struct exchange_body {
+  static constexpr auto side = static_cast<std::int64_t>(64 / Size), size = static_cast<std::int64_t>(Size);
+
+  template <instruction_set S> WEFT_SIMD_INLINE static void square(const std::byte* from, std::ptrdiff_t from_row, std::byte* to, std::ptrdiff_t to_row) {
+#if WEFT_HAS_SHUFFLES
+    if constexpr (S == instruction_set::avx512 && Size >= 4) {
+      exchanged_lines<Size>::run(from, from_row, to, to_row, std::make_index_sequence<64 / Size>());
+    } else {
+      using block = exchanged_block<Size, S == instruction_set::avx512 ? 4 : S == instruction_set::avx2 ? 2 : 1>;
+      for (std::int64_t i = 0; i < side; i += static_cast<std::int64_t>(block::whole))
+        for (std::int64_t k = 0; k < side; k += static_cast<std::int64_t>(block::lanes))
+          block::run(from + i * from_row + k * size, from_row, to + k * to_row + i * size, to_row, std::make_index_sequence<block::whole>(), std::make_index_sequence<block::lanes * 2>());
+    }
+#else
+    edge(from, from_row, to, to_row, side, side);
+#endif
+  }
+  WEFT_SIMD_INLINE static void edge(const std::byte* from, std::ptrdiff_t from_row, std::byte* to, std::ptrdiff_t to_row, std::int64_t rows, std::int64_t columns) {
+    for (std::int64_t k = 0; k < columns; ++k)
+      for (std::int64_t i = 0; i < rows; ++i) std::memcpy(to + k * to_row + i * size, from + i * from_row + k * size, Size);
+  }
+  template <instruction_set S> WEFT_SIMD_INLINE static void run(const std::byte* from, std::ptrdiff_t from_row, std::byte* to, std::ptrdiff_t to_row, std::int64_t rows, std::int64_t columns) {
+    for (std::int64_t c = 0; c < columns; c += side)
+      for (std::int64_t r = 0; r < rows; r += side) {
+        const std::int64_t wide = columns - c < side ? columns - c : side, high = rows - r < side ? rows - r : side;
+        const std::byte* in = from + r * from_row + c * size;
+        std::byte* out = to + c * to_row + r * size;
+        if (wide == side && high == side) square<S>(in, from_row, out, to_row);
+        else edge(in, from_row, out, to_row, high, wide);
+      }
+  }
+};
+#undef WEFT_HAS_SHUFFLES
 
 /// What is copied: axes from the outermost to the innermost, each with its steps in elements through source and target. Axes of one element vanish, those that
 /// continue each other become one, so 63 are enough. Steps may be negative, those of the source 0.
@@ -170,13 +218,13 @@ inline void strided_copy::run(element_source from, std::int64_t from_at, element
   run_rows(axes, rank, source, target, unit, from.strings);
 }
 
-inline bool exchange_units(std::size_t unit, const std::byte* from, std::ptrdiff_t from_row, std::byte* to, std::ptrdiff_t to_row, std::int64_t rows, std::int64_t columns) {
+inline void exchange_units(std::size_t unit, const std::byte* from, std::ptrdiff_t from_row, std::byte* to, std::ptrdiff_t to_row, std::int64_t rows, std::int64_t columns) {
+  const instruction_set set = best_instruction_set();
   switch (unit) {
-    case 1: exchange_matrix<1>(from, from_row, to, to_row, rows, columns); return true;
-    case 2: exchange_matrix<2>(from, from_row, to, to_row, rows, columns); return true;
-    case 4: exchange_matrix<4>(from, from_row, to, to_row, rows, columns); return true;
-    case 8: exchange_matrix<8>(from, from_row, to, to_row, rows, columns); return true;
-    default: return false;
+    case 1: return dispatch<exchange_body<1>>(set, from, from_row, to, to_row, rows, columns);
+    case 2: return dispatch<exchange_body<2>>(set, from, from_row, to, to_row, rows, columns);
+    case 4: return dispatch<exchange_body<4>>(set, from, from_row, to, to_row, rows, columns);
+    default: return dispatch<exchange_body<8>>(set, from, from_row, to, to_row, rows, columns);
   }
 }
 
@@ -186,7 +234,7 @@ inline void strided_copy::run_rows(const axis* axes, std::size_t rank, const std
   const std::size_t outer = rank - (exchanges ? 2 : rank > 0 ? 1 : 0);
   std::int64_t index[most] = {};
   for (;;) {
-    if (exchanges) (void)exchange_units(unit, from, axes[rank - 1].from, to, axes[rank - 2].to, axes[rank - 1].extent, axes[rank - 2].extent);
+    if (exchanges) exchange_units(unit, from, axes[rank - 1].from, to, axes[rank - 2].to, axes[rank - 1].extent, axes[rank - 2].extent);
     else if (rank > 0) copy_units(from, axes[rank - 1].from, to, axes[rank - 1].to, axes[rank - 1].extent, unit, strings);
     else copy_units(from, size, to, size, 1, unit, strings);
     std::size_t i = outer;
