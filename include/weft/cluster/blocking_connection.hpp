@@ -6,6 +6,7 @@
 #include <weft/cluster/frame_reader.hpp>
 #include <weft/cluster/frame_writer.hpp>
 #include <weft/cluster/socket.hpp>
+#include <weft/cluster/spin_wait.hpp>
 #include <weft/core/cluster_spec.hpp>
 #include <weft/core/config.hpp>
 
@@ -84,7 +85,7 @@ class blocking_connection {
   blocking_connection(detail::descriptor socket, std::string remote, const connection_options& options);
   [[noreturn]] void lose(status why);
   void check_usable();
-  void fill(int flags);
+  bool fill(int flags);
   bool wait_shortly(std::optional<time_point> deadline);
   bool wait(std::optional<time_point> deadline);
 
@@ -96,6 +97,7 @@ class blocking_connection {
   std::atomic<clock::rep> last_received_{0};
   std::atomic<bool> shut_{false};
   frame_reader reader_;
+  detail::spin_wait waits_;
   // One sender at a time.
   std::mutex sending_;
   // Why the connection is of no more use; ok while it is.
@@ -200,7 +202,7 @@ WEFT_DECL std::unique_ptr<blocking_connection> blocking_connection::connect(cons
 }
 
 WEFT_DECL blocking_connection::blocking_connection(detail::descriptor socket, std::string remote, const connection_options& options)
-    : options_(options), remote_(std::move(remote)), socket_(std::move(socket)), reader_(options) {
+    : options_(options), remote_(std::move(remote)), socket_(std::move(socket)), reader_(options), waits_(options.spin_time) {
   int ends[2];
   if (::pipe2(ends, O_NONBLOCK | O_CLOEXEC) != 0)
     fail(error_code::resource_exhausted, "cannot make a pipe for the connection to " + remote_ + ": " + detail::errno_text(errno));
@@ -266,6 +268,11 @@ WEFT_DECL receive_result blocking_connection::receive(message& into, std::option
 // a deadline is too near for that.
 WEFT_DECL bool blocking_connection::wait_shortly(std::optional<time_point> deadline) {
   if (deadline && *deadline - clock::now() < std::chrono::milliseconds(20)) return false;
+  do {
+    if (!fill(MSG_DONTWAIT)) continue;
+    waits_.found();
+    return true;
+  } while (waits_.again());
   fill(0);
   return true;
 }
@@ -297,14 +304,16 @@ WEFT_DECL bool blocking_connection::wait(std::optional<time_point> deadline) {
   return ready != 0 || !deadline || now < *deadline;
 }
 
-WEFT_DECL void blocking_connection::fill(int flags) {
+// Takes the bytes that are there; false when there are none.
+WEFT_DECL bool blocking_connection::fill(int flags) {
   iovec parts[frame_reader::max_parts];
   const std::size_t count = reader_.space(parts);
   const ssize_t n = detail::receive_parts(socket_.get(), parts, count, flags);
-  if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return;
+  if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return false;
   if (n <= 0) lose(detail::lost_connection(remote_, n == 0 ? 0 : errno, reader_.inside_frame()));
   last_received_.store(clock::now().time_since_epoch().count(), std::memory_order_relaxed);
   reader_.filled(static_cast<std::size_t>(n));
+  return true;
 }
 
 #endif

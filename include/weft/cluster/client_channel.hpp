@@ -28,7 +28,7 @@ class client_channel {
   using clock = std::chrono::steady_clock;
 
   /// Connects and greets. Throws UNAVAILABLE or DEADLINE_EXCEEDED that name the address.
-  client_channel(const host_port& to, std::chrono::milliseconds deadline, std::chrono::milliseconds heartbeat);
+  client_channel(const host_port& to, std::chrono::milliseconds deadline, std::chrono::milliseconds heartbeat, std::chrono::microseconds spin_time);
 
   /// The start of the server that answers here.
   std::uint64_t incarnation() const noexcept { return peer_.incarnation; }
@@ -69,10 +69,12 @@ class client_channel {
 
 #if WEFT_HAS_CLUSTER_BODIES
 
-WEFT_DECL client_channel::client_channel(const host_port& to, std::chrono::milliseconds deadline, std::chrono::milliseconds heartbeat) : heartbeat_(heartbeat) {
+WEFT_DECL client_channel::client_channel(const host_port& to, std::chrono::milliseconds deadline, std::chrono::milliseconds heartbeat, std::chrono::microseconds spin_time) : heartbeat_(heartbeat) {
   const auto until = clock::now() + deadline;
   try {
-    road_ = blocking_connection::connect(to, deadline);
+    connection_options options;
+    options.spin_time = spin_time;
+    road_ = blocking_connection::connect(to, deadline, options);
     greet(until);
   } catch (const error& e) {
     status s = e.status();

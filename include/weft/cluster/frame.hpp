@@ -114,6 +114,8 @@ struct connection_options {
   std::shared_ptr<receive_budget> budget = nullptr;
   /// Where large tensors are received; copies of the options share it. Plain host memory when null.
   std::shared_ptr<weft::memory> memory = std::make_shared<receive_pool>();
+  /// How long a thread that waits at a blocking connection looks for bytes before it sleeps. Zero: it sleeps at once.
+  std::chrono::microseconds spin_time{0};
   /// The longest pause inside a frame that has begun to arrive; past it the connection is closed with DEADLINE_EXCEEDED. Zero: none.
   std::chrono::milliseconds frame_timeout{30000};
   /// How long after its start a connection may take to deliver its first whole message. Zero: for ever.

@@ -34,7 +34,7 @@ namespace weft::detail {
 
 /// One connection's share of a session: what the master behind it knows.
 struct remote_link {
-  remote_link(const host_port& to, const session_options& options) : channel(to, options.connect_timeout, options.heartbeat) {}
+  remote_link(const host_port& to, const session_options& options) : channel(to, options.connect_timeout, options.heartbeat, options.spin_time) {}
   client_channel channel;
   /// Guards what follows, and keeps the order of the messages that carry nodes.
   std::mutex mutex;

@@ -7,6 +7,7 @@
 #include <weft/cluster/listener.hpp>
 #include <weft/cluster/master.hpp>
 #include <weft/cluster/peers.hpp>
+#include <weft/cluster/spin_wait.hpp>
 #include <weft/cluster/task_context.hpp>
 #include <weft/cluster/worker.hpp>
 #include <weft/core/config.hpp>
@@ -149,10 +150,11 @@ WEFT_DECL void server_core::start(cluster_spec cluster) {
 }
 
 WEFT_DECL void server_core::work() {
-  for (;;) {
+  spin_wait waits(own_.options.spin_time);
+  while (!own_.io.stopped()) {
     try {
-      own_.io.run();
-      break;
+      if (own_.io.poll() > 0) waits.found();
+      else if (!own_.io.stopped() && !waits.again()) own_.io.run_one();
     } catch (const std::exception& e) {
       own_.log("error", to_text(own_.self) + ": " + e.what());
     }

@@ -48,6 +48,10 @@ struct server_options {
   /// How long a task keeps the graphs that a lost master registered.
   std::chrono::milliseconds registration_lease{60000};
 
+  /// How long the thread that serves the sockets looks for the next message before it sleeps, which saves the time to wake it; where messages take
+  /// longer to come, or the processors have other work, it soon gives that up. Zero: it sleeps at once.
+  std::chrono::microseconds spin_time{100};
+
   /// Tensors up to this many bytes are pushed without asking.
   std::size_t small_tensor_bytes = std::size_t{64} << 10;
   /// Bytes that one task may leave here for steps that are not known yet; past it such a step fails with RESOURCE_EXHAUSTED.

@@ -60,6 +60,9 @@ struct session_options {
   std::chrono::milliseconds heartbeat = std::chrono::seconds(10);
   /// How long a failed step waits for tasks to confirm that its kernels have ended.
   std::chrono::milliseconds abort_grace = std::chrono::seconds(2);
+  /// How long a thread that waits for a server's answer looks for it before it sleeps; where that is in vain it soon gives it up. Zero: it sleeps
+  /// at once.
+  std::chrono::microseconds spin_time{100};
   /// How many run signatures are kept prepared; the least recently used one is dropped.
   std::size_t prepared_signatures = 256;
   /// Where placement lines and notices go, one line a call without its end; standard error when empty.
