@@ -3,6 +3,8 @@
 // A task that a test plays itself, message by message, against a real server.
 
 #include <weft/cluster/blocking_connection.hpp>
+#include <weft/cluster/frame_reader.hpp>
+#include <weft/cluster/frame_writer.hpp>
 #include <weft/cluster/part_messages.hpp>
 
 #include <doctest/doctest.h>
@@ -12,8 +14,10 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
@@ -36,7 +40,7 @@ class road {
     hello.incarnation = incarnation;
     hello.task = self;
     hello.to = to;
-    hello.cluster = cluster;
+    hello.cluster = cluster.hash();
     send(hello.encode());
     CHECK(weft::type_of(next()) == weft::message_type::welcome);
   }
@@ -128,8 +132,8 @@ inline weft::message tensor(const weft::step_id& step, float value, std::int64_t
   return weft::tensor_message{step, {edge, 0}, false}.encode(weft::tensor_value::scalar(value));
 }
 
-/// A listening task that a test plays: a worker that registers whatever it is given, never takes anything from its bulk connection, and
-/// answers a step only when it is aborted.
+/// A listening task that a test plays: a worker that registers whatever it is given. Unless it is told to take tensors, it takes nothing from
+/// its bulk connection and answers a step only when it is aborted.
 class deaf_worker {
  public:
   deaf_worker() : listening_(::socket(AF_INET, SOCK_STREAM, 0)) {
@@ -144,7 +148,8 @@ class deaf_worker {
   }
   ~deaf_worker() {
     ::shutdown(listening_, SHUT_RDWR);
-    if (control_ >= 0) ::shutdown(control_, SHUT_RDWR);
+    for (const int number : {control_.load(), bulk_.load()})
+      if (number >= 0) ::shutdown(number, SHUT_RDWR);
     if (thread_.joinable()) thread_.join();
     for (const int number : {listening_, control_.load(), bulk_.load()})
       if (number >= 0) ::close(number);
@@ -155,6 +160,9 @@ class deaf_worker {
     thread_ = std::thread([this, welcome = std::move(welcome)] { work(welcome); });
   }
   int aborts() const noexcept { return aborts_; }
+  /// To be set before `serve`: each step takes one large tensor, mebibyte by mebibyte, with `pause` before each; `taken` gets it, and the step is over.
+  std::function<void()> pause;
+  std::function<void(const weft::tensor_value&)> taken;
 
  private:
   static void send(int number, weft::message m) {
@@ -175,11 +183,35 @@ class deaf_worker {
     }
     return true;
   }
-  int accept_and_welcome(const weft::hello_message& welcome, weft::frame_reader& reader) const {
+  int accept_and_welcome(const weft::hello_message& welcome, weft::frame_reader& reader) {
     const int number = ::accept(listening_, nullptr, nullptr);
     weft::message m;
-    if (number >= 0 && next(number, reader, m)) send(number, welcome.encode(weft::message_type::welcome));
+    if (number < 0 || !next(number, reader, m)) return number;
+    master_ = weft::hello_message::decode(m).incarnation;
+    send(number, welcome.encode(weft::message_type::welcome));
     return number;
+  }
+  void take_tensor(const weft::run_part_message& run, weft::frame_reader& bulk) {
+    send(control_, weft::encode_ready({master_, run.step}));
+    weft::message m;
+    while (!bulk.next(m)) {
+      pause();
+      for (std::size_t left = std::size_t{1} << 20; left > 0;) {
+        iovec parts[weft::frame_reader::max_parts];
+        (void)bulk.space(parts);
+        const auto n = ::recv(bulk_, parts[0].iov_base, std::min(parts[0].iov_len, left), left == std::size_t{1} << 20 ? 0 : MSG_DONTWAIT);
+        if (n == 0) return;
+        if (n < 0) break;
+        bulk.filled(static_cast<std::size_t>(n));
+        left -= static_cast<std::size_t>(n);
+        if (bulk.next(m)) return finish(run, m);
+      }
+    }
+    finish(run, m);
+  }
+  void finish(const weft::run_part_message& run, const weft::message& m) {
+    taken(m.tensors.at(0));
+    send(control_, weft::part_done_message{run.step, {}, true}.encode({}));
   }
   void work(const weft::hello_message& welcome) {
     weft::frame_reader control(weft::connection_options{}), bulk(weft::connection_options{});
@@ -189,6 +221,7 @@ class deaf_worker {
     while (next(control_, control, m)) {
       weft::wire_reader head(m.head);
       if (weft::type_of(m) == weft::message_type::register_part) send(control_, weft::part_registered_message{head.u64(), {}}.encode());
+      if (weft::type_of(m) == weft::message_type::run_part && taken) take_tensor(weft::run_part_message::decode(m), bulk);
       if (weft::type_of(m) != weft::message_type::abort_part) continue;
       ++aborts_;
       send(control_, weft::part_done_message{head.i64(), weft::status(weft::error_code::cancelled, "aborted"), true}.encode({}));
@@ -197,6 +230,7 @@ class deaf_worker {
 
   int listening_, port_ = 0;
   std::atomic<int> control_{-1}, bulk_{-1}, aborts_{0};
+  std::uint64_t master_ = 0;
   std::thread thread_;
 };
 

@@ -403,32 +403,6 @@ TEST_CASE("frame: memory that the machine does not have refuses the message only
 }
 #endif
 
-TEST_CASE("buffer pool: storage that came back is given out again for about the same size") {
-  weft::receive_pool pool(1000000);
-  void* first = pool.allocate(500000);
-  std::memset(first, 1, 500000);
-  CHECK(reinterpret_cast<std::uintptr_t>(first) % 64 == 0);
-  pool.deallocate(first, 500000);
-  CHECK(pool.kept_bytes() == 500032);
-  void* smaller = pool.allocate(300000);
-  CHECK(smaller != first);
-  void* again = pool.allocate(450000);
-  CHECK(again == first);
-  CHECK(pool.kept_bytes() == 0);
-  pool.deallocate(again, 450000);
-  pool.deallocate(smaller, 300000);
-  CHECK(pool.kept_bytes() == 800064);
-  void* third = pool.allocate(600000);
-  pool.deallocate(third, 600000);  // the oldest goes
-  CHECK(pool.kept_bytes() == 900032);
-  void* large = pool.allocate(2000000);
-  pool.deallocate(large, 2000000);
-  void* small = pool.allocate(100);
-  pool.deallocate(small, 100);
-  CHECK(pool.kept_bytes() == 900032);
-  CHECK(pool.allocate(SIZE_MAX) == nullptr);
-}
-
 TEST_CASE("frame: a budget gives what it has and no more") {
   weft::receive_budget budget(10);
   CHECK(budget.try_take(4));

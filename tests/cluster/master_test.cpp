@@ -15,14 +15,15 @@ const task_id work{"work", 0}, far_away{"far", 0};
 
 // A real master, and a worker that the test plays.
 struct with_deaf_worker {
-  with_deaf_worker() {
+  explicit with_deaf_worker(const std::function<void(fake::deaf_worker&)>& prepare = nullptr) {
+    if (prepare) prepare(worker);
     server = std::make_unique<weft::server>(weft::cluster_spec{{"far", {worker.address()}}, {"work", {"127.0.0.1:0"}}}, "work", 0, quiet());
     weft::hello_message welcome;
     welcome.as = weft::hello_message::role::control;
     welcome.incarnation = 5;
     welcome.task = far_away;
     welcome.to = work;
-    welcome.cluster = server->cluster();
+    welcome.cluster = server->cluster().hash();
     welcome.devices.push_back({"/job:far/task:0/device:CPU:0", "CPU", "host", 5});
     welcome.kernels = std::make_shared<const weft::kernel_catalogue>(weft::standard_kernels().catalogue());
     worker.serve(welcome);
@@ -137,4 +138,91 @@ TEST_CASE("master: a task that keeps too many graphs makes its master drop one")
   weft::session session(cluster.target(), {}, g);
   for (int round = 0; round < 2; ++round)
     for (int i = 0; i < 8; ++i) CHECK(session.run(many[static_cast<std::size_t>(i)]) == static_cast<float>(i + 1));
+}
+
+TEST_CASE("master: more sessions than the limit are refused until one is closed") {
+  auto options = with_deaf_worker::quiet();
+  options.max_sessions = 2;
+  weft::local_cluster cluster({{"work", 1}}, options);
+  const weft::graph g;
+  const auto scope = g.as_default();
+  const auto x = weft::constant(1.f);
+  weft::session first(cluster.target(), {}, g), second(cluster.target(), {}, g), third(cluster.target(), {}, g);
+  CHECK(first.run(x) == 1.f);
+  CHECK(second.run(x) == 1.f);
+  const auto refused = error_of([&] { third.run(x); });
+  CHECK(refused.code == error_code::resource_exhausted);
+  CHECK(refused.message == "task /job:work/task:0 at " + cluster.spec().task_address("work", 0) + " has 2 open sessions, no more are accepted (server_options::max_sessions); close some that are not used");
+  CHECK_FALSE(refused.may_have_run);
+  first.close();
+  CHECK(third.run(x) == 1.f);
+}
+
+TEST_CASE("master: large graphs are read in the order in which they were sent") {
+  weft::local_cluster cluster({{"ps", 1}, {"work", 1}}, with_deaf_worker::quiet());
+  const weft::graph g;
+  const auto scope = g.as_default();
+  weft::session session(cluster.target(), {}, g);
+  auto sum = weft::constant(0.f);
+  std::vector<std::thread> threads;
+  for (int round = 0; round < 3; ++round) {
+    const int nodes = round % 2 == 0 ? 6000 : 1;
+    for (int i = 0; i < nodes; ++i) {
+      const auto device = weft::with_device(i % 2 == 0 ? "/job:ps/task:0" : "/job:work/task:0");
+      sum = sum + 1.f;
+    }
+    threads.emplace_back([&session, sum, expected = static_cast<float>(6000 * (round / 2 + 1) + (round + 1) / 2)] { CHECK(session.run(sum) == expected); });
+  }
+  for (auto& t : threads) t.join();
+}
+
+TEST_CASE("master: a variable that is updated while a slow task takes it arrives as one value each time") {
+  constexpr std::size_t size = std::size_t{4} << 20;
+  std::mutex mutex;
+  std::condition_variable changed;
+  int updates = 0, seen = 0;
+  std::atomic<int> uniform{0};
+  float last = 0.f;
+  with_deaf_worker cluster([&](fake::deaf_worker& slow) {
+    // Between two mebibytes there is an update.
+    slow.pause = [&] {
+      std::unique_lock<std::mutex> lock(mutex);
+      const int before = std::max(updates, seen);
+      CHECK(changed.wait_for(lock, fake::patience, [&] { return updates > before; }));
+      seen = updates;
+    };
+    slow.taken = [&](const weft::tensor_value& v) {
+      const float* values = v.data<float>();
+      uniform += v.elements() == static_cast<std::int64_t>(size) && values[0] >= last && std::all_of(values, values + size, [values](float x) { return x == values[0]; }) ? 1 : 0;
+      last = values[0];
+    };
+  });
+  const weft::graph g;
+  const auto scope = g.as_default();
+  weft::variable<float, 1> v;
+  weft::operation bump, taken;
+  weft::with_device("/job:work/task:0", [&] {
+    v = weft::variable<float, 1>(weft::fill({static_cast<std::int64_t>(size)}, 0.f), "taken_slowly");
+    bump = v.assign_add(weft::fill({static_cast<std::int64_t>(size)}, 1.f));
+  });
+  {
+    const auto device = weft::with_device("/job:far/task:0");
+    const auto after = weft::control_dependencies({weft::identity(v)});
+    taken = weft::no_op();
+  }
+  weft::session writer(cluster.server->target(), {}, g), reader(cluster.server->target(), {}, g);
+  writer.run(v.initializer());
+  std::atomic<bool> done{false};
+  std::thread updating([&] {
+    while (!done) {
+      writer.run(bump);
+      const std::lock_guard<std::mutex> lock(mutex);
+      ++updates;
+      changed.notify_all();
+    }
+  });
+  for (int i = 0; i < 3; ++i) reader.run(weft::run_options{fake::patience}, taken);
+  done = true;
+  updating.join();
+  CHECK(uniform == 3);
 }

@@ -30,6 +30,8 @@ TEST_CASE("session: a target of unknown kind names the kinds there are") {
   const auto refused = session_suite::error_of([] { weft::session session("grpc://127.0.0.1:1"); });
   CHECK(refused.code == weft::error_code::invalid_argument);
   CHECK(refused.message == "session target 'grpc://127.0.0.1:1' is of no kind that weft knows; expected '' (this process) or 'weft://host:port' (the server that leads)");
+  CHECK(session_suite::error_of([] { weft::session session("127.0.0.1:33335"); }).message ==
+        "session target '127.0.0.1:33335' is of no kind that weft knows; expected '' (this process) or 'weft://host:port' (the server that leads); did you mean 'weft://127.0.0.1:33335'?");
   CHECK(session_suite::error_of([] { weft::session session("weft://127.0.0.1"); }).code == weft::error_code::invalid_argument);
 }
 

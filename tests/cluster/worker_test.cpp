@@ -1,6 +1,8 @@
 #include <weft/cluster/worker.hpp>
 
 #include <weft/cluster/server.hpp>
+#include <weft/cluster/session.hpp>
+#include <weft/graph.hpp>
 
 #include "fake_task.hpp"
 
@@ -184,22 +186,43 @@ TEST_CASE("worker: a tensor that does not belong to the step fails it") {
   CHECK(value_of(lead.answer().second) == 3.f);
 }
 
-TEST_CASE("worker: a task of another cluster is refused with the entry that differs") {
+TEST_CASE("worker: a task of another cluster is refused and told this one") {
   one_server here;
   weft::hello_message hello;
   hello.as = weft::hello_message::role::control;
   hello.incarnation = 1;
   hello.task = first;
   hello.to = work;
-  hello.cluster = here.cluster.with_address("fake", 1, "127.0.0.1:3");
+  hello.cluster = here.cluster.with_address("fake", 1, "127.0.0.1:3").hash();
   fake::road stranger(here.cluster, work);
   stranger.send(hello.encode());
   const weft::message answer = stranger.next();
   REQUIRE(weft::type_of(answer) == message_type::refused);
-  const weft::status why = weft::decode_refusal(answer);
+  weft::cluster_spec known;
+  const weft::status why = weft::decode_refusal(answer, &known);
   CHECK(why.code == error_code::failed_precondition);
-  CHECK(why.message == "/job:work/task:0 and /job:fake/task:0 were started with different clusters: /job:fake/task:1 is '127.0.0.1:2' here and '127.0.0.1:3' there");
+  CHECK(why.message == "/job:work/task:0 and /job:fake/task:0 were started with different clusters");
+  CHECK(known == here.cluster);
   CHECK(stranger.is_closed());
+}
+
+TEST_CASE("worker: tasks that were started with different clusters say which entry differs") {
+  weft::server_options quiet;
+  quiet.log = [](const char*, const std::string&) {};
+  weft::server other({{"first", {"127.0.0.1:1"}}, {"second", {"127.0.0.1:0"}}}, "second", 0, quiet);
+  weft::server leads({{"first", {"127.0.0.1:0"}}, {"second", {other.cluster().task_address("second", 0)}}}, "first", 0, quiet);
+  const weft::graph g;
+  const auto scope = g.as_default();
+  const auto x = weft::with_device("/job:second/task:0", [] { return weft::constant(1.f) + 1.f; });
+  weft::session session(leads.target(), {}, g);
+  try {
+    (void)session.run(x);
+    FAIL("expected an error");
+  } catch (const weft::error& e) {
+    CHECK(e.code() == error_code::failed_precondition);
+    CHECK(e.message() == "task /job:second/task:0 at " + other.cluster().task_address("second", 0) + ": /job:second/task:0 and /job:first/task:0 were started with different clusters: /job:first/task:0 is '127.0.0.1:1' here and '" +
+                             leads.cluster().task_address("first", 0) + "' there");
+  }
 }
 
 TEST_CASE("worker: what a lost master registered is dropped when its lease has ended") {

@@ -16,10 +16,10 @@
 //
 // Then come the tensor table (tensor_codec.hpp), the head, and the body: the elements of one tensor after the other.
 
-#include <weft/cluster/receive_pool.hpp>
 #include <weft/cluster/wire.hpp>
 #include <weft/core/config.hpp>
 #include <weft/core/status.hpp>
+#include <weft/runtime/buffer_pool.hpp>
 #include <weft/tensor/tensor_value.hpp>
 
 #include <atomic>
@@ -113,7 +113,7 @@ struct connection_options {
   /// Bytes of received tensors that may be held at once by all connections with this budget; none means no limit.
   std::shared_ptr<receive_budget> budget = nullptr;
   /// Where large tensors are received; copies of the options share it. Plain host memory when null.
-  std::shared_ptr<weft::memory> memory = std::make_shared<receive_pool>();
+  std::shared_ptr<weft::memory> memory = std::make_shared<buffer_pool>();
   /// How long a thread that waits at a blocking connection looks for bytes before it sleeps. Zero: it sleeps at once.
   std::chrono::microseconds spin_time{0};
   /// The longest pause inside a frame that has begun to arrive; past it the connection is closed with DEADLINE_EXCEEDED. Zero: none.

@@ -195,7 +195,7 @@ WEFT_DECL void frame_reader::make_tensors() {
   detail::tensor_entry entry;
   for (detail::tensor_table_reader table(table_, header_, limits_); table.next(entry);) {
     if (is_plain(entry.dtype)) {
-      const bool large = entry.bytes >= receive_pool::least_bytes;
+      const bool large = entry.bytes >= buffer_pool::smallest;
       message_.tensors.emplace_back(entry.dtype, std::move(entry.shape), large ? memory_ : nullptr);
     } else {
       objects_.emplace_back(message_.tensors.size(), entry);

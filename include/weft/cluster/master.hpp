@@ -46,7 +46,9 @@ class master {
  private:
   void open_session(const client_ptr& client, const message& m);
   void close_session(const client_ptr& client, const message& m);
-  void prepare(const client_ptr& client, const message& m);
+  void prepare(const client_ptr& client, message m);
+  void not_open(const client_ptr& client, std::uint32_t request, std::uint64_t session) const;
+  void make_ready(const client_ptr& client, const std::shared_ptr<master_session>& session, const prepare_message& what);
   void run(const client_ptr& client, message m);
   void list_devices(const client_ptr& client, const message& m);
   void describe(const client_ptr& client, const message& m);
@@ -71,6 +73,7 @@ class master {
   planner planner_;
   std::uint64_t last_session_ = 0, last_handle_ = 0, clock_ = 0;
   std::int64_t last_step_ = 0;
+  std::size_t sessions_ = 0;
   std::map<std::uint64_t, std::shared_ptr<step_plan>> plans_;
   std::map<std::int64_t, step_ptr> steps_;
 };
@@ -81,7 +84,7 @@ WEFT_DECL void master::take(const client_ptr& client, message m) {
   switch (type_of(m)) {
     case message_type::open_session: return open_session(client, m);
     case message_type::close_session: return close_session(client, m);
-    case message_type::prepare: return prepare(client, m);
+    case message_type::prepare: return prepare(client, std::move(m));
     case message_type::run: return run(client, std::move(m));
     case message_type::list_devices: return list_devices(client, m);
     case message_type::describe: return describe(client, m);
@@ -92,6 +95,10 @@ WEFT_DECL void master::take(const client_ptr& client, message m) {
 
 WEFT_DECL void master::open_session(const client_ptr& client, const message& m) {
   const open_session_message what = open_session_message::decode(m);
+  if (sessions_ >= own_.options.max_sessions)
+    return client->answer(what.request, status(error_code::resource_exhausted, "task " + own_.describe(own_.self) + " has " + std::to_string(sessions_) +
+                                                                                   " open sessions, no more are accepted (server_options::max_sessions); close some that are not used"));
+  ++sessions_;
   const auto session = std::make_shared<master_session>(++last_session_, what, own_.ops);
   client->sessions.emplace(session->id, session);
   reply_message reply;
@@ -112,7 +119,7 @@ WEFT_DECL void master::close_session(const client_ptr& client, const message& m)
 }
 
 WEFT_DECL void master::close(const client_ptr& client, const std::shared_ptr<master_session>& session) {
-  session->closed = true;
+  if (!std::exchange(session->closed, true)) --sessions_;
   const auto steps = steps_;
   for (const auto& entry : steps)
     if (entry.second->client == client && entry.second->plan->session.lock() == session) failed(entry.second, status(error_code::cancelled, "the session was closed"));
@@ -165,33 +172,47 @@ WEFT_DECL bool master::drop_oldest(const step_plan* except) {
   return true;
 }
 
-WEFT_DECL void master::prepare(const client_ptr& client, const message& m) {
-  wire_reader from(m.head, "prepare");
-  prepare_message what = prepare_message::decode(from);
-  const auto it = client->sessions.find(what.session);
-  if (it == client->sessions.end())
-    return client->answer(what.request, status(error_code::aborted, "session " + std::to_string(what.session) + " is not open at " + own_.describe(own_.self)), reply_message::advice::open_again);
+WEFT_DECL void master::prepare(const client_ptr& client, message m) {
+  const auto sent = std::make_shared<message>(std::move(m));
+  const auto from = std::make_shared<wire_reader>(sent->head, "prepare");
+  const auto what = std::make_shared<prepare_message>(prepare_message::decode(*from));
+  const auto it = client->sessions.find(what->session);
+  if (it == client->sessions.end()) return not_open(client, what->request, what->session);
   const auto session = it->second;
-  try {
-    if (m.refused) fail(error_code::resource_exhausted, "the graph's constants do not fit into what may be received (server_options::received_bytes)");
-    decode_nodes(from, m.tensors, session->graph, own_.options.max_graph_nodes);
-    from.finish();
-  } catch (const error& e) {
+  client->open.insert(what->request);
+  // Nodes come in the order of their messages, so that no small one overtakes a large one.
+  constexpr std::size_t node_bytes = 64;
+  const std::size_t about = session->reading > 0 ? SIZE_MAX : sent->head.size() / node_bytes;
+  ++session->reading;
+  own_.build(about, [this, sent, from, session] {
+    if (sent->refused) fail(error_code::resource_exhausted, "the graph's constants do not fit into what may be received (server_options::received_bytes)");
+    decode_nodes(*from, sent->tensors, session->graph, own_.options.max_graph_nodes);
+    from->finish();
+  }, [this, client, session, what, sent](const status& result) {
+    --session->reading;
+    if (client->sessions.count(what->session) == 0) return not_open(client, what->request, what->session);
+    if (result.ok()) return make_ready(client, session, *what);
     // The graph here is not the client's any more.
-    client->sessions.erase(what.session);
+    client->sessions.erase(what->session);
     close(client, session);
-    return client->answer(what.request, e.status(), reply_message::advice::open_again);
-  }
-  client->open.insert(what.request);
-  const auto plan = plan_of(session, std::move(what.signature));
-  planner_.prepare(plan, [this, client, plan, session, what](const status& result) {
+    client->answer(what->request, result, reply_message::advice::open_again);
+  });
+}
+
+WEFT_DECL void master::not_open(const client_ptr& client, std::uint32_t request, std::uint64_t session) const {
+  client->answer(request, status(error_code::aborted, "session " + std::to_string(session) + " is not open at " + own_.describe(own_.self)), reply_message::advice::open_again);
+}
+
+WEFT_DECL void master::make_ready(const client_ptr& client, const std::shared_ptr<master_session>& session, const prepare_message& what) {
+  const auto plan = plan_of(session, what.signature);
+  planner_.prepare(plan, [this, client, plan, session, request = what.request, wants_placement = what.wants_placement](const status& result) {
     if (!result.ok()) {
       drop(plan);
-      return client->answer(what.request, result);
+      return client->answer(request, result);
     }
     reply_message reply;
-    reply.body = prepared_body{plan->handle, what.wants_placement ? session->new_placements() : std::vector<placement_line>()}.encode();
-    client->answer(what.request, std::move(reply));
+    reply.body = prepared_body{plan->handle, wants_placement ? session->new_placements() : std::vector<placement_line>()}.encode();
+    client->answer(request, std::move(reply));
   });
 }
 
@@ -224,8 +245,7 @@ WEFT_DECL std::optional<status> master::wrong_feeds(const step_plan& plan, const
 WEFT_DECL void master::run(const client_ptr& client, message m) {
   const run_message what = run_message::decode(m);
   const auto session = client->sessions.find(what.session);
-  if (session == client->sessions.end())
-    return client->answer(what.request, status(error_code::aborted, "session " + std::to_string(what.session) + " is not open at " + own_.describe(own_.self)), reply_message::advice::open_again);
+  if (session == client->sessions.end()) return not_open(client, what.request, what.session);
   const auto found = plans_.find(what.handle);
   if (found == plans_.end() || found->second->session.lock() != session->second)
     return client->answer(what.request, status(error_code::not_found, "step " + std::to_string(what.handle) + " is not prepared any more"), reply_message::advice::prepare_again);

@@ -127,7 +127,8 @@ struct hello_message {
   task_id task;
   /// The task that is spoken to, as its address says; empty for a client.
   task_id to;
-  cluster_spec cluster;
+  /// Hash of the cluster that the speaker was started with; 0 for a client.
+  std::uint64_t cluster = 0;
   std::vector<device> devices;
   std::shared_ptr<const kernel_catalogue> kernels;
 
@@ -136,7 +137,7 @@ struct hello_message {
     head.enumerator(as).u64(incarnation);
     detail::encode_task(head, task);
     detail::encode_task(head, to);
-    detail::encode_cluster(head, cluster);
+    head.u64(cluster);
     detail::encode_devices(head, devices);
     detail::encode_catalogue(head, kernels ? *kernels : kernel_catalogue());
     return detail::make_message(type, head);
@@ -148,7 +149,7 @@ struct hello_message {
     out.incarnation = from.u64();
     out.task = detail::decode_task(from);
     out.to = detail::decode_task(from);
-    out.cluster = detail::decode_cluster(from);
+    out.cluster = from.u64();
     out.devices = detail::decode_devices(from);
     out.kernels = std::make_shared<const kernel_catalogue>(detail::decode_catalogue(from));
     from.finish();
@@ -156,15 +157,20 @@ struct hello_message {
   }
 };
 
-/// A status alone: why a greeting was refused.
-inline message encode_refusal(const status& why) {
+/// Why a greeting was refused. Whoever was started with another cluster gets the refuser's, so that it can tell what differs.
+inline message encode_refusal(const status& why, const cluster_spec& cluster = {}) {
   wire_writer head;
   encode_status(head, why);
+  detail::encode_cluster(head, cluster);
   return detail::make_message(message_type::refused, head);
 }
-inline status decode_refusal(const message& m) {
+inline status decode_refusal(const message& m, cluster_spec* cluster = nullptr) {
   wire_reader from(m.head, "refusal");
-  return decode_status(from);
+  status why = decode_status(from);
+  cluster_spec sent = detail::decode_cluster(from);
+  from.finish();
+  if (cluster != nullptr) *cluster = std::move(sent);
+  return why;
 }
 
 /// Answer to a client's request.

@@ -152,7 +152,12 @@ WEFT_DECL void peer_link::on_message(hello_message::role as, message m) {
 
 WEFT_DECL void peer_link::greeted(hello_message::role as, const message& m) {
   if (type_of(m) == message_type::heartbeat) return;
-  if (type_of(m) == message_type::refused) return fail(decode_refusal(m));
+  if (type_of(m) == message_type::refused) {
+    cluster_spec theirs;
+    status why = decode_refusal(m, &theirs);
+    if (const std::string differs = theirs.empty() ? std::string() : difference(theirs, own_.cluster); !differs.empty()) why.message += ": " + differs;
+    return fail(why);
+  }
   if (type_of(m) != message_type::welcome) return fail(status(error_code::internal, "answered a greeting with message type " + std::to_string(m.type)));
   if (as == hello_message::role::control) {
     peer_ = hello_message::decode(m);

@@ -53,21 +53,22 @@ struct master_session {
   std::uint64_t id;
   open_session_message options;
   weft::graph graph;
-  /// Devices of the nodes that were placed, by node id; they do not move.
-  std::vector<std::string> assigned;
-  weft::placement placed;
+  /// Where nodes were placed; they do not move. Never changed, only replaced.
+  std::shared_ptr<const placement> placed = std::make_shared<const placement>();
   /// Nodes whose placement the client knows.
   std::size_t reported = 0;
   /// The start of each task that the session's state depends on.
   std::map<task_id, std::uint64_t> incarnations;
   std::map<numbered_signature, std::shared_ptr<step_plan>> plans;
   bool closed = false;
+  /// Messages whose nodes are being read.
+  std::size_t reading = 0;
 
   /// Lines about nodes that were placed since the last call.
   std::vector<placement_line> new_placements() {
     std::vector<placement_line> out;
-    for (; reported < placed.size(); ++reported) {
-      const placed_node& n = placed.nodes()[reported];
+    for (; reported < placed->size(); ++reported) {
+      const placed_node& n = placed->nodes()[reported];
       out.push_back({static_cast<std::uint32_t>(reported), n.device, n.reason});
     }
     return out;
@@ -100,6 +101,7 @@ class planner {
     partition_options what;
     std::vector<const node*> needed;
     placement_options placing;
+    std::shared_ptr<const placement> earlier;
     std::optional<placement> where;
     std::optional<partitioned_graph> cut;
     std::set<task_id> contacted;
@@ -118,6 +120,8 @@ class planner {
   void place_nodes(const preparation_ptr& work);
   void check_incarnations(const preparation_ptr& work);
   void cut(const preparation_ptr& work);
+  void take_parts(const preparation_ptr& work);
+  void build(const preparation_ptr& work, std::function<void()> what, std::function<void()> then);
   void send_parts(const preparation_ptr& work);
   void registered(std::uint64_t number, const task_id& task, const status& result);
   void finish(const preparation_ptr& work, const status& result);
@@ -139,6 +143,7 @@ class planner {
   worker& here_;
   std::uint64_t last_registration_ = 0;
   std::map<std::uint64_t, pending_registration> pending_;
+  std::optional<status> stopped_;
 };
 
 /// The task of a device's short complete name.
@@ -164,6 +169,15 @@ WEFT_DECL void planner::prepare(const std::shared_ptr<step_plan>& plan, std::fun
   work->session = plan->session.lock();
   if (plan->ready) unregister(*plan);
   guarded(work, [&] { begin(work); });
+}
+
+// Does a piece of work on the whole graph, beside the event loop if the graph is large, and then what comes next.
+WEFT_DECL void planner::build(const preparation_ptr& work, std::function<void()> what, std::function<void()> then) {
+  own_.build(work->session->graph.size(), std::move(what), [this, work, then = std::move(then)](const status& result) {
+    if (!result.ok()) return finish(work, result);
+    if (stopped_) return finish(work, *stopped_);
+    guarded(work, then);
+  });
 }
 
 // The signature's numbers as nodes of the session's graph.
@@ -195,7 +209,7 @@ WEFT_DECL partitioned_graph planner::partitions(const step_plan& plan) const {
   work.plan->signature = plan.signature;
   work.session = plan.session.lock();
   name_step(work);
-  return partition(work.session->graph, devices(work), work.session->placed, work.what);
+  return partition(work.session->graph, devices(work), *work.session->placed, work.what);
 }
 
 // 1. What the step needs, and which tasks are named by it.
@@ -208,7 +222,8 @@ WEFT_DECL void planner::begin(const preparation_ptr& work) {
   work->placing.default_task = what.master;
   work->placing.allow_soft_placement = work->session->options.allow_soft_placement;
   work->placing.order = work->session->options.order;
-  work->placing.assigned = work->session->assigned;
+  work->earlier = work->session->placed;
+  work->placing.earlier = work->earlier.get();
 
   std::set<task_id> named;
   for (const node* n : work->needed)
@@ -264,14 +279,16 @@ WEFT_DECL device_set planner::devices(const preparation& work) const {
 
 // 3. Places the whole graph. A task that turns out to be needed and was not met is met now, and the placement is made again.
 WEFT_DECL void planner::place_nodes(const preparation_ptr& work) {
-  work->where = place(work->session->graph, devices(*work), work->placing);
-  std::set<task_id> unmet;
-  for (const node* n : work->needed) {
-    const task_id task = task_of_device(work->where->device_of(*n));
-    if (work->contacted.count(task) == 0) unmet.insert(task);
-  }
-  if (!unmet.empty()) return contact(work, unmet);
-  check_incarnations(work);
+  const auto on = std::make_shared<const device_set>(devices(*work));
+  build(work, [work, on] { work->where = place(work->session->graph, *on, work->placing); }, [this, work] {
+    std::set<task_id> unmet;
+    for (const node* n : work->needed) {
+      const task_id task = task_of_device(work->where->device_of(*n));
+      if (work->contacted.count(task) == 0) unmet.insert(task);
+    }
+    if (!unmet.empty()) return contact(work, unmet);
+    check_incarnations(work);
+  });
 }
 
 // 4. A task that was restarted has lost what the session kept there: the step fails once, and the next one starts anew.
@@ -291,7 +308,11 @@ WEFT_DECL void planner::check_incarnations(const preparation_ptr& work) {
 
 // 5. One part per task.
 WEFT_DECL void planner::cut(const preparation_ptr& work) {
-  work->cut = partition(work->session->graph, devices(*work), *work->where, work->what);
+  const auto on = std::make_shared<const device_set>(devices(*work));
+  build(work, [work, on] { work->cut = partition(work->session->graph, *on, *work->where, work->what); }, [this, work] { take_parts(work); });
+}
+
+WEFT_DECL void planner::take_parts(const preparation_ptr& work) {
   std::vector<plan_part> parts;
   for (const part& p : work->cut->parts()) {
     plan_part out;
@@ -372,9 +393,8 @@ WEFT_DECL void planner::finish(const preparation_ptr& work, const status& result
   plan.ready = result.ok();
   plan.stale = false;
   if (result.ok()) {
-    work->session->placed = *work->where;
-    work->session->assigned.clear();
-    for (const placed_node& n : work->where->nodes()) work->session->assigned.push_back(n.device);
+    // Another preparation may have placed more nodes meanwhile.
+    if (work->where->size() > work->session->placed->size()) work->session->placed = std::make_shared<const placement>(*work->where);
   }
   const auto waiting = std::exchange(plan.waiting, {});
   for (const auto& done : waiting) done(result);
@@ -396,6 +416,7 @@ WEFT_DECL void planner::lost(const task_id& task, const status& why) {
 }
 
 WEFT_DECL void planner::stop(const status& why) {
+  stopped_ = why;
   const auto pending = std::exchange(pending_, {});
   for (const auto& entry : pending) finish(entry.second.work, why);
 }

@@ -66,9 +66,10 @@ class server_core {
   void accept(std::shared_ptr<connection> road);
   void take(const visitor_ptr& from, message m);
   void greet(const visitor_ptr& from, const message& m);
+  bool is_of_other_cluster(const hello_message& hello) const { return hello.as != hello_message::role::client && hello.cluster != own_.cluster.hash(); }
   std::optional<status> reason_to_refuse(const hello_message& hello) const;
   void take_from_master(const visitor_ptr& from, message m);
-  void register_part(const visitor_ptr& from, const message& m);
+  void register_part(const visitor_ptr& from, message m);
   part_answer answer_to(const visitor_ptr& from);
   void left(const visitor_ptr& who, const status& why);
   void take_from_link(peer_link& link, message m);
@@ -140,6 +141,7 @@ WEFT_DECL void server_core::check_reachable(const host_port& address) const {
 WEFT_DECL void server_core::start(cluster_spec cluster) {
   own_.cluster = std::move(cluster);
   own_.pool = own_.options.kernel_threads == 0 ? std::make_unique<thread_pool>() : std::make_unique<thread_pool>(own_.options.kernel_threads);
+  own_.builder = std::make_unique<thread_pool>(1);
   busy_.emplace(asio::make_work_guard(own_.io));
   phase_ = phase::serving;
   pool_ = own_.pool.get();
@@ -198,6 +200,7 @@ WEFT_DECL void server_core::stop() {
 
   // 2. Kernels end; what they still tell the loop is heard. Then the loop runs dry, unless somebody does not take their last message.
   own_.pool.reset();
+  own_.builder.reset();
   busy_.reset();
   {
     std::unique_lock<std::mutex> lock(mutex_);
@@ -239,7 +242,7 @@ WEFT_DECL void server_core::greet(const visitor_ptr& from, const message& m) {
   if (type_of(m) != message_type::hello) fail(error_code::invalid_argument, "the first message of a connection must be a greeting, found type " + std::to_string(m.type));
   hello_message hello = hello_message::decode(m);
   if (const auto why = reason_to_refuse(hello)) {
-    from->road->send(encode_refusal(*why));
+    from->road->send(encode_refusal(*why, is_of_other_cluster(hello) ? own_.cluster : cluster_spec()));
     return from->road->close_when_sent(*why);
   }
   from->hello = hello;
@@ -250,8 +253,7 @@ WEFT_DECL void server_core::greet(const visitor_ptr& from, const message& m) {
 
 WEFT_DECL std::optional<status> server_core::reason_to_refuse(const hello_message& hello) const {
   if (hello.as == hello_message::role::client) return std::nullopt;
-  if (const std::string differs = difference(own_.cluster, hello.cluster); !differs.empty())
-    return status(error_code::failed_precondition, to_text(own_.self) + " and " + to_text(hello.task) + " were started with different clusters: " + differs);
+  if (is_of_other_cluster(hello)) return status(error_code::failed_precondition, to_text(own_.self) + " and " + to_text(hello.task) + " were started with different clusters");
   if (hello.to != own_.self)
     return status(error_code::failed_precondition, "expected " + to_text(hello.to) + ", found " + to_text(own_.self) + "; two tasks seem to have the same address");
   if (!own_.cluster.has(hello.task)) return status(error_code::invalid_argument, to_text(hello.task) + " is not in the cluster");
@@ -276,7 +278,7 @@ WEFT_DECL part_answer server_core::answer_to(const visitor_ptr& from) {
 WEFT_DECL void server_core::take_from_master(const visitor_ptr& from, message m) {
   const hello_message& hello = *from->hello;
   switch (type_of(m)) {
-    case message_type::register_part: return register_part(from, m);
+    case message_type::register_part: return register_part(from, std::move(m));
     case message_type::unregister_part: return worker_.unregister_part(hello.incarnation, decode_forget(m));
     case message_type::forget_session: return worker_.forget_session(hello.incarnation, decode_forget(m));
     case message_type::run_part: {
@@ -293,19 +295,21 @@ WEFT_DECL void server_core::take_from_master(const visitor_ptr& from, message m)
   }
 }
 
-WEFT_DECL void server_core::register_part(const visitor_ptr& from, const message& m) {
-  const graph part(own_.ops);
+WEFT_DECL void server_core::register_part(const visitor_ptr& from, message m) {
   wire_reader peek(m.head, "registration");
   const std::uint64_t number = peek.u64();
   const auto answer = [road = from->road, number](const status& result) { road->send(part_registered_message{number, result}.encode()); };
-  register_part_message what;
-  try {
-    if (m.refused) fail(error_code::resource_exhausted, "the graph's constants do not fit into what may be received (server_options::received_bytes)");
-    what = register_part_message::decode(m, part, own_.options.max_graph_nodes);
-  } catch (const error& e) {
-    return answer(e.status());
-  }
-  worker_.register_part(from->hello->incarnation, std::move(what), part, answer);
+  if (m.refused) return answer(status(error_code::resource_exhausted, "the graph's constants do not fit into what may be received (server_options::received_bytes)"));
+  constexpr std::size_t node_bytes = 64;
+  const std::size_t about = m.head.size() / node_bytes;
+  const graph part(own_.ops);
+  const auto sent = std::make_shared<message>(std::move(m));
+  const auto what = std::make_shared<register_part_message>();
+  own_.build(about, [this, sent, what, part = part.state()] { *what = register_part_message::decode(*sent, graph(part), own_.options.max_graph_nodes); },
+             [this, what, answer, part = part.state(), master = from->hello->incarnation](const status& result) {
+               if (!result.ok()) return answer(result);
+               worker_.register_part(master, std::move(*what), graph(part), answer);
+             });
 }
 
 WEFT_DECL void server_core::left(const visitor_ptr& who, const status& why) {

@@ -58,6 +58,8 @@ struct server_options {
   std::size_t parked_bytes_per_peer = std::size_t{256} << 20;
   /// Bytes received for running steps and not used yet; past it the step fails with RESOURCE_EXHAUSTED.
   std::size_t received_bytes = std::size_t{8} << 30;
+  /// Sessions that clients may have open here at one time; a further one is refused with RESOURCE_EXHAUSTED.
+  std::size_t max_sessions = 1024;
   /// Prepared step signatures that a master keeps for all its sessions; the least recently used is dropped.
   std::size_t max_signatures = 256;
   /// Graphs that masters may register with this task at one time.

@@ -10,10 +10,13 @@
 #include <weft/graph/op_registry.hpp>
 #include <weft/kernels/standard.hpp>
 #include <weft/ops/standard.hpp>
+#include <weft/runtime/buffer_pool.hpp>
 #include <weft/runtime/resource_manager.hpp>
 #include <weft/runtime/thread_pool.hpp>
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <iostream>
 #include <memory>
 #include <random>
@@ -37,6 +40,7 @@ struct task_context {
         kernels(options.kernels ? *options.kernels : standard_kernels()), catalogue(std::make_shared<const kernel_catalogue>(kernels.catalogue())),
         received(std::make_shared<receive_budget>(options.received_bytes)), resources(self.job) {
     connections.budget = received;
+    connections.memory = buffers;
     for (const auto& [type, count] : options.devices)
       for (int i = 0; i < count; ++i) devices.push_back({to_text(self) + "/device:" + type + ":" + std::to_string(i), type, "host", incarnation});
   }
@@ -55,7 +59,7 @@ struct task_context {
     out.incarnation = incarnation;
     out.task = self;
     out.to = to;
-    out.cluster = cluster;
+    out.cluster = cluster.hash();
     if (as == hello_message::role::bulk) return out;
     out.devices = devices;
     out.kernels = catalogue;
@@ -76,12 +80,44 @@ struct task_context {
   std::shared_ptr<const kernel_catalogue> catalogue;
   std::vector<device> devices;
   std::shared_ptr<receive_budget> received;
+  /// Storage of large tensors: those that are received, that kernels make, and that variables keep.
+  std::shared_ptr<buffer_pool> buffers = std::make_shared<buffer_pool>();
   /// Of all connections, which share the budget and the memory for what they receive.
   connection_options connections;
   /// Variables and the like; they live as long as the server.
   resource_manager resources;
   std::unique_ptr<thread_pool> pool;
+  /// One thread for what takes long and must not wait for kernels: large graphs are read, placed and registered there.
+  std::unique_ptr<thread_pool> builder;
+
+  /// Does `work` on a graph of so many nodes without stopping the event loop, from which this is called: at once if they are few, else on the
+  /// builder's thread, in the order of the calls. Then `done` is called on the event loop with what `work` threw.
+  void build(std::size_t nodes, std::function<void()> work, std::function<void(const status&)> done);
 };
+
+#if WEFT_HAS_CLUSTER_BODIES
+
+WEFT_DECL void task_context::build(std::size_t nodes, std::function<void()> work, std::function<void(const status&)> done) {
+  constexpr std::size_t few = 5000;
+  const auto outcome = [](const std::function<void()>& call) {
+    try {
+      call();
+    } catch (const error& e) {
+      return e.status();
+    } catch (const std::exception& e) {
+      return status(error_code::internal, e.what());
+    }
+    return status();
+  };
+  if (nodes <= few || builder == nullptr) return done(outcome(work));
+  builder->schedule([this, outcome, work = std::move(work), done = std::move(done)]() mutable {
+    const status result = outcome(work);
+    work = nullptr;
+    asio::post(io, [result, done = std::move(done)] { done(result); });
+  });
+}
+
+#endif
 
 }  // namespace weft::detail
 

@@ -111,7 +111,7 @@ class worker {
     std::optional<std::chrono::steady_clock::time_point> lost_at;
   };
 
-  std::shared_ptr<registration> make_registration(master_state& master, register_part_message what, graph part);
+  std::shared_ptr<registration> make_registration(master_state& master, register_part_message what);
   void open_roads(const std::shared_ptr<registration>& what, std::function<void(const status&)> done);
   std::optional<status> reason_not_to_run(const registration* what) const;
   std::shared_ptr<live_step> make_step(const step_id& id, std::shared_ptr<registration> what, part_answer answer);
@@ -156,9 +156,8 @@ WEFT_DECL std::vector<std::shared_ptr<live_step>> worker::all_live() const {
   return out;
 }
 
-WEFT_DECL std::shared_ptr<registration> worker::make_registration(master_state& master, register_part_message what, graph part) {
+WEFT_DECL std::shared_ptr<registration> worker::make_registration(master_state& master, register_part_message what) {
   auto out = std::make_shared<registration>();
-  out->runs = std::make_unique<executor>(detail::optimized_part(part, own_.kernels, what.passes), own_.kernels, own_.task_field());
   for (const part_edge& e : what.edges) {
     if (e.way == part_edge::direction::inside) continue;
     if (!own_.cluster.has(e.peer)) fail(error_code::invalid_argument, "edge " + std::to_string(e.edge) + " leads to " + to_text(e.peer) + ", which is not in the cluster");
@@ -175,22 +174,35 @@ WEFT_DECL std::shared_ptr<registration> worker::make_registration(master_state& 
 WEFT_DECL void worker::register_part(std::uint64_t master_number, register_part_message what, graph part, std::function<void(const status&)> done) {
   if (registrations() >= own_.options.max_registrations)
     return done(status(error_code::resource_exhausted, to_text(own_.self) + " keeps " + std::to_string(registrations()) + " registered graphs, no more are accepted (server_options::max_registrations)"));
-  std::shared_ptr<registration> made;
   const std::uint64_t number = what.registration;
+  const auto passes = what.passes;
+  master_state& master = masters_[master_number];
+  master.lost_at.reset();
+  // 1. Its number is taken at once; it can be run when its executor is there.
+  std::shared_ptr<registration> made;
   try {
-    master_state& master = masters_[master_number];
-    master.lost_at.reset();
     if (master.parts.count(number) != 0) fail(error_code::already_exists, "registration " + std::to_string(number) + " is there already");
-    made = make_registration(master, std::move(what), std::move(part));
-    master.parts.emplace(number, made);
+    made = make_registration(master, std::move(what));
   } catch (const error& e) {
     status s = e.status();
-    if (s.task.empty()) s.task = own_.task_field();
+    s.task = own_.task_field();
     return done(s);
-  } catch (const std::exception& e) {
-    return done(status(error_code::internal, to_text(own_.self) + ": " + e.what()));
   }
-  open_roads(made, std::move(done));
+  master.parts.emplace(number, made);
+  // 2. The executor, which is the work.
+  const auto runs = std::make_shared<std::unique_ptr<executor>>();
+  const std::size_t nodes = part.size();
+  own_.build(nodes, [this, runs, passes, state = part.state()] { *runs = std::make_unique<executor>(optimized_part(graph(state), own_.kernels, passes), own_.kernels, own_.task_field()); },
+             [this, runs, made, master_number, number, done = std::move(done)](const status& result) {
+               const auto still = masters_.find(master_number);
+               const bool wanted = still != masters_.end() && still->second.parts.count(number) != 0 && still->second.parts[number] == made;
+               made->runs = std::move(*runs);
+               if (result.ok() && wanted) return open_roads(made, done);
+               if (wanted) still->second.parts.erase(number);
+               status s = result.ok() ? status(error_code::cancelled, "registration " + std::to_string(number) + " was forgotten before it was made") : result;
+               if (s.task.empty()) s.task = own_.task_field();
+               done(s);
+             });
 }
 
 WEFT_DECL void worker::open_roads(const std::shared_ptr<registration>& what, std::function<void(const status&)> done) {
@@ -221,6 +233,7 @@ WEFT_DECL void worker::forget_session(std::uint64_t master, std::uint64_t sessio
 WEFT_DECL std::optional<status> worker::reason_not_to_run(const registration* what) const {
   if (what == nullptr) return status(error_code::aborted, "task " + own_.describe(own_.self) + " does not know this step's graph any more; it was restarted, or the graph's lease has ended");
   if (what->broken) return what->broken;
+  if (what->runs == nullptr) return status(error_code::failed_precondition, "the step's graph is not registered yet at task " + own_.describe(own_.self));
   for (const task_id& to : what->receivers)
     if (roads_.find(to) == nullptr) return status(error_code::unavailable, "task " + own_.describe(to) + " is not connected to " + to_text(own_.self));
   for (const task_id& from : what->senders)
@@ -295,10 +308,17 @@ WEFT_DECL void worker::start(const std::shared_ptr<live_step>& step) {
   args.resources = &own_.resources;
   args.session_state = step->what->session_state.get();
   args.pool = own_.pool.get();
+  args.buffers = own_.buffers.get();
   args.rendezvous = step->meets.get();
   args.cancellation = step->cancel.token();
   args.step = step->id.number;
-  args.on_error = [step](const status& why) { step->meets->abort(why); };
+  // The rendezvous tells the master; kernels that wait end with the same reason.
+  args.on_error = [step](const status& why) {
+    step->meets->abort(why);
+    status derived = why;
+    derived.derived = true;
+    step->cancel.cancel(std::move(derived));
+  };
   step->what->runs->run_async(std::move(args), [this, step](const status& result, std::vector<tensor_value> fetches) {
     asio::dispatch(own_.io, [this, step, result, values = std::move(fetches)]() mutable { finish(step, result, std::move(values)); });
   });

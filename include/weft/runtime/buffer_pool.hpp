@@ -20,7 +20,7 @@ namespace weft {
 class buffer_pool final : public memory, public std::enable_shared_from_this<buffer_pool> {
  public:
   /// Smaller tensors are left to malloc, which is good at them.
-  static constexpr std::size_t smallest = std::size_t{1} << 20;
+  static constexpr std::size_t smallest = std::size_t{64} << 10;
 
   explicit buffer_pool(std::size_t bound = std::size_t{512} << 20) : bound_(bound) {}
   buffer_pool(const buffer_pool&) = delete;
