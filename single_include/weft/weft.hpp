@@ -10953,12 +10953,18 @@ struct server_options {
   /// How long a task keeps the graphs that a lost master registered.
   std::chrono::milliseconds registration_lease{60000};
 
+  /// How long the thread that serves the sockets looks for the next message before it sleeps, which saves the time to wake it; where messages take
+  /// longer to come, or the processors have other work, it soon gives that up. Zero: it sleeps at once.
+  std::chrono::microseconds spin_time{100};
+
   /// Tensors up to this many bytes are pushed without asking.
   std::size_t small_tensor_bytes = std::size_t{64} << 10;
   /// Bytes that one task may leave here for steps that are not known yet; past it such a step fails with RESOURCE_EXHAUSTED.
   std::size_t parked_bytes_per_peer = std::size_t{256} << 20;
   /// Bytes received for running steps and not used yet; past it the step fails with RESOURCE_EXHAUSTED.
   std::size_t received_bytes = std::size_t{8} << 30;
+  /// Sessions that clients may have open here at one time; a further one is refused with RESOURCE_EXHAUSTED.
+  std::size_t max_sessions = 1024;
   /// Prepared step signatures that a master keeps for all its sessions; the least recently used is dropped.
   std::size_t max_signatures = 256;
   /// Graphs that masters may register with this task at one time.
@@ -11409,106 +11415,6 @@ WEFT_DECL cluster_spec parse_cluster_spec(std::string_view text) {
 #endif
 
 #if WEFT_HAS_CLUSTER_BODIES
-#ifndef WEFT_CLUSTER_RECEIVE_POOL_HPP
-#define WEFT_CLUSTER_RECEIVE_POOL_HPP
-// Host memory that keeps the storage of large tensors for the next ones: fresh pages from the system cost as much as receiving into them.
-
-#include <cstddef>
-#include <cstdint>
-#include <cstdlib>
-#include <mutex>
-#include <string_view>
-#include <vector>
-
-namespace weft {
-
-/// A source of host memory that keeps up to `limit` bytes of what comes back, and gives them out again for about the same size.
-/// Memory that was never given out is not touched. Thread-safe.
-class receive_pool final : public memory {
- public:
-  /// Blocks smaller than this are not worth keeping; plain memory serves them well.
-  static constexpr std::size_t least_bytes = std::size_t{64} << 10;
-
-  explicit receive_pool(std::size_t limit = std::size_t{256} << 20) noexcept : limit_(limit) {}
-  receive_pool(const receive_pool&) = delete;
-  receive_pool& operator=(const receive_pool&) = delete;
-  ~receive_pool() override { drop_oldest(0); }
-
-  void* allocate(std::size_t bytes) override;
-  void deallocate(void* data, std::size_t bytes) noexcept override;
-  bool host() const noexcept override { return true; }
-  std::string_view name() const noexcept override { return "host"; }
-  /// Bytes that are kept for later.
-  std::size_t kept_bytes() const {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    return kept_bytes_;
-  }
-
- private:
-  // Stands in front of the storage, in its alignment.
-  struct alignas(64) block {
-    std::size_t bytes;
-  };
-  void drop_oldest(std::size_t limit) noexcept;
-
-  const std::size_t limit_;
-  mutable std::mutex mutex_;
-  // Under the mutex: blocks that came back, the oldest first.
-  std::vector<block*> kept_;
-  std::size_t kept_bytes_ = 0;
-};
-
-inline void* receive_pool::allocate(std::size_t bytes) {
-  // 1. The latest block that is large enough and not by far too large.
-  if (bytes >= least_bytes) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    for (std::size_t i = kept_.size(); i-- > 0;) {
-      block* found = kept_[i];
-      if (found->bytes < bytes || found->bytes - bytes > bytes / 4) continue;
-      kept_.erase(kept_.begin() + static_cast<std::ptrdiff_t>(i));
-      kept_bytes_ -= found->bytes;
-      return found + 1;
-    }
-  }
-  // 2. A new one.
-  if (bytes > SIZE_MAX / 2) return nullptr;
-  const std::size_t rounded = (bytes + sizeof(block) - 1) / sizeof(block) * sizeof(block);
-  block* fresh = static_cast<block*>(std::aligned_alloc(alignof(block), sizeof(block) + rounded));
-  if (fresh == nullptr) return nullptr;
-  fresh->bytes = rounded;
-  return fresh + 1;
-}
-
-inline void receive_pool::deallocate(void* data, std::size_t) noexcept {
-  block* back = static_cast<block*>(data) - 1;
-  const std::size_t bytes = back->bytes;
-  if (bytes < least_bytes || bytes > limit_) return std::free(back);
-  const std::lock_guard<std::mutex> lock(mutex_);
-  drop_oldest(limit_ - bytes);
-  try {
-    kept_.push_back(back);
-  } catch (const std::bad_alloc&) {
-    return std::free(back);
-  }
-  kept_bytes_ += bytes;
-}
-
-// Frees blocks until at most `limit` bytes are kept.
-inline void receive_pool::drop_oldest(std::size_t limit) noexcept {
-  std::size_t n = 0;
-  for (; n < kept_.size() && kept_bytes_ > limit; ++n) {
-    kept_bytes_ -= kept_[n]->bytes;
-    std::free(kept_[n]);
-  }
-  kept_.erase(kept_.begin(), kept_.begin() + static_cast<std::ptrdiff_t>(n));
-}
-
-}  // namespace weft
-
-#endif
-#endif
-
-#if WEFT_HAS_CLUSTER_BODIES
 #ifndef WEFT_CLUSTER_WIRE_HPP
 #define WEFT_CLUSTER_WIRE_HPP
 // The control part of a message: little-endian numbers and counted strings, written without and read with checks.
@@ -11721,6 +11627,117 @@ WEFT_DECL status decode_status(wire_reader& from) {
 #endif
 #endif
 
+#if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
+#ifndef WEFT_RUNTIME_BUFFER_POOL_HPP
+#define WEFT_RUNTIME_BUFFER_POOL_HPP
+// Storage of large tensors, kept between steps: fresh pages of the operating system cost more than many kernels.
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string_view>
+#include <vector>
+
+namespace weft {
+
+/// Host memory that keeps freed blocks of at least `smallest` bytes for later, up to a bound. Owned by a shared_ptr; thread-safe.
+class buffer_pool final : public memory, public std::enable_shared_from_this<buffer_pool> {
+ public:
+  /// Smaller tensors are left to malloc, which is good at them.
+  static constexpr std::size_t smallest = std::size_t{64} << 10;
+
+  explicit buffer_pool(std::size_t bound = std::size_t{512} << 20) : bound_(bound) {}
+  buffer_pool(const buffer_pool&) = delete;
+  buffer_pool& operator=(const buffer_pool&) = delete;
+  ~buffer_pool() override { trim(0); }
+
+  void* allocate(std::size_t bytes) override;
+  void deallocate(void* data, std::size_t bytes) noexcept override;
+  bool host() const noexcept override { return true; }
+  std::string_view name() const noexcept override { return "host"; }
+
+  /// This pool as a buffer keeps it.
+  std::shared_ptr<memory> shared() { return shared_from_this(); }
+  /// The memory for a tensor of so many bytes: this pool, or nullptr, which means malloc.
+  std::shared_ptr<memory> for_bytes(std::size_t bytes) { return bytes < smallest ? nullptr : shared(); }
+  /// Bytes that are kept and not in use.
+  std::size_t kept() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return kept_;
+  }
+  /// Gives back what is kept beyond `bytes`.
+  void trim(std::size_t bytes) noexcept;
+
+ private:
+  static constexpr std::size_t alignment = 64;
+  // Sizes are rounded up to an eighth of their power of two, so that similar tensors share blocks and at most 12 % are lost.
+  static std::size_t block_size(std::size_t bytes) noexcept {
+    std::size_t step = alignment;
+    while (step <= bytes / 16) step *= 2;
+    return bytes > SIZE_MAX - step ? bytes : (bytes + step - 1) / step * step;
+  }
+
+  mutable std::mutex mutex_;
+  std::size_t bound_, kept_ = 0;
+  // Free blocks by size. The vectors stay, so that giving a block back seldom allocates.
+  std::map<std::size_t, std::vector<void*>> free_;
+};
+
+#if WEFT_HAS_BODIES
+
+WEFT_DECL void* buffer_pool::allocate(std::size_t bytes) {
+  const std::size_t size = block_size(bytes);
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto it = free_.find(size);
+    if (it != free_.end() && !it->second.empty()) {
+      void* out = it->second.back();
+      it->second.pop_back();
+      kept_ -= size;
+      return out;
+    }
+  }
+  return size > SIZE_MAX / 2 ? nullptr : std::aligned_alloc(alignment, size == 0 ? alignment : size);
+}
+
+WEFT_DECL void buffer_pool::deallocate(void* data, std::size_t bytes) noexcept {
+  const std::size_t size = block_size(bytes);
+  if (size >= smallest && size <= bound_) {
+    trim(bound_ - size);
+    try {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      if (kept_ + size <= bound_) {
+        free_[size].push_back(data);
+        kept_ += size;
+        return;
+      }
+    } catch (...) {
+      // No memory for the list: the block is freed instead.
+    }
+  }
+  std::free(data);
+}
+
+WEFT_DECL void buffer_pool::trim(std::size_t bytes) noexcept {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (auto it = free_.rbegin(); it != free_.rend() && kept_ > bytes; ++it)
+    while (!it->second.empty() && kept_ > bytes) {
+      std::free(it->second.back());
+      it->second.pop_back();
+      kept_ -= it->first;
+    }
+}
+
+#endif
+
+}  // namespace weft
+
+#endif
+#endif
+
 #if WEFT_HAS_CLUSTER_BODIES
 #ifndef WEFT_CLUSTER_FRAME_HPP
 #define WEFT_CLUSTER_FRAME_HPP
@@ -11831,7 +11848,9 @@ struct connection_options {
   /// Bytes of received tensors that may be held at once by all connections with this budget; none means no limit.
   std::shared_ptr<receive_budget> budget = nullptr;
   /// Where large tensors are received; copies of the options share it. Plain host memory when null.
-  std::shared_ptr<weft::memory> memory = std::make_shared<receive_pool>();
+  std::shared_ptr<weft::memory> memory = std::make_shared<buffer_pool>();
+  /// How long a thread that waits at a blocking connection looks for bytes before it sleeps. Zero: it sleeps at once.
+  std::chrono::microseconds spin_time{0};
   /// The longest pause inside a frame that has begun to arrive; past it the connection is closed with DEADLINE_EXCEEDED. Zero: none.
   std::chrono::milliseconds frame_timeout{30000};
   /// How long after its start a connection may take to deliver its first whole message. Zero: for ever.
@@ -12306,7 +12325,7 @@ WEFT_DECL void frame_reader::make_tensors() {
   detail::tensor_entry entry;
   for (detail::tensor_table_reader table(table_, header_, limits_); table.next(entry);) {
     if (is_plain(entry.dtype)) {
-      const bool large = entry.bytes >= receive_pool::least_bytes;
+      const bool large = entry.bytes >= buffer_pool::smallest;
       message_.tensors.emplace_back(entry.dtype, std::move(entry.shape), large ? memory_ : nullptr);
     } else {
       objects_.emplace_back(message_.tensors.size(), entry);
@@ -14143,6 +14162,9 @@ struct session_options {
   std::chrono::milliseconds heartbeat = std::chrono::seconds(10);
   /// How long a failed step waits for tasks to confirm that its kernels have ended.
   std::chrono::milliseconds abort_grace = std::chrono::seconds(2);
+  /// How long a thread that waits for a server's answer looks for it before it sleeps; where that is in vain it soon gives it up. Zero: it sleeps
+  /// at once.
+  std::chrono::microseconds spin_time{100};
   /// How many run signatures are kept prepared; the least recently used one is dropped.
   std::size_t prepared_signatures = 256;
   /// Where placement lines and notices go, one line a call without its end; standard error when empty.
@@ -14288,7 +14310,8 @@ struct hello_message {
   task_id task;
   /// The task that is spoken to, as its address says; empty for a client.
   task_id to;
-  cluster_spec cluster;
+  /// Hash of the cluster that the speaker was started with; 0 for a client.
+  std::uint64_t cluster = 0;
   std::vector<device> devices;
   std::shared_ptr<const kernel_catalogue> kernels;
 
@@ -14297,7 +14320,7 @@ struct hello_message {
     head.enumerator(as).u64(incarnation);
     detail::encode_task(head, task);
     detail::encode_task(head, to);
-    detail::encode_cluster(head, cluster);
+    head.u64(cluster);
     detail::encode_devices(head, devices);
     detail::encode_catalogue(head, kernels ? *kernels : kernel_catalogue());
     return detail::make_message(type, head);
@@ -14309,7 +14332,7 @@ struct hello_message {
     out.incarnation = from.u64();
     out.task = detail::decode_task(from);
     out.to = detail::decode_task(from);
-    out.cluster = detail::decode_cluster(from);
+    out.cluster = from.u64();
     out.devices = detail::decode_devices(from);
     out.kernels = std::make_shared<const kernel_catalogue>(detail::decode_catalogue(from));
     from.finish();
@@ -14317,15 +14340,20 @@ struct hello_message {
   }
 };
 
-/// A status alone: why a greeting was refused.
-inline message encode_refusal(const status& why) {
+/// Why a greeting was refused. Whoever was started with another cluster gets the refuser's, so that it can tell what differs.
+inline message encode_refusal(const status& why, const cluster_spec& cluster = {}) {
   wire_writer head;
   encode_status(head, why);
+  detail::encode_cluster(head, cluster);
   return detail::make_message(message_type::refused, head);
 }
-inline status decode_refusal(const message& m) {
+inline status decode_refusal(const message& m, cluster_spec* cluster = nullptr) {
   wire_reader from(m.head, "refusal");
-  return decode_status(from);
+  status why = decode_status(from);
+  cluster_spec sent = detail::decode_cluster(from);
+  from.finish();
+  if (cluster != nullptr) *cluster = std::move(sent);
+  return why;
 }
 
 /// Answer to a client's request.
@@ -14752,117 +14780,6 @@ inline step_id decode_ready(const message& m) {
   from.finish();
   return out;
 }
-
-}  // namespace weft
-
-#endif
-#endif
-
-#if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
-#ifndef WEFT_RUNTIME_BUFFER_POOL_HPP
-#define WEFT_RUNTIME_BUFFER_POOL_HPP
-// Storage of large tensors, kept between steps: fresh pages of the operating system cost more than many kernels.
-
-#include <cstddef>
-#include <cstdint>
-#include <cstdlib>
-#include <map>
-#include <memory>
-#include <mutex>
-#include <string_view>
-#include <vector>
-
-namespace weft {
-
-/// Host memory that keeps freed blocks of at least `smallest` bytes for later, up to a bound. Owned by a shared_ptr; thread-safe.
-class buffer_pool final : public memory, public std::enable_shared_from_this<buffer_pool> {
- public:
-  /// Smaller tensors are left to malloc, which is good at them.
-  static constexpr std::size_t smallest = std::size_t{1} << 20;
-
-  explicit buffer_pool(std::size_t bound = std::size_t{512} << 20) : bound_(bound) {}
-  buffer_pool(const buffer_pool&) = delete;
-  buffer_pool& operator=(const buffer_pool&) = delete;
-  ~buffer_pool() override { trim(0); }
-
-  void* allocate(std::size_t bytes) override;
-  void deallocate(void* data, std::size_t bytes) noexcept override;
-  bool host() const noexcept override { return true; }
-  std::string_view name() const noexcept override { return "host"; }
-
-  /// This pool as a buffer keeps it.
-  std::shared_ptr<memory> shared() { return shared_from_this(); }
-  /// The memory for a tensor of so many bytes: this pool, or nullptr, which means malloc.
-  std::shared_ptr<memory> for_bytes(std::size_t bytes) { return bytes < smallest ? nullptr : shared(); }
-  /// Bytes that are kept and not in use.
-  std::size_t kept() const {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    return kept_;
-  }
-  /// Gives back what is kept beyond `bytes`.
-  void trim(std::size_t bytes) noexcept;
-
- private:
-  static constexpr std::size_t alignment = 64;
-  // Sizes are rounded up to an eighth of their power of two, so that similar tensors share blocks and at most 12 % are lost.
-  static std::size_t block_size(std::size_t bytes) noexcept {
-    std::size_t step = alignment;
-    while (step <= bytes / 16) step *= 2;
-    return bytes > SIZE_MAX - step ? bytes : (bytes + step - 1) / step * step;
-  }
-
-  mutable std::mutex mutex_;
-  std::size_t bound_, kept_ = 0;
-  // Free blocks by size. The vectors stay, so that giving a block back seldom allocates.
-  std::map<std::size_t, std::vector<void*>> free_;
-};
-
-#if WEFT_HAS_BODIES
-
-WEFT_DECL void* buffer_pool::allocate(std::size_t bytes) {
-  const std::size_t size = block_size(bytes);
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    const auto it = free_.find(size);
-    if (it != free_.end() && !it->second.empty()) {
-      void* out = it->second.back();
-      it->second.pop_back();
-      kept_ -= size;
-      return out;
-    }
-  }
-  return size > SIZE_MAX / 2 ? nullptr : std::aligned_alloc(alignment, size == 0 ? alignment : size);
-}
-
-WEFT_DECL void buffer_pool::deallocate(void* data, std::size_t bytes) noexcept {
-  const std::size_t size = block_size(bytes);
-  if (size >= smallest && size <= bound_) {
-    trim(bound_ - size);
-    try {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      if (kept_ + size <= bound_) {
-        free_[size].push_back(data);
-        kept_ += size;
-        return;
-      }
-    } catch (...) {
-      // No memory for the list: the block is freed instead.
-    }
-  }
-  std::free(data);
-}
-
-WEFT_DECL void buffer_pool::trim(std::size_t bytes) noexcept {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  for (auto it = free_.rbegin(); it != free_.rend() && kept_ > bytes; ++it)
-    while (!it->second.empty() && kept_ > bytes) {
-      std::free(it->second.back());
-      it->second.pop_back();
-      kept_ -= it->first;
-    }
-}
-
-#endif
 
 }  // namespace weft
 
@@ -25936,7 +25853,9 @@ WEFT_DECL const kernel_registry& standard_kernels() {
 #define WEFT_CLUSTER_TASK_CONTEXT_HPP
 // What all parts of one server share: who it is, what it can run, its event loop and its threads.
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <iostream>
 #include <memory>
 #include <random>
@@ -25960,6 +25879,7 @@ struct task_context {
         kernels(options.kernels ? *options.kernels : standard_kernels()), catalogue(std::make_shared<const kernel_catalogue>(kernels.catalogue())),
         received(std::make_shared<receive_budget>(options.received_bytes)), resources(self.job) {
     connections.budget = received;
+    connections.memory = buffers;
     for (const auto& [type, count] : options.devices)
       for (int i = 0; i < count; ++i) devices.push_back({to_text(self) + "/device:" + type + ":" + std::to_string(i), type, "host", incarnation});
   }
@@ -25978,7 +25898,7 @@ struct task_context {
     out.incarnation = incarnation;
     out.task = self;
     out.to = to;
-    out.cluster = cluster;
+    out.cluster = cluster.hash();
     if (as == hello_message::role::bulk) return out;
     out.devices = devices;
     out.kernels = catalogue;
@@ -25999,12 +25919,44 @@ struct task_context {
   std::shared_ptr<const kernel_catalogue> catalogue;
   std::vector<device> devices;
   std::shared_ptr<receive_budget> received;
+  /// Storage of large tensors: those that are received, that kernels make, and that variables keep.
+  std::shared_ptr<buffer_pool> buffers = std::make_shared<buffer_pool>();
   /// Of all connections, which share the budget and the memory for what they receive.
   connection_options connections;
   /// Variables and the like; they live as long as the server.
   resource_manager resources;
   std::unique_ptr<thread_pool> pool;
+  /// One thread for what takes long and must not wait for kernels: large graphs are read, placed and registered there.
+  std::unique_ptr<thread_pool> builder;
+
+  /// Does `work` on a graph of so many nodes without stopping the event loop, from which this is called: at once if they are few, else on the
+  /// builder's thread, in the order of the calls. Then `done` is called on the event loop with what `work` threw.
+  void build(std::size_t nodes, std::function<void()> work, std::function<void(const status&)> done);
 };
+
+#if WEFT_HAS_CLUSTER_BODIES
+
+WEFT_DECL void task_context::build(std::size_t nodes, std::function<void()> work, std::function<void(const status&)> done) {
+  constexpr std::size_t few = 5000;
+  const auto outcome = [](const std::function<void()>& call) {
+    try {
+      call();
+    } catch (const error& e) {
+      return e.status();
+    } catch (const std::exception& e) {
+      return status(error_code::internal, e.what());
+    }
+    return status();
+  };
+  if (nodes <= few || builder == nullptr) return done(outcome(work));
+  builder->schedule([this, outcome, work = std::move(work), done = std::move(done)]() mutable {
+    const status result = outcome(work);
+    work = nullptr;
+    asio::post(io, [result, done = std::move(done)] { done(result); });
+  });
+}
+
+#endif
 
 }  // namespace weft::detail
 
@@ -26161,7 +26113,12 @@ WEFT_DECL void peer_link::on_message(hello_message::role as, message m) {
 
 WEFT_DECL void peer_link::greeted(hello_message::role as, const message& m) {
   if (type_of(m) == message_type::heartbeat) return;
-  if (type_of(m) == message_type::refused) return fail(decode_refusal(m));
+  if (type_of(m) == message_type::refused) {
+    cluster_spec theirs;
+    status why = decode_refusal(m, &theirs);
+    if (const std::string differs = theirs.empty() ? std::string() : difference(theirs, own_.cluster); !differs.empty()) why.message += ": " + differs;
+    return fail(why);
+  }
   if (type_of(m) != message_type::welcome) return fail(status(error_code::internal, "answered a greeting with message type " + std::to_string(m.type)));
   if (as == hello_message::role::control) {
     peer_ = hello_message::decode(m);
@@ -28105,7 +28062,7 @@ class worker {
     std::optional<std::chrono::steady_clock::time_point> lost_at;
   };
 
-  std::shared_ptr<registration> make_registration(master_state& master, register_part_message what, graph part);
+  std::shared_ptr<registration> make_registration(master_state& master, register_part_message what);
   void open_roads(const std::shared_ptr<registration>& what, std::function<void(const status&)> done);
   std::optional<status> reason_not_to_run(const registration* what) const;
   std::shared_ptr<live_step> make_step(const step_id& id, std::shared_ptr<registration> what, part_answer answer);
@@ -28150,9 +28107,8 @@ WEFT_DECL std::vector<std::shared_ptr<live_step>> worker::all_live() const {
   return out;
 }
 
-WEFT_DECL std::shared_ptr<registration> worker::make_registration(master_state& master, register_part_message what, graph part) {
+WEFT_DECL std::shared_ptr<registration> worker::make_registration(master_state& master, register_part_message what) {
   auto out = std::make_shared<registration>();
-  out->runs = std::make_unique<executor>(detail::optimized_part(part, own_.kernels, what.passes), own_.kernels, own_.task_field());
   for (const part_edge& e : what.edges) {
     if (e.way == part_edge::direction::inside) continue;
     if (!own_.cluster.has(e.peer)) fail(error_code::invalid_argument, "edge " + std::to_string(e.edge) + " leads to " + to_text(e.peer) + ", which is not in the cluster");
@@ -28169,22 +28125,35 @@ WEFT_DECL std::shared_ptr<registration> worker::make_registration(master_state& 
 WEFT_DECL void worker::register_part(std::uint64_t master_number, register_part_message what, graph part, std::function<void(const status&)> done) {
   if (registrations() >= own_.options.max_registrations)
     return done(status(error_code::resource_exhausted, to_text(own_.self) + " keeps " + std::to_string(registrations()) + " registered graphs, no more are accepted (server_options::max_registrations)"));
-  std::shared_ptr<registration> made;
   const std::uint64_t number = what.registration;
+  const auto passes = what.passes;
+  master_state& master = masters_[master_number];
+  master.lost_at.reset();
+  // 1. Its number is taken at once; it can be run when its executor is there.
+  std::shared_ptr<registration> made;
   try {
-    master_state& master = masters_[master_number];
-    master.lost_at.reset();
     if (master.parts.count(number) != 0) fail(error_code::already_exists, "registration " + std::to_string(number) + " is there already");
-    made = make_registration(master, std::move(what), std::move(part));
-    master.parts.emplace(number, made);
+    made = make_registration(master, std::move(what));
   } catch (const error& e) {
     status s = e.status();
-    if (s.task.empty()) s.task = own_.task_field();
+    s.task = own_.task_field();
     return done(s);
-  } catch (const std::exception& e) {
-    return done(status(error_code::internal, to_text(own_.self) + ": " + e.what()));
   }
-  open_roads(made, std::move(done));
+  master.parts.emplace(number, made);
+  // 2. The executor, which is the work.
+  const auto runs = std::make_shared<std::unique_ptr<executor>>();
+  const std::size_t nodes = part.size();
+  own_.build(nodes, [this, runs, passes, state = part.state()] { *runs = std::make_unique<executor>(optimized_part(graph(state), own_.kernels, passes), own_.kernels, own_.task_field()); },
+             [this, runs, made, master_number, number, done = std::move(done)](const status& result) {
+               const auto still = masters_.find(master_number);
+               const bool wanted = still != masters_.end() && still->second.parts.count(number) != 0 && still->second.parts[number] == made;
+               made->runs = std::move(*runs);
+               if (result.ok() && wanted) return open_roads(made, done);
+               if (wanted) still->second.parts.erase(number);
+               status s = result.ok() ? status(error_code::cancelled, "registration " + std::to_string(number) + " was forgotten before it was made") : result;
+               if (s.task.empty()) s.task = own_.task_field();
+               done(s);
+             });
 }
 
 WEFT_DECL void worker::open_roads(const std::shared_ptr<registration>& what, std::function<void(const status&)> done) {
@@ -28215,6 +28184,7 @@ WEFT_DECL void worker::forget_session(std::uint64_t master, std::uint64_t sessio
 WEFT_DECL std::optional<status> worker::reason_not_to_run(const registration* what) const {
   if (what == nullptr) return status(error_code::aborted, "task " + own_.describe(own_.self) + " does not know this step's graph any more; it was restarted, or the graph's lease has ended");
   if (what->broken) return what->broken;
+  if (what->runs == nullptr) return status(error_code::failed_precondition, "the step's graph is not registered yet at task " + own_.describe(own_.self));
   for (const task_id& to : what->receivers)
     if (roads_.find(to) == nullptr) return status(error_code::unavailable, "task " + own_.describe(to) + " is not connected to " + to_text(own_.self));
   for (const task_id& from : what->senders)
@@ -28289,10 +28259,17 @@ WEFT_DECL void worker::start(const std::shared_ptr<live_step>& step) {
   args.resources = &own_.resources;
   args.session_state = step->what->session_state.get();
   args.pool = own_.pool.get();
+  args.buffers = own_.buffers.get();
   args.rendezvous = step->meets.get();
   args.cancellation = step->cancel.token();
   args.step = step->id.number;
-  args.on_error = [step](const status& why) { step->meets->abort(why); };
+  // The rendezvous tells the master; kernels that wait end with the same reason.
+  args.on_error = [step](const status& why) {
+    step->meets->abort(why);
+    status derived = why;
+    derived.derived = true;
+    step->cancel.cancel(std::move(derived));
+  };
   step->what->runs->run_async(std::move(args), [this, step](const status& result, std::vector<tensor_value> fetches) {
     asio::dispatch(own_.io, [this, step, result, values = std::move(fetches)]() mutable { finish(step, result, std::move(values)); });
   });
@@ -30702,21 +30679,22 @@ struct master_session {
   std::uint64_t id;
   open_session_message options;
   weft::graph graph;
-  /// Devices of the nodes that were placed, by node id; they do not move.
-  std::vector<std::string> assigned;
-  weft::placement placed;
+  /// Where nodes were placed; they do not move. Never changed, only replaced.
+  std::shared_ptr<const placement> placed = std::make_shared<const placement>();
   /// Nodes whose placement the client knows.
   std::size_t reported = 0;
   /// The start of each task that the session's state depends on.
   std::map<task_id, std::uint64_t> incarnations;
   std::map<numbered_signature, std::shared_ptr<step_plan>> plans;
   bool closed = false;
+  /// Messages whose nodes are being read.
+  std::size_t reading = 0;
 
   /// Lines about nodes that were placed since the last call.
   std::vector<placement_line> new_placements() {
     std::vector<placement_line> out;
-    for (; reported < placed.size(); ++reported) {
-      const placed_node& n = placed.nodes()[reported];
+    for (; reported < placed->size(); ++reported) {
+      const placed_node& n = placed->nodes()[reported];
       out.push_back({static_cast<std::uint32_t>(reported), n.device, n.reason});
     }
     return out;
@@ -30749,6 +30727,7 @@ class planner {
     partition_options what;
     std::vector<const node*> needed;
     placement_options placing;
+    std::shared_ptr<const placement> earlier;
     std::optional<placement> where;
     std::optional<partitioned_graph> cut;
     std::set<task_id> contacted;
@@ -30767,6 +30746,8 @@ class planner {
   void place_nodes(const preparation_ptr& work);
   void check_incarnations(const preparation_ptr& work);
   void cut(const preparation_ptr& work);
+  void take_parts(const preparation_ptr& work);
+  void build(const preparation_ptr& work, std::function<void()> what, std::function<void()> then);
   void send_parts(const preparation_ptr& work);
   void registered(std::uint64_t number, const task_id& task, const status& result);
   void finish(const preparation_ptr& work, const status& result);
@@ -30788,6 +30769,7 @@ class planner {
   worker& here_;
   std::uint64_t last_registration_ = 0;
   std::map<std::uint64_t, pending_registration> pending_;
+  std::optional<status> stopped_;
 };
 
 /// The task of a device's short complete name.
@@ -30813,6 +30795,15 @@ WEFT_DECL void planner::prepare(const std::shared_ptr<step_plan>& plan, std::fun
   work->session = plan->session.lock();
   if (plan->ready) unregister(*plan);
   guarded(work, [&] { begin(work); });
+}
+
+// Does a piece of work on the whole graph, beside the event loop if the graph is large, and then what comes next.
+WEFT_DECL void planner::build(const preparation_ptr& work, std::function<void()> what, std::function<void()> then) {
+  own_.build(work->session->graph.size(), std::move(what), [this, work, then = std::move(then)](const status& result) {
+    if (!result.ok()) return finish(work, result);
+    if (stopped_) return finish(work, *stopped_);
+    guarded(work, then);
+  });
 }
 
 // The signature's numbers as nodes of the session's graph.
@@ -30844,7 +30835,7 @@ WEFT_DECL partitioned_graph planner::partitions(const step_plan& plan) const {
   work.plan->signature = plan.signature;
   work.session = plan.session.lock();
   name_step(work);
-  return partition(work.session->graph, devices(work), work.session->placed, work.what);
+  return partition(work.session->graph, devices(work), *work.session->placed, work.what);
 }
 
 // 1. What the step needs, and which tasks are named by it.
@@ -30857,7 +30848,8 @@ WEFT_DECL void planner::begin(const preparation_ptr& work) {
   work->placing.default_task = what.master;
   work->placing.allow_soft_placement = work->session->options.allow_soft_placement;
   work->placing.order = work->session->options.order;
-  work->placing.assigned = work->session->assigned;
+  work->earlier = work->session->placed;
+  work->placing.earlier = work->earlier.get();
 
   std::set<task_id> named;
   for (const node* n : work->needed)
@@ -30913,14 +30905,16 @@ WEFT_DECL device_set planner::devices(const preparation& work) const {
 
 // 3. Places the whole graph. A task that turns out to be needed and was not met is met now, and the placement is made again.
 WEFT_DECL void planner::place_nodes(const preparation_ptr& work) {
-  work->where = place(work->session->graph, devices(*work), work->placing);
-  std::set<task_id> unmet;
-  for (const node* n : work->needed) {
-    const task_id task = task_of_device(work->where->device_of(*n));
-    if (work->contacted.count(task) == 0) unmet.insert(task);
-  }
-  if (!unmet.empty()) return contact(work, unmet);
-  check_incarnations(work);
+  const auto on = std::make_shared<const device_set>(devices(*work));
+  build(work, [work, on] { work->where = place(work->session->graph, *on, work->placing); }, [this, work] {
+    std::set<task_id> unmet;
+    for (const node* n : work->needed) {
+      const task_id task = task_of_device(work->where->device_of(*n));
+      if (work->contacted.count(task) == 0) unmet.insert(task);
+    }
+    if (!unmet.empty()) return contact(work, unmet);
+    check_incarnations(work);
+  });
 }
 
 // 4. A task that was restarted has lost what the session kept there: the step fails once, and the next one starts anew.
@@ -30940,7 +30934,11 @@ WEFT_DECL void planner::check_incarnations(const preparation_ptr& work) {
 
 // 5. One part per task.
 WEFT_DECL void planner::cut(const preparation_ptr& work) {
-  work->cut = partition(work->session->graph, devices(*work), *work->where, work->what);
+  const auto on = std::make_shared<const device_set>(devices(*work));
+  build(work, [work, on] { work->cut = partition(work->session->graph, *on, *work->where, work->what); }, [this, work] { take_parts(work); });
+}
+
+WEFT_DECL void planner::take_parts(const preparation_ptr& work) {
   std::vector<plan_part> parts;
   for (const part& p : work->cut->parts()) {
     plan_part out;
@@ -31021,9 +31019,8 @@ WEFT_DECL void planner::finish(const preparation_ptr& work, const status& result
   plan.ready = result.ok();
   plan.stale = false;
   if (result.ok()) {
-    work->session->placed = *work->where;
-    work->session->assigned.clear();
-    for (const placed_node& n : work->where->nodes()) work->session->assigned.push_back(n.device);
+    // Another preparation may have placed more nodes meanwhile.
+    if (work->where->size() > work->session->placed->size()) work->session->placed = std::make_shared<const placement>(*work->where);
   }
   const auto waiting = std::exchange(plan.waiting, {});
   for (const auto& done : waiting) done(result);
@@ -31045,6 +31042,7 @@ WEFT_DECL void planner::lost(const task_id& task, const status& why) {
 }
 
 WEFT_DECL void planner::stop(const status& why) {
+  stopped_ = why;
   const auto pending = std::exchange(pending_, {});
   for (const auto& entry : pending) finish(entry.second.work, why);
 }
@@ -31276,7 +31274,9 @@ class master {
  private:
   void open_session(const client_ptr& client, const message& m);
   void close_session(const client_ptr& client, const message& m);
-  void prepare(const client_ptr& client, const message& m);
+  void prepare(const client_ptr& client, message m);
+  void not_open(const client_ptr& client, std::uint32_t request, std::uint64_t session) const;
+  void make_ready(const client_ptr& client, const std::shared_ptr<master_session>& session, const prepare_message& what);
   void run(const client_ptr& client, message m);
   void list_devices(const client_ptr& client, const message& m);
   void describe(const client_ptr& client, const message& m);
@@ -31301,6 +31301,7 @@ class master {
   planner planner_;
   std::uint64_t last_session_ = 0, last_handle_ = 0, clock_ = 0;
   std::int64_t last_step_ = 0;
+  std::size_t sessions_ = 0;
   std::map<std::uint64_t, std::shared_ptr<step_plan>> plans_;
   std::map<std::int64_t, step_ptr> steps_;
 };
@@ -31311,7 +31312,7 @@ WEFT_DECL void master::take(const client_ptr& client, message m) {
   switch (type_of(m)) {
     case message_type::open_session: return open_session(client, m);
     case message_type::close_session: return close_session(client, m);
-    case message_type::prepare: return prepare(client, m);
+    case message_type::prepare: return prepare(client, std::move(m));
     case message_type::run: return run(client, std::move(m));
     case message_type::list_devices: return list_devices(client, m);
     case message_type::describe: return describe(client, m);
@@ -31322,6 +31323,10 @@ WEFT_DECL void master::take(const client_ptr& client, message m) {
 
 WEFT_DECL void master::open_session(const client_ptr& client, const message& m) {
   const open_session_message what = open_session_message::decode(m);
+  if (sessions_ >= own_.options.max_sessions)
+    return client->answer(what.request, status(error_code::resource_exhausted, "task " + own_.describe(own_.self) + " has " + std::to_string(sessions_) +
+                                                                                   " open sessions, no more are accepted (server_options::max_sessions); close some that are not used"));
+  ++sessions_;
   const auto session = std::make_shared<master_session>(++last_session_, what, own_.ops);
   client->sessions.emplace(session->id, session);
   reply_message reply;
@@ -31342,7 +31347,7 @@ WEFT_DECL void master::close_session(const client_ptr& client, const message& m)
 }
 
 WEFT_DECL void master::close(const client_ptr& client, const std::shared_ptr<master_session>& session) {
-  session->closed = true;
+  if (!std::exchange(session->closed, true)) --sessions_;
   const auto steps = steps_;
   for (const auto& entry : steps)
     if (entry.second->client == client && entry.second->plan->session.lock() == session) failed(entry.second, status(error_code::cancelled, "the session was closed"));
@@ -31395,33 +31400,47 @@ WEFT_DECL bool master::drop_oldest(const step_plan* except) {
   return true;
 }
 
-WEFT_DECL void master::prepare(const client_ptr& client, const message& m) {
-  wire_reader from(m.head, "prepare");
-  prepare_message what = prepare_message::decode(from);
-  const auto it = client->sessions.find(what.session);
-  if (it == client->sessions.end())
-    return client->answer(what.request, status(error_code::aborted, "session " + std::to_string(what.session) + " is not open at " + own_.describe(own_.self)), reply_message::advice::open_again);
+WEFT_DECL void master::prepare(const client_ptr& client, message m) {
+  const auto sent = std::make_shared<message>(std::move(m));
+  const auto from = std::make_shared<wire_reader>(sent->head, "prepare");
+  const auto what = std::make_shared<prepare_message>(prepare_message::decode(*from));
+  const auto it = client->sessions.find(what->session);
+  if (it == client->sessions.end()) return not_open(client, what->request, what->session);
   const auto session = it->second;
-  try {
-    if (m.refused) fail(error_code::resource_exhausted, "the graph's constants do not fit into what may be received (server_options::received_bytes)");
-    decode_nodes(from, m.tensors, session->graph, own_.options.max_graph_nodes);
-    from.finish();
-  } catch (const error& e) {
+  client->open.insert(what->request);
+  // Nodes come in the order of their messages, so that no small one overtakes a large one.
+  constexpr std::size_t node_bytes = 64;
+  const std::size_t about = session->reading > 0 ? SIZE_MAX : sent->head.size() / node_bytes;
+  ++session->reading;
+  own_.build(about, [this, sent, from, session] {
+    if (sent->refused) fail(error_code::resource_exhausted, "the graph's constants do not fit into what may be received (server_options::received_bytes)");
+    decode_nodes(*from, sent->tensors, session->graph, own_.options.max_graph_nodes);
+    from->finish();
+  }, [this, client, session, what, sent](const status& result) {
+    --session->reading;
+    if (client->sessions.count(what->session) == 0) return not_open(client, what->request, what->session);
+    if (result.ok()) return make_ready(client, session, *what);
     // The graph here is not the client's any more.
-    client->sessions.erase(what.session);
+    client->sessions.erase(what->session);
     close(client, session);
-    return client->answer(what.request, e.status(), reply_message::advice::open_again);
-  }
-  client->open.insert(what.request);
-  const auto plan = plan_of(session, std::move(what.signature));
-  planner_.prepare(plan, [this, client, plan, session, what](const status& result) {
+    client->answer(what->request, result, reply_message::advice::open_again);
+  });
+}
+
+WEFT_DECL void master::not_open(const client_ptr& client, std::uint32_t request, std::uint64_t session) const {
+  client->answer(request, status(error_code::aborted, "session " + std::to_string(session) + " is not open at " + own_.describe(own_.self)), reply_message::advice::open_again);
+}
+
+WEFT_DECL void master::make_ready(const client_ptr& client, const std::shared_ptr<master_session>& session, const prepare_message& what) {
+  const auto plan = plan_of(session, what.signature);
+  planner_.prepare(plan, [this, client, plan, session, request = what.request, wants_placement = what.wants_placement](const status& result) {
     if (!result.ok()) {
       drop(plan);
-      return client->answer(what.request, result);
+      return client->answer(request, result);
     }
     reply_message reply;
-    reply.body = prepared_body{plan->handle, what.wants_placement ? session->new_placements() : std::vector<placement_line>()}.encode();
-    client->answer(what.request, std::move(reply));
+    reply.body = prepared_body{plan->handle, wants_placement ? session->new_placements() : std::vector<placement_line>()}.encode();
+    client->answer(request, std::move(reply));
   });
 }
 
@@ -31454,8 +31473,7 @@ WEFT_DECL std::optional<status> master::wrong_feeds(const step_plan& plan, const
 WEFT_DECL void master::run(const client_ptr& client, message m) {
   const run_message what = run_message::decode(m);
   const auto session = client->sessions.find(what.session);
-  if (session == client->sessions.end())
-    return client->answer(what.request, status(error_code::aborted, "session " + std::to_string(what.session) + " is not open at " + own_.describe(own_.self)), reply_message::advice::open_again);
+  if (session == client->sessions.end()) return not_open(client, what.request, what.session);
   const auto found = plans_.find(what.handle);
   if (found == plans_.end() || found->second->session.lock() != session->second)
     return client->answer(what.request, status(error_code::not_found, "step " + std::to_string(what.handle) + " is not prepared any more"), reply_message::advice::prepare_again);
@@ -31678,6 +31696,98 @@ WEFT_DECL void master::stop(const status& why) {
 #endif
 
 #if WEFT_HAS_CLUSTER_BODIES
+#ifndef WEFT_CLUSTER_SPIN_WAIT_HPP
+#define WEFT_CLUSTER_SPIN_WAIT_HPP
+// How a thread waits for the next message of a step: it looks again for some microseconds before it sleeps, because to be woken takes longer
+// than a message does. Where that does not pay, it soon stops.
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <thread>
+#include <utility>
+
+namespace weft::detail {
+
+/// Decides, look after look, whether to look again or to sleep. For one thread; between two looks it lets others run. No more threads of the
+/// process look at once than there are processors.
+class spin_wait {
+ public:
+  /// Looks for at most `window` before each sleep; zero never looks twice.
+  explicit spin_wait(std::chrono::microseconds window) noexcept : window_(window) {}
+  spin_wait(const spin_wait&) = delete;
+  spin_wait& operator=(const spin_wait&) = delete;
+  ~spin_wait() { leave(); }
+
+  /// A look found something.
+  void found() noexcept {
+    if (!spinning_) return;
+    leave();
+    penalty_ = 0;
+  }
+  /// A look found nothing: true when it is time for the next one, false when it is time to sleep.
+  bool again() noexcept;
+
+ private:
+  using clock = std::chrono::steady_clock;
+  static std::atomic<int>& spinners() noexcept {
+    static std::atomic<int> count{0};
+    return count;
+  }
+  bool enter() noexcept;
+  void leave() noexcept {
+    if (spinning_) spinners().fetch_sub(1, std::memory_order_relaxed);
+    spinning_ = false;
+  }
+  void give_up(int least) noexcept;
+
+  const std::chrono::microseconds window_;
+  clock::time_point until_{}, last_{};
+  bool spinning_ = false;
+  // Waits that go to sleep at once, because looking was in vain; and how many the next failure adds.
+  int skip_ = 0, penalty_ = 0;
+};
+
+#if WEFT_HAS_CLUSTER_BODIES
+
+WEFT_DECL bool spin_wait::enter() noexcept {
+  static const int most = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  if (spinners().fetch_add(1, std::memory_order_relaxed) < most) return true;
+  spinners().fetch_sub(1, std::memory_order_relaxed);
+  return false;
+}
+
+WEFT_DECL void spin_wait::give_up(int least) noexcept {
+  constexpr int most_skipped = 16383;
+  leave();
+  skip_ = penalty_ = std::max(least, std::min(2 * penalty_ + 1, most_skipped));
+}
+
+WEFT_DECL bool spin_wait::again() noexcept {
+  if (!spinning_) {
+    if (window_.count() <= 0) return false;
+    if (skip_ > 0) return --skip_, false;
+    if (!enter()) return false;
+    spinning_ = true;
+    last_ = clock::now();
+    until_ = last_ + window_;
+  }
+  std::this_thread::yield();
+  const auto before = std::exchange(last_, clock::now());
+  // While others need the processor, a thread that yields waits longer for its turn than one that is woken.
+  if (last_ - before > window_ / 2) return give_up(31), false;
+  if (last_ < until_) return true;
+  return give_up(1), false;
+}
+
+#endif
+
+}  // namespace weft::detail
+
+#endif
+#endif
+
+#if WEFT_HAS_CLUSTER_BODIES
 #ifndef WEFT_CLUSTER_SERVER_CORE_HPP
 #define WEFT_CLUSTER_SERVER_CORE_HPP
 // What stands behind `server`: the event loop and its thread, the listener, and who is connected.
@@ -31736,9 +31846,10 @@ class server_core {
   void accept(std::shared_ptr<connection> road);
   void take(const visitor_ptr& from, message m);
   void greet(const visitor_ptr& from, const message& m);
+  bool is_of_other_cluster(const hello_message& hello) const { return hello.as != hello_message::role::client && hello.cluster != own_.cluster.hash(); }
   std::optional<status> reason_to_refuse(const hello_message& hello) const;
   void take_from_master(const visitor_ptr& from, message m);
-  void register_part(const visitor_ptr& from, const message& m);
+  void register_part(const visitor_ptr& from, message m);
   part_answer answer_to(const visitor_ptr& from);
   void left(const visitor_ptr& who, const status& why);
   void take_from_link(peer_link& link, message m);
@@ -31810,6 +31921,7 @@ WEFT_DECL void server_core::check_reachable(const host_port& address) const {
 WEFT_DECL void server_core::start(cluster_spec cluster) {
   own_.cluster = std::move(cluster);
   own_.pool = own_.options.kernel_threads == 0 ? std::make_unique<thread_pool>() : std::make_unique<thread_pool>(own_.options.kernel_threads);
+  own_.builder = std::make_unique<thread_pool>(1);
   busy_.emplace(asio::make_work_guard(own_.io));
   phase_ = phase::serving;
   pool_ = own_.pool.get();
@@ -31820,10 +31932,11 @@ WEFT_DECL void server_core::start(cluster_spec cluster) {
 }
 
 WEFT_DECL void server_core::work() {
-  for (;;) {
+  spin_wait waits(own_.options.spin_time);
+  while (!own_.io.stopped()) {
     try {
-      own_.io.run();
-      break;
+      if (own_.io.poll() > 0) waits.found();
+      else if (!own_.io.stopped() && !waits.again()) own_.io.run_one();
     } catch (const std::exception& e) {
       own_.log("error", to_text(own_.self) + ": " + e.what());
     }
@@ -31867,6 +31980,7 @@ WEFT_DECL void server_core::stop() {
 
   // 2. Kernels end; what they still tell the loop is heard. Then the loop runs dry, unless somebody does not take their last message.
   own_.pool.reset();
+  own_.builder.reset();
   busy_.reset();
   {
     std::unique_lock<std::mutex> lock(mutex_);
@@ -31908,7 +32022,7 @@ WEFT_DECL void server_core::greet(const visitor_ptr& from, const message& m) {
   if (type_of(m) != message_type::hello) fail(error_code::invalid_argument, "the first message of a connection must be a greeting, found type " + std::to_string(m.type));
   hello_message hello = hello_message::decode(m);
   if (const auto why = reason_to_refuse(hello)) {
-    from->road->send(encode_refusal(*why));
+    from->road->send(encode_refusal(*why, is_of_other_cluster(hello) ? own_.cluster : cluster_spec()));
     return from->road->close_when_sent(*why);
   }
   from->hello = hello;
@@ -31919,8 +32033,7 @@ WEFT_DECL void server_core::greet(const visitor_ptr& from, const message& m) {
 
 WEFT_DECL std::optional<status> server_core::reason_to_refuse(const hello_message& hello) const {
   if (hello.as == hello_message::role::client) return std::nullopt;
-  if (const std::string differs = difference(own_.cluster, hello.cluster); !differs.empty())
-    return status(error_code::failed_precondition, to_text(own_.self) + " and " + to_text(hello.task) + " were started with different clusters: " + differs);
+  if (is_of_other_cluster(hello)) return status(error_code::failed_precondition, to_text(own_.self) + " and " + to_text(hello.task) + " were started with different clusters");
   if (hello.to != own_.self)
     return status(error_code::failed_precondition, "expected " + to_text(hello.to) + ", found " + to_text(own_.self) + "; two tasks seem to have the same address");
   if (!own_.cluster.has(hello.task)) return status(error_code::invalid_argument, to_text(hello.task) + " is not in the cluster");
@@ -31945,7 +32058,7 @@ WEFT_DECL part_answer server_core::answer_to(const visitor_ptr& from) {
 WEFT_DECL void server_core::take_from_master(const visitor_ptr& from, message m) {
   const hello_message& hello = *from->hello;
   switch (type_of(m)) {
-    case message_type::register_part: return register_part(from, m);
+    case message_type::register_part: return register_part(from, std::move(m));
     case message_type::unregister_part: return worker_.unregister_part(hello.incarnation, decode_forget(m));
     case message_type::forget_session: return worker_.forget_session(hello.incarnation, decode_forget(m));
     case message_type::run_part: {
@@ -31962,19 +32075,21 @@ WEFT_DECL void server_core::take_from_master(const visitor_ptr& from, message m)
   }
 }
 
-WEFT_DECL void server_core::register_part(const visitor_ptr& from, const message& m) {
-  const graph part(own_.ops);
+WEFT_DECL void server_core::register_part(const visitor_ptr& from, message m) {
   wire_reader peek(m.head, "registration");
   const std::uint64_t number = peek.u64();
   const auto answer = [road = from->road, number](const status& result) { road->send(part_registered_message{number, result}.encode()); };
-  register_part_message what;
-  try {
-    if (m.refused) fail(error_code::resource_exhausted, "the graph's constants do not fit into what may be received (server_options::received_bytes)");
-    what = register_part_message::decode(m, part, own_.options.max_graph_nodes);
-  } catch (const error& e) {
-    return answer(e.status());
-  }
-  worker_.register_part(from->hello->incarnation, std::move(what), part, answer);
+  if (m.refused) return answer(status(error_code::resource_exhausted, "the graph's constants do not fit into what may be received (server_options::received_bytes)"));
+  constexpr std::size_t node_bytes = 64;
+  const std::size_t about = m.head.size() / node_bytes;
+  const graph part(own_.ops);
+  const auto sent = std::make_shared<message>(std::move(m));
+  const auto what = std::make_shared<register_part_message>();
+  own_.build(about, [this, sent, what, part = part.state()] { *what = register_part_message::decode(*sent, graph(part), own_.options.max_graph_nodes); },
+             [this, what, answer, part = part.state(), master = from->hello->incarnation](const status& result) {
+               if (!result.ok()) return answer(result);
+               worker_.register_part(master, std::move(*what), graph(part), answer);
+             });
 }
 
 WEFT_DECL void server_core::left(const visitor_ptr& who, const status& why) {
@@ -33240,7 +33355,7 @@ class blocking_connection {
   blocking_connection(detail::descriptor socket, std::string remote, const connection_options& options);
   [[noreturn]] void lose(status why);
   void check_usable();
-  void fill(int flags);
+  bool fill(int flags);
   bool wait_shortly(std::optional<time_point> deadline);
   bool wait(std::optional<time_point> deadline);
 
@@ -33252,6 +33367,7 @@ class blocking_connection {
   std::atomic<clock::rep> last_received_{0};
   std::atomic<bool> shut_{false};
   frame_reader reader_;
+  detail::spin_wait waits_;
   // One sender at a time.
   std::mutex sending_;
   // Why the connection is of no more use; ok while it is.
@@ -33356,7 +33472,7 @@ WEFT_DECL std::unique_ptr<blocking_connection> blocking_connection::connect(cons
 }
 
 WEFT_DECL blocking_connection::blocking_connection(detail::descriptor socket, std::string remote, const connection_options& options)
-    : options_(options), remote_(std::move(remote)), socket_(std::move(socket)), reader_(options) {
+    : options_(options), remote_(std::move(remote)), socket_(std::move(socket)), reader_(options), waits_(options.spin_time) {
   int ends[2];
   if (::pipe2(ends, O_NONBLOCK | O_CLOEXEC) != 0)
     fail(error_code::resource_exhausted, "cannot make a pipe for the connection to " + remote_ + ": " + detail::errno_text(errno));
@@ -33422,6 +33538,11 @@ WEFT_DECL receive_result blocking_connection::receive(message& into, std::option
 // a deadline is too near for that.
 WEFT_DECL bool blocking_connection::wait_shortly(std::optional<time_point> deadline) {
   if (deadline && *deadline - clock::now() < std::chrono::milliseconds(20)) return false;
+  do {
+    if (!fill(MSG_DONTWAIT)) continue;
+    waits_.found();
+    return true;
+  } while (waits_.again());
   fill(0);
   return true;
 }
@@ -33453,14 +33574,16 @@ WEFT_DECL bool blocking_connection::wait(std::optional<time_point> deadline) {
   return ready != 0 || !deadline || now < *deadline;
 }
 
-WEFT_DECL void blocking_connection::fill(int flags) {
+// Takes the bytes that are there; false when there are none.
+WEFT_DECL bool blocking_connection::fill(int flags) {
   iovec parts[frame_reader::max_parts];
   const std::size_t count = reader_.space(parts);
   const ssize_t n = detail::receive_parts(socket_.get(), parts, count, flags);
-  if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return;
+  if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return false;
   if (n <= 0) lose(detail::lost_connection(remote_, n == 0 ? 0 : errno, reader_.inside_frame()));
   last_received_.store(clock::now().time_since_epoch().count(), std::memory_order_relaxed);
   reader_.filled(static_cast<std::size_t>(n));
+  return true;
 }
 
 #endif
@@ -33495,7 +33618,7 @@ class client_channel {
   using clock = std::chrono::steady_clock;
 
   /// Connects and greets. Throws UNAVAILABLE or DEADLINE_EXCEEDED that name the address.
-  client_channel(const host_port& to, std::chrono::milliseconds deadline, std::chrono::milliseconds heartbeat);
+  client_channel(const host_port& to, std::chrono::milliseconds deadline, std::chrono::milliseconds heartbeat, std::chrono::microseconds spin_time);
 
   /// The start of the server that answers here.
   std::uint64_t incarnation() const noexcept { return peer_.incarnation; }
@@ -33536,10 +33659,12 @@ class client_channel {
 
 #if WEFT_HAS_CLUSTER_BODIES
 
-WEFT_DECL client_channel::client_channel(const host_port& to, std::chrono::milliseconds deadline, std::chrono::milliseconds heartbeat) : heartbeat_(heartbeat) {
+WEFT_DECL client_channel::client_channel(const host_port& to, std::chrono::milliseconds deadline, std::chrono::milliseconds heartbeat, std::chrono::microseconds spin_time) : heartbeat_(heartbeat) {
   const auto until = clock::now() + deadline;
   try {
-    road_ = blocking_connection::connect(to, deadline);
+    connection_options options;
+    options.spin_time = spin_time;
+    road_ = blocking_connection::connect(to, deadline, options);
     greet(until);
   } catch (const error& e) {
     status s = e.status();
@@ -33685,7 +33810,7 @@ namespace weft::detail {
 
 /// One connection's share of a session: what the master behind it knows.
 struct remote_link {
-  remote_link(const host_port& to, const session_options& options) : channel(to, options.connect_timeout, options.heartbeat) {}
+  remote_link(const host_port& to, const session_options& options) : channel(to, options.connect_timeout, options.heartbeat, options.spin_time) {}
   client_channel channel;
   /// Guards what follows, and keeps the order of the messages that carry nodes.
   std::mutex mutex;
