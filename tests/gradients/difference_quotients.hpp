@@ -21,9 +21,7 @@ struct argument {
   std::vector<std::int64_t> shape;
   double from = 0, to = 0;
   weft::tensor_value value;
-  bool differentiated = false, known = false;
-  /// Its shape is known in the graph in every round.
-  argument fixed() const { argument a = *this; a.known = true; return a; }
+  bool differentiated = false;
   /// A number that the op does not depend on in a way that is differentiated.
   argument constant() const { argument a = *this; a.differentiated = false; return a; }
 };
@@ -74,7 +72,7 @@ class experiment {
   experiment(const row& r, bool shapes_known, unsigned seed) : row_(r), random_(seed) {
     const auto scope = graph_.as_default();
     std::vector<weft::output> inputs;
-    for (const argument& a : row_.inputs) inputs.push_back(add_input(a, shapes_known || a.known));
+    for (const argument& a : row_.inputs) inputs.push_back(add_input(a, shapes_known));
     weft::node_spec spec;
     spec.op = row_.op;
     spec.name = "op";

@@ -344,6 +344,33 @@ TEST_CASE("gradients: a chain of 100,000 ops takes no recursion and little time"
   CHECK(session.run(g) == 1.f);
 }
 
+TEST_CASE("gradients: stop_gradients and the op agree for every choice of constants") {
+  // The function of a, b, c, d is the same with constants made by the op and by the option: b = a + 3a, c = a + 2b, d = b + c, loss = a + b + c + d.
+  const auto derivatives = [](unsigned by_op, unsigned by_option) {
+    weft::graph graph;
+    const auto scope = graph.as_default();
+    const auto through = [&](const weft::tensor<float, 0>& t, unsigned bit) { return (by_op >> bit & 1U) != 0 ? weft::stop_gradient(t) : t; };
+    const weft::tensor<float, 0> a = weft::constant(1.f), a1 = through(a, 3), b = through(a1 + 3.f * a1, 2), c = through(a1 + 2.f * b, 1), d = through(b + c, 0);
+    weft::gradient_options options;
+    const weft::tensor<float, 0> all[] = {d, c, b, a1};
+    for (unsigned bit = 0; bit < 4; ++bit)
+      if ((by_option >> bit & 1U) != 0) options.stop_gradients.push_back(all[bit]);
+    return values(gradients(a1 + b + c + d, {a1.raw(), b.raw(), c.raw(), d.raw()}, options));
+  };
+  for (unsigned set = 0; set < 16; ++set) CHECK(derivatives(set, 0) == derivatives(0, set));
+  CHECK(derivatives(0, 0) == lists{{27}, {6}, {2}, {1}});
+  CHECK(derivatives(0, 15) == lists{{1}, {1}, {1}, {1}});
+}
+
+TEST_CASE("gradients: an output that nothing depends on counts as zeros") {
+  weft::graph graph;
+  const auto scope = graph.as_default();
+  const auto x = weft::constant({1.f, 2.f, 3.f, 4.f});
+  const weft::output axis{&weft::detail::add_const(weft::tensor_value::scalar(0), {}), 0};
+  const weft::node& split = weft::detail::add_node("Split", {axis, x.raw()}, {}, {{"num_split", 2}});
+  CHECK(values(gradients(weft::square(weft::tensor<float>(weft::output{&split, 1})), {x.raw()})) == lists{{0, 0, 6, 8}});
+}
+
 TEST_CASE("gradients: rows that are gathered stay rows") {
   weft::graph graph;
   const auto scope = graph.as_default();
@@ -351,7 +378,7 @@ TEST_CASE("gradients: rows that are gathered stay rows") {
   const auto rows = [&](weft::tensor_value ids) {
     const weft::output indices{&weft::detail::add_const(std::move(ids), {}), 0};
     const weft::output axis{&weft::detail::add_const(weft::tensor_value::scalar(0), {}), 0};
-    return weft::tensor<float>(weft::output{&weft::detail::add_node("GatherV2", {table.read().raw(), indices, axis}, {}), 0});
+    return weft::tensor<float>(weft::output{&weft::detail::add_node("GatherV2", {weft::identity(table.read()).raw(), indices, axis}, {}), 0});
   };
   const auto a = rows(weft::tensor_value::from<std::int32_t>({2}, {2, 0})), b = rows(weft::tensor_value::from<std::int64_t>({1, 2}, {1, 2}));
   const auto one = gradients(weft::square(a), table);

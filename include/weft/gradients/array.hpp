@@ -83,6 +83,7 @@ inline void concat_parts_gradient(gradient_context& c, int first, int count, out
 inline void concat_gradient(gradient_context& c) { concat_parts_gradient(c, 1, c.input_count() - 1, c.input(0)); }
 inline void concat_v2_gradient(gradient_context& c) { concat_parts_gradient(c, 0, c.input_count() - 1, c.input(c.input_count() - 1)); }
 inline void join_outputs(gradient_context& c, int value, output axis) {
+  if (c.output_count() == 1) return c.set(value, c.gradient_as_it_is());
   std::vector<output> parts;
   for (int i = 0; i < c.output_count(); ++i) parts.push_back(c.gradient(i));
   parts.push_back(axis);

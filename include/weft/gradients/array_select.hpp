@@ -23,12 +23,36 @@ inline output product_of_sizes(const gradient_context& c, output sizes, std::int
 
 inline void gather_gradient(gradient_context& c) { c.set(0, gathered_rows(c, c.shape_of(c.input(0)), c.input(1), c.gradient())); }
 
+// The axis of a gather where its sizes are known, else how to find them when it runs.
+class gathered_axis {
+ public:
+  gathered_axis(const gradient_context& c, output sizes, output axis, std::int64_t batch) : c_(c), sizes_(sizes), batch_(batch) {
+    const auto known = c.integers_of(axis);
+    const int rank = gradient_context::shape(c.input(0)).rank();
+    if (known && ((*known)[0] >= 0 || rank != dynamic_rank)) at_ = (*known)[0] < 0 ? (*known)[0] + rank : (*known)[0];
+    else open_ = c.add("FloorMod", {c.cast(axis, dtype::int32), c.rank_of(c.input(0))});
+  }
+  /// The number of elements over the axes of the batch, between them and the axis, along the axis, behind it.
+  output groups() const { return product_of_sizes(c_, sizes_, 0, batch_); }
+  output outer() const { return at_ ? product_of_sizes(c_, sizes_, batch_, *at_) : product(c_.integer(batch_), open_); }
+  output length() const { return at_ ? product_of_sizes(c_, sizes_, *at_, *at_ + 1) : c_.gather(sizes_, open_); }
+  output inner() const { return at_ ? product_of_sizes(c_, sizes_, *at_ + 1, std::nullopt) : product(c_.add("AddV2", {open_, c_.integer(1)}), c_.rank_of(c_.input(0))); }
+
+ private:
+  output vector(output scalar) const { return c_.add("ExpandDims", {scalar, c_.integer(0)}); }
+  output product(output from, output to) const { return c_.add("Prod", {c_.add("StridedSlice", {sizes_, vector(from), vector(to), c_.integers({1})}), c_.integers({0})}); }
+  const gradient_context& c_;
+  output sizes_;
+  std::int64_t batch_;
+  std::optional<std::int64_t> at_;
+  output open_;
+};
+
 // Along an axis behind others: [batch, outer, axis, inner] are gathered to [batch, outer, indices, inner]; the rows of a batch are numbered through.
-inline void gather_along_axis(gradient_context& c, std::int64_t axis, std::int64_t batch) {
+inline void gather_along_axis(gradient_context& c, std::int64_t batch) {
   const output x = c.input(0), indices = c.input(1), sizes = c.shape_of(x);
-  const dtype index_type = gradient_context::dtype_of(indices);
-  const output groups = product_of_sizes(c, sizes, 0, batch), outer = product_of_sizes(c, sizes, batch, axis), inner = product_of_sizes(c, sizes, axis + 1, std::nullopt);
-  const output length = product_of_sizes(c, sizes, axis, axis + 1);
+  const gathered_axis along(c, sizes, c.input(2), batch);
+  const output groups = along.groups(), outer = along.outer(), length = along.length(), inner = along.inner();
   const output count = product_of_sizes(c, c.shape_of(indices), batch, std::nullopt);
   const auto shaped = [&](output value, std::vector<output> to) {
     const auto n = static_cast<std::int64_t>(to.size());
@@ -36,39 +60,25 @@ inline void gather_along_axis(gradient_context& c, std::int64_t axis, std::int64
   };
   const output order = c.integers({0, 2, 1, 3});
   const output moved = c.add("Transpose", {shaped(c.gradient(), {groups, outer, count, inner}), order});
-  const output values = shaped(moved, {c.integer(-1), outer, inner});
-  output rows = c.reshape(indices, c.integers({-1}));
-  output total = length;
+  const output values = shaped(moved, {c.add("Mul", {groups, count}), outer, inner});
+  output rows = c.reshape(indices, c.integers({-1})), total = length;
   if (batch > 0) {
     total = c.add("Mul", {groups, length});
-    const output starts = c.cast(c.add("ExpandDims", {c.add("Mul", {c.add("Range", {c.integer(0), groups, c.integer(1)}), length}), c.integer(1)}), index_type);
-    rows = c.reshape(c.add("AddV2", {shaped(indices, {groups, count}), starts}), c.integers({-1}));
+    const output starts = c.add("ExpandDims", {c.add("Mul", {c.add("Range", {c.integer(0), groups, c.integer(1)}), length}), c.integer(1)});
+    rows = c.reshape(c.add("AddV2", {shaped(indices, {groups, count}), c.cast(starts, gradient_context::dtype_of(indices))}), c.integers({-1}));
   }
   const output sums = c.add("UnsortedSegmentSum", {values, rows, total});
   c.set(0, c.reshape(c.add("Transpose", {shaped(sums, {groups, length, outer, inner}), order}), sizes));
 }
-// The axis is found when it runs: the axes before it are one, and those behind.
-inline void gather_along_open_axis(gradient_context& c) {
-  const output x = c.input(0), sizes = c.shape_of(x), rank = c.rank_of(x);
-  const output axis = c.add("FloorMod", {c.cast(c.input(2), dtype::int32), rank}), behind = c.add("AddV2", {axis, c.integer(1)});
-  const auto vector = [&](output scalar) { return c.add("ExpandDims", {scalar, c.integer(0)}); };
-  const auto product = [&](output from, output to) { return c.add("Prod", {c.add("StridedSlice", {sizes, vector(from), vector(to), c.integers({1})}), c.integers({0})}); };
-  const output outer = product(c.integer(0), axis), length = c.gather(sizes, axis), inner = product(behind, rank), order = c.integers({1, 0, 2});
-  const output moved = c.add("Transpose", {c.reshape(c.gradient(), c.add_list("Pack", {outer, c.size_of(c.input(1)), inner}, {{"N", 3}})), order});
-  const output sums = c.add("UnsortedSegmentSum", {moved, c.reshape(c.input(1), c.integers({-1})), length});
-  c.set(0, c.reshape(c.add("Transpose", {sums, order}), sizes));
-}
 inline void gather_v2_gradient(gradient_context& c) {
   const auto axis = c.integers_of(c.input(2));
-  const int rank = gradient_context::shape(c.input(0)).rank(), index_rank = gradient_context::shape(c.input(1)).rank();
+  const int index_rank = gradient_context::shape(c.input(1)).rank();
   const auto* attr = c.find_attr<std::int64_t>("batch_dims");
   std::int64_t batch = attr != nullptr ? *attr : 0;
   if (batch < 0 && index_rank == dynamic_rank) c.fail(error_code::unimplemented, "the gradient of a gather with negative batch_dims needs indices of known rank");
   if (batch < 0) batch += index_rank;
-  if (axis && (*axis)[0] == 0 && batch == 0) return gather_gradient(c);
-  if (axis && ((*axis)[0] >= 0 || rank != dynamic_rank)) return gather_along_axis(c, (*axis)[0] < 0 ? (*axis)[0] + rank : (*axis)[0], batch);
-  if (batch != 0) c.fail(error_code::unimplemented, "the gradient of a gather with batch_dims needs an axis that is a constant, found '" + to_text(c.input(2)) + "'");
-  gather_along_open_axis(c);
+  if (axis && (*axis)[0] == 0 && batch == 0) gather_gradient(c);
+  else gather_along_axis(c, batch);
 }
 
 inline void gather_nd_gradient(gradient_context& c) {

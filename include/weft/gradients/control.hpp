@@ -10,8 +10,12 @@
 #if WEFT_HAS_BODIES
 namespace weft::detail {
 
+// An output that nothing depends on has zeros, as TensorFlow, once another one has a gradient.
 inline void pass_all_on(gradient_context& c) {
-  for (int i = 0; i < c.input_count(); ++i) c.set(i, c.gradient_as_it_is(i));
+  for (int i = 0; i < c.input_count(); ++i) {
+    if (c.has_gradient(i)) c.set(i, c.gradient_as_it_is(i));
+    else if (c.wants(i) && is_trainable(c.about().output_dtype(i))) c.set(i, c.gradient(i));
+  }
 }
 inline void prevent_gradient(gradient_context& c) {
   const auto* reason = c.find_attr<std::string>("message");
