@@ -4,8 +4,11 @@
 #include <weft/graph/text.hpp>
 #include <weft/ops/array.hpp>
 #include <weft/ops/standard.hpp>
+#include <weft/session.hpp>
 
+#include <cmath>
 #include <string>
+#include <vector>
 
 using weft::graph;
 using weft::placeholder;
@@ -21,7 +24,36 @@ template <class Build> std::string message(Build build) {
   }
   return "";
 }
+template <class T, int N> void check_values(const weft::tensor<T, N>& t, const std::vector<double>& wanted) {
+  weft::local_session session;
+  const auto found = session.run(t);
+  std::size_t i = 0;
+  for (const T x : found) {
+    CAPTURE(i);
+    REQUIRE(i < wanted.size());
+    CHECK(std::abs(static_cast<double>(x) - wanted[i++]) < 1e-9);
+  }
+  CHECK(i == wanted.size());
+}
 }  // namespace
+
+TEST_CASE("losses: values") {
+  const graph g;
+  const auto scope = g.as_default();
+  const auto z = weft::constant({1.0, 0.0, 0.5}), x = weft::constant({2.0, -3.0, 0.0});
+  // log(1 + e^-2), log(1 + e^-3), log 2
+  check_values(weft::sigmoid_cross_entropy_with_logits(z, x), {0.1269280110429725, 0.04858735157374191, 0.6931471805599453});
+  check_values(weft::weighted_cross_entropy_with_logits(z, x, 3.0), {0.3807840331289175, 0.04858735157374191, 1.3862943611198906});
+  check_values(weft::weighted_cross_entropy_with_logits(z, x, weft::constant(1.0)), {0.1269280110429725, 0.04858735157374191, 0.6931471805599453});
+  const auto counts = weft::constant({2.0, 0.5}), log_means = weft::constant({0.0, 1.0});
+  check_values(weft::log_poisson_loss(counts, log_means), {1, 2.718281828459045 - 0.5});
+  // Stirling's approximation of log 2! is 2 log 2 - 2 + log(4 pi) / 2.
+  check_values(weft::log_poisson_loss(counts, log_means, weft::poisson_loss::full), {1.651806484604536, 2.718281828459045 - 0.5});
+  const auto scores = weft::constant({{{0.0, 0.0, 0.0}, {1.0, 2.0, 3.0}}}), one_hot = weft::constant({{{0.0, 1.0, 0.0}, {0.0, 0.0, 1.0}}});
+  check_values(weft::softmax_cross_entropy_with_logits(one_hot, scores), {1.0986122886681098, 0.40760596444438});
+  check_values(weft::sparse_softmax_cross_entropy_with_logits(weft::constant({{1, 2}}), scores), {1.0986122886681098, 0.40760596444438});
+  check_values(weft::sparse_softmax_cross_entropy_with_logits(weft::tensor<int>(weft::constant({{1, 2}})), weft::tensor<double>(scores)), {1.0986122886681098, 0.40760596444438});
+}
 
 TEST_CASE("softmax cross entropies: one node for matrices") {
   const graph g;

@@ -4,8 +4,11 @@
 #include <weft/graph/text.hpp>
 #include <weft/ops/array.hpp>
 #include <weft/ops/standard.hpp>
+#include <weft/session.hpp>
 
+#include <cmath>
 #include <string>
+#include <vector>
 
 using weft::axis;
 using weft::graph;
@@ -90,4 +93,55 @@ TEST_CASE("dropout: the nodes, and rates that keep all or are none") {
   CHECK(message([&] { (void)weft::dropout(x, keep_prob(0)); }) == "keep_prob must be in (0, 1], found 0.000000");
   CHECK(message([&] { (void)weft::dropout(x, weft::drop_rate(1.0)); }) == "drop_rate must be in [0, 1), found 1.000000");
   CHECK(message([&] { (void)weft::dropout(x, keep_prob(placeholder<double, 0>())); }) == "dropout: the probability must be float as the tensor, found double");
+}
+
+namespace {
+template <class T, int N> void check_values(const weft::tensor<T, N>& t, const std::vector<double>& wanted) {
+  weft::local_session session;
+  const auto found = session.run(t);
+  std::size_t i = 0;
+  for (const T x : found) {
+    CAPTURE(i);
+    REQUIRE(i < wanted.size());
+    CHECK(std::abs(static_cast<double>(x) - wanted[i++]) < 1e-6);
+  }
+  CHECK(i == wanted.size());
+}
+}  // namespace
+
+TEST_CASE("normalisations: values") {
+  const graph g;
+  const auto scope = g.as_default();
+  const auto x = weft::constant({{1.0, 2.0}, {3.0, 6.0}});
+  const auto m = weft::moments(x, axis<0>);
+  check_values(m.mean, {2, 4});
+  check_values(m.variance, {1, 4});
+  const auto two = weft::constant({2.0, 2.0}), one = weft::constant({1.0, 1.0});
+  check_values(weft::batch_normalization(x, m.mean, m.variance, one, two, 0), {-1, -1, 3, 3});
+  check_values(weft::batch_normalization(x, m.mean, m.variance, weft::tensor<double>(), weft::tensor<double>(), 0), {-1, -1, 1, 1});
+  check_values(weft::l2_normalize(weft::constant({3.f, 4.f}), axis<0>), {0.6, 0.8});
+  check_values(weft::l2_normalize(weft::constant({0.f, 0.f}), axis<0>), {0, 0});
+}
+
+TEST_CASE("dropout: kept elements are scaled, the others zero, as many as the rate says") {
+  const graph g;
+  const auto scope = g.as_default();
+  const auto x = weft::ones<float>({1000});
+  weft::local_session session;
+  const auto kept = session.run(weft::dropout(x, keep_prob(0.25), 3));
+  const auto fed = session.run(weft::dropout(x, weft::drop_rate(weft::constant(0.75f)), 3));
+  int count = 0;
+  bool right = true;
+  for (std::size_t i = 0; i < 1000; ++i) {
+    right = right && (kept(i) == 0.f || kept(i) == 4.f) && kept(i) == fed(i);
+    count += kept(i) != 0.f ? 1 : 0;
+  }
+  CHECK(right);
+  CHECK(count > 200);
+  CHECK(count < 300);
+  const auto rows = session.run(weft::dropout(weft::ones<float>({50, 20}), keep_prob(0.5), weft::constant({50, 1}), 5));
+  bool together = true;
+  for (std::size_t i = 0; i < 50; ++i)
+    for (std::size_t j = 1; j < 20; ++j) together = together && rows(i, j) == rows(i, 0);
+  CHECK(together);
 }
