@@ -100,6 +100,7 @@ void run_graphdef_steps(const json_at& record, const options& asked, report& int
     const cluster_of_data cluster = cluster_at(record);
     weft::session_options options;
     options.kernel_threads = 1;
+    options.optimizer = passes();
     options.cluster = cluster.spec;
     options.devices = {{"CPU", cluster.cpus}};
     weft::local_session session(options, g);
@@ -165,6 +166,7 @@ std::string check_gradients_graph(const json_at& record) {
   if (signature.fetches.empty()) return "";
   weft::session_options one;
   one.kernel_threads = 1;
+  one.optimizer = passes();
   weft::local_session session(one, weft::graph(g.state()));
   for (const std::string& name : names_field_of(record, "init")) {
     weft::step_signature init;

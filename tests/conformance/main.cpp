@@ -1,4 +1,4 @@
-// conformance_runner [--only OP,OP] [--file NAME] [--list-missing] FOLDER-OR-FILE...
+// conformance_runner [--only OP,OP] [--file NAME] [--list-missing] [--without-passes] FOLDER-OR-FILE...
 #include "runner.hpp"
 
 #include <cstdio>
@@ -14,6 +14,8 @@ int main(int argc, char** argv) {
     const std::string argument = argv[i];
     if (argument == "--list-missing") {
       list_missing = true;
+    } else if (argument == "--without-passes") {
+      conformance::passes() = weft::optimizer_options::none();
     } else if ((argument == "--only" || argument == "--file") && i + 1 < argc) {
       std::string value = argv[++i];
       if (argument == "--file") {
@@ -23,7 +25,7 @@ int main(int argc, char** argv) {
       for (std::size_t comma; (comma = value.find(',')) != std::string::npos; value.erase(0, comma + 1)) asked.only.insert(value.substr(0, comma));
       asked.only.insert(value);
     } else if (argument.compare(0, 2, "--") == 0) {
-      std::fprintf(stderr, "usage: conformance_runner [--only OP,OP] [--file NAME] [--list-missing] FOLDER-OR-FILE...\n");
+      std::fprintf(stderr, "usage: conformance_runner [--only OP,OP] [--file NAME] [--list-missing] [--without-passes] FOLDER-OR-FILE...\n");
       return 2;
     } else {
       paths.push_back(argument);

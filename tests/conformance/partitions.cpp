@@ -182,6 +182,7 @@ std::string check_partition_values(const json_at& record, const weft::graph& g) 
   const cluster_of_data cluster = cluster_at(record);
   weft::session_options options;
   options.kernel_threads = 1;
+  options.optimizer = passes();
   options.cluster = cluster.spec;
   options.devices = {{"CPU", cluster.cpus}};
   options.allow_soft_placement = true;

@@ -115,6 +115,7 @@ void run_program(const json_at& record, const options& asked, report& into) {
     std::string why = check_static_shapes(record, g);
     weft::session_options options;
     options.kernel_threads = 1;
+    options.optimizer = passes();
     weft::local_session session(options, g);
     const json_at runs = field(record, "runs");
     for (std::size_t i = 0; why.empty() && i < elements_at(runs).size(); ++i) {

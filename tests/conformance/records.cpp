@@ -216,6 +216,7 @@ std::string compare_gradients(fed_node& at, const json_at& record, const json_at
     if (weft::standard_catalogue().kernels_of(n->op()).empty()) return lacks = n->op(), "";
   weft::session_options options;
   options.kernel_threads = 1;
+  options.optimizer = passes();
   weft::local_session session(options, weft::graph(at.graph().state()));
   const auto got = run_step(session, at.signature, at.fed);
   for (std::size_t k = 0; k < fetched.size(); ++k)

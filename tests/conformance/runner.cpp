@@ -9,6 +9,11 @@ namespace conformance {
 
 using namespace weft::detail;
 
+weft::optimizer_options& passes() {
+  static weft::optimizer_options all;
+  return all;
+}
+
 namespace {
 
 using run_one = void (*)(const json_at&, const options&, report&);

@@ -26,6 +26,9 @@ struct options {
   bool wants(const std::string& op) const { return only.empty() || only.count(op) != 0; }
 };
 
+/// The passes of the sessions that run cases: all of them, unless the program switches them off.
+weft::optimizer_options& passes();
+
 /// Runs every case of one file. Files of unknown formats count as one skipped case.
 void run_file(const std::string& path, const options& asked, report& into);
 
