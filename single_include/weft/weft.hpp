@@ -18010,11 +18010,12 @@ inline void compute_unique(kernel_context& context) {
 }
 
 // A copy with dimension `axis` first, or one with the first dimension at `axis`, where `s` is the shape with the axis in its place.
-inline void move_axis(const tensor_value& in, tensor_value& out, const shape& s, int axis, bool to_front) {
+enum class axis_move : unsigned char { to_front, into_place };
+inline void move_axis(const tensor_value& in, tensor_value& out, const shape& s, int axis, axis_move where) {
   const std::int64_t outer = elements_between(s, 0, axis), inner = elements_between(s, axis + 1, s.rank()), size = s[axis];
   if (outer == 0 || inner == 0 || size == 0) return;
   strided_copy copy;
-  if (to_front) {
+  if (where == axis_move::to_front) {
     copy.add(size, inner, outer * inner);
     copy.add(outer, size * inner, inner);
   } else {
@@ -18036,14 +18037,14 @@ inline void compute_unique_v2(kernel_context& context) {
   const dtype index = index_dtype(context, count);
   if (length == 0 && count > 0) context.fail("slices of shape " + x.shape().text() + " along dimension " + std::to_string(axis) + " have no elements to compare");
   tensor_value slices(x.dtype(), x.shape());
-  move_axis(x, slices, x.shape(), axis, true);
+  move_axis(x, slices, x.shape(), axis, axis_move::to_front);
   const unique_items items(slices, length);
   tensor_value chosen(x.dtype(), shape{static_cast<std::int64_t>(items.firsts.size()), length});
   gather_rows(source_of(slices), items.firsts.data(), items.firsts.size(), length, target_of(chosen).data);
   size_list sizes = x.shape().vector();
   sizes[static_cast<std::size_t>(axis)] = static_cast<std::int64_t>(items.firsts.size());
   tensor_value& out = context.allocate_output(0, x.dtype(), shape(sizes));
-  move_axis(chosen, out, out.shape(), axis, false);
+  move_axis(chosen, out, out.shape(), axis, axis_move::into_place);
   set_integers(context, 1, index, items.kinds);
   if (context.about().output_count() > 2) set_integers(context, 2, index, items.counts);
 }
