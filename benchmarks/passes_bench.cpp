@@ -17,6 +17,10 @@
 #include <string>
 #include <vector>
 
+#if defined(__unix__)
+#include <time.h>
+#endif
+
 namespace {
 
 using weft::dtype;
@@ -69,12 +73,27 @@ class bench {
   weft::step_environment environment_;
 };
 
+// Time of this thread, so that other work on the machine does not count.
+double seconds_now() {
+#if defined(__unix__)
+  timespec now;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+#else
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+#endif
+}
+
+// Microseconds of the fastest of many repetitions, each of at least some calls.
 double best_of(const std::function<void()>& work) {
+  const double first = seconds_now();
+  work();
+  const int calls = std::max(1, static_cast<int>(1e-4 / std::max(seconds_now() - first, 1e-7)));
   double best = 1e9;
   for (int i = 0; i < 60; ++i) {
-    const auto begin = std::chrono::steady_clock::now();
-    work();
-    best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+    const double begin = seconds_now();
+    for (int k = 0; k < calls; ++k) work();
+    best = std::min(best, (seconds_now() - begin) / calls);
   }
   return best * 1e6;
 }
