@@ -102,25 +102,25 @@ inline void bias_add_grad_gradient(gradient_context& c) {
 struct convolution_ops {
   const char *forward, *for_input, *for_filter;
 };
-template <bool Depthwise> constexpr convolution_ops convolution{"Conv2D", "Conv2DBackpropInput", "Conv2DBackpropFilter"};
-template <> inline constexpr convolution_ops convolution<true>{"DepthwiseConv2dNative", "DepthwiseConv2dNativeBackpropInput", "DepthwiseConv2dNativeBackpropFilter"};
+template <bool Depthwise> constexpr convolution_ops ops_of_convolution{"Conv2D", "Conv2DBackpropInput", "Conv2DBackpropFilter"};
+template <> inline constexpr convolution_ops ops_of_convolution<true>{"DepthwiseConv2dNative", "DepthwiseConv2dNativeBackpropInput", "DepthwiseConv2dNativeBackpropFilter"};
 inline attr_map convolution_attrs(const gradient_context& c) { return attrs_of(c, {"strides", "padding", "use_cudnn_on_gpu", "explicit_paddings", "data_format", "dilations"}); }
 template <bool Depthwise> void convolution_gradient(gradient_context& c) {
-  constexpr convolution_ops ops = convolution<Depthwise>;
+  constexpr convolution_ops ops = ops_of_convolution<Depthwise>;
   const output g = c.gradient();
   if (c.wants(0)) c.set(0, c.add(ops.for_input, {c.shape_of(c.input(0)), c.input(1), g}, convolution_attrs(c)));
   if (c.wants(1)) c.set(1, c.add(ops.for_filter, {c.input(0), c.shape_of(c.input(1)), g}, convolution_attrs(c)));
 }
 // Inputs: sizes of the input, filter, dy.
 template <bool Depthwise> void convolution_input_gradient(gradient_context& c) {
-  constexpr convolution_ops ops = convolution<Depthwise>;
+  constexpr convolution_ops ops = ops_of_convolution<Depthwise>;
   const output g = c.gradient();
   if (c.wants(1)) c.set(1, c.add(ops.for_filter, {g, c.shape_of(c.input(1)), c.input(2)}, convolution_attrs(c)));
   if (c.wants(2)) c.set(2, c.add(ops.forward, {g, c.input(1)}, convolution_attrs(c)));
 }
 // Inputs: input, sizes of the filter, dy.
 template <bool Depthwise> void convolution_filter_gradient(gradient_context& c) {
-  constexpr convolution_ops ops = convolution<Depthwise>;
+  constexpr convolution_ops ops = ops_of_convolution<Depthwise>;
   const output g = c.gradient();
   if (c.wants(0)) c.set(0, c.add(ops.for_input, {c.shape_of(c.input(0)), g, c.input(2)}, convolution_attrs(c)));
   if (c.wants(2)) c.set(2, c.add(ops.forward, {c.input(0), g}, convolution_attrs(c)));
