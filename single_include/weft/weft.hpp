@@ -35133,7 +35133,7 @@ WEFT_DECL std::vector<gradient_output> gradients(const gradient_ys& ys, const st
 // Formulas inside gradient rules: outputs with operators that add nodes.
 
 #if WEFT_HAS_BODIES
-namespace weft::detail {
+namespace weft::detail::gradient_rules {
 
 // An output, and the context that adds nodes for it.
 struct term {
@@ -35176,7 +35176,7 @@ inline void set_side(gradient_context& c, int side, const term& g) { c.set(side,
 inline void pass_on(gradient_context& c) { c.set(0, c.gradient_as_it_is()); }
 inline void no_gradient(gradient_context&) {}
 
-}  // namespace weft::detail
+}  // namespace weft::detail::gradient_rules
 #endif
 
 #endif
@@ -35186,7 +35186,7 @@ inline void no_gradient(gradient_context&) {}
 // Gradients of reads of variables: what arrives at a read goes to the variable's handle.
 
 #if WEFT_HAS_BODIES
-namespace weft::detail {
+namespace weft::detail::gradient_rules {
 
 // Rows of the gathered tensor from what arrived for the gathered rows: indices as a vector, values to match.
 inline indexed_slices gathered_rows(gradient_context& c, output shape, output indices, output g) {
@@ -35229,7 +35229,7 @@ inline void add_state_gradients(gradient_registry& rules) {
   rules.add_none({"VarIsInitializedOp", "VariableShape"});
 }
 
-}  // namespace weft::detail
+}  // namespace weft::detail::gradient_rules
 #endif
 
 #endif
@@ -35239,7 +35239,7 @@ inline void add_state_gradients(gradient_registry& rules) {
 // Gradients of ops that choose elements: gathers and scatters, select, partition and stitch, the largest.
 
 #if WEFT_HAS_BODIES
-namespace weft::detail {
+namespace weft::detail::gradient_rules {
 
 // The product of some sizes of a shape given as a vector; a constant where they are known.
 inline output product_of_sizes(const gradient_context& c, output sizes, std::int64_t from, std::optional<std::int64_t> to) {
@@ -35402,7 +35402,7 @@ inline void add_select_gradients(gradient_registry& rules) {
              {"ParallelDynamicStitch", dynamic_stitch_gradient}, {"TopK", top_k_gradient}, {"TopKV2", top_k_gradient}});
 }
 
-}  // namespace weft::detail
+}  // namespace weft::detail::gradient_rules
 #endif
 
 #endif
@@ -35414,7 +35414,7 @@ inline void add_select_gradients(gradient_registry& rules) {
 #include <numeric>
 
 #if WEFT_HAS_BODIES
-namespace weft::detail {
+namespace weft::detail::gradient_rules {
 
 // 0, 1, ... up to a rank.
 inline output axes_up_to(const gradient_context& c, output x) {
@@ -35591,7 +35591,7 @@ inline void add_array_gradients(gradient_registry& rules) {
   rules.add_none({"BroadcastGradientArgs", "ConcatOffset", "Const", "InvertPermutation", "LinSpace", "OneHot", "OnesLike", "Range", "Rank", "Shape", "ShapeN", "Size", "ZerosLike"});
 }
 
-}  // namespace weft::detail
+}  // namespace weft::detail::gradient_rules
 #endif
 
 #endif
@@ -35603,7 +35603,7 @@ inline void add_array_gradients(gradient_registry& rules) {
 #include <string>
 
 #if WEFT_HAS_BODIES
-namespace weft::detail {
+namespace weft::detail::gradient_rules {
 
 // An output that nothing depends on has zeros, as TensorFlow, once another one has a gradient.
 inline void pass_all_on(gradient_context& c) {
@@ -35625,7 +35625,7 @@ inline void add_control_gradients(gradient_registry& rules) {
   rules.add_none({"Assert", "StopGradient"});
 }
 
-}  // namespace weft::detail
+}  // namespace weft::detail::gradient_rules
 #endif
 
 #endif
@@ -35635,7 +35635,7 @@ inline void add_control_gradients(gradient_registry& rules) {
 // Gradients of matrix products.
 
 #if WEFT_HAS_BODIES
-namespace weft::detail {
+namespace weft::detail::gradient_rules {
 
 // The products that give the gradients of a and b, for each combination of transposed factors: left, right (0: g, 1: a, 2: b), and whether each is transposed.
 struct product_rule {
@@ -35669,7 +35669,7 @@ inline void add_linear_gradients(gradient_registry& rules) {
   rules.add({{"MatMul", mat_mul_gradient}, {"BatchMatMul", batch_mat_mul_gradient}, {"BatchMatMulV2", batch_mat_mul_v2_gradient}});
 }
 
-}  // namespace weft::detail
+}  // namespace weft::detail::gradient_rules
 #endif
 
 #endif
@@ -35681,7 +35681,7 @@ inline void add_linear_gradients(gradient_registry& rules) {
 #include <cmath>
 
 #if WEFT_HAS_BODIES
-namespace weft::detail {
+namespace weft::detail::gradient_rules {
 
 // A unary op whose derivative is a formula of its input x and its output y.
 template <term (*Derivative)(const term& x, const term& y)> void chain_rule(gradient_context& c) {
@@ -35868,7 +35868,7 @@ inline void add_math_gradients(gradient_registry& rules) {
                   "LogicalOr", "NotEqual", "RightShift"});
 }
 
-}  // namespace weft::detail
+}  // namespace weft::detail::gradient_rules
 #endif
 
 #endif
@@ -35880,7 +35880,7 @@ inline void add_math_gradients(gradient_registry& rules) {
 #include <string>
 
 #if WEFT_HAS_BODIES
-namespace weft::detail {
+namespace weft::detail::gradient_rules {
 
 inline attr_map attrs_of(const gradient_context& c, std::initializer_list<const char*> names) {
   attr_map out;
@@ -36050,7 +36050,7 @@ inline void add_nn_gradients(gradient_registry& rules) {
              {"FusedBatchNormV3", fused_batch_norm_v3_gradient}, {"LRN", lrn_gradient}});
 }
 
-}  // namespace weft::detail
+}  // namespace weft::detail::gradient_rules
 #endif
 
 #endif
@@ -36060,14 +36060,14 @@ inline void add_nn_gradients(gradient_registry& rules) {
 // Random numbers do not depend on their inputs in a way that can be differentiated.
 
 #if WEFT_HAS_BODIES
-namespace weft::detail {
+namespace weft::detail::gradient_rules {
 
 inline void add_random_gradients(gradient_registry& rules) {
   rules.add_none({"Multinomial", "RandomShuffle", "RandomStandardNormal", "RandomUniform", "StatelessRandomNormal", "StatelessRandomUniform", "StatelessRandomUniformFullInt",
                   "StatelessRandomUniformInt", "StatelessTruncatedNormal", "TruncatedNormal"});
 }
 
-}  // namespace weft::detail
+}  // namespace weft::detail::gradient_rules
 #endif
 
 #endif
@@ -36077,7 +36077,7 @@ inline void add_random_gradients(gradient_registry& rules) {
 // Gradients of reductions, cumulative sums and products, and segment ops.
 
 #if WEFT_HAS_BODIES
-namespace weft::detail {
+namespace weft::detail::gradient_rules {
 
 // The axes of a reduction counted from 0, where they are known.
 inline std::optional<std::vector<std::int64_t>> reduced_axes(const gradient_context& c) {
@@ -36271,7 +36271,7 @@ inline void add_reduce_gradients(gradient_registry& rules) {
              {"SparseSegmentSum", sparse_segment_sum_gradient}, {"SparseSegmentMean", sparse_segment_mean_gradient}, {"SparseSegmentSqrtN", sparse_segment_sqrt_n_gradient}});
 }
 
-}  // namespace weft::detail
+}  // namespace weft::detail::gradient_rules
 #endif
 
 #endif
@@ -36286,14 +36286,14 @@ namespace weft {
 WEFT_DECL const gradient_registry& standard_gradients() {
   static const gradient_registry all = [] {
     gradient_registry rules;
-    detail::add_array_gradients(rules);
-    detail::add_control_gradients(rules);
-    detail::add_linear_gradients(rules);
-    detail::add_math_gradients(rules);
-    detail::add_nn_gradients(rules);
-    detail::add_random_gradients(rules);
-    detail::add_reduce_gradients(rules);
-    detail::add_state_gradients(rules);
+    detail::gradient_rules::add_array_gradients(rules);
+    detail::gradient_rules::add_control_gradients(rules);
+    detail::gradient_rules::add_linear_gradients(rules);
+    detail::gradient_rules::add_math_gradients(rules);
+    detail::gradient_rules::add_nn_gradients(rules);
+    detail::gradient_rules::add_random_gradients(rules);
+    detail::gradient_rules::add_reduce_gradients(rules);
+    detail::gradient_rules::add_state_gradients(rules);
     return rules;
   }();
   return all;

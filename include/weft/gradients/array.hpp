@@ -9,7 +9,7 @@
 #include <numeric>
 
 #if WEFT_HAS_BODIES
-namespace weft::detail {
+namespace weft::detail::gradient_rules {
 
 // 0, 1, ... up to a rank.
 inline output axes_up_to(const gradient_context& c, output x) {
@@ -186,7 +186,7 @@ inline void add_array_gradients(gradient_registry& rules) {
   rules.add_none({"BroadcastGradientArgs", "ConcatOffset", "Const", "InvertPermutation", "LinSpace", "OneHot", "OnesLike", "Range", "Rank", "Shape", "ShapeN", "Size", "ZerosLike"});
 }
 
-}  // namespace weft::detail
+}  // namespace weft::detail::gradient_rules
 #endif
 
 #endif

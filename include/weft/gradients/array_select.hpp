@@ -7,7 +7,7 @@
 #include <weft/gradients/term.hpp>
 
 #if WEFT_HAS_BODIES
-namespace weft::detail {
+namespace weft::detail::gradient_rules {
 
 // The product of some sizes of a shape given as a vector; a constant where they are known.
 inline output product_of_sizes(const gradient_context& c, output sizes, std::int64_t from, std::optional<std::int64_t> to) {
@@ -170,7 +170,7 @@ inline void add_select_gradients(gradient_registry& rules) {
              {"ParallelDynamicStitch", dynamic_stitch_gradient}, {"TopK", top_k_gradient}, {"TopKV2", top_k_gradient}});
 }
 
-}  // namespace weft::detail
+}  // namespace weft::detail::gradient_rules
 #endif
 
 #endif

@@ -8,7 +8,7 @@
 #include <string>
 
 #if WEFT_HAS_BODIES
-namespace weft::detail {
+namespace weft::detail::gradient_rules {
 
 // An output that nothing depends on has zeros, as TensorFlow, once another one has a gradient.
 inline void pass_all_on(gradient_context& c) {
@@ -30,7 +30,7 @@ inline void add_control_gradients(gradient_registry& rules) {
   rules.add_none({"Assert", "StopGradient"});
 }
 
-}  // namespace weft::detail
+}  // namespace weft::detail::gradient_rules
 #endif
 
 #endif

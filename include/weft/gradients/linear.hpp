@@ -6,7 +6,7 @@
 #include <weft/gradients/term.hpp>
 
 #if WEFT_HAS_BODIES
-namespace weft::detail {
+namespace weft::detail::gradient_rules {
 
 // The products that give the gradients of a and b, for each combination of transposed factors: left, right (0: g, 1: a, 2: b), and whether each is transposed.
 struct product_rule {
@@ -40,7 +40,7 @@ inline void add_linear_gradients(gradient_registry& rules) {
   rules.add({{"MatMul", mat_mul_gradient}, {"BatchMatMul", batch_mat_mul_gradient}, {"BatchMatMulV2", batch_mat_mul_v2_gradient}});
 }
 
-}  // namespace weft::detail
+}  // namespace weft::detail::gradient_rules
 #endif
 
 #endif

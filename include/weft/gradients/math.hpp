@@ -8,7 +8,7 @@
 #include <cmath>
 
 #if WEFT_HAS_BODIES
-namespace weft::detail {
+namespace weft::detail::gradient_rules {
 
 // A unary op whose derivative is a formula of its input x and its output y.
 template <term (*Derivative)(const term& x, const term& y)> void chain_rule(gradient_context& c) {
@@ -195,7 +195,7 @@ inline void add_math_gradients(gradient_registry& rules) {
                   "LogicalOr", "NotEqual", "RightShift"});
 }
 
-}  // namespace weft::detail
+}  // namespace weft::detail::gradient_rules
 #endif
 
 #endif

@@ -8,7 +8,7 @@
 #include <string>
 
 #if WEFT_HAS_BODIES
-namespace weft::detail {
+namespace weft::detail::gradient_rules {
 
 inline attr_map attrs_of(const gradient_context& c, std::initializer_list<const char*> names) {
   attr_map out;
@@ -178,7 +178,7 @@ inline void add_nn_gradients(gradient_registry& rules) {
              {"FusedBatchNormV3", fused_batch_norm_v3_gradient}, {"LRN", lrn_gradient}});
 }
 
-}  // namespace weft::detail
+}  // namespace weft::detail::gradient_rules
 #endif
 
 #endif

@@ -5,14 +5,14 @@
 #include <weft/gradients/gradient_registry.hpp>
 
 #if WEFT_HAS_BODIES
-namespace weft::detail {
+namespace weft::detail::gradient_rules {
 
 inline void add_random_gradients(gradient_registry& rules) {
   rules.add_none({"Multinomial", "RandomShuffle", "RandomStandardNormal", "RandomUniform", "StatelessRandomNormal", "StatelessRandomUniform", "StatelessRandomUniformFullInt",
                   "StatelessRandomUniformInt", "StatelessTruncatedNormal", "TruncatedNormal"});
 }
 
-}  // namespace weft::detail
+}  // namespace weft::detail::gradient_rules
 #endif
 
 #endif

@@ -6,7 +6,7 @@
 #include <weft/gradients/term.hpp>
 
 #if WEFT_HAS_BODIES
-namespace weft::detail {
+namespace weft::detail::gradient_rules {
 
 // The axes of a reduction counted from 0, where they are known.
 inline std::optional<std::vector<std::int64_t>> reduced_axes(const gradient_context& c) {
@@ -200,7 +200,7 @@ inline void add_reduce_gradients(gradient_registry& rules) {
              {"SparseSegmentSum", sparse_segment_sum_gradient}, {"SparseSegmentMean", sparse_segment_mean_gradient}, {"SparseSegmentSqrtN", sparse_segment_sqrt_n_gradient}});
 }
 
-}  // namespace weft::detail
+}  // namespace weft::detail::gradient_rules
 #endif
 
 #endif

@@ -19,14 +19,14 @@ namespace weft {
 WEFT_DECL const gradient_registry& standard_gradients() {
   static const gradient_registry all = [] {
     gradient_registry rules;
-    detail::add_array_gradients(rules);
-    detail::add_control_gradients(rules);
-    detail::add_linear_gradients(rules);
-    detail::add_math_gradients(rules);
-    detail::add_nn_gradients(rules);
-    detail::add_random_gradients(rules);
-    detail::add_reduce_gradients(rules);
-    detail::add_state_gradients(rules);
+    detail::gradient_rules::add_array_gradients(rules);
+    detail::gradient_rules::add_control_gradients(rules);
+    detail::gradient_rules::add_linear_gradients(rules);
+    detail::gradient_rules::add_math_gradients(rules);
+    detail::gradient_rules::add_nn_gradients(rules);
+    detail::gradient_rules::add_random_gradients(rules);
+    detail::gradient_rules::add_reduce_gradients(rules);
+    detail::gradient_rules::add_state_gradients(rules);
     return rules;
   }();
   return all;

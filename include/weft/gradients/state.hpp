@@ -6,7 +6,7 @@
 #include <weft/gradients/term.hpp>
 
 #if WEFT_HAS_BODIES
-namespace weft::detail {
+namespace weft::detail::gradient_rules {
 
 // Rows of the gathered tensor from what arrived for the gathered rows: indices as a vector, values to match.
 inline indexed_slices gathered_rows(gradient_context& c, output shape, output indices, output g) {
@@ -49,7 +49,7 @@ inline void add_state_gradients(gradient_registry& rules) {
   rules.add_none({"VarIsInitializedOp", "VariableShape"});
 }
 
-}  // namespace weft::detail
+}  // namespace weft::detail::gradient_rules
 #endif
 
 #endif

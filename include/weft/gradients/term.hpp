@@ -5,7 +5,7 @@
 #include <weft/gradients/gradient_context.hpp>
 
 #if WEFT_HAS_BODIES
-namespace weft::detail {
+namespace weft::detail::gradient_rules {
 
 // An output, and the context that adds nodes for it.
 struct term {
@@ -48,7 +48,7 @@ inline void set_side(gradient_context& c, int side, const term& g) { c.set(side,
 inline void pass_on(gradient_context& c) { c.set(0, c.gradient_as_it_is()); }
 inline void no_gradient(gradient_context&) {}
 
-}  // namespace weft::detail
+}  // namespace weft::detail::gradient_rules
 #endif
 
 #endif
