@@ -118,22 +118,30 @@ template <class F, class T, class R> struct unary_body {
 };
 
 #if WEFT_SIMD_X86 && !defined(__clang__)
-// To g++ the square root may set errno, which keeps it out of vector loops: here the vectors are written out. Wider ones take as long.
-template <class T> struct unary_body<element::sqrt, T, T> {
+// To g++ the square root may set errno, which keeps it out of vector loops: here the vectors and the instruction are written out.
+template <class T, bool Reciprocal> struct root_body {
   template <instruction_set S> WEFT_SIMD_INLINE static void run(const T* in, T* out, std::size_t count) {
-    constexpr std::size_t lanes = 16 / sizeof(T);
-    typedef T vector __attribute__((vector_size(16)));
+    constexpr std::size_t bytes = S == instruction_set::avx512 ? 64 : S == instruction_set::avx2 ? 32 : 16, lanes = bytes / sizeof(T);
+    typedef T vector __attribute__((vector_size(bytes)));
     std::size_t i = 0;
     for (; i + lanes <= count; i += lanes) {
       vector x;
       std::memcpy(&x, in + i, sizeof x);
-      if constexpr (std::is_same_v<T, float>) x = __builtin_ia32_sqrtps(x);
-      else x = __builtin_ia32_sqrtpd(x);
+      if constexpr (bytes == 16 && sizeof(T) == 4) __asm__("sqrtps %0, %0" : "+x"(x));
+      else if constexpr (bytes == 16) __asm__("sqrtpd %0, %0" : "+x"(x));
+      else if constexpr (sizeof(T) == 4) __asm__("vsqrtps %0, %0" : "+v"(x));
+      else __asm__("vsqrtpd %0, %0" : "+v"(x));
+      if constexpr (Reciprocal) x = T(1) / x;
       std::memcpy(out + i, &x, sizeof x);
     }
-    for (; i < count; ++i) out[i] = element::sqrt::apply<S>(in[i]);
+    for (; i < count; ++i) {
+      const T root = element::sqrt::apply<S, T>(in[i]);
+      out[i] = Reciprocal ? T(1) / root : root;
+    }
   }
 };
+template <class T> struct unary_body<element::sqrt, T, T> : root_body<T, false> {};
+template <class T> struct unary_body<element::rsqrt, T, T> : root_body<T, true> {};
 #endif
 
 WEFT_SIMD_END

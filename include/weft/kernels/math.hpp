@@ -110,6 +110,43 @@ inline void pair_rows::run(row_operand a, row_operand b, void* out, std::size_t 
   }
 }
 
+/// One operand of a grid of narrow rows: several rows next to each other, as they lie or copied into a block.
+class row_block {
+ public:
+  /// Rows of more elements are not put together.
+  static constexpr std::size_t most_columns = block_storage::elements / 4;
+
+  row_block(const unsigned char* data, bool varies, std::size_t stride, std::size_t columns, std::size_t size)
+      : data_(data), stride_(stride), columns_(columns), size_(size), varies_(varies) {}
+
+  /// `count` rows from `row` on; columns * count elements fit a block.
+  const void* rows(std::size_t row, std::size_t count) {
+    if (varies_ && stride_ == columns_) return data_ + row * stride_ * size_;
+    if (stride_ == 0 && filled_ >= count) return block_.bytes;
+    for (std::size_t r = 0; r < count; ++r) fill(data_ + (row + r) * stride_ * size_, block_.bytes + r * columns_ * size_);
+    filled_ = count;
+    return block_.bytes;
+  }
+
+ private:
+  template <class T> void spread(const unsigned char* from, unsigned char* to) const {
+    T value;
+    std::memcpy(&value, from, sizeof value);
+    for (std::size_t i = 0; i < columns_; ++i) std::memcpy(to + i * sizeof value, &value, sizeof value);
+  }
+  void fill(const unsigned char* from, unsigned char* to) const {
+    if (varies_) std::memcpy(to, from, columns_ * size_);
+    else if (size_ == 1) spread<std::uint8_t>(from, to);
+    else if (size_ == 2) spread<std::uint16_t>(from, to);
+    else if (size_ == 4) spread<std::uint32_t>(from, to);
+    else spread<std::uint64_t>(from, to);
+  }
+  const unsigned char* data_;
+  std::size_t stride_, columns_, size_, filled_ = 0;
+  bool varies_;
+  block_storage block_;
+};
+
 // Strings are joined and compared one by one.
 inline void string_row(std::string_view op, row_operand a, row_operand b, void* out, std::size_t count) {
   const auto *left = static_cast<const std::string*>(a.data), *right = static_cast<const std::string*>(b.data);
@@ -135,6 +172,7 @@ class binary_kernel final : public kernel {
  private:
   bool has(pair_traits trait) const noexcept { return op_.traits & trait; }
   void broadcast(kernel_context& context) const;
+  void narrow_rows(const binary_grid& grid, const unsigned char* a, const unsigned char* b, unsigned char* out) const;
   void check_right(const kernel_context& context) const;
   tensor_value& make_output(kernel_context& context, const shape& s) const {
     const tensor_value& a = context.input(0);
@@ -191,10 +229,21 @@ inline void binary_kernel::broadcast(kernel_context& context) const {
   auto* result = static_cast<unsigned char*>(elements_of(out));
   const std::size_t in_size = object_size(type_), out_size = object_size(out.dtype());
   for_each_grid(*plan, [&](const binary_grid& grid, std::size_t a_at, std::size_t b_at, std::size_t out_at) {
+    if (grid.columns <= row_block::most_columns && grid.rows > 1 && type_ != dtype::string)
+      return narrow_rows(grid, left + a_at * in_size, right + b_at * in_size, result + out_at * out_size);
     for (std::size_t i = 0; i < grid.rows; ++i)
       row({left + (a_at + i * grid.a_row) * in_size, grid.a_varies}, {right + (b_at + i * grid.b_row) * in_size, grid.b_varies},
           result + (out_at + i * grid.columns) * out_size, grid.columns);
   });
+}
+
+inline void binary_kernel::narrow_rows(const binary_grid& grid, const unsigned char* a, const unsigned char* b, unsigned char* out) const {
+  const std::size_t in_size = size_of(type_), out_size = has(pair_traits::gives_bool) ? 1 : in_size, together = block_storage::elements / grid.columns;
+  row_block left(a, grid.a_varies, grid.a_row, grid.columns, in_size), right(b, grid.b_varies, grid.b_row, grid.columns, in_size);
+  for (std::size_t at = 0; at < grid.rows; at += together) {
+    const std::size_t rows = std::min(together, grid.rows - at);
+    row({left.rows(at, rows), true}, {right.rows(at, rows), true}, out + at * grid.columns * out_size, rows * grid.columns);
+  }
 }
 
 /// A function of one operand.

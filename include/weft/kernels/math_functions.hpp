@@ -76,10 +76,6 @@ struct sign : plain_traits {
 struct reciprocal : traits {
   template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T a) { return T(1) / a; }
 };
-/// 1 / sqrt(a).
-struct rsqrt : traits {
-  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T a) { return T(1) / sqrt::apply<S, T>(a); }
-};
 
 /// Whether a is NaN, infinite, neither of them.
 struct nan_test : plain_traits {
@@ -260,8 +256,10 @@ struct selu : traits {
 struct softplus : traits {
   static constexpr bool heavy = true;
   template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T a) {
-    const T rest = log1p::apply<S, T>(exp::apply<S, T>(-magnitude(a)));
-    return (a > T(0) ? a : T(0)) + rest;
+    using c = float_constants<T>;
+    // 1 + power is in [1, 2]; what the sum loses is divided by it to a few digits, which is enough.
+    const T power = exp::apply<S, T>(-magnitude(a)), sum = T(1) + power, lost = power - (sum - T(1));
+    return (a > T(0) ? a : T(0)) + log_of_normal<S, T>(sum, c::shift + T(c::bias), lost * (T(1.5) - T(0.5) * sum));
   }
 };
 /// a / (1 + |a|).

@@ -17,7 +17,7 @@ namespace weft::detail {
 
 /// The best instruction set for which a loop is compiled. Each costs every program compile time: only arithmetic on floats gets wide vectors.
 template <class F, class T> inline constexpr instruction_set kernel_limit_v =
-    !std::is_floating_point_v<T> || F::compares || F::plain ? instruction_set::portable : std::is_same_v<T, float> ? loop_limit_v<F, T> : instruction_set::avx2;
+    std::is_same_v<T, float> && !F::plain ? loop_limit_v<F, T> : std::is_same_v<T, double> && !F::plain && !F::compares ? instruction_set::avx2 : instruction_set::portable;
 
 /// The derivative of digamma of order a at b.
 struct polygamma : element::plain_traits {

@@ -42,17 +42,33 @@ inline axis_view view_along_axis(const kernel_context& context, int& axis) {
   return view;
 }
 
-/// Finds the first position of the largest (or smallest) element along an axis; NaN is passed over.
+/// Whether x takes the place of the best so far: NaN never does, and always gives its place up.
+template <class T> bool is_better(bool largest, T x, T best) {
+  return (largest ? x > best : x < best) || (element::is_nan(best) && !element::is_nan(x));
+}
+
+/// Finds the first position of the largest (or smallest) element along an axis.
 template <class T> void find_extremes(const axis_view& view, bool largest, const void* elements, std::int64_t* out) {
   const auto* in = static_cast<const T*>(elements);
+  std::vector<T> best(view.inner);
   for (std::size_t o = 0; o < view.outer; ++o, in += view.size * view.inner, out += view.inner) {
     std::fill_n(out, view.inner, std::int64_t{0});
+    if (view.inner == 1) {
+      T found = in[0];
+      for (std::size_t r = 1; r < view.size; ++r)
+        if (is_better(largest, in[r], found)) {
+          found = in[r];
+          *out = static_cast<std::int64_t>(r);
+        }
+      continue;
+    }
+    std::copy_n(in, view.inner, best.begin());
     for (std::size_t r = 1; r < view.size; ++r) {
       const T* row = in + r * view.inner;
       for (std::size_t i = 0; i < view.inner; ++i) {
-        const T best = in[static_cast<std::size_t>(out[i]) * view.inner + i];
-        const bool better = largest ? row[i] > best : row[i] < best;
-        if (better || (element::is_nan(best) && !element::is_nan(row[i]))) out[i] = static_cast<std::int64_t>(r);
+        const bool better = is_better(largest, row[i], best[i]);
+        best[i] = better ? row[i] : best[i];
+        out[i] = better ? static_cast<std::int64_t>(r) : out[i];
       }
     }
   }
@@ -105,6 +121,16 @@ template <class F, class T> void scan_array(const axis_view& view, scan_order or
   auto* out = static_cast<T*>(result);
   constexpr T nothing = std::is_same_v<F, element::mul> ? T(1) : T(0);
   for (std::size_t o = 0; o < view.outer; ++o, in += view.size * view.inner, out += view.size * view.inner) {
+    if (view.inner == 1) {
+      T sum = nothing;
+      for (std::size_t r = 0; r < view.size; ++r) {
+        const std::size_t at = order.reverse ? view.size - 1 - r : r;
+        const T next = F::template apply<instruction_set::portable, T>(sum, in[at]);
+        out[at] = order.exclusive ? sum : next;
+        sum = next;
+      }
+      continue;
+    }
     for (std::size_t r = 0; r < view.size; ++r) {
       const std::size_t at = (order.reverse ? view.size - 1 - r : r) * view.inner, before = order.reverse ? at + view.inner : at - view.inner;
       if (r == 0) {

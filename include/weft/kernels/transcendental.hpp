@@ -222,6 +222,7 @@ struct sigmoid : traits {
 
 /// The square root, correctly rounded.
 struct sqrt : traits {
+  static constexpr bool heavy = true;
   template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T x) {
 #if defined(__clang__) && defined(__x86_64__) && defined(__FAST_MATH__)
     // Whatever the pragmas say, fast math turns a float's root into an estimate: the instruction is written out.
@@ -245,6 +246,12 @@ struct sqrt : traits {
     return std::sqrt(x);
 #endif
   }
+};
+
+/// 1 / sqrt(x).
+struct rsqrt : traits {
+  static constexpr bool heavy = true;
+  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T x) { return T(1) / sqrt::apply<S, T>(x); }
 };
 
 WEFT_SIMD_END
