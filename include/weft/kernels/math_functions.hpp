@@ -150,11 +150,9 @@ struct xdivy : plain_traits {
   template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T a, T b) { return a == T(0) ? a : a / b; }
 };
 /// a log(b), a where a is 0.
-struct xlogy : traits {
-  static constexpr bool heavy = true;
+struct xlogy : plain_traits {
   template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T a, T b) {
-    const T product = a * log::apply<S, T>(b);
-    return a == T(0) ? a : product;
+    return a == T(0) ? a : static_cast<T>(static_cast<double>(a) * std::log(static_cast<double>(b)));
   }
 };
 /// a to the power b; integers wrap, and their exponents are not negative.
@@ -236,7 +234,6 @@ struct leaky_relu : tuned_traits {
 };
 /// a if it is not negative, else e^a - 1.
 struct elu : traits {
-  static constexpr bool heavy = true;
   template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T a) {
     const T below = expm1::apply<S, T>(a);
     return a < T(0) ? below : a;
@@ -244,7 +241,6 @@ struct elu : traits {
 };
 /// The self-normalising form of elu.
 struct selu : traits {
-  static constexpr bool heavy = true;
   template <class T> static constexpr T scale = T(1.0507009873554804934193349852946);
   template <class T> static constexpr T scaled_alpha = T(1.7580993408473768599402175208123);
   template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T a) {
@@ -254,7 +250,6 @@ struct selu : traits {
 };
 /// log(1 + e^a).
 struct softplus : traits {
-  static constexpr bool heavy = true;
   template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T a) {
     using c = float_constants<T>;
     // 1 + power is in [1, 2]; what the sum loses is divided by it to a few digits, which is enough.
@@ -288,7 +283,6 @@ struct selu_grad : plain_traits {
   template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T g, T y) { return g * (y < T(0) ? y + selu::scaled_alpha<T> : selu::scale<T>); }
 };
 struct softplus_grad : traits {
-  static constexpr bool heavy = true;
   template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T g, T x) { return g / (exp::apply<S, T>(-x) + T(1)); }
 };
 struct softsign_grad : plain_traits {

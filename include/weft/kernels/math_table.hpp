@@ -8,6 +8,7 @@
 #include <weft/kernels/math_functions.hpp>
 #include <weft/kernels/real_functions.hpp>
 #include <weft/kernels/simd.hpp>
+#include <weft/kernels/sine_loops.hpp>
 
 #include <string_view>
 
@@ -15,9 +16,9 @@
 WEFT_SIMD_BEGIN
 namespace weft::detail {
 
-/// The best instruction set for which a loop is compiled. Each costs every program compile time: only arithmetic on floats gets wide vectors.
+/// The best instruction set for which a loop is compiled. Each costs every program compile time: only arithmetic on floats, and long formulas of doubles, get wide vectors.
 template <class F, class T> inline constexpr instruction_set kernel_limit_v =
-    std::is_same_v<T, float> && !F::plain ? loop_limit_v<F, T> : std::is_same_v<T, double> && !F::plain && !F::compares ? instruction_set::avx2 : instruction_set::portable;
+    std::is_same_v<T, float> && !F::plain ? loop_limit_v<F, T> : std::is_same_v<T, double> && F::heavy ? instruction_set::avx2 : instruction_set::portable;
 
 /// The derivative of digamma of order a at b.
 struct polygamma : element::plain_traits {
@@ -42,17 +43,23 @@ using pair_loop = void (*)(const void* a, const void* b, void* out, std::size_t 
 /// out[i] = f(in[i]) with a last argument, which most functions do not have.
 using single_loop = void (*)(const void* in, void* out, std::size_t count, double last);
 
-template <class F, class T> void pair_array(const void* a, const void* b, void* out, std::size_t count, [[maybe_unused]] double last) {
+/// Runs a body: what is compiled once only stands in the calling function itself.
+template <class Body, instruction_set Highest, class... Arguments> WEFT_SIMD_INLINE void run_body(Arguments... arguments) {
+  if constexpr (Highest == instruction_set::portable) Body::template run<instruction_set::portable>(arguments...);
+  else dispatch<Body, Highest>(best_instruction_set(), arguments...);
+}
+
+template <class F, class T> WEFT_SIMD_OPTIMIZED void pair_array(const void* a, const void* b, void* out, std::size_t count, [[maybe_unused]] double last) {
   using R = loop_result_t<F, T>;
   const auto *left = static_cast<const T*>(a), *right = static_cast<const T*>(b);
-  if constexpr (F::tuned) dispatch<tuned_binary_body<F, T, R>, kernel_limit_v<F, T>>(best_instruction_set(), left, right, static_cast<R*>(out), count, static_cast<T>(last));
-  else dispatch<binary_body<F, T, R>, kernel_limit_v<F, T>>(best_instruction_set(), left, right, static_cast<R*>(out), count);
+  if constexpr (F::tuned) run_body<tuned_binary_body<F, T, R>, kernel_limit_v<F, T>>(left, right, static_cast<R*>(out), count, static_cast<T>(last));
+  else run_body<binary_body<F, T, R>, kernel_limit_v<F, T>>(left, right, static_cast<R*>(out), count);
 }
-template <class F, class T> void single_array(const void* in, void* out, std::size_t count, [[maybe_unused]] double last) {
+template <class F, class T> WEFT_SIMD_OPTIMIZED void single_array(const void* in, void* out, std::size_t count, [[maybe_unused]] double last) {
   using R = loop_result_t<F, T>;
   const auto* from = static_cast<const T*>(in);
-  if constexpr (F::tuned) dispatch<tuned_unary_body<F, T, R>, kernel_limit_v<F, T>>(best_instruction_set(), from, static_cast<R*>(out), count, static_cast<T>(last));
-  else dispatch<unary_body<F, T, R>, kernel_limit_v<F, T>>(best_instruction_set(), from, static_cast<R*>(out), count);
+  if constexpr (F::tuned) run_body<tuned_unary_body<F, T, R>, kernel_limit_v<F, T>>(from, static_cast<R*>(out), count, static_cast<T>(last));
+  else run_body<unary_body<F, T, R>, kernel_limit_v<F, T>>(from, static_cast<R*>(out), count);
 }
 
 /// What is peculiar to an op of two operands.
@@ -75,7 +82,7 @@ struct pair_op {
   pair_traits traits = pair_traits::none;
 };
 
-/// An op of one operand: loops in its wide dtypes, or a function of doubles that serves the floating ones.
+/// An op of one operand: loops in its wide dtypes, and a function of doubles that serves floating ones without a loop.
 struct single_op {
   std::string_view name;
   wide_functions<single_loop> loops;
@@ -97,6 +104,7 @@ template <class F> constexpr wide_functions<pair_loop> number_pairs() {
   const auto floats = floating_pairs<F>(), integers = integer_pairs<F>();
   return {floats.float32, floats.float64, integers.int64, integers.uint64, nullptr};
 }
+template <class F> constexpr wide_functions<single_loop> float_single() { return {single_array<F, float>, nullptr, nullptr, nullptr, nullptr}; }
 template <class F> constexpr wide_functions<single_loop> floating_singles() { return {single_array<F, float>, single_array<F, double>, nullptr, nullptr, nullptr}; }
 template <class F> constexpr wide_functions<single_loop> number_singles() {
   using integer = std::conditional_t<F::wraps, std::uint64_t, std::int64_t>;
@@ -183,11 +191,11 @@ WEFT_DECL const single_op* find_single_op(std::string_view name) {
       {"Sqrt", floating_singles<element::sqrt>()},
       {"Rsqrt", floating_singles<rsqrt>()},
       {"Exp", floating_singles<element::exp>()},
-      {"Expm1", floating_singles<element::expm1>()},
+      {"Expm1", float_single<element::expm1>(), real::expm1},
       {"Log", floating_singles<element::log>()},
-      {"Log1p", floating_singles<element::log1p>()},
-      {"Sin", none, real::sin},
-      {"Cos", none, real::cos},
+      {"Log1p", float_single<element::log1p>(), real::log1p},
+      {"Sin", float_single<element::sin>(), real::sin},
+      {"Cos", float_single<element::cos>(), real::cos},
       {"Tan", none, real::tan},
       {"Asin", none, real::asin},
       {"Acos", none, real::acos},
@@ -199,7 +207,7 @@ WEFT_DECL const single_op* find_single_op(std::string_view name) {
       {"Acosh", none, real::acosh},
       {"Atanh", none, real::atanh},
       {"Sigmoid", floating_singles<sigmoid>()},
-      {"Erf", none, real::erf},
+      {"Erf", float_single<element::erf>(), real::erf},
       {"Erfc", none, real::erfc},
       {"Lgamma", none, real::lgamma},
       {"Digamma", none, real::digamma},
@@ -215,9 +223,9 @@ WEFT_DECL const single_op* find_single_op(std::string_view name) {
       {"Relu", number_singles<relu>()},
       {"Relu6", number_singles<relu6>()},
       {"LeakyRelu", floating_singles<leaky_relu>()},
-      {"Elu", floating_singles<elu>()},
-      {"Selu", floating_singles<selu>()},
-      {"Softplus", floating_singles<softplus>()},
+      {"Elu", float_single<element::elu>(), real::elu},
+      {"Selu", float_single<element::selu>(), real::selu},
+      {"Softplus", float_single<element::softplus>(), real::softplus},
       {"Softsign", floating_singles<softsign>()},
   };
   for (const single_op& entry : table)

@@ -1,6 +1,6 @@
 #ifndef WEFT_KERNELS_REAL_FUNCTIONS_HPP
 #define WEFT_KERNELS_REAL_FUNCTIONS_HPP
-// Functions of one number that are computed in double, one by one, also for float: trigonometry, hyperbolic functions, the error function, gamma.
+// Functions of one number that are computed in double, one by one, also for float where there is no loop: trigonometry, hyperbolic functions, the error function, gamma.
 
 #include <weft/core/config.hpp>
 
@@ -25,6 +25,11 @@ inline double cosh(double x) { return std::cosh(x); }
 inline double asinh(double x) { return std::asinh(x); }
 inline double acosh(double x) { return std::acosh(x); }
 inline double atanh(double x) { return std::atanh(x); }
+inline double expm1(double x) { return std::expm1(x); }
+inline double log1p(double x) { return std::log1p(x); }
+inline double elu(double x) { return x < 0 ? std::expm1(x) : x; }
+inline double selu(double x) { return x < 0 ? 1.7580993408473768599402175208123 * std::expm1(x) : 1.0507009873554804934193349852946 * x; }
+inline double softplus(double x) { return (x > 0 ? x : 0) + std::log1p(std::exp(-std::fabs(x))); }
 inline double erf(double x) { return std::erf(x); }
 inline double erfc(double x) { return std::erfc(x); }
 

@@ -140,7 +140,6 @@ struct exp : traits {
 
 /// e^x - 1, exact to the last places also near 0.
 struct expm1 : traits {
-  static constexpr bool heavy = true;
   template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T x) {
     using c = float_constants<T>;
     using bits = typename c::bits;
@@ -183,7 +182,6 @@ struct log : traits {
 
 /// log(1 + x), exact to the last places also near 0: what 1 + x loses is carried along.
 struct log1p : traits {
-  static constexpr bool heavy = true;
   template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T x) {
     using c = float_constants<T>;
     using bits = typename c::bits;
@@ -250,7 +248,6 @@ struct sqrt : traits {
 
 /// 1 / sqrt(x).
 struct rsqrt : traits {
-  static constexpr bool heavy = true;
   template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T x) { return T(1) / sqrt::apply<S, T>(x); }
 };
 
