@@ -1,6 +1,6 @@
-// Kernels as a step runs them (inputs that are kept, outputs from a pool of buffers) beside oneDNN and beside copying, one thread; products also with two.
+// Kernels as a step runs them (inputs that are kept, outputs from a pool of buffers) beside oneDNN and beside copying, one thread.
 
-#include "measure.hpp"
+#include "onednn_peers.hpp"
 
 #include <weft/graph/graph.hpp>
 #include <weft/kernels/standard.hpp>
@@ -8,14 +8,16 @@
 #include <weft/runtime/kernel.hpp>
 
 #include <cstdint>
+#include <cstring>
 #include <memory>
+#include <random>
+#include <string>
 #include <utility>
+#include <vector>
 
 using weft::dtype;
 using weft::shape;
 using weft::tensor_value;
-using weft_bench::report;
-using weft_bench::work_function;
 
 namespace {
 
@@ -67,27 +69,21 @@ work_function work(const std::string& op, std::vector<tensor_value> inputs, weft
   return [prepared] { prepared->run(); };
 }
 
-#if WITH_ONEDNN
-#define PEER(...) __VA_ARGS__
-#else
-#define PEER(...) work_function()
-#endif
-
 void elementwise() {
   tensor_value x = random_floats({1000, 1000}, -4.f, 4.f), y = random_floats({1000, 1000}, 0.5f, 1.5f), peer = random_floats({1000, 1000}, 0.f, 1.f);
   [[maybe_unused]] float* out = peer.mutable_data<float>();
   float *in = x.mutable_data<float>(), *positive = y.mutable_data<float>();
   const work_function copy = [=] { std::memcpy(out, in, count * sizeof(float)); };
-  report("Exp", "us", 0, work("Exp", {x}), PEER(weft_bench::peer_eltwise(dnnl::algorithm::eltwise_exp, 0, 0, in, out)));
-  report("Log", "us", 0, work("Log", {y}), PEER(weft_bench::peer_eltwise(dnnl::algorithm::eltwise_log, 0, 0, positive, out)));
-  report("Tanh", "us", 0, work("Tanh", {x}), PEER(weft_bench::peer_eltwise(dnnl::algorithm::eltwise_tanh, 0, 0, in, out)));
-  report("Sigmoid", "us", 0, work("Sigmoid", {x}), PEER(weft_bench::peer_eltwise(dnnl::algorithm::eltwise_logistic, 0, 0, in, out)));
-  report("Sqrt", "us", 0, work("Sqrt", {y}), PEER(weft_bench::peer_eltwise(dnnl::algorithm::eltwise_sqrt, 0, 0, positive, out)));
-  report("Relu", "us", 0, work("Relu", {x}), PEER(weft_bench::peer_eltwise(dnnl::algorithm::eltwise_relu, 0, 0, in, out)));
-  report("Elu", "us", 0, work("Elu", {x}), PEER(weft_bench::peer_eltwise(dnnl::algorithm::eltwise_elu, 1, 0, in, out)));
-  report("Softplus", "us", 0, work("Softplus", {x}), PEER(weft_bench::peer_eltwise(dnnl::algorithm::eltwise_soft_relu, 1, 0, in, out)));
-  report("Square", "us", 0, work("Square", {x}), PEER(weft_bench::peer_eltwise(dnnl::algorithm::eltwise_square, 0, 0, in, out)));
-  report("Rint", "us", 0, work("Rint", {x}), PEER(weft_bench::peer_eltwise(dnnl::algorithm::eltwise_round, 0, 0, in, out)));
+  report("Exp", "us", 0, work("Exp", {x}), PEER(peer_eltwise(dnnl::algorithm::eltwise_exp, 0, 0, in, out)));
+  report("Log", "us", 0, work("Log", {y}), PEER(peer_eltwise(dnnl::algorithm::eltwise_log, 0, 0, positive, out)));
+  report("Tanh", "us", 0, work("Tanh", {x}), PEER(peer_eltwise(dnnl::algorithm::eltwise_tanh, 0, 0, in, out)));
+  report("Sigmoid", "us", 0, work("Sigmoid", {x}), PEER(peer_eltwise(dnnl::algorithm::eltwise_logistic, 0, 0, in, out)));
+  report("Sqrt", "us", 0, work("Sqrt", {y}), PEER(peer_eltwise(dnnl::algorithm::eltwise_sqrt, 0, 0, positive, out)));
+  report("Relu", "us", 0, work("Relu", {x}), PEER(peer_eltwise(dnnl::algorithm::eltwise_relu, 0, 0, in, out)));
+  report("Elu", "us", 0, work("Elu", {x}), PEER(peer_eltwise(dnnl::algorithm::eltwise_elu, 1, 0, in, out)));
+  report("Softplus", "us", 0, work("Softplus", {x}), PEER(peer_eltwise(dnnl::algorithm::eltwise_soft_relu, 1, 0, in, out)));
+  report("Square", "us", 0, work("Square", {x}), PEER(peer_eltwise(dnnl::algorithm::eltwise_square, 0, 0, in, out)));
+  report("Rint", "us", 0, work("Rint", {x}), PEER(peer_eltwise(dnnl::algorithm::eltwise_round, 0, 0, in, out)));
   for (const char* op : {"Less", "Equal", "Maximum", "SquaredDifference", "ReluGrad", "TanhGrad", "SigmoidGrad"}) report(std::string(op) + " beside a copy", "us", 0, work(op, {x, y}), copy);
   tensor_value flags(dtype::boolean, {1000, 1000});
   for (std::size_t i = 0; i < count; ++i) flags.mutable_data<bool>()[i] = in[i] > 0;
@@ -139,7 +135,7 @@ void products() {
     tensor_value c(dtype::float32, {m, n});
     const std::string name = "MatMul " + std::to_string(m) + "x" + std::to_string(k) + "x" + std::to_string(n) + (a_turned ? " a^T" : "") + (b_turned ? " b^T" : "");
     report(name, "GFLOP/s", 2e-9 * static_cast<double>(e.m * e.k * e.n), work("MatMul", {a, b}, {{"transpose_a", a_turned}, {"transpose_b", b_turned}}),
-           PEER(weft_bench::peer_matmul(e.m, e.k, e.n, a.data<float>(), b.data<float>(), c.mutable_data<float>(), a_turned ? 'T' : 'N', b_turned ? 'T' : 'N')));
+           PEER(peer_matmul(e.m, e.k, e.n, a.data<float>(), b.data<float>(), c.mutable_data<float>(), a_turned ? 'T' : 'N', b_turned ? 'T' : 'N')));
   };
   for (std::size_t size : {64U, 128U, 256U, 512U, 1024U})
     for (const int turned : {0, 1, 2, 3}) run({size, size, size}, (turned & 1) != 0, (turned & 2) != 0);
@@ -158,7 +154,7 @@ void products() {
 }  // namespace
 
 int main(int, char** argv) {
-  weft_bench::confine_peer(argv);
+  use_one_thread(argv);
   elementwise();
   broadcasts();
   reductions();

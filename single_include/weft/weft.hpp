@@ -16496,7 +16496,6 @@ struct exp : traits {
 
 /// e^x - 1, exact to the last places also near 0.
 struct expm1 : traits {
-  static constexpr bool heavy = true;
   template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T x) {
     using c = float_constants<T>;
     using bits = typename c::bits;
@@ -16539,7 +16538,6 @@ struct log : traits {
 
 /// log(1 + x), exact to the last places also near 0: what 1 + x loses is carried along.
 struct log1p : traits {
-  static constexpr bool heavy = true;
   template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T x) {
     using c = float_constants<T>;
     using bits = typename c::bits;
@@ -16578,6 +16576,7 @@ struct sigmoid : traits {
 
 /// The square root, correctly rounded.
 struct sqrt : traits {
+  static constexpr bool heavy = true;
   template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T x) {
 #if defined(__clang__) && defined(__x86_64__) && defined(__FAST_MATH__)
     // Whatever the pragmas say, fast math turns a float's root into an estimate: the instruction is written out.
@@ -16601,6 +16600,11 @@ struct sqrt : traits {
     return std::sqrt(x);
 #endif
   }
+};
+
+/// 1 / sqrt(x).
+struct rsqrt : traits {
+  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T x) { return T(1) / sqrt::apply<S, T>(x); }
 };
 
 WEFT_SIMD_END
@@ -16730,22 +16734,30 @@ template <class F, class T, class R> struct unary_body {
 };
 
 #if WEFT_SIMD_X86 && !defined(__clang__)
-// To g++ the square root may set errno, which keeps it out of vector loops: here the vectors are written out. Wider ones take as long.
-template <class T> struct unary_body<element::sqrt, T, T> {
+// To g++ the square root may set errno, which keeps it out of vector loops: here the vectors and the instruction are written out.
+template <class T, bool Reciprocal> struct root_body {
   template <instruction_set S> WEFT_SIMD_INLINE static void run(const T* in, T* out, std::size_t count) {
-    constexpr std::size_t lanes = 16 / sizeof(T);
-    typedef T vector __attribute__((vector_size(16)));
+    constexpr std::size_t bytes = S == instruction_set::avx512 ? 64 : S == instruction_set::avx2 ? 32 : 16, lanes = bytes / sizeof(T);
+    typedef T vector __attribute__((vector_size(bytes)));
     std::size_t i = 0;
     for (; i + lanes <= count; i += lanes) {
       vector x;
       std::memcpy(&x, in + i, sizeof x);
-      if constexpr (std::is_same_v<T, float>) x = __builtin_ia32_sqrtps(x);
-      else x = __builtin_ia32_sqrtpd(x);
+      if constexpr (bytes == 16 && sizeof(T) == 4) __asm__("sqrtps %0, %0" : "+x"(x));
+      else if constexpr (bytes == 16) __asm__("sqrtpd %0, %0" : "+x"(x));
+      else if constexpr (sizeof(T) == 4) __asm__("vsqrtps %0, %0" : "+v"(x));
+      else __asm__("vsqrtpd %0, %0" : "+v"(x));
+      if constexpr (Reciprocal) x = T(1) / x;
       std::memcpy(out + i, &x, sizeof x);
     }
-    for (; i < count; ++i) out[i] = element::sqrt::apply<S>(in[i]);
+    for (; i < count; ++i) {
+      const T root = element::sqrt::apply<S, T>(in[i]);
+      out[i] = Reciprocal ? T(1) / root : root;
+    }
   }
 };
+template <class T> struct unary_body<element::sqrt, T, T> : root_body<T, false> {};
+template <class T> struct unary_body<element::rsqrt, T, T> : root_body<T, true> {};
 #endif
 
 WEFT_SIMD_END
@@ -19320,10 +19332,6 @@ struct sign : plain_traits {
 struct reciprocal : traits {
   template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T a) { return T(1) / a; }
 };
-/// 1 / sqrt(a).
-struct rsqrt : traits {
-  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T a) { return T(1) / sqrt::apply<S, T>(a); }
-};
 
 /// Whether a is NaN, infinite, neither of them.
 struct nan_test : plain_traits {
@@ -19398,11 +19406,9 @@ struct xdivy : plain_traits {
   template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T a, T b) { return a == T(0) ? a : a / b; }
 };
 /// a log(b), a where a is 0.
-struct xlogy : traits {
-  static constexpr bool heavy = true;
+struct xlogy : plain_traits {
   template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T a, T b) {
-    const T product = a * log::apply<S, T>(b);
-    return a == T(0) ? a : product;
+    return a == T(0) ? a : static_cast<T>(static_cast<double>(a) * std::log(static_cast<double>(b)));
   }
 };
 /// a to the power b; integers wrap, and their exponents are not negative.
@@ -19484,7 +19490,6 @@ struct leaky_relu : tuned_traits {
 };
 /// a if it is not negative, else e^a - 1.
 struct elu : traits {
-  static constexpr bool heavy = true;
   template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T a) {
     const T below = expm1::apply<S, T>(a);
     return a < T(0) ? below : a;
@@ -19492,7 +19497,6 @@ struct elu : traits {
 };
 /// The self-normalising form of elu.
 struct selu : traits {
-  static constexpr bool heavy = true;
   template <class T> static constexpr T scale = T(1.0507009873554804934193349852946);
   template <class T> static constexpr T scaled_alpha = T(1.7580993408473768599402175208123);
   template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T a) {
@@ -19502,10 +19506,11 @@ struct selu : traits {
 };
 /// log(1 + e^a).
 struct softplus : traits {
-  static constexpr bool heavy = true;
   template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T a) {
-    const T rest = log1p::apply<S, T>(exp::apply<S, T>(-magnitude(a)));
-    return (a > T(0) ? a : T(0)) + rest;
+    using c = float_constants<T>;
+    // 1 + power is in [1, 2]; what the sum loses is divided by it to a few digits, which is enough.
+    const T power = exp::apply<S, T>(-magnitude(a)), sum = T(1) + power, lost = power - (sum - T(1));
+    return (a > T(0) ? a : T(0)) + log_of_normal<S, T>(sum, c::shift + T(c::bias), lost * (T(1.5) - T(0.5) * sum));
   }
 };
 /// a / (1 + |a|).
@@ -19534,7 +19539,6 @@ struct selu_grad : plain_traits {
   template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T g, T y) { return g * (y < T(0) ? y + selu::scaled_alpha<T> : selu::scale<T>); }
 };
 struct softplus_grad : traits {
-  static constexpr bool heavy = true;
   template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T g, T x) { return g / (exp::apply<S, T>(-x) + T(1)); }
 };
 struct softsign_grad : plain_traits {
@@ -19570,7 +19574,7 @@ WEFT_SIMD_END
 #if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
 #ifndef WEFT_KERNELS_REAL_FUNCTIONS_HPP
 #define WEFT_KERNELS_REAL_FUNCTIONS_HPP
-// Functions of one number that are computed in double, one by one, also for float: trigonometry, hyperbolic functions, the error function, gamma.
+// Functions of one number that are computed in double, one by one, also for float where there is no loop: trigonometry, hyperbolic functions, the error function, gamma.
 
 #include <cmath>
 #include <cstddef>
@@ -19593,6 +19597,11 @@ inline double cosh(double x) { return std::cosh(x); }
 inline double asinh(double x) { return std::asinh(x); }
 inline double acosh(double x) { return std::acosh(x); }
 inline double atanh(double x) { return std::atanh(x); }
+inline double expm1(double x) { return std::expm1(x); }
+inline double log1p(double x) { return std::log1p(x); }
+inline double elu(double x) { return x < 0 ? std::expm1(x) : x; }
+inline double selu(double x) { return x < 0 ? 1.7580993408473768599402175208123 * std::expm1(x) : 1.0507009873554804934193349852946 * x; }
+inline double softplus(double x) { return (x > 0 ? x : 0) + std::log1p(std::exp(-std::fabs(x))); }
 inline double erf(double x) { return std::erf(x); }
 inline double erfc(double x) { return std::erfc(x); }
 
@@ -19666,6 +19675,111 @@ template <class T> void run(function f, const void* in_data, void* out_data, std
 #endif
 
 #if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
+#ifndef WEFT_KERNELS_SINE_LOOPS_HPP
+#define WEFT_KERNELS_SINE_LOOPS_HPP
+// Sine, cosine and the error function of floats, computed in double without branches so that loops over them become vector code; within one unit in the last place.
+
+#if WEFT_HAS_KERNEL_BODIES
+namespace weft::detail {
+namespace element {
+
+WEFT_SIMD_BEGIN
+
+/// sin(x + Quarters pi / 2) for |x| below `limit`, by the Taylor series of sine and cosine on [-pi/4, pi/4].
+template <unsigned Quarters> struct sine : traits {
+  /// Below it the multiple of pi / 2 that is taken off is exact.
+  static constexpr float limit = 0x1p19f;
+
+  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T x) {
+    const double wide = static_cast<double>(x), shifted = multiply_add<S>(wide, 0x1.45f306dc9c883p-1, 0x1.8p52), n = shifted - 0x1.8p52;
+    const double r = multiply_add<S>(n, -0x1.0b4611a626331p-34, multiply_add<S>(n, -0x1.921fb544p0, wide)), z = r * r;
+    double s = multiply_add<S>(z, -1. / 39916800, 1. / 362880);
+    s = multiply_add<S>(s, z, -1. / 5040);
+    s = multiply_add<S>(s, z, 1. / 120);
+    s = multiply_add<S>(s, z, -1. / 6);
+    s = multiply_add<S>(s * z, r, r);
+    double c = multiply_add<S>(z, 1. / 479001600, -1. / 3628800);
+    c = multiply_add<S>(c, z, 1. / 40320);
+    c = multiply_add<S>(c, z, -1. / 720);
+    c = multiply_add<S>(c, z, 1. / 24);
+    c = multiply_add<S>(c, z, -0.5);
+    c = multiply_add<S>(c, z, 1.);
+    const std::uint64_t quarter = to_bits(shifted) + Quarters;
+    const double size = (quarter & 1U) != 0 ? c : s;
+    return static_cast<T>(from_bits(to_bits(size) ^ (quarter & 2U) << 62));
+  }
+};
+using sin = sine<0>;
+using cos = sine<1>;
+
+/// The error function, by polynomials on [-1, 1] and [1, 4]: erf(x) / x in x^2, and erf in |x| - 2.5. Beyond 4 it is 1 to the last place.
+struct erf : traits {
+  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T x) {
+    const double wide = static_cast<double>(x), size = magnitude(wide), near = size > 1 ? 1 : size, z = near * near;
+    double p = 0x1.1c6a41c18c4d7p-20;
+    p = multiply_add<S>(p, z, -0x1.d2cca216c626cp-17);
+    p = multiply_add<S>(p, z, 0x1.f582be125b731p-14);
+    p = multiply_add<S>(p, z, -0x1.bfe1c88c37d65p-11);
+    p = multiply_add<S>(p, z, 0x1.565891c121c8dp-8);
+    p = multiply_add<S>(p, z, -0x1.b82cbb52224ffp-6);
+    p = multiply_add<S>(p, z, 0x1.ce2f20aa957b8p-4);
+    p = multiply_add<S>(p, z, -0x1.812746adedce2p-2);
+    p = multiply_add<S>(p, z, 0x1.20dd750428d06p+0);
+    const double far = size > 4 ? 1.5 : size - 2.5;
+    double q = -0x1.79345f5e99079p-22;
+    q = multiply_add<S>(q, far, 0x1.dde3845f2900dp-21);
+    q = multiply_add<S>(q, far, 0x1.d0bfdffbf043fp-19);
+    q = multiply_add<S>(q, far, -0x1.07b9c1023437ap-16);
+    q = multiply_add<S>(q, far, 0x1.04435be0ff2b5p-17);
+    q = multiply_add<S>(q, far, 0x1.5428f8381f376p-14);
+    q = multiply_add<S>(q, far, -0x1.09bc08e878286p-12);
+    q = multiply_add<S>(q, far, 0x1.0f4c564999710p-12);
+    q = multiply_add<S>(q, far, 0x1.1d7e17f27dce1p-11);
+    q = multiply_add<S>(q, far, -0x1.6eae5bca4c5f9p-9);
+    q = multiply_add<S>(q, far, 0x1.90db4f883d185p-8);
+    q = multiply_add<S>(q, far, -0x1.1a8ba5bb7de16p-7);
+    q = multiply_add<S>(q, far, 0x1.119ea73e27dcep-7);
+    q = multiply_add<S>(q, far, -0x1.64e37eaa9d735p-8);
+    q = multiply_add<S>(q, far, 0x1.1d82e5df7a0c7p-9);
+    q = multiply_add<S>(q, far, 0x1.ffcaa8f1c77a7p-1);
+    const double result = size > 1 ? from_bits(to_bits(q) | (to_bits(wide) & float_constants<double>::sign)) : p * wide;
+    return static_cast<T>(result);
+  }
+};
+
+WEFT_SIMD_END
+
+}  // namespace element
+
+WEFT_SIMD_BEGIN
+
+/// Sines of large numbers, and of what is not finite, are left to the library, a block at a time.
+template <unsigned Quarters> struct unary_body<element::sine<Quarters>, float, float> {
+  template <instruction_set S> WEFT_SIMD_INLINE static void run(const float* in, float* out, std::size_t count) {
+    constexpr std::size_t block = 128;
+    for (std::size_t begin = 0; begin < count; begin += block, in += block, out += block) {
+      const std::size_t size = count - begin < block ? count - begin : block;
+      unsigned large = 0;
+      for (std::size_t i = 0; i < size; ++i) large |= element::magnitude(in[i]) < element::sine<Quarters>::limit ? 0U : 1U;
+      if (large != 0) {
+        for (std::size_t i = 0; i < size; ++i) out[i] = static_cast<float>(Quarters == 0 ? real::sin(static_cast<double>(in[i])) : real::cos(static_cast<double>(in[i])));
+        continue;
+      }
+      WEFT_SIMD_INDEPENDENT
+      for (std::size_t i = 0; i < size; ++i) out[i] = element::sine<Quarters>::template apply<S>(in[i]);
+    }
+  }
+};
+
+WEFT_SIMD_END
+
+}  // namespace weft::detail
+#endif
+
+#endif
+#endif
+
+#if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
 #ifndef WEFT_KERNELS_MATH_TABLE_HPP
 #define WEFT_KERNELS_MATH_TABLE_HPP
 // The elementwise ops by name: their loops in each wide dtype, and what is peculiar to them.
@@ -19676,9 +19790,9 @@ template <class T> void run(function f, const void* in_data, void* out_data, std
 WEFT_SIMD_BEGIN
 namespace weft::detail {
 
-/// The best instruction set for which a loop is compiled. Each costs every program compile time: only arithmetic on floats gets wide vectors.
+/// The best instruction set for which a loop is compiled. Each costs every program compile time: only arithmetic on floats, and long formulas of doubles, get wide vectors.
 template <class F, class T> inline constexpr instruction_set kernel_limit_v =
-    !std::is_floating_point_v<T> || F::compares || F::plain ? instruction_set::portable : std::is_same_v<T, float> ? loop_limit_v<F, T> : instruction_set::avx2;
+    std::is_same_v<T, float> && !F::plain ? loop_limit_v<F, T> : std::is_same_v<T, double> && F::heavy ? instruction_set::avx2 : instruction_set::portable;
 
 /// The derivative of digamma of order a at b.
 struct polygamma : element::plain_traits {
@@ -19703,17 +19817,23 @@ using pair_loop = void (*)(const void* a, const void* b, void* out, std::size_t 
 /// out[i] = f(in[i]) with a last argument, which most functions do not have.
 using single_loop = void (*)(const void* in, void* out, std::size_t count, double last);
 
-template <class F, class T> void pair_array(const void* a, const void* b, void* out, std::size_t count, [[maybe_unused]] double last) {
+/// Runs a body: what is compiled once only stands in the calling function itself.
+template <class Body, instruction_set Highest, class... Arguments> WEFT_SIMD_INLINE void run_body(Arguments... arguments) {
+  if constexpr (Highest == instruction_set::portable) Body::template run<instruction_set::portable>(arguments...);
+  else dispatch<Body, Highest>(best_instruction_set(), arguments...);
+}
+
+template <class F, class T> WEFT_SIMD_OPTIMIZED void pair_array(const void* a, const void* b, void* out, std::size_t count, [[maybe_unused]] double last) {
   using R = loop_result_t<F, T>;
   const auto *left = static_cast<const T*>(a), *right = static_cast<const T*>(b);
-  if constexpr (F::tuned) dispatch<tuned_binary_body<F, T, R>, kernel_limit_v<F, T>>(best_instruction_set(), left, right, static_cast<R*>(out), count, static_cast<T>(last));
-  else dispatch<binary_body<F, T, R>, kernel_limit_v<F, T>>(best_instruction_set(), left, right, static_cast<R*>(out), count);
+  if constexpr (F::tuned) run_body<tuned_binary_body<F, T, R>, kernel_limit_v<F, T>>(left, right, static_cast<R*>(out), count, static_cast<T>(last));
+  else run_body<binary_body<F, T, R>, kernel_limit_v<F, T>>(left, right, static_cast<R*>(out), count);
 }
-template <class F, class T> void single_array(const void* in, void* out, std::size_t count, [[maybe_unused]] double last) {
+template <class F, class T> WEFT_SIMD_OPTIMIZED void single_array(const void* in, void* out, std::size_t count, [[maybe_unused]] double last) {
   using R = loop_result_t<F, T>;
   const auto* from = static_cast<const T*>(in);
-  if constexpr (F::tuned) dispatch<tuned_unary_body<F, T, R>, kernel_limit_v<F, T>>(best_instruction_set(), from, static_cast<R*>(out), count, static_cast<T>(last));
-  else dispatch<unary_body<F, T, R>, kernel_limit_v<F, T>>(best_instruction_set(), from, static_cast<R*>(out), count);
+  if constexpr (F::tuned) run_body<tuned_unary_body<F, T, R>, kernel_limit_v<F, T>>(from, static_cast<R*>(out), count, static_cast<T>(last));
+  else run_body<unary_body<F, T, R>, kernel_limit_v<F, T>>(from, static_cast<R*>(out), count);
 }
 
 /// What is peculiar to an op of two operands.
@@ -19736,7 +19856,7 @@ struct pair_op {
   pair_traits traits = pair_traits::none;
 };
 
-/// An op of one operand: loops in its wide dtypes, or a function of doubles that serves the floating ones.
+/// An op of one operand: loops in its wide dtypes, and a function of doubles that serves floating ones without a loop.
 struct single_op {
   std::string_view name;
   wide_functions<single_loop> loops;
@@ -19758,6 +19878,7 @@ template <class F> constexpr wide_functions<pair_loop> number_pairs() {
   const auto floats = floating_pairs<F>(), integers = integer_pairs<F>();
   return {floats.float32, floats.float64, integers.int64, integers.uint64, nullptr};
 }
+template <class F> constexpr wide_functions<single_loop> float_single() { return {single_array<F, float>, nullptr, nullptr, nullptr, nullptr}; }
 template <class F> constexpr wide_functions<single_loop> floating_singles() { return {single_array<F, float>, single_array<F, double>, nullptr, nullptr, nullptr}; }
 template <class F> constexpr wide_functions<single_loop> number_singles() {
   using integer = std::conditional_t<F::wraps, std::uint64_t, std::int64_t>;
@@ -19844,11 +19965,11 @@ WEFT_DECL const single_op* find_single_op(std::string_view name) {
       {"Sqrt", floating_singles<element::sqrt>()},
       {"Rsqrt", floating_singles<rsqrt>()},
       {"Exp", floating_singles<element::exp>()},
-      {"Expm1", floating_singles<element::expm1>()},
+      {"Expm1", float_single<element::expm1>(), real::expm1},
       {"Log", floating_singles<element::log>()},
-      {"Log1p", floating_singles<element::log1p>()},
-      {"Sin", none, real::sin},
-      {"Cos", none, real::cos},
+      {"Log1p", float_single<element::log1p>(), real::log1p},
+      {"Sin", float_single<element::sin>(), real::sin},
+      {"Cos", float_single<element::cos>(), real::cos},
       {"Tan", none, real::tan},
       {"Asin", none, real::asin},
       {"Acos", none, real::acos},
@@ -19860,7 +19981,7 @@ WEFT_DECL const single_op* find_single_op(std::string_view name) {
       {"Acosh", none, real::acosh},
       {"Atanh", none, real::atanh},
       {"Sigmoid", floating_singles<sigmoid>()},
-      {"Erf", none, real::erf},
+      {"Erf", float_single<element::erf>(), real::erf},
       {"Erfc", none, real::erfc},
       {"Lgamma", none, real::lgamma},
       {"Digamma", none, real::digamma},
@@ -19876,9 +19997,9 @@ WEFT_DECL const single_op* find_single_op(std::string_view name) {
       {"Relu", number_singles<relu>()},
       {"Relu6", number_singles<relu6>()},
       {"LeakyRelu", floating_singles<leaky_relu>()},
-      {"Elu", floating_singles<elu>()},
-      {"Selu", floating_singles<selu>()},
-      {"Softplus", floating_singles<softplus>()},
+      {"Elu", float_single<element::elu>(), real::elu},
+      {"Selu", float_single<element::selu>(), real::selu},
+      {"Softplus", float_single<element::softplus>(), real::softplus},
       {"Softsign", floating_singles<softsign>()},
   };
   for (const single_op& entry : table)
@@ -20287,6 +20408,43 @@ inline void pair_rows::run(row_operand a, row_operand b, void* out, std::size_t 
   }
 }
 
+/// One operand of a grid of narrow rows: several rows next to each other, as they lie or copied into a block.
+class row_block {
+ public:
+  /// Rows of more elements are not put together.
+  static constexpr std::size_t most_columns = block_storage::elements / 4;
+
+  row_block(const unsigned char* data, bool varies, std::size_t stride, std::size_t columns, std::size_t size)
+      : data_(data), stride_(stride), columns_(columns), size_(size), varies_(varies) {}
+
+  /// `count` rows from `row` on; columns * count elements fit a block.
+  const void* rows(std::size_t row, std::size_t count) {
+    if (varies_ && stride_ == columns_) return data_ + row * stride_ * size_;
+    if (stride_ == 0 && filled_ >= count) return block_.bytes;
+    for (std::size_t r = 0; r < count; ++r) fill(data_ + (row + r) * stride_ * size_, block_.bytes + r * columns_ * size_);
+    filled_ = count;
+    return block_.bytes;
+  }
+
+ private:
+  template <class T> void spread(const unsigned char* from, unsigned char* to) const {
+    T value;
+    std::memcpy(&value, from, sizeof value);
+    for (std::size_t i = 0; i < columns_; ++i) std::memcpy(to + i * sizeof value, &value, sizeof value);
+  }
+  void fill(const unsigned char* from, unsigned char* to) const {
+    if (varies_) std::memcpy(to, from, columns_ * size_);
+    else if (size_ == 1) spread<std::uint8_t>(from, to);
+    else if (size_ == 2) spread<std::uint16_t>(from, to);
+    else if (size_ == 4) spread<std::uint32_t>(from, to);
+    else spread<std::uint64_t>(from, to);
+  }
+  const unsigned char* data_;
+  std::size_t stride_, columns_, size_, filled_ = 0;
+  bool varies_;
+  block_storage block_;
+};
+
 // Strings are joined and compared one by one.
 inline void string_row(std::string_view op, row_operand a, row_operand b, void* out, std::size_t count) {
   const auto *left = static_cast<const std::string*>(a.data), *right = static_cast<const std::string*>(b.data);
@@ -20312,6 +20470,7 @@ class binary_kernel final : public kernel {
  private:
   bool has(pair_traits trait) const noexcept { return op_.traits & trait; }
   void broadcast(kernel_context& context) const;
+  void narrow_rows(const binary_grid& grid, const unsigned char* a, const unsigned char* b, unsigned char* out) const;
   void check_right(const kernel_context& context) const;
   tensor_value& make_output(kernel_context& context, const shape& s) const {
     const tensor_value& a = context.input(0);
@@ -20368,10 +20527,21 @@ inline void binary_kernel::broadcast(kernel_context& context) const {
   auto* result = static_cast<unsigned char*>(elements_of(out));
   const std::size_t in_size = object_size(type_), out_size = object_size(out.dtype());
   for_each_grid(*plan, [&](const binary_grid& grid, std::size_t a_at, std::size_t b_at, std::size_t out_at) {
+    if (grid.columns <= row_block::most_columns && grid.rows > 1 && type_ != dtype::string)
+      return narrow_rows(grid, left + a_at * in_size, right + b_at * in_size, result + out_at * out_size);
     for (std::size_t i = 0; i < grid.rows; ++i)
       row({left + (a_at + i * grid.a_row) * in_size, grid.a_varies}, {right + (b_at + i * grid.b_row) * in_size, grid.b_varies},
           result + (out_at + i * grid.columns) * out_size, grid.columns);
   });
+}
+
+inline void binary_kernel::narrow_rows(const binary_grid& grid, const unsigned char* a, const unsigned char* b, unsigned char* out) const {
+  const std::size_t in_size = size_of(type_), out_size = has(pair_traits::gives_bool) ? 1 : in_size, together = block_storage::elements / grid.columns;
+  row_block left(a, grid.a_varies, grid.a_row, grid.columns, in_size), right(b, grid.b_varies, grid.b_row, grid.columns, in_size);
+  for (std::size_t at = 0; at < grid.rows; at += together) {
+    const std::size_t rows = std::min(together, grid.rows - at);
+    row({left.rows(at, rows), true}, {right.rows(at, rows), true}, out + at * grid.columns * out_size, rows * grid.columns);
+  }
 }
 
 /// A function of one operand.
@@ -21826,12 +21996,20 @@ WEFT_SIMD_CONTRACTED inline void transpose_block(const float* from, std::size_t 
 }
 #endif
 
+/// Copies rows of a size that the compiler knows to behind each other.
+template <std::size_t Bytes, class T>
+WEFT_SIMD_CONTRACTED void pack_rows(const T* from, std::size_t along, std::size_t rows, T* out) {
+  for (std::size_t p = 0; p < rows; ++p) std::memcpy(out + p * (Bytes / sizeof(T)), from + p * along, Bytes);
+}
+
 /// Writes `size` vectors of `length` elements, `step` apart, so that their elements of one index lie together, padded with zeros to
 /// `padded`.
 template <class T>
 WEFT_SIMD_CONTRACTED void pack_panel(const T* from, std::size_t step, std::size_t along, std::size_t size, std::size_t length,
                                      std::size_t padded, T* out) {
   if (step == 1) {
+    if (size == padded && size * sizeof(T) == 48) return pack_rows<48>(from, along, length, out);
+    if (size == padded && size * sizeof(T) == 128) return pack_rows<128>(from, along, length, out);
     for (std::size_t p = 0; p < length; ++p) {
       std::memcpy(out + p * padded, from + p * along, size * sizeof(T));
       if (size < padded) std::memset(static_cast<void*>(out + p * padded + size), 0, (padded - size) * sizeof(T));
@@ -22196,21 +22374,23 @@ class matmul_kernel final : public kernel {
 // The shape of the result, and how the batches of both operands meet.
 inline shape matmul_kernel::check_shapes(const kernel_context& context, broadcast_plan& batches) const {
   const shape &a = context.input(0).shape(), &b = context.input(1).shape();
-  const std::string found = "found shapes " + a.text() + " and " + b.text();
-  if (!batched_ && (a.rank() != 2 || b.rank() != 2)) context.fail("both operands must be matrices, " + found);
-  if (a.rank() < 2 || b.rank() < 2) context.fail("both operands must have at least two dimensions, " + found);
+  const auto found = [&] { return "found shapes " + a.text() + " and " + b.text(); };
+  if (!batched_ && (a.rank() != 2 || b.rank() != 2)) context.fail("both operands must be matrices, " + found());
+  if (a.rank() < 2 || b.rank() < 2) context.fail("both operands must have at least two dimensions, " + found());
   const auto a_rank = static_cast<std::size_t>(a.rank()), b_rank = static_cast<std::size_t>(b.rank());
   const std::int64_t *a_matrix = a.end() - 2, *b_matrix = b.end() - 2;
   const std::int64_t inner = a_matrix[flip_a_ ? 0 : 1], b_inner = b_matrix[flip_b_ ? 1 : 0];
   if (inner != b_inner)
     context.fail("inner dimensions " + std::to_string(inner) + " and " + std::to_string(b_inner) + " differ (" + a.text() + (flip_a_ ? " transposed" : "") + " x " + b.text() +
                  (flip_b_ ? " transposed)" : ")"));
+  const std::int64_t rows = a_matrix[flip_a_ ? 1 : 0], columns = b_matrix[flip_b_ ? 0 : 1];
+  if (a_rank == 2 && b_rank == 2) return shape{rows, columns};
   std::vector<std::int64_t> sizes(std::max(a_rank, b_rank));
   const auto plan = plan_broadcast(a.data(), a_rank - 2, b.data(), b_rank - 2, sizes.data());
   if (!plan || (!broadcasts_ && (a_rank != b_rank || !std::equal(a.begin(), a_matrix, b.begin()))))
-    context.fail(std::string("the batches ") + (broadcasts_ ? "cannot be broadcast, " : "differ, ") + found);
-  sizes[sizes.size() - 2] = a_matrix[flip_a_ ? 1 : 0];
-  sizes[sizes.size() - 1] = b_matrix[flip_b_ ? 0 : 1];
+    context.fail(std::string("the batches ") + (broadcasts_ ? "cannot be broadcast, " : "differ, ") + found());
+  sizes[sizes.size() - 2] = rows;
+  sizes[sizes.size() - 1] = columns;
   if (!checked_elements(sizes.data(), sizes.size())) context.fail("the product of shapes " + a.text() + " and " + b.text() + " has too many elements");
   batches = *plan;
   return shape(sizes);
@@ -24215,17 +24395,33 @@ inline axis_view view_along_axis(const kernel_context& context, int& axis) {
   return view;
 }
 
-/// Finds the first position of the largest (or smallest) element along an axis; NaN is passed over.
+/// Whether x takes the place of the best so far: NaN never does, and always gives its place up.
+template <class T> bool is_better(bool largest, T x, T best) {
+  return (largest ? x > best : x < best) || (element::is_nan(best) && !element::is_nan(x));
+}
+
+/// Finds the first position of the largest (or smallest) element along an axis.
 template <class T> void find_extremes(const axis_view& view, bool largest, const void* elements, std::int64_t* out) {
   const auto* in = static_cast<const T*>(elements);
+  std::vector<T> best(view.inner);
   for (std::size_t o = 0; o < view.outer; ++o, in += view.size * view.inner, out += view.inner) {
     std::fill_n(out, view.inner, std::int64_t{0});
+    if (view.inner == 1) {
+      T found = in[0];
+      for (std::size_t r = 1; r < view.size; ++r)
+        if (is_better(largest, in[r], found)) {
+          found = in[r];
+          *out = static_cast<std::int64_t>(r);
+        }
+      continue;
+    }
+    std::copy_n(in, view.inner, best.begin());
     for (std::size_t r = 1; r < view.size; ++r) {
       const T* row = in + r * view.inner;
       for (std::size_t i = 0; i < view.inner; ++i) {
-        const T best = in[static_cast<std::size_t>(out[i]) * view.inner + i];
-        const bool better = largest ? row[i] > best : row[i] < best;
-        if (better || (element::is_nan(best) && !element::is_nan(row[i]))) out[i] = static_cast<std::int64_t>(r);
+        const bool better = is_better(largest, row[i], best[i]);
+        best[i] = better ? row[i] : best[i];
+        out[i] = better ? static_cast<std::int64_t>(r) : out[i];
       }
     }
   }
@@ -24278,6 +24474,16 @@ template <class F, class T> void scan_array(const axis_view& view, scan_order or
   auto* out = static_cast<T*>(result);
   constexpr T nothing = std::is_same_v<F, element::mul> ? T(1) : T(0);
   for (std::size_t o = 0; o < view.outer; ++o, in += view.size * view.inner, out += view.size * view.inner) {
+    if (view.inner == 1) {
+      T sum = nothing;
+      for (std::size_t r = 0; r < view.size; ++r) {
+        const std::size_t at = order.reverse ? view.size - 1 - r : r;
+        const T next = F::template apply<instruction_set::portable, T>(sum, in[at]);
+        out[at] = order.exclusive ? sum : next;
+        sum = next;
+      }
+      continue;
+    }
     for (std::size_t r = 0; r < view.size; ++r) {
       const std::size_t at = (order.reverse ? view.size - 1 - r : r) * view.inner, before = order.reverse ? at + view.inner : at - view.inner;
       if (r == 0) {

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <random>
+#include <vector>
 
 using weft::bfloat16;
 using weft::dtype;
@@ -136,4 +138,26 @@ TEST_CASE("l2 loss: half the sum of squares of everything") {
   CHECK(bench("L2Loss", {tensor_value(dtype::float32, {0, 3})}).item<float>() == 0.f);
   CHECK(bench("L2Loss", {make<half>({2}, {half(1.f), half(2.f)})}).item<half>() == half(2.5f));
   CHECK(bench("L2Loss", {make<bfloat16>({1}, {bfloat16(4.f)})}).shape() == shape{});
+}
+
+TEST_CASE("reductions: random shapes, dtypes and axes give a result or an error") {
+  kernel_bench bench;
+  std::mt19937 random(5);
+  const char* const ops[] = {"Sum", "Mean", "Prod", "Max", "Min", "EuclideanNorm", "All", "Any"};
+  constexpr dtype types[] = {dtype::float32, dtype::float64, dtype::half, dtype::bfloat16, dtype::int8, dtype::int32, dtype::int64, dtype::uint8, dtype::uint64};
+  for (int round = 0; round < 2000; ++round) {
+    const std::size_t which = random() % 8;
+    std::vector<std::int64_t> sizes(random() % 5);
+    for (auto& size : sizes) size = static_cast<std::int64_t>(random() % 4);
+    tensor_value in(which >= 6 ? dtype::boolean : types[random() % 9], shape(sizes));
+    for (std::size_t i = 0; i < in.bytes(); ++i) in.mutable_raw_data()[i] = static_cast<std::byte>(random() % (which >= 6 ? 2 : 256));
+    std::vector<std::int64_t> axes(random() % 3);
+    for (auto& axis : axes) axis = random() % 20 == 0 ? std::numeric_limits<std::int64_t>::min() : static_cast<std::int64_t>(random() % 8) - 4;
+    try {
+      const tensor_value out = bench(ops[which], {in, tensor_value::from<std::int64_t>({static_cast<std::int64_t>(axes.size())}, axes)}, {{"keep_dims", random() % 2 == 0}});
+      CHECK(out.dtype() == in.dtype());
+    } catch (const weft::error& e) {
+      CHECK(e.code() == weft::error_code::invalid_argument);
+    }
+  }
 }

@@ -190,12 +190,20 @@ WEFT_SIMD_CONTRACTED inline void transpose_block(const float* from, std::size_t 
 }
 #endif
 
+/// Copies rows of a size that the compiler knows to behind each other.
+template <std::size_t Bytes, class T>
+WEFT_SIMD_CONTRACTED void pack_rows(const T* from, std::size_t along, std::size_t rows, T* out) {
+  for (std::size_t p = 0; p < rows; ++p) std::memcpy(out + p * (Bytes / sizeof(T)), from + p * along, Bytes);
+}
+
 /// Writes `size` vectors of `length` elements, `step` apart, so that their elements of one index lie together, padded with zeros to
 /// `padded`.
 template <class T>
 WEFT_SIMD_CONTRACTED void pack_panel(const T* from, std::size_t step, std::size_t along, std::size_t size, std::size_t length,
                                      std::size_t padded, T* out) {
   if (step == 1) {
+    if (size == padded && size * sizeof(T) == 48) return pack_rows<48>(from, along, length, out);
+    if (size == padded && size * sizeof(T) == 128) return pack_rows<128>(from, along, length, out);
     for (std::size_t p = 0; p < length; ++p) {
       std::memcpy(out + p * padded, from + p * along, size * sizeof(T));
       if (size < padded) std::memset(static_cast<void*>(out + p * padded + size), 0, (padded - size) * sizeof(T));

@@ -68,21 +68,23 @@ class matmul_kernel final : public kernel {
 // The shape of the result, and how the batches of both operands meet.
 inline shape matmul_kernel::check_shapes(const kernel_context& context, broadcast_plan& batches) const {
   const shape &a = context.input(0).shape(), &b = context.input(1).shape();
-  const std::string found = "found shapes " + a.text() + " and " + b.text();
-  if (!batched_ && (a.rank() != 2 || b.rank() != 2)) context.fail("both operands must be matrices, " + found);
-  if (a.rank() < 2 || b.rank() < 2) context.fail("both operands must have at least two dimensions, " + found);
+  const auto found = [&] { return "found shapes " + a.text() + " and " + b.text(); };
+  if (!batched_ && (a.rank() != 2 || b.rank() != 2)) context.fail("both operands must be matrices, " + found());
+  if (a.rank() < 2 || b.rank() < 2) context.fail("both operands must have at least two dimensions, " + found());
   const auto a_rank = static_cast<std::size_t>(a.rank()), b_rank = static_cast<std::size_t>(b.rank());
   const std::int64_t *a_matrix = a.end() - 2, *b_matrix = b.end() - 2;
   const std::int64_t inner = a_matrix[flip_a_ ? 0 : 1], b_inner = b_matrix[flip_b_ ? 1 : 0];
   if (inner != b_inner)
     context.fail("inner dimensions " + std::to_string(inner) + " and " + std::to_string(b_inner) + " differ (" + a.text() + (flip_a_ ? " transposed" : "") + " x " + b.text() +
                  (flip_b_ ? " transposed)" : ")"));
+  const std::int64_t rows = a_matrix[flip_a_ ? 1 : 0], columns = b_matrix[flip_b_ ? 0 : 1];
+  if (a_rank == 2 && b_rank == 2) return shape{rows, columns};
   std::vector<std::int64_t> sizes(std::max(a_rank, b_rank));
   const auto plan = plan_broadcast(a.data(), a_rank - 2, b.data(), b_rank - 2, sizes.data());
   if (!plan || (!broadcasts_ && (a_rank != b_rank || !std::equal(a.begin(), a_matrix, b.begin()))))
-    context.fail(std::string("the batches ") + (broadcasts_ ? "cannot be broadcast, " : "differ, ") + found);
-  sizes[sizes.size() - 2] = a_matrix[flip_a_ ? 1 : 0];
-  sizes[sizes.size() - 1] = b_matrix[flip_b_ ? 0 : 1];
+    context.fail(std::string("the batches ") + (broadcasts_ ? "cannot be broadcast, " : "differ, ") + found());
+  sizes[sizes.size() - 2] = rows;
+  sizes[sizes.size() - 1] = columns;
   if (!checked_elements(sizes.data(), sizes.size())) context.fail("the product of shapes " + a.text() + " and " + b.text() + " has too many elements");
   batches = *plan;
   return shape(sizes);
