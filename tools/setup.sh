@@ -5,7 +5,7 @@
 declare -A shown_by=(
   [g++]=g++ [clang]=clang++ [libclang-rt-dev]=libclang_rt.tsan [meson]=meson [ninja-build]=ninja [cmake]=cmake [pkgconf]=pkg-config [python3]=python3 [ccache]=ccache
   [libxtensor-dev]=xtensor/xtensor.hpp [libasio-dev]=asio.hpp [nlohmann-json3-dev]=nlohmann/json.hpp
-  [libcli11-dev]=CLI/CLI.hpp [doctest-dev]=doctest/doctest.h
+  [libcli11-dev]=CLI/CLI.hpp [doctest-dev]=doctest/doctest.h [libdnnl-dev]=dnnl.hpp
 )
 
 present() {
