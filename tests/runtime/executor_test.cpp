@@ -362,8 +362,8 @@ TEST_CASE("executor: nothing starts once a step is cancelled") {
 }
 
 TEST_CASE("executor: cancellation ends a step whose work waits for a busy pool") {
-  weft::thread_pool pool(1);
   event release, busy;
+  weft::thread_pool pool(1);
   pool.schedule([&] {
     busy.set();
     release.wait();

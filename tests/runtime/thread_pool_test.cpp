@@ -45,9 +45,9 @@ TEST_CASE("thread_pool: everything queued runs before the end of the pool") {
 }
 
 TEST_CASE("thread_pool: a closure that blocks gives its place to another") {
-  thread_pool pool(1);
   gate opened, done;
   bool in_time = false;
+  thread_pool pool(1);
   pool.schedule([&] {
     CHECK(pool.on_pool_thread());
     const thread_pool::blocking elsewhere(&pool);
@@ -60,8 +60,8 @@ TEST_CASE("thread_pool: a closure that blocks gives its place to another") {
 }
 
 TEST_CASE("thread_pool: blocking nests over closures, as deep as it must") {
-  thread_pool pool(1);
   gate started, finish, done;
+  thread_pool pool(1);
   for (int i = 0; i < 5; ++i)
     pool.schedule([&] {
       const thread_pool::blocking elsewhere(&pool);
@@ -75,9 +75,9 @@ TEST_CASE("thread_pool: blocking nests over closures, as deep as it must") {
 }
 
 TEST_CASE("thread_pool: after blocking no more closures run at once than it has threads") {
-  thread_pool pool(1);
-  gate opened, done;
+  gate opened, done, all;
   std::atomic<int> running{0}, most{0};
+  thread_pool pool(1);
   pool.schedule([&] {
     {
       const thread_pool::blocking elsewhere(&pool);
@@ -90,7 +90,6 @@ TEST_CASE("thread_pool: after blocking no more closures run at once than it has 
     done.arrive();
   });
   REQUIRE(done.wait(2));
-  gate all;
   for (int i = 0; i < 200; ++i)
     pool.schedule([&] {
       const int now = ++running;
@@ -105,9 +104,9 @@ TEST_CASE("thread_pool: after blocking no more closures run at once than it has 
 }
 
 TEST_CASE("thread_pool: blocking elsewhere than on the pool does nothing") {
+  gate ran;
   thread_pool pool(1);
   const thread_pool::blocking none(nullptr), outside(&pool);
-  gate ran;
   pool.schedule([&] { ran.arrive(); });
   CHECK(ran.wait(1));
 }

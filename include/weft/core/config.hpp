@@ -42,7 +42,14 @@
 #if !defined(WEFT_SEPARATE_COMPILATION)
 #define WEFT_DECL inline
 #elif defined(WEFT_IMPLEMENTATION) || defined(WEFT_IMPLEMENTATION_BASE) || defined(WEFT_IMPLEMENTATION_KERNELS) || defined(WEFT_IMPLEMENTATION_FORMAT) || defined(WEFT_IMPLEMENTATION_CLUSTER)
-#if defined(__GNUC__)
+#if defined(__clang__)
+// Clang emits only one of the two bodies of a constructor that is `used`.
+#if defined(WEFT_IMPLEMENTATION)
+#define WEFT_DECL
+#else
+#define WEFT_DECL __attribute__((weak))
+#endif
+#elif defined(__GNUC__)
 #define WEFT_DECL __attribute__((used)) inline
 #else
 #define WEFT_DECL
