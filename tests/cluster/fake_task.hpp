@@ -160,7 +160,7 @@ class deaf_worker {
     thread_ = std::thread([this, welcome = std::move(welcome)] { work(welcome); });
   }
   int aborts() const noexcept { return aborts_; }
-  /// To be set before `serve`: each step takes one large tensor, mebibyte by mebibyte, with `pause` before each; `taken` gets it, and the step is over.
+  /// To be set before `serve`: each step takes one large tensor, four mebibytes at a time, with `pause` before each time; `taken` gets it, and the step is over.
   std::function<void()> pause;
   std::function<void(const weft::tensor_value&)> taken;
 
@@ -191,20 +191,27 @@ class deaf_worker {
     send(number, welcome.encode(weft::message_type::welcome));
     return number;
   }
+  // Reads on until a frame is a tensor's: others are signs of life.
+  static bool next_tensor(weft::frame_reader& bulk, weft::message& m) {
+    while (bulk.next(m))
+      if (!m.tensors.empty()) return true;
+    return false;
+  }
   void take_tensor(const weft::run_part_message& run, weft::frame_reader& bulk) {
     send(control_, weft::encode_ready({master_, run.step}));
     weft::message m;
-    while (!bulk.next(m)) {
+    while (!next_tensor(bulk, m)) {
       pause();
-      for (std::size_t left = std::size_t{1} << 20; left > 0;) {
+      constexpr std::size_t some = std::size_t{4} << 20;
+      for (std::size_t left = some; left > 0;) {
         iovec parts[weft::frame_reader::max_parts];
         (void)bulk.space(parts);
-        const auto n = ::recv(bulk_, parts[0].iov_base, std::min(parts[0].iov_len, left), left == std::size_t{1} << 20 ? 0 : MSG_DONTWAIT);
+        const auto n = ::recv(bulk_, parts[0].iov_base, std::min(parts[0].iov_len, left), left == some ? 0 : MSG_DONTWAIT);
         if (n == 0) return;
         if (n < 0) break;
         bulk.filled(static_cast<std::size_t>(n));
         left -= static_cast<std::size_t>(n);
-        if (bulk.next(m)) return finish(run, m);
+        if (next_tensor(bulk, m)) return finish(run, m);
       }
     }
     finish(run, m);
