@@ -3044,7 +3044,10 @@ WEFT_DECL std::string device_text(const device_name& name, std::optional<int> re
 namespace weft {
 
 WEFT_DECL std::string to_text(const device_name& name) {
-  return detail::device_text(name, name.replica == 0 ? std::nullopt : name.replica);
+  // An open replica is not copied: g++ takes that for the use of something that was never set.
+  std::optional<int> shown;
+  if (name.replica && *name.replica != 0) shown = *name.replica;
+  return detail::device_text(name, shown);
 }
 
 WEFT_DECL std::string task_text(const device_name& name) {
