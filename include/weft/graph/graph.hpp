@@ -51,6 +51,8 @@ class graph {
   const node& add(node_spec spec) const { return state_->add(std::move(spec)); }
   /// Adds a copy of a node (of any graph) with other inputs, keeping name, attributes, output types and call site.
   const node& add_copy(const node& original, std::vector<output> inputs, std::vector<const node*> control_inputs, std::string device) const;
+  /// As above, with the twins of the inputs and of the control inputs, which are found by the ids of theirs, and the same device.
+  const node& add_copy(const node& original, const std::vector<const node*>& twins) const;
 
   /// The nodes so far, in the order of creation. Later additions do not appear in the result.
   std::vector<const node*> nodes() const { return state_->nodes(); }
@@ -160,21 +162,25 @@ WEFT_DECL const node& graph::add_copy(const node& original, std::vector<output> 
   return state_->add(std::move(spec));
 }
 
+// An edge that closes a loop comes from a node that has no twin yet: the first input stands in for it.
+WEFT_DECL const node& graph::add_copy(const node& original, const std::vector<const node*>& twins) const {
+  const auto twin_of = [&twins](const node& n) { return twins[static_cast<std::size_t>(n.id())]; };
+  std::vector<output> inputs;
+  for (std::size_t i = 0; i < original.inputs().size(); ++i) {
+    const output& in = original.inputs()[detail::is_loop_edge(original, i) ? 0 : i];
+    inputs.push_back({twin_of(*in.from), in.index});
+  }
+  std::vector<const node*> control;
+  for (const node* before : original.control_inputs()) control.push_back(twin_of(*before));
+  return add_copy(original, std::move(inputs), std::move(control), original.device());
+}
+
 WEFT_DECL graph::graph(const graph& other) : graph(other.ops()) {
   std::vector<const node*> twins;
   const auto nodes = other.nodes();
   twins.reserve(nodes.size());
   const auto twin_of = [&twins](const node& n) { return twins[static_cast<std::size_t>(n.id())]; };
-  for (const node* n : nodes) {
-    std::vector<output> inputs;
-    for (std::size_t i = 0; i < n->inputs().size(); ++i) {
-      const output& in = n->inputs()[detail::is_loop_edge(*n, i) ? 0 : i];
-      inputs.push_back({twin_of(*in.from), in.index});
-    }
-    std::vector<const node*> control;
-    for (const node* c : n->control_inputs()) control.push_back(twin_of(*c));
-    twins.push_back(&add_copy(*n, std::move(inputs), std::move(control), n->device()));
-  }
+  for (const node* n : nodes) twins.push_back(&add_copy(*n, twins));
   for (const node* n : nodes)
     for (std::size_t i = 0; i < n->inputs().size(); ++i)
       if (detail::is_loop_edge(*n, i)) state_->close_loop(*twin_of(*n), i, {twin_of(*n->inputs()[i].from), n->inputs()[i].index});

@@ -290,11 +290,7 @@ inline graph elementwise_fuser::run() {
       twins[id] = &add_fused(out, *n, twins);
       continue;
     }
-    std::vector<output> inputs;
-    for (const output& in : n->inputs()) inputs.push_back({twins[static_cast<std::size_t>(in.from->id())], in.index});
-    std::vector<const node*> control;
-    for (const node* before : n->control_inputs()) control.push_back(twins[static_cast<std::size_t>(before->id())]);
-    twins[id] = &out.add_copy(*n, std::move(inputs), std::move(control), n->device());
+    twins[id] = &out.add_copy(*n, twins);
   }
   return out;
 }
