@@ -87,10 +87,9 @@ WEFT_DECL std::optional<std::vector<std::int64_t>> shape_context::input_integers
 }
 
 WEFT_DECL std::optional<std::vector<std::int64_t>> shape_context::input_sizes(int i) const {
-  if (auto all = input_integers(i)) return all;
-  if (running()) return std::nullopt;
-  auto known = known_value(node_.inputs()[static_cast<std::size_t>(i)]);
-  if (known) {
+  if (input_value(i) != nullptr) {
+    if (auto all = input_integers(i)) return all;
+  } else if (auto known = known_value(node_.inputs()[static_cast<std::size_t>(i)])) {
     for (std::int64_t& v : known->values)
       if (v == known_integers::open) v = -1;
     return std::move(known->values);

@@ -4,6 +4,8 @@
 
 #include <weft/graph/shape_context.hpp>
 
+#include <algorithm>
+#include <cstdint>
 #include <string>
 
 namespace weft::detail {
@@ -20,13 +22,12 @@ inline void broadcast_shape(shape_context& c) {
 // The shape that input i, a vector named `what`, holds; of known rank when only its length is known. `least` is -1 where a size may be open.
 inline partial_shape shape_from_input(const shape_context& c, int i, const char* what, std::int64_t least = 0) {
   (void)c.with_rank(i, 1, what);
-  const auto whole = c.input_integers(i);
-  const auto sizes = whole ? whole : c.input_sizes(i);
+  const auto sizes = c.input_sizes(i);
   if (!sizes) return partial_shape();
   if (sizes->size() > static_cast<std::size_t>(max_rank)) c.fail(std::string(what) + " has " + std::to_string(sizes->size()) + " dimensions, at most " + std::to_string(max_rank) + " are possible");
-  if (whole)
-    for (const std::int64_t size : *whole)
-      if (size < least) c.fail(std::string(what) + " cannot have a dimension of " + std::to_string(size));
+  // Where a size is open, -1 stands for it: only a value that is wholly known has negative ones.
+  const auto low = std::find_if(sizes->begin(), sizes->end(), [least](std::int64_t size) { return size < least; });
+  if (low != sizes->end() && c.input_integers(i)) c.fail(std::string(what) + " cannot have a dimension of " + std::to_string(*low));
   return partial_shape(*sizes);
 }
 
