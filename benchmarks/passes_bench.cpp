@@ -7,8 +7,9 @@
 #include <weft/ops/math.hpp>
 #include <weft/ops/standard.hpp>
 
+#include "measure.hpp"
+
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
@@ -16,10 +17,6 @@
 #include <memory>
 #include <string>
 #include <vector>
-
-#if defined(__unix__)
-#include <time.h>
-#endif
 
 namespace {
 
@@ -72,17 +69,6 @@ class bench {
   std::shared_ptr<weft::buffer_pool> buffers_ = std::make_shared<weft::buffer_pool>();
   weft::step_environment environment_;
 };
-
-// Time of this thread, so that other work on the machine does not count.
-double seconds_now() {
-#if defined(__unix__)
-  timespec now;
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-#else
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-#endif
-}
 
 // Microseconds of the fastest of many repetitions, each of at least some calls.
 double best_of(const std::function<void()>& work) {

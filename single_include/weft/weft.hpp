@@ -3739,10 +3739,9 @@ WEFT_DECL std::optional<std::vector<std::int64_t>> shape_context::input_integers
 }
 
 WEFT_DECL std::optional<std::vector<std::int64_t>> shape_context::input_sizes(int i) const {
-  if (auto all = input_integers(i)) return all;
-  if (running()) return std::nullopt;
-  auto known = known_value(node_.inputs()[static_cast<std::size_t>(i)]);
-  if (known) {
+  if (input_value(i) != nullptr) {
+    if (auto all = input_integers(i)) return all;
+  } else if (auto known = known_value(node_.inputs()[static_cast<std::size_t>(i)])) {
     for (std::int64_t& v : known->values)
       if (v == known_integers::open) v = -1;
     return std::move(known->values);
@@ -4141,6 +4140,8 @@ class graph {
   const node& add(node_spec spec) const { return state_->add(std::move(spec)); }
   /// Adds a copy of a node (of any graph) with other inputs, keeping name, attributes, output types and call site.
   const node& add_copy(const node& original, std::vector<output> inputs, std::vector<const node*> control_inputs, std::string device) const;
+  /// As above, with the twins of the inputs and of the control inputs, which are found by the ids of theirs, and the same device.
+  const node& add_copy(const node& original, const std::vector<const node*>& twins) const;
 
   /// The nodes so far, in the order of creation. Later additions do not appear in the result.
   std::vector<const node*> nodes() const { return state_->nodes(); }
@@ -4250,21 +4251,25 @@ WEFT_DECL const node& graph::add_copy(const node& original, std::vector<output> 
   return state_->add(std::move(spec));
 }
 
+// An edge that closes a loop comes from a node that has no twin yet: the first input stands in for it.
+WEFT_DECL const node& graph::add_copy(const node& original, const std::vector<const node*>& twins) const {
+  const auto twin_of = [&twins](const node& n) { return twins[static_cast<std::size_t>(n.id())]; };
+  std::vector<output> inputs;
+  for (std::size_t i = 0; i < original.inputs().size(); ++i) {
+    const output& in = original.inputs()[detail::is_loop_edge(original, i) ? 0 : i];
+    inputs.push_back({twin_of(*in.from), in.index});
+  }
+  std::vector<const node*> control;
+  for (const node* before : original.control_inputs()) control.push_back(twin_of(*before));
+  return add_copy(original, std::move(inputs), std::move(control), original.device());
+}
+
 WEFT_DECL graph::graph(const graph& other) : graph(other.ops()) {
   std::vector<const node*> twins;
   const auto nodes = other.nodes();
   twins.reserve(nodes.size());
   const auto twin_of = [&twins](const node& n) { return twins[static_cast<std::size_t>(n.id())]; };
-  for (const node* n : nodes) {
-    std::vector<output> inputs;
-    for (std::size_t i = 0; i < n->inputs().size(); ++i) {
-      const output& in = n->inputs()[detail::is_loop_edge(*n, i) ? 0 : i];
-      inputs.push_back({twin_of(*in.from), in.index});
-    }
-    std::vector<const node*> control;
-    for (const node* c : n->control_inputs()) control.push_back(twin_of(*c));
-    twins.push_back(&add_copy(*n, std::move(inputs), std::move(control), n->device()));
-  }
+  for (const node* n : nodes) twins.push_back(&add_copy(*n, twins));
   for (const node* n : nodes)
     for (std::size_t i = 0; i < n->inputs().size(); ++i)
       if (detail::is_loop_edge(*n, i)) state_->close_loop(*twin_of(*n), i, {twin_of(*n->inputs()[i].from), n->inputs()[i].index});
@@ -4911,6 +4916,8 @@ WEFT_DECL size_list sizes_between(const partial_shape& s, int first, int last) {
 #define WEFT_OPS_SHAPE_RULES_HPP
 // Shape rules that several ops share.
 
+#include <algorithm>
+#include <cstdint>
 #include <string>
 
 namespace weft::detail {
@@ -4927,13 +4934,12 @@ inline void broadcast_shape(shape_context& c) {
 // The shape that input i, a vector named `what`, holds; of known rank when only its length is known. `least` is -1 where a size may be open.
 inline partial_shape shape_from_input(const shape_context& c, int i, const char* what, std::int64_t least = 0) {
   (void)c.with_rank(i, 1, what);
-  const auto whole = c.input_integers(i);
-  const auto sizes = whole ? whole : c.input_sizes(i);
+  const auto sizes = c.input_sizes(i);
   if (!sizes) return partial_shape();
   if (sizes->size() > static_cast<std::size_t>(max_rank)) c.fail(std::string(what) + " has " + std::to_string(sizes->size()) + " dimensions, at most " + std::to_string(max_rank) + " are possible");
-  if (whole)
-    for (const std::int64_t size : *whole)
-      if (size < least) c.fail(std::string(what) + " cannot have a dimension of " + std::to_string(size));
+  // Where a size is open, -1 stands for it: only a value that is wholly known has negative ones.
+  const auto low = std::find_if(sizes->begin(), sizes->end(), [least](std::int64_t size) { return size < least; });
+  if (low != sizes->end() && c.input_integers(i)) c.fail(std::string(what) + " cannot have a dimension of " + std::to_string(*low));
   return partial_shape(*sizes);
 }
 
@@ -21708,11 +21714,7 @@ inline graph elementwise_fuser::run() {
       twins[id] = &add_fused(out, *n, twins);
       continue;
     }
-    std::vector<output> inputs;
-    for (const output& in : n->inputs()) inputs.push_back({twins[static_cast<std::size_t>(in.from->id())], in.index});
-    std::vector<const node*> control;
-    for (const node* before : n->control_inputs()) control.push_back(twins[static_cast<std::size_t>(before->id())]);
-    twins[id] = &out.add_copy(*n, std::move(inputs), std::move(control), n->device());
+    twins[id] = &out.add_copy(*n, twins);
   }
   return out;
 }
@@ -28070,11 +28072,7 @@ WEFT_DECL graph constant_folder::run() {
       twins[id] = &out.add(std::move(spec));
       continue;
     }
-    std::vector<output> inputs;
-    for (const output& in : n->inputs()) inputs.push_back({twins[static_cast<std::size_t>(in.from->id())], in.index});
-    std::vector<const node*> control;
-    for (const node* before : n->control_inputs()) control.push_back(twins[static_cast<std::size_t>(before->id())]);
-    twins[id] = &out.add_copy(*n, std::move(inputs), std::move(control), n->device());
+    twins[id] = &out.add_copy(*n, twins);
   }
   return out;
 }

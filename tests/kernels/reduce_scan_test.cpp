@@ -33,18 +33,7 @@ template <class T> void check_numbers(kernel_bench& bench) {
 
 TEST_CASE("positions of extremes, running sums and products: all number dtypes") {
   kernel_bench bench;
-  check_numbers<float>(bench);
-  check_numbers<double>(bench);
-  check_numbers<half>(bench);
-  check_numbers<bfloat16>(bench);
-  check_numbers<std::int8_t>(bench);
-  check_numbers<std::int16_t>(bench);
-  check_numbers<std::int32_t>(bench);
-  check_numbers<std::int64_t>(bench);
-  check_numbers<std::uint8_t>(bench);
-  check_numbers<std::uint16_t>(bench);
-  check_numbers<std::uint32_t>(bench);
-  check_numbers<std::uint64_t>(bench);
+  weft_test::for_each_number_dtype([&](auto zero) { check_numbers<decltype(zero)>(bench); });
   CHECK(elements<std::int64_t>(bench("ArgMax", {make<bool>({3}, {false, true, true}), axis(0)})) == std::vector<std::int64_t>{1});
 }
 

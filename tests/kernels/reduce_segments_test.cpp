@@ -47,18 +47,7 @@ template <class T> void check_limits(kernel_bench& bench, T lowest, T highest) {
 
 TEST_CASE("segments: all number dtypes") {
   kernel_bench bench;
-  check_numbers<float>(bench);
-  check_numbers<double>(bench);
-  check_numbers<half>(bench);
-  check_numbers<bfloat16>(bench);
-  check_numbers<std::int8_t>(bench);
-  check_numbers<std::int16_t>(bench);
-  check_numbers<std::int32_t>(bench);
-  check_numbers<std::int64_t>(bench);
-  check_numbers<std::uint8_t>(bench);
-  check_numbers<std::uint16_t>(bench);
-  check_numbers<std::uint32_t>(bench);
-  check_numbers<std::uint64_t>(bench);
+  weft_test::for_each_number_dtype([&](auto zero) { check_numbers<decltype(zero)>(bench); });
 }
 
 TEST_CASE("segments: extremes of nothing are the finite limits of the dtype") {

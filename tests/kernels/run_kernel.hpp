@@ -8,6 +8,7 @@
 #include <weft/runtime/kernel.hpp>
 
 #include <atomic>
+#include <cstdint>
 #include <initializer_list>
 #include <memory>
 #include <string>
@@ -92,6 +93,22 @@ class kernel_bench {
 template <class T> weft::tensor_value make(weft::shape s, std::initializer_list<T> elements) { return weft::tensor_value::from<T>(std::move(s), std::vector<T>(elements)); }
 /// The elements of a value as a vector.
 template <class T> std::vector<T> elements(const weft::tensor_value& v) { return std::vector<T>(v.data<T>(), v.data<T>() + v.elements()); }
+
+/// Calls `check` with a zero of each dtype of numbers.
+template <class Check> void for_each_number_dtype(Check check) {
+  check(0.f);
+  check(0.0);
+  check(weft::half());
+  check(weft::bfloat16());
+  check(std::int8_t{});
+  check(std::int16_t{});
+  check(std::int32_t{});
+  check(std::int64_t{});
+  check(std::uint8_t{});
+  check(std::uint16_t{});
+  check(std::uint32_t{});
+  check(std::uint64_t{});
+}
 
 }  // namespace weft_test
 

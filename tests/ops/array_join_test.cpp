@@ -1,5 +1,7 @@
 #include <weft/ops/array_join.hpp>
 
+#include "typed_edge.hpp"
+
 #include <doctest/doctest.h>
 #include <weft/graph/text.hpp>
 #include <weft/ops/standard.hpp>
@@ -9,8 +11,7 @@
 #include <type_traits>
 #include <vector>
 
-#define IS(expression, ...) static_assert(std::is_same_v<std::decay_t<decltype(expression)>, __VA_ARGS__>, #expression)
-
+using ops_test::message;
 using namespace weft;
 
 namespace {
@@ -22,14 +23,6 @@ struct operands {
   tensor<float, 2> y = placeholder<float, 2>({4, 3}, "y");
   tensor<float, 2> open = placeholder<float, 2>({unknown, 3}, "open");
 };
-template <class F> std::string message(F make) {
-  try {
-    make();
-  } catch (const error& e) {
-    return e.message();
-  }
-  return "no error";
-}
 
 }  // namespace
 

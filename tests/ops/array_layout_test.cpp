@@ -1,25 +1,15 @@
 #include <weft/ops/array_layout.hpp>
 
+#include "typed_edge.hpp"
+
 #include <doctest/doctest.h>
 #include <weft/ops/standard.hpp>
 
 #include <string>
 #include <type_traits>
 
-#define IS(expression, ...) static_assert(std::is_same_v<std::decay_t<decltype(expression)>, __VA_ARGS__>, #expression)
-
+using ops_test::message;
 using namespace weft;
-
-namespace {
-template <class F> std::string message(F make) {
-  try {
-    make();
-  } catch (const error& e) {
-    return e.message();
-  }
-  return "no error";
-}
-}  // namespace
 
 TEST_CASE("transpose: turns the dimensions around, or takes a permutation") {
   const graph g;

@@ -1,5 +1,7 @@
 #include <weft/ops/array_select.hpp>
 
+#include "typed_edge.hpp"
+
 #include <doctest/doctest.h>
 #include <weft/ops/standard.hpp>
 
@@ -8,8 +10,7 @@
 #include <type_traits>
 #include <vector>
 
-#define IS(expression, ...) static_assert(std::is_same_v<std::decay_t<decltype(expression)>, __VA_ARGS__>, #expression)
-
+using ops_test::message;
 using namespace weft;
 using std::int32_t;
 using std::int64_t;
@@ -24,14 +25,6 @@ struct operands {
   tensor<bool, 1> c1 = placeholder<bool, 1>({2}, "c1");
   tensor<int32_t, 1> i1 = placeholder<int32_t, 1>({2}, "i1");
 };
-template <class F> std::string message(F make) {
-  try {
-    make();
-  } catch (const error& e) {
-    return e.message();
-  }
-  return "no error";
-}
 }  // namespace
 
 TEST_CASE("where, select, boolean mask") {

@@ -1,5 +1,7 @@
 #include <weft/ops/array_slice.hpp>
 
+#include "typed_edge.hpp"
+
 #include <doctest/doctest.h>
 #include <weft/graph/text.hpp>
 #include <weft/ops/standard.hpp>
@@ -8,8 +10,6 @@
 #include <string>
 #include <type_traits>
 #include <vector>
-
-#define IS(expression, ...) static_assert(std::is_same_v<std::decay_t<decltype(expression)>, __VA_ARGS__>, #expression)
 
 using namespace weft;
 using std::int32_t;

@@ -1,5 +1,7 @@
 #include <weft/ops/nn_conv.hpp>
 
+#include "typed_edge.hpp"
+
 #include <doctest/doctest.h>
 #include <weft/graph/text.hpp>
 #include <weft/ops/array.hpp>
@@ -7,21 +9,11 @@
 
 #include <string>
 
+using ops_test::message;
+using ops_test::shape;
 using weft::graph;
 using weft::placeholder;
 using weft::unknown;
-
-namespace {
-template <class T, int N> std::string shape(const weft::tensor<T, N>& t) { return t.shape().text(); }
-std::string message(void (*build)()) {
-  try {
-    build();
-  } catch (const weft::error& e) {
-    return e.message();
-  }
-  return "";
-}
-}  // namespace
 
 TEST_CASE("conv2d: shapes for every padding, stride, dilation and order of axes") {
   const graph g;

@@ -1,5 +1,7 @@
 #include <weft/ops/nn_losses.hpp>
 
+#include "typed_edge.hpp"
+
 #include <doctest/doctest.h>
 #include <weft/graph/text.hpp>
 #include <weft/ops/array.hpp>
@@ -10,31 +12,14 @@
 #include <string>
 #include <vector>
 
+using ops_test::message;
+using ops_test::shape;
 using weft::graph;
 using weft::placeholder;
 using weft::unknown;
 
 namespace {
-template <class T, int N> std::string shape(const weft::tensor<T, N>& t) { return t.shape().text(); }
-template <class Build> std::string message(Build build) {
-  try {
-    build();
-  } catch (const weft::error& e) {
-    return e.message();
-  }
-  return "";
-}
-template <class T, int N> void check_values(const weft::tensor<T, N>& t, const std::vector<double>& wanted) {
-  weft::local_session session;
-  const auto found = session.run(t);
-  std::size_t i = 0;
-  for (const T x : found) {
-    CAPTURE(i);
-    REQUIRE(i < wanted.size());
-    CHECK(std::abs(static_cast<double>(x) - wanted[i++]) < 1e-9);
-  }
-  CHECK(i == wanted.size());
-}
+template <class T, int N> void check_values(const weft::tensor<T, N>& t, const std::vector<double>& wanted) { ops_test::check_values(t, wanted, 1e-9); }
 }  // namespace
 
 TEST_CASE("losses: values") {

@@ -1,5 +1,7 @@
 #include <weft/ops/nn_norm.hpp>
 
+#include "typed_edge.hpp"
+
 #include <doctest/doctest.h>
 #include <weft/graph/text.hpp>
 #include <weft/ops/array.hpp>
@@ -10,24 +12,14 @@
 #include <string>
 #include <vector>
 
+using ops_test::message;
+using ops_test::shape;
 using weft::axis;
 using weft::graph;
 using weft::keep_dims;
 using weft::keep_prob;
 using weft::placeholder;
 using weft::unknown;
-
-namespace {
-template <class T, int N> std::string shape(const weft::tensor<T, N>& t) { return t.shape().text(); }
-template <class Build> std::string message(Build build) {
-  try {
-    build();
-  } catch (const weft::error& e) {
-    return e.message();
-  }
-  return "";
-}
-}  // namespace
 
 TEST_CASE("moments: the mean and the variance over axes") {
   const graph g;
@@ -96,17 +88,7 @@ TEST_CASE("dropout: the nodes, and rates that keep all or are none") {
 }
 
 namespace {
-template <class T, int N> void check_values(const weft::tensor<T, N>& t, const std::vector<double>& wanted) {
-  weft::local_session session;
-  const auto found = session.run(t);
-  std::size_t i = 0;
-  for (const T x : found) {
-    CAPTURE(i);
-    REQUIRE(i < wanted.size());
-    CHECK(std::abs(static_cast<double>(x) - wanted[i++]) < 1e-6);
-  }
-  CHECK(i == wanted.size());
-}
+template <class T, int N> void check_values(const weft::tensor<T, N>& t, const std::vector<double>& wanted) { ops_test::check_values(t, wanted, 1e-6); }
 }  // namespace
 
 TEST_CASE("normalisations: values") {

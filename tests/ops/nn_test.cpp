@@ -1,5 +1,7 @@
 #include <weft/ops/nn.hpp>
 
+#include "typed_edge.hpp"
+
 #include <doctest/doctest.h>
 #include <weft/graph/text.hpp>
 #include <weft/ops/array.hpp>
@@ -7,22 +9,12 @@
 
 #include <string>
 
+using ops_test::message;
+using ops_test::shape;
 using weft::axis;
 using weft::graph;
 using weft::placeholder;
 using weft::unknown;
-
-namespace {
-template <class T, int N> std::string shape(const weft::tensor<T, N>& t) { return t.shape().text(); }
-template <class Build> std::string message(Build build) {
-  try {
-    build();
-  } catch (const weft::error& e) {
-    return e.message();
-  }
-  return "";
-}
-}  // namespace
 
 TEST_CASE("bias_add: channels last or first") {
   const graph g;

@@ -1,5 +1,7 @@
 #include <weft/ops/standard.hpp>
 
+#include "typed_edge.hpp"
+
 #include <doctest/doctest.h>
 #include <weft/graph/scope.hpp>
 #include <weft/tensor/xtensor.hpp>
@@ -16,8 +18,6 @@
 #include <vector>
 
 // What dtype and rank the compiler gives to everything that a user can write. The checks run as well, so that each form also builds its node.
-#define IS(expression, ...) static_assert(std::is_same_v<std::decay_t<decltype(expression)>, __VA_ARGS__>, #expression)
-
 using namespace weft;
 using std::int32_t;
 using std::int64_t;
