@@ -5,5 +5,6 @@
 #include <weft/format/graphdef.hpp>
 #include <weft/session.hpp>
 #include <weft/tensor/xtensor_io.hpp>
+#include <weft/train.hpp>
 
 #endif

@@ -12,12 +12,14 @@
 #define WEFT_VERSION_PATCH 0
 
 // Which bodies this file sees. The program's one implementation file may be split to compile in parallel: WEFT_IMPLEMENTATION_BASE (graph to session),
-// WEFT_IMPLEMENTATION_KERNELS (include a family's header, or all), WEFT_IMPLEMENTATION_FORMAT and WEFT_IMPLEMENTATION_CLUSTER together are WEFT_IMPLEMENTATION.
+// WEFT_IMPLEMENTATION_KERNELS (include a family's header, or all), WEFT_IMPLEMENTATION_FORMAT, WEFT_IMPLEMENTATION_CLUSTER and WEFT_IMPLEMENTATION_TRAIN together are
+// WEFT_IMPLEMENTATION.
 #if !defined(WEFT_SEPARATE_COMPILATION) || defined(WEFT_IMPLEMENTATION)
 #define WEFT_HAS_BODIES 1
 #define WEFT_HAS_KERNEL_BODIES 1
 #define WEFT_HAS_FORMAT_BODIES 1
 #define WEFT_HAS_CLUSTER_BODIES 1
+#define WEFT_HAS_TRAIN_BODIES 1
 #else
 #if defined(WEFT_IMPLEMENTATION_BASE)
 #define WEFT_HAS_BODIES 1
@@ -39,13 +41,18 @@
 #else
 #define WEFT_HAS_CLUSTER_BODIES 0
 #endif
+#if defined(WEFT_IMPLEMENTATION_TRAIN)
+#define WEFT_HAS_TRAIN_BODIES 1
+#else
+#define WEFT_HAS_TRAIN_BODIES 0
+#endif
 #endif
 
 // Stands before the definition (never the declaration) of a function whose body is hidden under separate compilation, be it free or a member. An implementation file emits it even
 // when it does not call it; the linker keeps one copy of what several files emit.
 #if !defined(WEFT_SEPARATE_COMPILATION)
 #define WEFT_DECL inline
-#elif defined(WEFT_IMPLEMENTATION) || defined(WEFT_IMPLEMENTATION_BASE) || defined(WEFT_IMPLEMENTATION_KERNELS) || defined(WEFT_IMPLEMENTATION_FORMAT) || defined(WEFT_IMPLEMENTATION_CLUSTER)
+#elif WEFT_HAS_BODIES || WEFT_HAS_KERNEL_BODIES || WEFT_HAS_FORMAT_BODIES || WEFT_HAS_CLUSTER_BODIES || WEFT_HAS_TRAIN_BODIES
 #if defined(__clang__)
 // Clang emits only one of the two bodies of a constructor that is `used`.
 #if defined(WEFT_IMPLEMENTATION)
@@ -36644,6 +36651,12 @@ WEFT_BESIDE_XTENSOR(>=)
 #include <xtensor/xio.hpp>
 #include <xtensor/xrandom.hpp>
 #endif
+
+#endif
+
+#ifndef WEFT_TRAIN_HPP
+#define WEFT_TRAIN_HPP
+// Training.
 
 #endif
 

@@ -67,9 +67,11 @@ template <class T> class mailbox {
 class event_loop {
  public:
   event_loop() : work_(asio::make_work_guard(io)), thread_([this] { io.run(); }) {}
-  ~event_loop() {
+  ~event_loop() { stop(); }
+  // No handler runs afterwards.
+  void stop() {
     io.stop();
-    thread_.join();
+    if (thread_.joinable()) thread_.join();
   }
   // Returns when everything posted before has run.
   void settle() {
@@ -90,6 +92,8 @@ class test_server {
   using handler = std::function<void(connection&, message)>;
   explicit test_server(weft::listener_options options = {}, handler on_message = nullptr, weft::host_port address = {"127.0.0.1", 0})
       : on_message_(std::move(on_message)), listener_(loop_.io, address, options, [this](std::shared_ptr<connection> c) { accepted(std::move(c)); }) {}
+  // The loop still holds what its handlers use when the connections and mailboxes go.
+  ~test_server() { loop_.stop(); }
   weft::host_port address() const { return listener_.address(); }
   weft::listener& listener() { return listener_; }
   event_loop& loop() { return loop_; }

@@ -1,0 +1,3 @@
+// Training.
+#define WEFT_IMPLEMENTATION_TRAIN
+#include <weft/train.hpp>
