@@ -2,4 +2,6 @@
 #define WEFT_TRAIN_HPP
 // Training.
 
+#include <weft/train/collections.hpp>
+
 #endif

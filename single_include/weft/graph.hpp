@@ -9099,6 +9099,11 @@ inline constexpr op_row sendrecv_ops[] = {
 
 namespace weft {
 
+/// What a variable is for. `trainable`: optimizers change it unless told otherwise. `not_trainable`: state shared by the tasks that training does not change, such as a step counter.
+/// `local`: state of one task, not trained and not saved, such as a metric's sum. `automatic`: trainable if its dtype is floating or complex, else not.
+enum class variable_kind { automatic, trainable, not_trainable, local };
+inline constexpr variable_kind not_trainable = variable_kind::not_trainable, local_variable = variable_kind::local;
+
 namespace detail {
 
 #if WEFT_HAS_BODIES
@@ -9217,31 +9222,19 @@ struct variable_nodes {
   const node* initializer;
 };
 
-inline variable_nodes add_variable(dtype type, const output& initial, const std::string& full, call_site site) {
-  graph_state& to = initial.from->owner();
-  attr_map attrs{{"dtype", type}, {"shape", initial.from->output_shape(initial.index)}, {"shared_name", full}};
-  node_spec spec;
-  spec.op = "VarHandleOp";
-  spec.name = full;
-  spec.exact_name = true;
-  spec.site = site;
-  spec.attrs = std::move(attrs);
-  const output handle{&to.add(std::move(spec)), 0};
-  const output assign = add_node_at("AssignVariableOp", {handle, initial}, full + "/Assign", site, {{"dtype", type}});
-  const output read = add_node_at("ReadVariableOp", {handle}, full + "/Read/ReadVariableOp", site, {{"dtype", type}});
-  to.add_to_collection("variables", handle.from);
-  to.add_to_collection("initializers", assign.from);
-  return {handle, read, assign.from};
-}
-inline variable_nodes add_variable(dtype type, const output& initial, const op_name& name) {
-  if (initial.from == nullptr) throw error(error_code::invalid_argument, "the initial value is an empty tensor, not made by any op", name.site);
-  return add_variable(type, initial, claim_name(initial.from->owner(), name, "Variable"), name.site);
-}
-inline variable_nodes add_variable(dtype type, tensor_value initial, const op_name& name) {
-  graph_state& to = *current_graph();
-  const std::string full = claim_name(to, name, "Variable");
-  return add_variable(type, add_const_at(std::move(initial), full + "/initial_value", name.site, to), full, name.site);
-}
+// What a variable is made of: its exact name, how it is used, and whether a node that asks if it is initialized comes with it, as TensorFlow's get_variable makes one.
+struct variable_request {
+  dtype type;
+  std::string full;
+  call_site site;
+  variable_kind kind = variable_kind::automatic;
+  bool with_check = false;
+};
+
+// Nodes of a variable wait for nothing and, but for its handle, stand where the handle does.
+variable_nodes add_variable(const variable_request& asked, const output& initial);
+variable_nodes add_variable(dtype type, const output& initial, variable_kind kind, const op_name& name);
+variable_nodes add_variable(dtype type, tensor_value initial, variable_kind kind, const op_name& name);
 
 }  // namespace detail
 
@@ -9252,13 +9245,21 @@ template <class T, int N = dynamic_rank> class variable : public operand<T, N> {
  public:
   variable() = default;
   /// A variable with the shape of `initial`, which its initializer assigns (VarHandleOp, AssignVariableOp). `name` is also the name under which it is shared.
-  explicit variable(const tensor<T, N>& initial, op_name name = {}) : variable(detail::add_variable(dtype_of<T>, initial.raw(), name)) {}
+  explicit variable(const tensor<T, N>& initial, op_name name = {}) : variable(initial, variable_kind::automatic, name) {}
+  /// As above, of the kind that says who uses it.
+  variable(const tensor<T, N>& initial, variable_kind kind, op_name name = {}) : variable(detail::add_variable(dtype_of<T>, initial.raw(), kind, name)) {}
   /// As above, from a C++ value.
   template <class V, class = std::enable_if_t<std::is_same_v<typename value_traits<V>::dtype, T> && value_traits<V>::rank == N>>
-  explicit variable(const V& initial, op_name name = {}) : variable(detail::add_variable(dtype_of<T>, value_traits<V>::make(initial), name)) {}
+  explicit variable(const V& initial, op_name name = {}) : variable(initial, variable_kind::automatic, name) {}
+  template <class V, class = std::enable_if_t<std::is_same_v<typename value_traits<V>::dtype, T> && value_traits<V>::rank == N>>
+  variable(const V& initial, variable_kind kind, op_name name = {}) : variable(detail::add_variable(dtype_of<T>, value_traits<V>::make(initial), kind, name)) {}
+  /// The variable that these nodes make up.
+  explicit variable(const detail::variable_nodes& made) : operand<T, N>(made.handle, made.read), initializer_(made.initializer) {}
 
   /// Runs the initial value into the variable.
   operation initializer() const { return initializer_ == nullptr ? operation() : operation(*initializer_); }
+  /// What its initializer assigns; a step that also runs the initializer sees the same value.
+  tensor<T, N> initial_value() const { return initializer_ == nullptr ? tensor<T, N>() : tensor<T, N>(initializer_->inputs()[1]); }
   /// The value at the time the returned tensor is computed.
   tensor<T, N> read(op_name name = {}) const { return tensor<T, N>(detail::add_read(this->out_, name)); }
   /// Whether it holds a value (VarIsInitializedOp).
@@ -9326,8 +9327,6 @@ template <class T, int N = dynamic_rank> class variable : public operand<T, N> {
     return operation(detail::add_node(op, {this->out_, in, by}, name, {{"dtype", dtype_of<T>}}));
   }
 
-  explicit variable(const detail::variable_nodes& made) : operand<T, N>(made.handle, made.read), initializer_(made.initializer) {}
-
   template <class U, int M> operation change(const char* op, const operand<U, M>& value, const op_name& name) const {
     static_assert(std::is_same_v<T, U>, "weft: the value has another dtype than the variable; convert it with weft::cast<T>(...)");
     static_assert(N == dynamic_rank || M == dynamic_rank || N == M, "weft: the value has another rank than the variable");
@@ -9345,9 +9344,15 @@ template <class T, int N = dynamic_rank> class variable : public operand<T, N> {
 
 template <class T, int N> variable(const tensor<T, N>&) -> variable<T, N>;
 template <class T, int N> variable(const tensor<T, N>&, op_name) -> variable<T, N>;
+template <class T, int N> variable(const tensor<T, N>&, variable_kind) -> variable<T, N>;
+template <class T, int N> variable(const tensor<T, N>&, variable_kind, op_name) -> variable<T, N>;
 template <class V, class = std::enable_if_t<!std::is_void_v<typename value_traits<V>::dtype>>> variable(const V&) -> variable<typename value_traits<V>::dtype, value_traits<V>::rank>;
 template <class V, class = std::enable_if_t<!std::is_void_v<typename value_traits<V>::dtype>>>
 variable(const V&, op_name) -> variable<typename value_traits<V>::dtype, value_traits<V>::rank>;
+template <class V, class = std::enable_if_t<!std::is_void_v<typename value_traits<V>::dtype>>>
+variable(const V&, variable_kind) -> variable<typename value_traits<V>::dtype, value_traits<V>::rank>;
+template <class V, class = std::enable_if_t<!std::is_void_v<typename value_traits<V>::dtype>>>
+variable(const V&, variable_kind, op_name) -> variable<typename value_traits<V>::dtype, value_traits<V>::rank>;
 
 template <class T, int N> tensor<T, N>::tensor(const variable<T, N>& v, call_site where) : operand<T, N>(v.as_input(where)) {}
 template <class T, int N> operation::operation(const variable<T, N>& v) : operation(v.raw()) {}
@@ -9366,7 +9371,7 @@ template <class T, int N, class I, int R> tensor<T> gather_nd(const variable<T, 
   return tensor<T>(output{&detail::add_node("ResourceGatherNd", {params.raw(), indices.as_input(name.site)}, name, {{"dtype", dtype_of<T>}}), 0});
 }
 
-/// Runs the initializers of all variables of the thread's default graph, in any order (NoOp with control inputs).
+/// Runs the initializers of all variables but local ones of the thread's default graph, in any order (NoOp with control inputs).
 inline operation global_variables_initializer(op_name name = {}) {
   std::vector<operation> all;
   for (const node* n : detail::current_graph()->collection("initializers")) all.emplace_back(*n);
@@ -9374,6 +9379,53 @@ inline operation global_variables_initializer(op_name name = {}) {
 }
 
 }  // namespace weft
+
+#if WEFT_HAS_BODIES
+namespace weft::detail {
+
+WEFT_DECL variable_nodes add_variable(const variable_request& asked, const output& initial) {
+  graph_state& to = initial.from->owner();
+  const auto free = control_dependencies(nullptr);
+  // 1. The handle.
+  node_spec spec;
+  spec.op = "VarHandleOp";
+  spec.name = asked.full;
+  spec.exact_name = true;
+  spec.site = asked.site;
+  spec.attrs = {{"dtype", asked.type}, {"shape", initial.from->output_shape(initial.index)}, {"shared_name", asked.full}};
+  const output handle{&to.add(std::move(spec)), 0};
+  if (asked.with_check) add_node_at("VarIsInitializedOp", {handle}, asked.full + "/IsInitialized/VarIsInitializedOp", asked.site);
+  // 2. What assigns and reads it, on its device.
+  const attr_map attrs{{"dtype", asked.type}};
+  const auto on_its_device = [&] { return with_device(handle.from->device(), asked.site); };
+  const output assign = [&] {
+    const auto alone = colocate_with(nullptr);
+    const auto device = on_its_device();
+    return add_node_at("AssignVariableOp", {handle, initial}, asked.full + "/Assign", asked.site, attrs);
+  }();
+  const auto device = on_its_device();
+  const output read = add_node_at("ReadVariableOp", {handle}, asked.full + "/Read/ReadVariableOp", asked.site, attrs);
+  // 3. Who uses it.
+  const bool local = asked.kind == variable_kind::local;
+  to.add_to_collection(local ? "local_variables" : "variables", handle.from);
+  to.add_to_collection(local ? "local_initializers" : "initializers", assign.from);
+  if (asked.kind == variable_kind::trainable || (asked.kind == variable_kind::automatic && (is_floating(asked.type) || asked.type == dtype::complex64 || asked.type == dtype::complex128))) to.add_to_collection("trainable_variables", handle.from);
+  return {handle, read, assign.from};
+}
+WEFT_DECL variable_nodes add_variable(dtype type, const output& initial, variable_kind kind, const op_name& name) {
+  if (initial.from == nullptr) throw error(error_code::invalid_argument, "the initial value is an empty tensor, not made by any op", name.site);
+  return add_variable({type, claim_name(initial.from->owner(), name, "Variable"), name.site, kind}, initial);
+}
+WEFT_DECL variable_nodes add_variable(dtype type, tensor_value initial, variable_kind kind, const op_name& name) {
+  graph_state& to = *current_graph();
+  const std::string full = claim_name(to, name, "Variable");
+  const auto free = control_dependencies(nullptr);
+  const output value = add_const_at(std::move(initial), full + "/initial_value", name.site, to);
+  return add_variable({type, full, name.site, kind}, value);
+}
+
+}  // namespace weft::detail
+#endif
 
 #endif
 

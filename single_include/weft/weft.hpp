@@ -9547,6 +9547,11 @@ inline constexpr op_row sendrecv_ops[] = {
 
 namespace weft {
 
+/// What a variable is for. `trainable`: optimizers change it unless told otherwise. `not_trainable`: state shared by the tasks that training does not change, such as a step counter.
+/// `local`: state of one task, not trained and not saved, such as a metric's sum. `automatic`: trainable if its dtype is floating or complex, else not.
+enum class variable_kind { automatic, trainable, not_trainable, local };
+inline constexpr variable_kind not_trainable = variable_kind::not_trainable, local_variable = variable_kind::local;
+
 namespace detail {
 
 #if WEFT_HAS_BODIES
@@ -9665,31 +9670,19 @@ struct variable_nodes {
   const node* initializer;
 };
 
-inline variable_nodes add_variable(dtype type, const output& initial, const std::string& full, call_site site) {
-  graph_state& to = initial.from->owner();
-  attr_map attrs{{"dtype", type}, {"shape", initial.from->output_shape(initial.index)}, {"shared_name", full}};
-  node_spec spec;
-  spec.op = "VarHandleOp";
-  spec.name = full;
-  spec.exact_name = true;
-  spec.site = site;
-  spec.attrs = std::move(attrs);
-  const output handle{&to.add(std::move(spec)), 0};
-  const output assign = add_node_at("AssignVariableOp", {handle, initial}, full + "/Assign", site, {{"dtype", type}});
-  const output read = add_node_at("ReadVariableOp", {handle}, full + "/Read/ReadVariableOp", site, {{"dtype", type}});
-  to.add_to_collection("variables", handle.from);
-  to.add_to_collection("initializers", assign.from);
-  return {handle, read, assign.from};
-}
-inline variable_nodes add_variable(dtype type, const output& initial, const op_name& name) {
-  if (initial.from == nullptr) throw error(error_code::invalid_argument, "the initial value is an empty tensor, not made by any op", name.site);
-  return add_variable(type, initial, claim_name(initial.from->owner(), name, "Variable"), name.site);
-}
-inline variable_nodes add_variable(dtype type, tensor_value initial, const op_name& name) {
-  graph_state& to = *current_graph();
-  const std::string full = claim_name(to, name, "Variable");
-  return add_variable(type, add_const_at(std::move(initial), full + "/initial_value", name.site, to), full, name.site);
-}
+// What a variable is made of: its exact name, how it is used, and whether a node that asks if it is initialized comes with it, as TensorFlow's get_variable makes one.
+struct variable_request {
+  dtype type;
+  std::string full;
+  call_site site;
+  variable_kind kind = variable_kind::automatic;
+  bool with_check = false;
+};
+
+// Nodes of a variable wait for nothing and, but for its handle, stand where the handle does.
+variable_nodes add_variable(const variable_request& asked, const output& initial);
+variable_nodes add_variable(dtype type, const output& initial, variable_kind kind, const op_name& name);
+variable_nodes add_variable(dtype type, tensor_value initial, variable_kind kind, const op_name& name);
 
 }  // namespace detail
 
@@ -9700,13 +9693,21 @@ template <class T, int N = dynamic_rank> class variable : public operand<T, N> {
  public:
   variable() = default;
   /// A variable with the shape of `initial`, which its initializer assigns (VarHandleOp, AssignVariableOp). `name` is also the name under which it is shared.
-  explicit variable(const tensor<T, N>& initial, op_name name = {}) : variable(detail::add_variable(dtype_of<T>, initial.raw(), name)) {}
+  explicit variable(const tensor<T, N>& initial, op_name name = {}) : variable(initial, variable_kind::automatic, name) {}
+  /// As above, of the kind that says who uses it.
+  variable(const tensor<T, N>& initial, variable_kind kind, op_name name = {}) : variable(detail::add_variable(dtype_of<T>, initial.raw(), kind, name)) {}
   /// As above, from a C++ value.
   template <class V, class = std::enable_if_t<std::is_same_v<typename value_traits<V>::dtype, T> && value_traits<V>::rank == N>>
-  explicit variable(const V& initial, op_name name = {}) : variable(detail::add_variable(dtype_of<T>, value_traits<V>::make(initial), name)) {}
+  explicit variable(const V& initial, op_name name = {}) : variable(initial, variable_kind::automatic, name) {}
+  template <class V, class = std::enable_if_t<std::is_same_v<typename value_traits<V>::dtype, T> && value_traits<V>::rank == N>>
+  variable(const V& initial, variable_kind kind, op_name name = {}) : variable(detail::add_variable(dtype_of<T>, value_traits<V>::make(initial), kind, name)) {}
+  /// The variable that these nodes make up.
+  explicit variable(const detail::variable_nodes& made) : operand<T, N>(made.handle, made.read), initializer_(made.initializer) {}
 
   /// Runs the initial value into the variable.
   operation initializer() const { return initializer_ == nullptr ? operation() : operation(*initializer_); }
+  /// What its initializer assigns; a step that also runs the initializer sees the same value.
+  tensor<T, N> initial_value() const { return initializer_ == nullptr ? tensor<T, N>() : tensor<T, N>(initializer_->inputs()[1]); }
   /// The value at the time the returned tensor is computed.
   tensor<T, N> read(op_name name = {}) const { return tensor<T, N>(detail::add_read(this->out_, name)); }
   /// Whether it holds a value (VarIsInitializedOp).
@@ -9774,8 +9775,6 @@ template <class T, int N = dynamic_rank> class variable : public operand<T, N> {
     return operation(detail::add_node(op, {this->out_, in, by}, name, {{"dtype", dtype_of<T>}}));
   }
 
-  explicit variable(const detail::variable_nodes& made) : operand<T, N>(made.handle, made.read), initializer_(made.initializer) {}
-
   template <class U, int M> operation change(const char* op, const operand<U, M>& value, const op_name& name) const {
     static_assert(std::is_same_v<T, U>, "weft: the value has another dtype than the variable; convert it with weft::cast<T>(...)");
     static_assert(N == dynamic_rank || M == dynamic_rank || N == M, "weft: the value has another rank than the variable");
@@ -9793,9 +9792,15 @@ template <class T, int N = dynamic_rank> class variable : public operand<T, N> {
 
 template <class T, int N> variable(const tensor<T, N>&) -> variable<T, N>;
 template <class T, int N> variable(const tensor<T, N>&, op_name) -> variable<T, N>;
+template <class T, int N> variable(const tensor<T, N>&, variable_kind) -> variable<T, N>;
+template <class T, int N> variable(const tensor<T, N>&, variable_kind, op_name) -> variable<T, N>;
 template <class V, class = std::enable_if_t<!std::is_void_v<typename value_traits<V>::dtype>>> variable(const V&) -> variable<typename value_traits<V>::dtype, value_traits<V>::rank>;
 template <class V, class = std::enable_if_t<!std::is_void_v<typename value_traits<V>::dtype>>>
 variable(const V&, op_name) -> variable<typename value_traits<V>::dtype, value_traits<V>::rank>;
+template <class V, class = std::enable_if_t<!std::is_void_v<typename value_traits<V>::dtype>>>
+variable(const V&, variable_kind) -> variable<typename value_traits<V>::dtype, value_traits<V>::rank>;
+template <class V, class = std::enable_if_t<!std::is_void_v<typename value_traits<V>::dtype>>>
+variable(const V&, variable_kind, op_name) -> variable<typename value_traits<V>::dtype, value_traits<V>::rank>;
 
 template <class T, int N> tensor<T, N>::tensor(const variable<T, N>& v, call_site where) : operand<T, N>(v.as_input(where)) {}
 template <class T, int N> operation::operation(const variable<T, N>& v) : operation(v.raw()) {}
@@ -9814,7 +9819,7 @@ template <class T, int N, class I, int R> tensor<T> gather_nd(const variable<T, 
   return tensor<T>(output{&detail::add_node("ResourceGatherNd", {params.raw(), indices.as_input(name.site)}, name, {{"dtype", dtype_of<T>}}), 0});
 }
 
-/// Runs the initializers of all variables of the thread's default graph, in any order (NoOp with control inputs).
+/// Runs the initializers of all variables but local ones of the thread's default graph, in any order (NoOp with control inputs).
 inline operation global_variables_initializer(op_name name = {}) {
   std::vector<operation> all;
   for (const node* n : detail::current_graph()->collection("initializers")) all.emplace_back(*n);
@@ -9822,6 +9827,53 @@ inline operation global_variables_initializer(op_name name = {}) {
 }
 
 }  // namespace weft
+
+#if WEFT_HAS_BODIES
+namespace weft::detail {
+
+WEFT_DECL variable_nodes add_variable(const variable_request& asked, const output& initial) {
+  graph_state& to = initial.from->owner();
+  const auto free = control_dependencies(nullptr);
+  // 1. The handle.
+  node_spec spec;
+  spec.op = "VarHandleOp";
+  spec.name = asked.full;
+  spec.exact_name = true;
+  spec.site = asked.site;
+  spec.attrs = {{"dtype", asked.type}, {"shape", initial.from->output_shape(initial.index)}, {"shared_name", asked.full}};
+  const output handle{&to.add(std::move(spec)), 0};
+  if (asked.with_check) add_node_at("VarIsInitializedOp", {handle}, asked.full + "/IsInitialized/VarIsInitializedOp", asked.site);
+  // 2. What assigns and reads it, on its device.
+  const attr_map attrs{{"dtype", asked.type}};
+  const auto on_its_device = [&] { return with_device(handle.from->device(), asked.site); };
+  const output assign = [&] {
+    const auto alone = colocate_with(nullptr);
+    const auto device = on_its_device();
+    return add_node_at("AssignVariableOp", {handle, initial}, asked.full + "/Assign", asked.site, attrs);
+  }();
+  const auto device = on_its_device();
+  const output read = add_node_at("ReadVariableOp", {handle}, asked.full + "/Read/ReadVariableOp", asked.site, attrs);
+  // 3. Who uses it.
+  const bool local = asked.kind == variable_kind::local;
+  to.add_to_collection(local ? "local_variables" : "variables", handle.from);
+  to.add_to_collection(local ? "local_initializers" : "initializers", assign.from);
+  if (asked.kind == variable_kind::trainable || (asked.kind == variable_kind::automatic && (is_floating(asked.type) || asked.type == dtype::complex64 || asked.type == dtype::complex128))) to.add_to_collection("trainable_variables", handle.from);
+  return {handle, read, assign.from};
+}
+WEFT_DECL variable_nodes add_variable(dtype type, const output& initial, variable_kind kind, const op_name& name) {
+  if (initial.from == nullptr) throw error(error_code::invalid_argument, "the initial value is an empty tensor, not made by any op", name.site);
+  return add_variable({type, claim_name(initial.from->owner(), name, "Variable"), name.site, kind}, initial);
+}
+WEFT_DECL variable_nodes add_variable(dtype type, tensor_value initial, variable_kind kind, const op_name& name) {
+  graph_state& to = *current_graph();
+  const std::string full = claim_name(to, name, "Variable");
+  const auto free = control_dependencies(nullptr);
+  const output value = add_const_at(std::move(initial), full + "/initial_value", name.site, to);
+  return add_variable({type, full, name.site, kind}, value);
+}
+
+}  // namespace weft::detail
+#endif
 
 #endif
 
@@ -36650,6 +36702,272 @@ WEFT_BESIDE_XTENSOR(>=)
 #else
 #include <xtensor/xio.hpp>
 #include <xtensor/xrandom.hpp>
+#endif
+
+#endif
+
+#ifndef WEFT_TRAIN_COLLECTIONS_HPP
+#define WEFT_TRAIN_COLLECTIONS_HPP
+// The variables of a graph by who uses them, as values without a static type, and what is done with all of them: initializing, asking which are not initialized, counting steps.
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace weft {
+
+/// A variable whose dtype and rank are known when the program runs. A handle; converts from every `variable<T, N>`.
+class any_variable {
+ public:
+  /// Stands for nothing.
+  any_variable() = default;
+  template <class T, int N> any_variable(const variable<T, N>& v, call_site where = call_site::here()) : any_variable(v.raw(), where) {}
+  /// The variable behind a handle, the output of a VarHandleOp. Throws INVALID_ARGUMENT when it is none.
+  explicit any_variable(const output& handle, call_site where = call_site::here());
+
+  bool empty() const noexcept { return node_ == nullptr; }
+  /// The output that stands for it in gradients and updates.
+  output handle() const noexcept { return {node_, 0}; }
+  /// The node of the handle; its name is the variable's.
+  const node& get() const;
+  const std::string& name() const { return get().name(); }
+  weft::dtype dtype() const;
+  /// What is known of its shape.
+  partial_shape shape() const;
+  /// The device asked for.
+  const std::string& device() const { return get().device(); }
+  /// Where the user's program made it.
+  call_site site() const { return get().site(); }
+  weft::graph graph() const;
+
+  /// Runs its initial value into it; empty when the graph has no such operation, as in a graph that somebody else wrote.
+  operation initializer() const;
+  /// What the initializer assigns; an output of no node when there is none. A step that also runs the initializer sees the same value.
+  output initial_value() const;
+  /// Its value when this is computed: a new ReadVariableOp.
+  output read(const op_name& name = {}) const;
+  /// Whether it holds a value (VarIsInitializedOp).
+  tensor<bool, 0> is_initialized(const op_name& name = {}) const;
+  /// Replaces, adds to or subtracts from its value. Throws INVALID_ARGUMENT when dtype or shape cannot be its own.
+  operation assign(const output& value, const op_name& name = {}) const;
+  operation assign_add(const output& value, const op_name& name = {}) const;
+  operation assign_sub(const output& value, const op_name& name = {}) const;
+  template <class T, int N> operation assign(const operand<T, N>& value, const op_name& name = {}) const { return assign(value.as_input(name.site), name); }
+  template <class T, int N> operation assign_add(const operand<T, N>& value, const op_name& name = {}) const { return assign_add(value.as_input(name.site), name); }
+  template <class T, int N> operation assign_sub(const operand<T, N>& value, const op_name& name = {}) const { return assign_sub(value.as_input(name.site), name); }
+  /// The variable with its static type. Throws INVALID_ARGUMENT when it has another dtype, or is known to have another rank.
+  template <class T, int N = dynamic_rank> variable<T, N> as(call_site where = call_site::here()) const {
+    return variable<T, N>(nodes_as(dtype_of<T>, N, where));
+  }
+
+  friend bool operator==(const any_variable& a, const any_variable& b) noexcept { return a.node_ == b.node_; }
+  friend bool operator!=(const any_variable& a, const any_variable& b) noexcept { return !(a == b); }
+
+ private:
+  detail::variable_nodes nodes_as(weft::dtype type, int rank, call_site where) const;
+  operation change(const char* op, const output& value, const op_name& name) const;
+  const node* node_ = nullptr;
+  std::shared_ptr<detail::graph_state> owner_;
+};
+
+/// The variables of a graph that tasks share, in the order of their making: all but local ones.
+std::vector<any_variable> global_variables(const graph& g = default_graph());
+/// Those of them that optimizers train.
+std::vector<any_variable> trainable_variables(const graph& g = default_graph());
+/// The variables that belong to one task: not trained, not saved, initialized by `local_variables_initializer`.
+std::vector<any_variable> local_variables(const graph& g = default_graph());
+/// The variables added by `add_model_variable`.
+std::vector<any_variable> model_variables(const graph& g = default_graph());
+/// Counts a variable among the model's.
+void add_model_variable(const any_variable& v);
+/// The variables whose name starts with `scope`, as TensorFlow's `get_collection(key, scope)`; all of them when it is empty.
+std::vector<any_variable> variables_in(const std::vector<any_variable>& list, std::string_view scope);
+
+/// Runs the initializers of these variables, in any order (NoOp with control inputs). Throws INVALID_ARGUMENT about a variable that has none.
+operation initialize_variables(const std::vector<any_variable>& list, op_name name = {});
+/// Runs the initializers of the graph's variables but local ones.
+operation global_variables_initializer(const graph& g, op_name name = {});
+/// Runs the initializers of the graph's local variables.
+operation local_variables_initializer(const graph& g = default_graph(), op_name name = {});
+
+/// Whether the variable holds a value (VarIsInitializedOp).
+tensor<bool, 0> is_variable_initialized(const any_variable& v, op_name name = {});
+/// The names of those of the variables that hold no value: `[how many]`. It runs where nothing else says, asks each variable where it lives.
+tensor<std::string, 1> report_uninitialized_variables(const std::vector<any_variable>& list, op_name name = {});
+/// The same for all variables of the graph, global ones first.
+tensor<std::string, 1> report_uninitialized_variables(const graph& g = default_graph(), op_name name = {});
+
+/// The graph's counter of training steps, a global int64 that is not trained. Throws NOT_FOUND when the graph has none.
+variable<std::int64_t, 0> get_global_step(const graph& g = default_graph(), call_site where = call_site::here());
+/// Makes the counter, `global_step`, 0 at first. Throws ALREADY_EXISTS when the graph has one.
+variable<std::int64_t, 0> create_global_step(const graph& g = default_graph(), call_site where = call_site::here());
+/// The graph's counter; made if there is none.
+variable<std::int64_t, 0> get_or_create_global_step(const graph& g = default_graph(), call_site where = call_site::here());
+
+}  // namespace weft
+
+#if WEFT_HAS_TRAIN_BODIES
+namespace weft {
+
+WEFT_DECL any_variable::any_variable(const output& handle, call_site where) {
+  if (handle.from == nullptr) throw error(error_code::invalid_argument, "the variable is empty; give it an initial value", where);
+  if (handle.from->op() != "VarHandleOp") throw error(error_code::invalid_argument, "'" + to_text(handle) + "' is no variable but the output of a " + handle.from->op(), where);
+  node_ = handle.from;
+  owner_ = node_->owner().shared_from_this();
+}
+WEFT_DECL const node& any_variable::get() const {
+  if (node_ == nullptr) fail(error_code::invalid_argument, "the variable is empty; give it an initial value");
+  return *node_;
+}
+WEFT_DECL weft::dtype any_variable::dtype() const { return get().attr<weft::dtype>("dtype"); }
+WEFT_DECL partial_shape any_variable::shape() const {
+  const partial_shape* s = get().find_attr<partial_shape>("shape");
+  return s == nullptr ? partial_shape() : *s;
+}
+WEFT_DECL weft::graph any_variable::graph() const {
+  (void)get();
+  return weft::graph(owner_);
+}
+
+namespace detail {
+// The node `<variable>/<suffix>` if it is of this op and uses the variable.
+WEFT_DECL const node* node_beside(const node& handle, const char* suffix, const char* op) {
+  const node* n = handle.owner().find(handle.name() + suffix);
+  return n != nullptr && n->op() == op && !n->inputs().empty() && n->inputs()[0].from == &handle ? n : nullptr;
+}
+WEFT_DECL const node* initializer_of(const node& handle) {
+  if (const node* n = node_beside(handle, "/Assign", "AssignVariableOp")) return n;
+  for (const char* collection : {"initializers", "local_initializers"})
+    for (const node* n : handle.owner().collection(collection))
+      if (!n->inputs().empty() && n->inputs()[0].from == &handle) return n;
+  return nullptr;
+}
+WEFT_DECL std::vector<any_variable> variables_of(const weft::graph& g, const char* collection) {
+  std::vector<any_variable> out;
+  for (const node* n : g.state()->collection(collection)) out.emplace_back(output{n, 0});
+  return out;
+}
+}  // namespace detail
+
+WEFT_DECL operation any_variable::initializer() const {
+  const node* n = detail::initializer_of(get());
+  return n == nullptr ? operation() : operation(*n);
+}
+WEFT_DECL output any_variable::initial_value() const {
+  const node* n = detail::initializer_of(get());
+  return n == nullptr ? output() : n->inputs()[1];
+}
+WEFT_DECL output any_variable::read(const op_name& name) const { return detail::add_read(handle(), name); }
+WEFT_DECL tensor<bool, 0> any_variable::is_initialized(const op_name& name) const { return tensor<bool, 0>(output{&detail::add_node("VarIsInitializedOp", {{&get(), 0}}, name), 0}); }
+WEFT_DECL operation any_variable::change(const char* op, const output& value, const op_name& name) const { return operation(detail::add_node(op, {{&get(), 0}, value}, name, {{"dtype", dtype()}})); }
+WEFT_DECL operation any_variable::assign(const output& value, const op_name& name) const { return change("AssignVariableOp", value, name); }
+WEFT_DECL operation any_variable::assign_add(const output& value, const op_name& name) const { return change("AssignAddVariableOp", value, name); }
+WEFT_DECL operation any_variable::assign_sub(const output& value, const op_name& name) const { return change("AssignSubVariableOp", value, name); }
+WEFT_DECL detail::variable_nodes any_variable::nodes_as(weft::dtype type, int rank, call_site where) const {
+  const partial_shape held = shape();
+  if (dtype() != type) throw error(error_code::invalid_argument, "the variable '" + name() + "' (" + site().text() + ") is " + to_text(dtype()) + ", not " + to_text(type), where);
+  if (rank != dynamic_rank && held.known_rank() && held.rank() != rank)
+    throw error(error_code::invalid_argument, "the variable '" + name() + "' (" + site().text() + ") has shape " + held.text() + ", not rank " + std::to_string(rank), where);
+  const node* read_before = detail::node_beside(*node_, "/Read/ReadVariableOp", "ReadVariableOp");
+  return {handle(), read_before != nullptr ? output{read_before, 0} : read(op_name(where)), detail::initializer_of(*node_)};
+}
+
+WEFT_DECL std::vector<any_variable> global_variables(const graph& g) { return detail::variables_of(g, "variables"); }
+WEFT_DECL std::vector<any_variable> trainable_variables(const graph& g) { return detail::variables_of(g, "trainable_variables"); }
+WEFT_DECL std::vector<any_variable> local_variables(const graph& g) { return detail::variables_of(g, "local_variables"); }
+WEFT_DECL std::vector<any_variable> model_variables(const graph& g) { return detail::variables_of(g, "model_variables"); }
+WEFT_DECL void add_model_variable(const any_variable& v) { v.graph().state()->add_to_collection("model_variables", &v.get()); }
+WEFT_DECL std::vector<any_variable> variables_in(const std::vector<any_variable>& list, std::string_view scope) {
+  std::vector<any_variable> out;
+  for (const any_variable& v : list)
+    if (v.name().compare(0, scope.size(), scope) == 0) out.push_back(v);
+  return out;
+}
+
+WEFT_DECL operation initialize_variables(const std::vector<any_variable>& list, op_name name) {
+  std::vector<operation> all;
+  for (const any_variable& v : list) {
+    all.push_back(v.initializer());
+    if (all.back().empty()) throw error(error_code::invalid_argument, "the variable '" + v.name() + "' has no initializer in this graph; it was made elsewhere", name.site);
+  }
+  return group(all, name.text.empty() ? op_name("init", name.site) : name);
+}
+namespace detail {
+// Makes `g` the default graph, unless it is already: then the thread's scopes stay.
+class default_if_other {
+ public:
+  explicit default_if_other(const weft::graph& g) {
+    if (g.state() != current_graph()) scope_ = std::make_unique<graph_scope>(g.state());
+  }
+
+ private:
+  std::unique_ptr<graph_scope> scope_;
+};
+}  // namespace detail
+WEFT_DECL operation global_variables_initializer(const graph& g, op_name name) {
+  const detail::default_if_other scope(g);
+  return initialize_variables(global_variables(g), name);
+}
+WEFT_DECL operation local_variables_initializer(const graph& g, op_name name) {
+  const detail::default_if_other scope(g);
+  return initialize_variables(local_variables(g), name.text.empty() ? op_name("init_local", name.site) : name);
+}
+
+WEFT_DECL tensor<bool, 0> is_variable_initialized(const any_variable& v, op_name name) { return v.is_initialized(name); }
+
+WEFT_DECL tensor<std::string, 1> report_uninitialized_variables(const std::vector<any_variable>& list, op_name name) {
+  detail::graph_state& to = list.empty() ? *detail::current_graph() : list[0].get().owner();
+  const std::string full = detail::claim_name(to, name, "report_uninitialized_variables");
+  tensor_value names(dtype::string, shape{static_cast<std::int64_t>(list.size())});
+  std::vector<output> known;
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    names.mutable_data<std::string>()[i] = list[i].name();
+    const std::string each = full + "/VarIsInitializedOp" + (i == 0 ? "" : "_" + std::to_string(i)) + "/";
+    known.push_back(list[i].is_initialized(op_name(std::string_view(each), name.site)).raw());
+  }
+  if (list.empty()) return tensor<std::string, 1>(detail::add_const_at(std::move(names), full, name.site, to));
+  const output mask = detail::add_node_at("LogicalNot", {detail::add_node_at("Pack", std::move(known), full + "/stack", name.site)}, full + "/LogicalNot", name.site);
+  const output all = detail::add_const_at(std::move(names), full + "/Const", name.site, to);
+  const output positions = detail::add_node_at("Where", {mask}, full + "/Where", name.site);
+  return tensor<std::string, 1>(detail::add_node_at("GatherNd", {all, positions}, full, name.site));
+}
+WEFT_DECL tensor<std::string, 1> report_uninitialized_variables(const graph& g, op_name name) {
+  const detail::default_if_other scope(g);
+  std::vector<any_variable> all = global_variables(g);
+  for (const any_variable& v : local_variables(g)) all.push_back(v);
+  return report_uninitialized_variables(all, name);
+}
+
+namespace detail {
+WEFT_DECL any_variable find_global_step(const weft::graph& g, call_site where) {
+  const auto marked = g.state()->collection("global_step");
+  const node* n = !marked.empty() ? marked[0] : g.find("global_step");
+  if (n == nullptr) return any_variable();
+  const any_variable step(output{n, 0}, where);
+  return step;
+}
+}  // namespace detail
+WEFT_DECL variable<std::int64_t, 0> get_global_step(const graph& g, call_site where) {
+  const any_variable step = detail::find_global_step(g, where);
+  if (step.empty()) throw error(error_code::not_found, "the graph has no global step; make it with create_global_step()", where);
+  return step.as<std::int64_t, 0>(where);
+}
+WEFT_DECL variable<std::int64_t, 0> create_global_step(const graph& g, call_site where) {
+  if (const any_variable step = detail::find_global_step(g, where); !step.empty())
+    throw error(error_code::already_exists, "the graph has a global step, '" + step.name() + "' (" + step.site().text() + "), already", where);
+  const detail::default_if_other scope(g);
+  const auto outermost = name_scope("");
+  const variable<std::int64_t, 0> made(std::int64_t{0}, not_trainable, op_name("global_step", where));
+  g.state()->add_to_collection("global_step", made.raw().from);
+  return made;
+}
+WEFT_DECL variable<std::int64_t, 0> get_or_create_global_step(const graph& g, call_site where) {
+  return detail::find_global_step(g, where).empty() ? create_global_step(g, where) : get_global_step(g, where);
+}
+
+}  // namespace weft
 #endif
 
 #endif
