@@ -3,5 +3,8 @@
 // Training.
 
 #include <weft/train/collections.hpp>
+#include <weft/train/hyper_parameter.hpp>
+#include <weft/train/optimizer.hpp>
+#include <weft/train/optimizers.hpp>
 
 #endif

@@ -36972,6 +36972,763 @@ WEFT_DECL variable<std::int64_t, 0> get_or_create_global_step(const graph& g, ca
 
 #endif
 
+#ifndef WEFT_TRAIN_HYPER_PARAMETER_HPP
+#define WEFT_TRAIN_HYPER_PARAMETER_HPP
+// What an optimizer is told: a number, or a scalar of the graph that each step computes anew, such as a learning rate that decays.
+
+#include <type_traits>
+
+namespace weft {
+
+/// A number, a scalar tensor or a scalar variable, of any real dtype; it is converted to the dtype of what it is used with.
+class hyper_parameter {
+ public:
+  template <class U, std::enable_if_t<std::is_arithmetic_v<U> && !std::is_same_v<U, bool>, int> = 0> hyper_parameter(U number) : number_(static_cast<double>(number)) {}
+  template <class T, int N> hyper_parameter(const operand<T, N>& x) : what_(detail::side_of(x)) {
+    static_assert(N == 0 || N == dynamic_rank, "weft: a hyper-parameter must be a scalar");
+  }
+  hyper_parameter(output tensor) : what_{tensor, false, tensor_value()} {}
+
+  /// Whether it is a number, the same in each step.
+  bool is_number() const noexcept { return what_.out.from == nullptr; }
+  /// The number, when it is one.
+  double number() const noexcept { return number_; }
+  /// The tensor or the handle of the variable, when it is not a number.
+  const output& out() const noexcept { return what_.out; }
+  /// Whether `out()` is a variable to read.
+  bool reads_variable() const noexcept { return what_.reads_variable; }
+
+ private:
+  double number_ = 0;
+  detail::side what_;
+};
+
+}  // namespace weft
+
+#endif
+
+#ifndef WEFT_TRAIN_OPTIMIZER_HPP
+#define WEFT_TRAIN_OPTIMIZER_HPP
+// What all optimizers have in common: from a loss to gradients, from gradients to an operation that updates the variables, and the slots, variables that an optimizer keeps
+// beside each variable that it trains. Follows TensorFlow's tf.train.Optimizer; the nodes have the names that it gives them.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace weft {
+
+/// A gradient, possibly none, with the variable that it belongs to.
+struct grad_and_variable {
+  gradient_output gradient;
+  any_variable variable;
+
+  grad_and_variable() = default;
+  grad_and_variable(gradient_output g, any_variable v) : gradient(g), variable(std::move(v)) {}
+  /// Keeps a sparse gradient sparse.
+  template <class T, int N> grad_and_variable(const weft::gradient<T, N>& g, any_variable v) : gradient(g.erased()), variable(std::move(v)) {}
+};
+
+/// How an optimizer computes gradients.
+struct compute_gradients_options {
+  /// What is trained, e.g. `{w, b}`; empty for all trainable variables of the loss's graph.
+  std::vector<any_variable> variables{};
+  /// What waits for what before a gradient is used.
+  gradient_gate gate = gradient_gate::op;
+  aggregation_method aggregation = aggregation_method::add_n;
+  /// Puts each gradient node with the node that it differentiates.
+  bool colocate_with_ops = false;
+  /// The gradient of the loss; none stands for ones.
+  gradient_output grad_loss{};
+  /// The rules; nullptr for `standard_gradients()`.
+  const gradient_registry* registry = nullptr;
+};
+
+/// Trains variables. An object belongs to the graph of the variables that it is first given, and keeps its slots for further calls. Not for several threads at once.
+class optimizer {
+ public:
+  virtual ~optimizer() = default;
+  optimizer(const optimizer&) = delete;
+  optimizer& operator=(const optimizer&) = delete;
+
+  /// What its nodes are called when no other name is given.
+  const std::string& name() const noexcept { return name_; }
+
+  /// The gradients of a loss, in the order of the variables; none where the loss does not depend on one. Throws INVALID_ARGUMENT when there are no variables, when one is given twice, or when
+  /// the loss is not of a floating dtype.
+  virtual std::vector<grad_and_variable> compute_gradients(const gradient_ys& loss, const compute_gradients_options& options = {});
+  /// An operation that makes one step: updates each variable that has a gradient where the variable lives, then, if there is a counter, adds one to it. Throws INVALID_ARGUMENT when no variable has a gradient.
+  virtual operation apply_gradients(const std::vector<grad_and_variable>& gradients, const any_variable& global_step = {}, op_name name = {});
+  /// Both in one.
+  operation minimize(const gradient_ys& loss, const any_variable& global_step = {}, const compute_gradients_options& options = {}, op_name name = {});
+
+  /// What is kept beside a variable under this name, e.g. `slot(w, "momentum")`; empty before the first `apply_gradients` and when there is none.
+  template <class T, int N> variable<T, N> slot(const variable<T, N>& of, std::string_view slot_name) const { return variable<T, N>(find_slot(of.raw(), slot_name)); }
+  any_variable slot(const any_variable& of, std::string_view slot_name) const {
+    const output made = find_slot(of.handle(), slot_name).handle;
+    return made.from == nullptr ? any_variable() : any_variable(made);
+  }
+  /// The names of its slots, in the order of their making.
+  virtual std::vector<std::string> slot_names() const;
+  /// All variables that it has made, slots and others, in the order of their making.
+  virtual std::vector<any_variable> variables() const;
+
+ protected:
+  explicit optimizer(std::string name) : name_(std::move(name)) {}
+
+  /// Makes the slots of these variables that are not there yet. No scope but the device's acts here.
+  virtual void create_slots(const std::vector<output>&) {}
+  /// Called once before the updates of a call, in the name scope of all.
+  virtual void prepare() {}
+  /// The node that updates a variable; called in its name scope and colocated with it.
+  virtual const node& apply_dense(const output& gradient, const output& variable) = 0;
+  /// As above for rows that are all different.
+  virtual const node& apply_rows(const output& values, const output& indices, const output& variable) = 0;
+  /// As above for any rows; sums those with the same index first.
+  virtual const node& apply_slices(const indexed_slices& rows, const output& variable);
+  /// What is done after the updates, as one operation of this name.
+  virtual operation finish(std::vector<operation> updates, const op_name& name);
+
+  /// Makes a slot of the shape of `variable` and with it, named after variable and optimizer (`w/Momentum`), unless it is there.
+  void make_slot(const output& variable, const char* slot_name, const hyper_parameter& initial);
+  /// Makes a scalar variable on the device of `beside`, unless it is there.
+  void make_scalar(const output& beside, const char* scalar_name, const hyper_parameter& initial);
+  /// The handles of such variables; of a slot that there is not, no output.
+  output slot_of(const output& variable, std::string_view slot_name) const { return find_slot(variable, slot_name).handle; }
+  output scalar(std::string_view scalar_name) const { return find_slot(output(), scalar_name).handle; }
+  /// A hyper-parameter as a scalar that stands with `variable`, of its dtype or the one asked for. A number is made a constant once for each device.
+  output argument(const hyper_parameter& p, const char* argument_name, const output& variable, dtype type = dtype::invalid);
+  /// The value of a variable, read where the variable lives, whatever scopes say.
+  output read_at_home(const output& handle) const;
+  /// A node of any op in the scopes of the thread; its first output.
+  output add(const char* op, std::vector<output> inputs, attr_map attrs = {}, const char* name = "") const;
+  /// The line of the user's call that is being served.
+  call_site site() const noexcept { return site_; }
+
+ private:
+  struct kept {
+    output of;
+    std::string name;
+    detail::variable_nodes made;
+  };
+  struct made_number {
+    const hyper_parameter* of;
+    dtype type;
+    const node* beside;
+    output made;
+  };
+  detail::variable_nodes find_slot(const output& of, std::string_view slot_name) const;
+  void check_gradients(const std::vector<grad_and_variable>& gradients) const;
+
+  std::string name_;
+  std::vector<kept> kept_;
+  // During one apply_gradients: the constants so far, the name scope of all its nodes, the line of the caller.
+  std::vector<made_number> numbers_;
+  std::string scope_;
+  call_site site_;
+};
+
+}  // namespace weft
+
+#if WEFT_HAS_TRAIN_BODIES
+namespace weft {
+
+namespace detail {
+
+inline bool optimizers_take(dtype type) noexcept { return is_floating(type); }
+
+inline std::string quoted_names(const std::vector<any_variable>& all) {
+  std::string out;
+  for (const any_variable& v : all) out += (out.empty() ? "'" : ", '") + v.name() + "'";
+  return out;
+}
+
+// The shape of a variable as a vector: a constant where it is known, else that of its initial value.
+inline output initial_shape(const any_variable& v, const std::string& below, call_site where) {
+  if (const partial_shape shape = v.shape(); shape.fully_known()) {
+    std::vector<std::int32_t> sizes;
+    for (const std::int64_t size : shape.sizes()) sizes.push_back(static_cast<std::int32_t>(size));
+    return add_const_at(tensor_value::from<std::int32_t>({static_cast<std::int64_t>(sizes.size())}, sizes), below + "/shape_as_tensor", where, v.get().owner());
+  }
+  const output initial = v.initial_value();
+  return initial.from != nullptr ? add_node_at("Shape", {initial}, below + "/shape_as_tensor", where) : add_node_at("VariableShape", {v.handle()}, below + "/shape_as_tensor", where);
+}
+
+}  // namespace detail
+
+WEFT_DECL output optimizer::add(const char* op, std::vector<output> inputs, attr_map attrs, const char* name) const {
+  return {&detail::add_node(op, std::move(inputs), op_name(std::string_view(name), site_), std::move(attrs)), 0};
+}
+
+WEFT_DECL output optimizer::read_at_home(const output& handle) const {
+  const auto free = colocate_with(nullptr);
+  const auto home = colocate_with(operation(*handle.from), site_);
+  return detail::add_read(handle, op_name(site_));
+}
+
+WEFT_DECL detail::variable_nodes optimizer::find_slot(const output& of, std::string_view slot_name) const {
+  for (const kept& k : kept_)
+    if (k.of == of && k.name == slot_name) return k.made;
+  return {};
+}
+
+WEFT_DECL std::vector<std::string> optimizer::slot_names() const {
+  std::vector<std::string> out;
+  for (const kept& k : kept_)
+    if (k.of.from != nullptr && std::find(out.begin(), out.end(), k.name) == out.end()) out.push_back(k.name);
+  return out;
+}
+
+WEFT_DECL std::vector<any_variable> optimizer::variables() const {
+  std::vector<any_variable> out;
+  for (const kept& k : kept_) out.emplace_back(k.made.handle);
+  return out;
+}
+
+WEFT_DECL void optimizer::make_slot(const output& variable, const char* slot_name, const hyper_parameter& initial) {
+  if (slot_of(variable, slot_name).from != nullptr) return;
+  // 1. Where the variable is, below its name.
+  const any_variable beside(variable, site_);
+  detail::graph_state& to = variable.from->owner();
+  const auto with = colocate_with(operation(*variable.from), site_);
+  const std::string full = to.unique_scope(beside.name() + "/" + name_, site_), below = full + "/Initializer";
+  // 2. Filled with its initial value.
+  const dtype type = beside.dtype();
+  const output sizes = detail::initial_shape(beside, below, site_);
+  output value = initial.is_number() ? detail::add_const_at(detail::scalar_of(initial.number(), type), below + "/Const", site_, to) : initial.reads_variable() ? read_at_home(initial.out()) : initial.out();
+  if (value.from->output_dtype(value.index) != type) value = add("Cast", {value}, {{"DstT", type}});
+  const output filled = detail::add_node_at("Fill", {sizes, value}, full + "/Initializer/zeros", site_);
+  kept_.push_back({variable, slot_name, detail::add_variable(detail::variable_request{type, full, site_, variable_kind::not_trainable}, filled)});
+}
+
+WEFT_DECL void optimizer::make_scalar(const output& beside, const char* scalar_name, const hyper_parameter& initial) {
+  if (scalar(scalar_name).from != nullptr) return;
+  detail::graph_state& to = beside.from->owner();
+  const auto with = colocate_with(operation(*beside.from), site_);
+  const std::string full = detail::claim_name(to, op_name(std::string_view(scalar_name), site_), scalar_name);
+  const output value = initial.is_number()       ? detail::add_const_at(detail::scalar_of(initial.number(), dtype::float32), full + "/initial_value", site_, to)
+                       : initial.reads_variable() ? read_at_home(initial.out())
+                                                  : initial.out();
+  const dtype type = value.from->output_dtype(value.index);
+  kept_.push_back({output(), scalar_name, detail::add_variable(detail::variable_request{type, full, site_, variable_kind::not_trainable}, value)});
+}
+
+WEFT_DECL output optimizer::argument(const hyper_parameter& p, const char* argument_name, const output& variable, dtype type) {
+  if (type == dtype::invalid) type = variable.from->attr<dtype>("dtype");
+  // 1. A tensor comes as it is, or converted beside the variable.
+  if (!p.is_number() && !p.reads_variable()) return p.out().from->output_dtype(p.out().index) == type ? p.out() : add("Cast", {p.out()}, {{"DstT", type}});
+  // 2. What was made for another variable of the same device serves again.
+  for (const made_number& m : numbers_)
+    if (m.of == &p && m.type == type && (p.reads_variable() || m.beside->device() == variable.from->device())) return m.made;
+  // 3. A read of a variable, or a constant that stands with the variable.
+  const detail::name_scope_object names(&detail::scope_context::name_scope, scope_);
+  output made;
+  if (p.reads_variable()) {
+    made = read_at_home(p.out());
+    if (made.from->output_dtype(made.index) != type) made = add("Cast", {made}, {{"DstT", type}});
+  } else {
+    const auto order = control_dependencies(nullptr);
+    made = {&detail::add_const(detail::scalar_of(p.number(), type), op_name(std::string_view(argument_name), site_), &variable.from->owner()), 0};
+  }
+  numbers_.push_back({&p, type, variable.from, made});
+  return made;
+}
+
+WEFT_DECL const node& optimizer::apply_slices(const indexed_slices& rows, const output& variable) {
+  const output different = add("Unique", {rows.indices}, {{"out_idx", dtype::int32}}), positions{different.from, 1};
+  const output count = add("Size", {different});
+  return apply_rows(add("UnsortedSegmentSum", {rows.values, positions, count}), different, variable);
+}
+
+WEFT_DECL operation optimizer::finish(std::vector<operation> updates, const op_name& name) { return group(updates, name); }
+
+WEFT_DECL std::vector<grad_and_variable> optimizer::compute_gradients(const gradient_ys& loss, const compute_gradients_options& options) {
+  // 1. What is trained.
+  if (loss.outputs().empty() || loss.outputs()[0].from == nullptr) throw error(error_code::invalid_argument, name_ + ": the loss is an empty tensor, not made by any op", loss.site());
+  const std::vector<any_variable> trained = options.variables.empty() ? trainable_variables(graph(loss.outputs()[0].from->owner().shared_from_this())) : options.variables;
+  if (trained.empty()) throw error(error_code::invalid_argument, name_ + ": there are no variables to train; the graph has no trainable variable", loss.site());
+  std::vector<output> xs;
+  for (const any_variable& v : trained) {
+    if (v.empty()) throw error(error_code::invalid_argument, name_ + ": a variable to train is empty; give it an initial value", loss.site());
+    if (std::find(xs.begin(), xs.end(), v.handle()) != xs.end()) throw error(error_code::invalid_argument, name_ + ": variable '" + v.name() + "' is given twice", loss.site());
+    xs.push_back(v.handle());
+  }
+  for (const output& y : loss.outputs())
+    if (y.from != nullptr && !detail::optimizers_take(y.from->output_dtype(y.index)))
+      throw error(error_code::invalid_argument, name_ + ": the loss '" + to_text(y) + "' must be float, double, half or bfloat16, found " + to_text(y.from->output_dtype(y.index)), loss.site());
+
+  // 2. Their gradients.
+  gradient_options how;
+  how.gate = options.gate;
+  how.aggregation = options.aggregation;
+  how.colocate_with_ops = options.colocate_with_ops;
+  how.registry = options.registry;
+  if (!options.grad_loss.empty()) how.grad_ys = {options.grad_loss};
+  const std::vector<gradient_output> found = gradients(loss, xs, how);
+  std::vector<grad_and_variable> out;
+  for (std::size_t i = 0; i < xs.size(); ++i) out.emplace_back(found[i], trained[i]);
+  return out;
+}
+
+WEFT_DECL void optimizer::check_gradients(const std::vector<grad_and_variable>& gradients) const {
+  if (gradients.empty()) throw error(error_code::invalid_argument, name_ + ": no variables are given", site_);
+  std::vector<any_variable> without;
+  for (const grad_and_variable& one : gradients) {
+    if (one.variable.empty()) throw error(error_code::invalid_argument, name_ + ": a variable to train is empty; give it an initial value", site_);
+    const std::string& variable = one.variable.name();
+    if (&one.variable.get().owner() != &gradients[0].variable.get().owner())
+      throw error(error_code::invalid_argument, name_ + ": the variables '" + gradients[0].variable.name() + "' and '" + variable + "' belong to different graphs", site_);
+    if (one.gradient.empty()) {
+      without.push_back(one.variable);
+      continue;
+    }
+    const dtype type = one.variable.dtype();
+    if (!detail::optimizers_take(type)) throw error(error_code::invalid_argument, name_ + ": the variable '" + variable + "' must be float, double, half or bfloat16, found " + to_text(type), site_);
+    if (one.gradient.dtype() != type)
+      throw error(error_code::invalid_argument, name_ + ": the gradient of '" + variable + "' is " + to_text(one.gradient.dtype()) + ", the variable is " + to_text(type), site_);
+  }
+  if (without.size() == gradients.size())
+    throw error(error_code::invalid_argument, name_ + ": no variable has a gradient: the loss does not depend on " + detail::quoted_names(without) + ", or only through ops that have no gradient", site_);
+}
+
+WEFT_DECL operation optimizer::apply_gradients(const std::vector<grad_and_variable>& gradients, const any_variable& global_step, op_name name) {
+  site_ = name.site;
+  check_gradients(gradients);
+  detail::graph_state& to = gradients[0].variable.get().owner();
+
+  // 1. Slots.
+  std::vector<output> trained;
+  for (const grad_and_variable& one : gradients)
+    if (!one.gradient.empty()) trained.push_back(one.variable.handle());
+  {
+    const auto order = control_dependencies(nullptr);
+    create_slots(trained);
+  }
+
+  // 2. An update for each gradient, where its variable is.
+  scope_ = detail::claim_name(to, name, name_.c_str());
+  numbers_.clear();
+  const detail::name_scope_object names(&detail::scope_context::name_scope, scope_);
+  prepare();
+  std::vector<operation> updates;
+  for (const grad_and_variable& one : gradients) {
+    if (one.gradient.empty()) continue;
+    const detail::name_scope_object inner(&detail::scope_context::name_scope, to.unique_scope(scope_ + "/update_" + one.variable.name(), site_));
+    const output variable = one.variable.handle();
+    const auto with = colocate_with(operation(*variable.from), site_);
+    updates.emplace_back(one.gradient.is_sparse() ? apply_slices(one.gradient.slices(), variable) : apply_dense(one.gradient.values(), variable));
+  }
+
+  // 3. What follows all of them; the counter last.
+  const std::string exact = scope_ + "/";
+  if (global_step.empty()) return finish(std::move(updates), op_name(std::string_view(exact), site_));
+  const auto after = control_dependencies({finish(std::move(updates), op_name("update", site_))});
+  const auto with = colocate_with(operation(global_step.get()), site_);
+  const dtype type = global_step.dtype();
+  const output one{&detail::add_const(detail::scalar_of(1, type), op_name(site_), &to), 0};
+  return operation(*detail::add_node_at("AssignAddVariableOp", {global_step.handle(), one}, scope_, site_, {{"dtype", type}}).from);
+}
+
+WEFT_DECL operation optimizer::minimize(const gradient_ys& loss, const any_variable& global_step, const compute_gradients_options& options, op_name name) {
+  return apply_gradients(compute_gradients(loss, options), global_step, name);
+}
+
+}  // namespace weft
+#endif
+
+#endif
+
+#ifndef WEFT_TRAIN_OPTIMIZERS_HPP
+#define WEFT_TRAIN_OPTIMIZERS_HPP
+// The optimizers, each as TensorFlow's of the same name: slots, names, order of computation. Numbers keep the precision in which they are given; TensorFlow's are float, also for variables of
+// double, so 0.1f gives exactly its results there.
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace weft {
+
+/// An optimizer whose update is one op, ResourceApply... for dense gradients and ResourceSparseApply... for rows, which is described by naming what the op's arguments are.
+class op_optimizer : public optimizer {
+ protected:
+  op_optimizer(std::string name, const char* dense, const char* rows) : optimizer(std::move(name)), dense_(dense), rows_(rows) {}
+
+  /// An argument of the op is a slot of this name, filled with a number at first.
+  void add_slot(const char* argument, const char* slot_name, hyper_parameter initial) { slots_.push_back({argument, slot_name, initial}); }
+  /// An argument of the op is this number; its constant has the name that follows.
+  void add_number(const char* argument, const char* number_name, hyper_parameter value) { numbers_.push_back({argument, number_name, value}); }
+  /// An attribute of both ops.
+  void add_attr(const char* attr, attr_value value) { attrs_[attr] = std::move(value); }
+  /// An argument that is neither variable, slot, number, gradient nor indices.
+  virtual output other_argument(std::string_view argument, const output& variable);
+
+  void create_slots(const std::vector<output>& variables) override;
+  const node& apply_dense(const output& gradient, const output& variable) override { return update(dense_, gradient, output(), variable); }
+  const node& apply_rows(const output& values, const output& indices, const output& variable) override { return update(rows_, values, indices, variable); }
+
+ private:
+  struct described {
+    const char *argument, *name;
+    hyper_parameter value;
+  };
+  const node& update(const char* op, const output& gradient, const output& indices, const output& variable);
+
+  const char *dense_, *rows_;
+  std::vector<described> slots_, numbers_;
+  attr_map attrs_;
+};
+
+/// w -= learning_rate * gradient.
+class gradient_descent_optimizer : public op_optimizer {
+ public:
+  explicit gradient_descent_optimizer(hyper_parameter learning_rate, std::string name = "GradientDescent");
+
+ protected:
+  const node& apply_rows(const output& values, const output& indices, const output& variable) override;
+  const node& apply_slices(const indexed_slices& rows, const output& variable) override { return apply_rows(rows.values, rows.indices, variable); }
+
+ private:
+  hyper_parameter learning_rate_;
+};
+
+/// a = momentum * a + gradient; w -= learning_rate * a, or by looking ahead, after Nesterov. Slot `momentum`. Of a sparse gradient only its rows are touched.
+class momentum_optimizer : public op_optimizer {
+ public:
+  momentum_optimizer(hyper_parameter learning_rate, hyper_parameter momentum, nesterov how = nesterov::off, std::string name = "Momentum");
+};
+
+/// a += gradient^2; w -= learning_rate * gradient / sqrt(a) (Duchi et al., 2011). Slot `accumulator`.
+class adagrad_optimizer : public op_optimizer {
+ public:
+  explicit adagrad_optimizer(hyper_parameter learning_rate, double initial_accumulator_value = 0.1, std::string name = "Adagrad");
+};
+
+/// Steps in proportion to the root mean square of earlier steps over that of gradients (Zeiler, 2012). Slots `accum`, `accum_update`.
+class adadelta_optimizer : public op_optimizer {
+ public:
+  explicit adadelta_optimizer(hyper_parameter learning_rate = 0.001f, hyper_parameter rho = 0.95f, hyper_parameter epsilon = 1e-8f, std::string name = "Adadelta");
+};
+
+/// How RMSProp averages.
+struct rms_prop_options {
+  hyper_parameter decay = 0.9f;
+  hyper_parameter momentum = 0.f;
+  hyper_parameter epsilon = 1e-10f;
+  /// Divides by the estimated variance of the gradient instead of its second moment.
+  bool centered = false;
+};
+/// Divides the gradient by a running root mean square (Hinton, Coursera lecture 6e). Slots `rms`, `momentum`, centered also `mg`.
+class rms_prop_optimizer : public op_optimizer {
+ public:
+  explicit rms_prop_optimizer(hyper_parameter learning_rate, const rms_prop_options& options = {}, std::string name = "RMSProp");
+};
+
+/// Adaptive moments (Kingma and Ba, 2014). Slots `m` and `v`; two scalar variables hold the powers of the betas. A sparse gradient counts as a dense one that is zero elsewhere: the moments of all
+/// rows decay, and all rows are updated.
+class adam_optimizer : public op_optimizer {
+ public:
+  explicit adam_optimizer(hyper_parameter learning_rate = 0.001f, hyper_parameter beta1 = 0.9f, hyper_parameter beta2 = 0.999f, hyper_parameter epsilon = 1e-8f, std::string name = "Adam");
+
+ protected:
+  void create_slots(const std::vector<output>& variables) override;
+  void prepare() override;
+  output other_argument(std::string_view argument, const output& variable) override;
+  const node& apply_rows(const output& values, const output& indices, const output& variable) override;
+  operation finish(std::vector<operation> updates, const op_name& name) override;
+
+ private:
+  // The slot times beta, plus (1 - beta) times the rows: its node, after which reads of the slot see both.
+  operation decay_and_add(const output& moment, const output& rows, const output& indices, const output& beta);
+
+  hyper_parameter learning_rate_, beta1_, beta2_, epsilon_, one_ = 1, power1_ = 0, power2_ = 0;
+};
+
+/// Regularization of FTRL.
+struct ftrl_options {
+  /// How the rate falls with the sum of squared gradients; zero for a fixed one. At most zero.
+  double learning_rate_power = -0.5;
+  /// At least zero.
+  double initial_accumulator_value = 0.1;
+  double l1_regularization_strength = 0;
+  double l2_regularization_strength = 0;
+  /// Enters the gradient as a penalty of the magnitude.
+  double l2_shrinkage_regularization_strength = 0;
+  /// The rate at step t is learning_rate / (beta + sqrt(accumulated)).
+  double beta = 0;
+};
+/// Follow the regularized leader (McMahan et al., 2013). Slots `accum`, `linear`.
+class ftrl_optimizer : public op_optimizer {
+ public:
+  explicit ftrl_optimizer(hyper_parameter learning_rate, const ftrl_options& options = {}, std::string name = "Ftrl");
+
+ protected:
+  output other_argument(std::string_view argument, const output& variable) override;
+
+ private:
+  hyper_parameter learning_rate_, l2_, half_beta_;
+};
+
+/// Gradient descent, then shrinking by l1 and l2 (Duchi and Singer, 2009).
+class proximal_gradient_descent_optimizer : public op_optimizer {
+ public:
+  explicit proximal_gradient_descent_optimizer(hyper_parameter learning_rate, hyper_parameter l1_regularization_strength = 0.f, hyper_parameter l2_regularization_strength = 0.f,
+                                               std::string name = "ProximalGradientDescent");
+};
+
+/// Adagrad, then shrinking by l1 and l2. Slot `accumulator`.
+class proximal_adagrad_optimizer : public op_optimizer {
+ public:
+  explicit proximal_adagrad_optimizer(hyper_parameter learning_rate, double initial_accumulator_value = 0.1, hyper_parameter l1_regularization_strength = 0.f,
+                                      hyper_parameter l2_regularization_strength = 0.f, std::string name = "ProximalAdagrad");
+};
+
+/// Dual averaging of Adagrad. Slots `gradient_accumulator`, `gradient_squared_accumulator`. It needs the counter of steps, the one that `apply_gradients` increments.
+class adagrad_da_optimizer : public op_optimizer {
+ public:
+  adagrad_da_optimizer(hyper_parameter learning_rate, any_variable global_step, double initial_gradient_squared_accumulator_value = 0.1, hyper_parameter l1_regularization_strength = 0.f,
+                       hyper_parameter l2_regularization_strength = 0.f, std::string name = "AdagradDA");
+
+ protected:
+  void prepare() override;
+  output other_argument(std::string_view, const output&) override { return next_step_; }
+
+ private:
+  any_variable global_step_;
+  output next_step_;
+};
+
+}  // namespace weft
+
+#if WEFT_HAS_TRAIN_BODIES
+namespace weft {
+
+WEFT_DECL output op_optimizer::other_argument(std::string_view argument, const output&) {
+  throw error(error_code::internal, name() + ": argument '" + std::string(argument) + "' of the update is not described", site());
+}
+
+WEFT_DECL void op_optimizer::create_slots(const std::vector<output>& variables) {
+  for (const output& v : variables)
+    for (const described& s : slots_) make_slot(v, s.name, s.value);
+}
+
+// The arguments in the order of the op's definition.
+WEFT_DECL const node& op_optimizer::update(const char* op, const output& gradient, const output& indices, const output& variable) {
+  const auto def = variable.from->owner().ops().find(op);
+  if (def == nullptr) throw error(error_code::not_found, name() + ": no op '" + op + "' is defined; add its definition to the graph's op_registry", site());
+  const auto input = [&](const std::string& argument) {
+    if (argument == "var") return variable;
+    if (argument == "grad" || argument == "delta") return gradient;
+    if (argument == "indices") return indices;
+    for (const described& s : slots_)
+      if (argument == s.argument) return slot_of(variable, s.name);
+    for (const described& n : numbers_)
+      if (argument == n.argument) return this->argument(n.value, n.name, variable);
+    return other_argument(argument, variable);
+  };
+  std::vector<output> inputs;
+  for (const arg_def& arg : def->inputs) inputs.push_back(input(arg.name));
+  return *add(op, std::move(inputs), attrs_).from;
+}
+
+namespace detail {
+// An argument of a constructor that must be positive, or at least zero.
+inline void check_at_least(double value, bool zero_is_fine, const std::string& who, const char* what) {
+  if (!(zero_is_fine ? value >= 0 : value > 0)) throw error(error_code::invalid_argument, who + ": " + what + " must be " + (zero_is_fine ? "at least zero" : "positive") + ", found " + std::to_string(value));
+}
+inline void check_at_least_zero(const hyper_parameter& value, const std::string& who, const char* what) {
+  if (value.is_number()) check_at_least(value.number(), true, who, what);
+}
+}  // namespace detail
+
+WEFT_DECL gradient_descent_optimizer::gradient_descent_optimizer(hyper_parameter learning_rate, std::string name)
+    : op_optimizer(std::move(name), "ResourceApplyGradientDescent", "ResourceScatterAdd"), learning_rate_(learning_rate) {
+  add_number("alpha", "learning_rate", learning_rate);
+}
+// Rows may be added one after the other whether or not they repeat.
+WEFT_DECL const node& gradient_descent_optimizer::apply_rows(const output& values, const output& indices, const output& variable) {
+  const output scaled = add("Mul", {add("Neg", {values}), argument(learning_rate_, "learning_rate", variable)}, {}, "mul");
+  return *add("ResourceScatterAdd", {variable, indices, scaled}).from;
+}
+
+WEFT_DECL momentum_optimizer::momentum_optimizer(hyper_parameter learning_rate, hyper_parameter momentum, nesterov how, std::string name)
+    : op_optimizer(std::move(name), "ResourceApplyMomentum", "ResourceSparseApplyMomentum") {
+  add_slot("accum", "momentum", 0);
+  add_number("lr", "learning_rate", learning_rate);
+  add_number("momentum", "momentum", momentum);
+  add_attr("use_nesterov", how == nesterov::on);
+}
+
+WEFT_DECL adagrad_optimizer::adagrad_optimizer(hyper_parameter learning_rate, double initial_accumulator_value, std::string name)
+    : op_optimizer(std::move(name), "ResourceApplyAdagrad", "ResourceSparseApplyAdagrad") {
+  detail::check_at_least(initial_accumulator_value, false, this->name(), "initial_accumulator_value");
+  add_slot("accum", "accumulator", initial_accumulator_value);
+  add_number("lr", "learning_rate", learning_rate);
+}
+
+WEFT_DECL adadelta_optimizer::adadelta_optimizer(hyper_parameter learning_rate, hyper_parameter rho, hyper_parameter epsilon, std::string name)
+    : op_optimizer(std::move(name), "ResourceApplyAdadelta", "ResourceSparseApplyAdadelta") {
+  add_slot("accum", "accum", 0);
+  add_slot("accum_update", "accum_update", 0);
+  add_number("lr", "lr", learning_rate);
+  add_number("rho", "rho", rho);
+  add_number("epsilon", "epsilon", epsilon);
+}
+
+WEFT_DECL rms_prop_optimizer::rms_prop_optimizer(hyper_parameter learning_rate, const rms_prop_options& options, std::string name)
+    : op_optimizer(std::move(name), options.centered ? "ResourceApplyCenteredRMSProp" : "ResourceApplyRMSProp", options.centered ? "ResourceSparseApplyCenteredRMSProp" : "ResourceSparseApplyRMSProp") {
+  add_slot("ms", "rms", 1);
+  if (options.centered) add_slot("mg", "mg", 0);
+  add_slot("mom", "momentum", 0);
+  add_number("lr", "learning_rate", learning_rate);
+  add_number("rho", "decay", options.decay);
+  add_number("momentum", "momentum", options.momentum);
+  add_number("epsilon", "epsilon", options.epsilon);
+}
+
+WEFT_DECL adam_optimizer::adam_optimizer(hyper_parameter learning_rate, hyper_parameter beta1, hyper_parameter beta2, hyper_parameter epsilon, std::string name)
+    : op_optimizer(std::move(name), "ResourceApplyAdam", ""), learning_rate_(learning_rate), beta1_(beta1), beta2_(beta2), epsilon_(epsilon) {
+  add_slot("m", "m", 0);
+  add_slot("v", "v", 0);
+}
+WEFT_DECL void adam_optimizer::create_slots(const std::vector<output>& variables) {
+  const output first = *std::min_element(variables.begin(), variables.end(), [](const output& a, const output& b) { return a.from->name() < b.from->name(); });
+  make_scalar(first, "beta1_power", beta1_);
+  make_scalar(first, "beta2_power", beta2_);
+  op_optimizer::create_slots(variables);
+}
+// All updates see the same powers, which change after them.
+WEFT_DECL void adam_optimizer::prepare() {
+  power1_ = read_at_home(scalar("beta1_power"));
+  power2_ = read_at_home(scalar("beta2_power"));
+}
+WEFT_DECL output adam_optimizer::other_argument(std::string_view which, const output& variable) {
+  if (which == "beta1_power") return argument(power1_, "beta1_power", variable);
+  if (which == "beta2_power") return argument(power2_, "beta2_power", variable);
+  if (which == "lr") return argument(learning_rate_, "learning_rate", variable);
+  if (which == "beta1") return argument(beta1_, "beta1", variable);
+  if (which == "beta2") return argument(beta2_, "beta2", variable);
+  if (which == "epsilon") return argument(epsilon_, "epsilon", variable);
+  return op_optimizer::other_argument(which, variable);
+}
+WEFT_DECL operation adam_optimizer::decay_and_add(const output& moment, const output& rows, const output& indices, const output& beta) {
+  const attr_map type{{"dtype", moment.from->attr<dtype>("dtype")}};
+  const operation decayed(*add("AssignVariableOp", {moment, add("Mul", {add("ReadVariableOp", {moment}, type), beta}, {}, "mul")}, type).from);
+  const auto after = control_dependencies({decayed});
+  return operation(*add("ResourceScatterAdd", {moment, indices, rows}).from);
+}
+WEFT_DECL const node& adam_optimizer::apply_rows(const output& values, const output& indices, const output& variable) {
+  // 1. The rate of this step.
+  const dtype type = variable.from->attr<dtype>("dtype");
+  const output one = argument(one_, "one", variable), beta1 = other_argument("beta1", variable), beta2 = other_argument("beta2", variable);
+  const output bias1 = add("Sub", {one, other_argument("beta1_power", variable)}, {}, "sub"), bias2 = add("Sub", {one, other_argument("beta2_power", variable)}, {}, "sub");
+  const output rate = add("RealDiv", {add("Mul", {other_argument("lr", variable), add("Sqrt", {bias2})}, {}, "mul"), bias1}, {}, "truediv");
+  // 2. The moments.
+  const output m = slot_of(variable, "m"), v = slot_of(variable, "v");
+  const operation m_done = decay_and_add(m, add("Mul", {values, add("Sub", {one, beta1}, {}, "sub")}, {}, "mul"), indices, beta1);
+  const operation v_done = decay_and_add(v, add("Mul", {add("Mul", {values, values}, {}, "mul"), add("Sub", {one, beta2}, {}, "sub")}, {}, "mul"), indices, beta2);
+  // 3. The step.
+  const auto after = control_dependencies({m_done, v_done});
+  const output m_now = add("ReadVariableOp", {m}, {{"dtype", type}}), v_now = add("ReadVariableOp", {v}, {{"dtype", type}});
+  const output down = add("AddV2", {add("Sqrt", {v_now}), other_argument("epsilon", variable)}, {}, "add");
+  const output step = add("RealDiv", {add("Mul", {rate, m_now}, {}, "mul"), down}, {}, "truediv");
+  return *add("AssignSubVariableOp", {variable, step}, {{"dtype", type}}).from;
+}
+WEFT_DECL operation adam_optimizer::finish(std::vector<operation> updates, const op_name& name) {
+  {
+    const auto after = control_dependencies(updates);
+    const auto free = colocate_with(nullptr);
+    for (const bool first : {true, false}) {
+      const output power = scalar(first ? "beta1_power" : "beta2_power");
+      const auto home = colocate_with(operation(*power.from), site());
+      const dtype type = power.from->attr<dtype>("dtype");
+      const output beta = argument(first ? beta1_ : beta2_, first ? "beta1" : "beta2", power, type);
+      const output next = add("Mul", {(first ? power1_ : power2_).out(), beta}, {}, "mul");
+      updates.emplace_back(*add("AssignVariableOp", {power, next}, {{"dtype", type}}, first ? "Assign" : "Assign_1").from);
+    }
+  }
+  return optimizer::finish(std::move(updates), name);
+}
+
+WEFT_DECL ftrl_optimizer::ftrl_optimizer(hyper_parameter learning_rate, const ftrl_options& options, std::string name)
+    : op_optimizer(std::move(name), options.l2_shrinkage_regularization_strength > 0 ? "ResourceApplyFtrlV2" : "ResourceApplyFtrl",
+                   options.l2_shrinkage_regularization_strength > 0 ? "ResourceSparseApplyFtrlV2" : "ResourceSparseApplyFtrl"),
+      learning_rate_(learning_rate), l2_(options.l2_regularization_strength), half_beta_(options.beta / 2) {
+  const std::string& who = this->name();
+  detail::check_at_least(options.initial_accumulator_value, true, who, "initial_accumulator_value");
+  detail::check_at_least(options.l1_regularization_strength, true, who, "l1_regularization_strength");
+  detail::check_at_least(options.l2_regularization_strength, true, who, "l2_regularization_strength");
+  detail::check_at_least(options.l2_shrinkage_regularization_strength, true, who, "l2_shrinkage_regularization_strength");
+  detail::check_at_least(options.beta, true, who, "beta");
+  if (!(options.learning_rate_power <= 0))
+    throw error(error_code::invalid_argument, who + ": learning_rate_power must be at most zero, found " + std::to_string(options.learning_rate_power));
+  add_slot("accum", "accum", options.initial_accumulator_value);
+  add_slot("linear", "linear", 0);
+  add_number("lr", "learning_rate", learning_rate);
+  add_number("l1", "l1_regularization_strength", options.l1_regularization_strength);
+  add_number("l2_shrinkage", "l2_shrinkage_regularization_strength", options.l2_shrinkage_regularization_strength);
+  add_number("lr_power", "learning_rate_power", options.learning_rate_power);
+  // The op has no beta: its share joins l2.
+  if (learning_rate.is_number() && options.beta > 0) l2_ = options.l2_regularization_strength + options.beta / (2 * learning_rate.number());
+}
+// l2, to which a beta adds beta / (2 * learning_rate).
+WEFT_DECL output ftrl_optimizer::other_argument(std::string_view which, const output& variable) {
+  if (which != "l2") return op_optimizer::other_argument(which, variable);
+  const output l2 = argument(l2_, "l2_regularization_strength", variable);
+  if (half_beta_.number() == 0 || learning_rate_.is_number()) return l2;
+  const output share = add("RealDiv", {argument(half_beta_, "half_beta", variable), argument(learning_rate_, "learning_rate", variable)}, {}, "truediv");
+  return add("AddV2", {l2, share}, {}, "add");
+}
+
+WEFT_DECL proximal_gradient_descent_optimizer::proximal_gradient_descent_optimizer(hyper_parameter learning_rate, hyper_parameter l1, hyper_parameter l2, std::string name)
+    : op_optimizer(std::move(name), "ResourceApplyProximalGradientDescent", "ResourceSparseApplyProximalGradientDescent") {
+  detail::check_at_least_zero(l1, this->name(), "l1_regularization_strength");
+  detail::check_at_least_zero(l2, this->name(), "l2_regularization_strength");
+  add_number("alpha", "learning_rate", learning_rate);
+  add_number("l1", "l1_regularization_strength", l1);
+  add_number("l2", "l2_regularization_strength", l2);
+}
+
+WEFT_DECL proximal_adagrad_optimizer::proximal_adagrad_optimizer(hyper_parameter learning_rate, double initial, hyper_parameter l1, hyper_parameter l2, std::string name)
+    : op_optimizer(std::move(name), "ResourceApplyProximalAdagrad", "ResourceSparseApplyProximalAdagrad") {
+  detail::check_at_least(initial, false, this->name(), "initial_accumulator_value");
+  detail::check_at_least_zero(l1, this->name(), "l1_regularization_strength");
+  detail::check_at_least_zero(l2, this->name(), "l2_regularization_strength");
+  add_slot("accum", "accumulator", initial);
+  add_number("lr", "learning_rate", learning_rate);
+  add_number("l1", "l1_regularization_strength", l1);
+  add_number("l2", "l2_regularization_strength", l2);
+}
+
+WEFT_DECL adagrad_da_optimizer::adagrad_da_optimizer(hyper_parameter learning_rate, any_variable global_step, double initial, hyper_parameter l1, hyper_parameter l2, std::string name)
+    : op_optimizer(std::move(name), "ResourceApplyAdagradDA", "ResourceSparseApplyAdagradDA"), global_step_(std::move(global_step)) {
+  if (global_step_.empty()) throw error(error_code::invalid_argument, this->name() + ": the counter of steps is an empty variable; give it an initial value");
+  detail::check_at_least(initial, false, this->name(), "initial_gradient_squared_accumulator_value");
+  detail::check_at_least_zero(l1, this->name(), "l1_regularization_strength");
+  detail::check_at_least_zero(l2, this->name(), "l2_regularization_strength");
+  add_slot("gradient_accumulator", "gradient_accumulator", 0);
+  add_slot("gradient_squared_accumulator", "gradient_squared_accumulator", initial);
+  add_number("lr", "learning_rate", learning_rate);
+  add_number("l1", "l1_regularization_strength", l1);
+  add_number("l2", "l2_regularization_strength", l2);
+}
+// Steps count from 1 here.
+WEFT_DECL void adagrad_da_optimizer::prepare() {
+  const output read = read_at_home(global_step_.handle()), one{&detail::add_const(detail::scalar_of(1, dtype::int64), op_name(site()), &read.from->owner()), 0};
+  const output wide = read.from->output_dtype(read.index) == dtype::int64 ? read : add("Cast", {read}, {{"DstT", dtype::int64}});
+  next_step_ = add("AddV2", {wide, one}, {}, "add");
+}
+
+}  // namespace weft
+#endif
+
+#endif
+
 #ifndef WEFT_TRAIN_HPP
 #define WEFT_TRAIN_HPP
 // Training.
