@@ -1,9 +1,10 @@
 // Steps on task servers in other processes, each beside a bare program that sends the same messages between the same number of processes
 // with blocking sockets: one JSON line per case. The servers are forked before anything else, so the bare peers and weft share the machine.
 
-#include <weft/cluster/server.hpp>
-#include <weft/cluster/session.hpp>
+#include "server_processes.hpp"
+
 #include <weft/graph.hpp>
+#include <weft/session/local_session.hpp>
 #include <weft/tensor/xtensor.hpp>
 
 #include <arpa/inet.h>
@@ -27,33 +28,6 @@ namespace {
 
 using clock_type = std::chrono::steady_clock;
 constexpr std::size_t mebibyte = std::size_t{1} << 20;
-
-[[noreturn]] void die(const char* what) {
-  std::perror(what);
-  std::exit(1);
-}
-
-// A listening socket on a free port of this machine.
-struct listening {
-  int socket = ::socket(AF_INET, SOCK_STREAM, 0);
-  int port = 0;
-  listening() {
-    const int on = 1;
-    ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    sockaddr_in at{};
-    at.sin_family = AF_INET;
-    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof at;
-    if (::bind(socket, reinterpret_cast<sockaddr*>(&at), size) != 0 || ::listen(socket, 8) != 0) die("listen");
-    ::getsockname(socket, reinterpret_cast<sockaddr*>(&at), &size);
-    port = ntohs(at.sin_port);
-  }
-  int accept() const {
-    const int peer = ::accept(socket, nullptr, nullptr), on = 1;
-    ::setsockopt(peer, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    return peer;
-  }
-};
 
 int connect_to(int port) {
   const int peer = ::socket(AF_INET, SOCK_STREAM, 0), on = 1;
@@ -83,27 +57,6 @@ void send_all(int socket, const char* from, std::size_t bytes) {
     bytes -= static_cast<std::size_t>(n);
   }
 }
-
-// A process that runs `body` until this object ends.
-class process {
- public:
-  explicit process(const std::function<void()>& body) : pid_(::fork()) {
-    if (pid_ < 0) die("fork");
-    if (pid_ == 0) {
-      body();
-      std::_Exit(0);
-    }
-  }
-  process(const process&) = delete;
-  process& operator=(const process&) = delete;
-  ~process() {
-    ::kill(pid_, SIGKILL);
-    ::waitpid(pid_, nullptr, 0);
-  }
-
- private:
-  pid_t pid_;
-};
 
 struct timing {
   double low, median, high;
@@ -231,47 +184,6 @@ class bare_stream {
   int client_;
 };
 
-// The cluster ps:0, work:0, work:1 in three processes; work:1 leads.
-class servers {
- public:
-  servers() {
-    std::vector<int> ports;
-    {
-      const listening a, b, c;
-      ports = {a.port, b.port, c.port};
-      for (const int socket : {a.socket, b.socket, c.socket}) ::close(socket);
-    }
-    const auto at = [](int port) { return "127.0.0.1:" + std::to_string(port); };
-    spec_ = weft::cluster_spec{{"ps", {at(ports[0])}}, {"work", {at(ports[1]), at(ports[2])}}};
-    for (const weft::task_id& task : spec_.tasks())
-      all_.push_back(std::make_unique<process>([this, task] {
-        weft::server_options options;
-        options.log = [](const char*, const std::string&) {};
-        weft::server server(spec_, task.job, task.index, options);
-        server.join();
-      }));
-    target_ = "weft://" + at(ports[2]);
-  }
-  const std::string& target() const { return target_; }
-
- private:
-  weft::cluster_spec spec_;
-  std::string target_;
-  std::vector<std::unique_ptr<process>> all_;
-};
-
-// A session, opened as soon as the servers listen.
-std::unique_ptr<weft::session> open(const std::string& target, const weft::graph& g) {
-  for (int attempt = 0;; ++attempt) {
-    try {
-      return std::make_unique<weft::session>(target, weft::session_options(), g);
-    } catch (const weft::error&) {
-      if (attempt == 200) throw;
-      ::usleep(10000);
-    }
-  }
-}
-
 void local_one_op() {
   const weft::graph g;
   const auto scope = g.as_default();
@@ -283,11 +195,11 @@ void local_one_op() {
   std::printf("{\"work\": \"one-op run through a prepared callable\", \"unit\": \"us\", \"weft\": %.3f}\n", time.median);
 }
 
-void remote_noop(const servers& tasks) {
+void remote_noop(const task_servers& tasks) {
   const weft::graph g;
   const auto scope = g.as_default();
   const auto nothing = weft::with_device("/job:work/task:1", [] { return weft::no_op(); });
-  const auto session = open(tasks.target(), g);
+  const auto session = open_session(tasks.target("work", 1), g);
   const auto step = session->make_callable(nothing);
   bare_echo echo;
   std::vector<double> ours, bare;
@@ -300,13 +212,13 @@ void remote_noop(const servers& tasks) {
   report("no-op on one task", "us", ours[3], bare[3], "blocking ping-pong of frames of the same size");
 }
 
-void seed_step(const servers& tasks) {
+void seed_step(const task_servers& tasks) {
   const weft::graph g;
   const auto scope = g.as_default();
   weft::tensor<float, 1> x, y;
   weft::with_device("/job:ps/task:0", [&] { x = weft::random_uniform({100}); });
   weft::with_device("/job:work/task:0", [&] { y = x * 0.1f + 0.3f; });
-  const auto session = open(tasks.target(), g);
+  const auto session = open_session(tasks.target("work", 1), g);
   const auto parts = session->partitions({{}, {y.raw()}, {}});
   if (parts.transfers().size() != 1 || parts.transfers()[0].bytes != 400) {
     std::fprintf(stderr, "the seed's step must send 400 bytes once\n");
@@ -325,7 +237,7 @@ void seed_step(const servers& tasks) {
 }
 
 // A tensor of `bytes` from ps:0 to work:0, of which one element comes back.
-void transfer(const servers& tasks, std::size_t bytes, int calls) {
+void transfer(const task_servers& tasks, std::size_t bytes, int calls) {
   const weft::graph g;
   const auto scope = g.as_default();
   weft::variable<float, 1> v;
@@ -338,7 +250,7 @@ void transfer(const servers& tasks, std::size_t bytes, int calls) {
     const auto after = weft::control_dependencies({arrived});
     done = weft::no_op();
   }
-  const auto session = open(tasks.target(), g);
+  const auto session = open_session(tasks.target("work", 1), g);
   session->run(weft::global_variables_initializer());
   const auto step = session->make_callable(done);
   bare_stream stream(bytes);
@@ -356,7 +268,7 @@ void transfer(const servers& tasks, std::size_t bytes, int calls) {
 }  // namespace
 
 int main() {
-  const servers tasks;
+  const task_servers tasks({{"ps", 1}, {"work", 2}});  // work:1 leads
   local_one_op();
   remote_noop(tasks);
   seed_step(tasks);
