@@ -57,7 +57,7 @@ class json_writer {
     return *this;
   }
   json_writer& boolean(bool v) { return word(v ? "true" : "false"); }
-  /// A number of at most 32 bits.
+  /// A number without quotes, for those of at most 32 bits and for texts that protobuf does not write.
   json_writer& small(std::int64_t v) { return word(std::to_string(v)); }
   json_writer& integer(std::int64_t v) { return word("\"" + std::to_string(v) + "\""); }
   json_writer& natural(std::uint64_t v) { return word("\"" + std::to_string(v) + "\""); }
