@@ -60,7 +60,7 @@ std::vector<double> work(const task_servers& tasks, int index, const sizes& size
     initialize = weft::group(initializers);
     step = weft::group(updates);
   });
-  const auto session = open_session(tasks.target("work", index), g);
+  const auto session = std::make_unique<weft::session>(tasks.target("work", index), weft::session_options(), g);
   session->run(initialize);
   const auto run = session->make_callable(step);
   run();
