@@ -151,10 +151,10 @@ double steps_per_second_asynchronous(const task_servers& tasks, const data& batc
       const network net([](int i) { return "/job:ps/task:" + std::to_string(i % 2); });
       const auto train = weft::gradient_descent_optimizer(0.1f).minimize(net.loss);
       const auto initialize = weft::global_variables_initializer();
-      const auto session = std::make_unique<weft::session>(tasks.target("work", index), weft::session_options(), g);
-      if (index == 0) session->run(initialize);
+      weft::session session(tasks.target("work", index), weft::session_options(), g);
+      if (index == 0) session.run(initialize);
       ready.arrive_and_wait();
-      const auto step = session->make_callable(weft::feeds(net.images, net.labels), train);
+      const auto step = session.make_callable(weft::feeds(net.images, net.labels), train);
       for (int i = 0; i < 20; ++i) batches.feed(step, i);
       ready.arrive_and_wait();
       const auto begin = clock_type::now();
