@@ -4,6 +4,7 @@
 
 #include <weft/train/collections.hpp>
 #include <weft/train/hyper_parameter.hpp>
+#include <weft/train/initializers.hpp>
 #include <weft/train/optimizer.hpp>
 #include <weft/train/optimizers.hpp>
 

@@ -6804,8 +6804,10 @@ template <class... T, int... N> std::tuple<tensor<T, N>...> identity_n(const std
 #define WEFT_OPS_LINEAR_HPP
 // Matrix products.
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -6818,6 +6820,8 @@ constexpr matmul_flags operator|(matmul_flags a, matmul_flags b) { return static
 constexpr bool operator&(matmul_flags a, matmul_flags b) { return (static_cast<int>(a) & static_cast<int>(b)) != 0; }
 
 namespace detail {
+
+void qr_shape(shape_context& c);
 
 #if WEFT_HAS_BODIES
 inline void matmul_shape(shape_context& c) {
@@ -6849,12 +6853,29 @@ inline void batch_matmul_shape(shape_context& c) {
   c.set_output(0, partial_shape(std::move(sizes)));
 }
 
+// Matrices in the last two dimensions: Q `[..., m, p]` and R `[..., p, n]`, p being the smaller of m and n, or m.
+WEFT_DECL void qr_shape(shape_context& c) {
+  const partial_shape& in = c.input(0);
+  if (!in.known_rank()) return;
+  if (in.rank() < 2) c.fail("the input must have at least two dimensions, found shape " + in.text());
+  const std::size_t last = static_cast<std::size_t>(in.rank()) - 1;
+  const std::int64_t rows = in.sizes()[last - 1], columns = in.sizes()[last];
+  const bool full = c.attr<bool>("full_matrices");
+  const std::int64_t inner = full ? rows : rows < 0 || columns < 0 ? -1 : std::min(rows, columns);
+  std::vector<std::int64_t> q = in.sizes(), r = in.sizes();
+  q[last] = inner;
+  r[last - 1] = inner;
+  c.set_output(0, partial_shape(std::move(q)));
+  c.set_output(1, partial_shape(std::move(r)));
+}
+
 #define WEFT_BATCHED "adj_x: bool = false; adj_y: bool = false; grad_x: bool = false; grad_y: bool = false"
 inline constexpr op_row linear_ops[] = {
     {"MatMul(a: T, b: T) -> product: T",
      "transpose_a: bool = false; transpose_b: bool = false; T: {floats, int32, int64, uint8, uint16, uint32, uint64, complex}; grad_a: bool = false; grad_b: bool = false", matmul_shape},
     {"BatchMatMul(x: T, y: T) -> output: T", "T: {floats, int32, int64, complex}; " WEFT_BATCHED, batch_matmul_shape},
     {"BatchMatMulV2(x: T, y: T) -> output: T", "T: {floats, int16, int32, int64, uint8, uint16, uint32, uint64, complex}; " WEFT_BATCHED, batch_matmul_shape},
+    {"Qr(input: T) -> q: T, r: T", "full_matrices: bool = false; T: {double, float, half, complex}", qr_shape},
 };
 #undef WEFT_BATCHED
 #endif
@@ -6880,6 +6901,14 @@ template <class T, int N, class U, int M> tensor<T, detail::wider_rank(N, M)> ba
 }
 template <class T, int N, class U, int M> tensor<T, detail::wider_rank(N, M)> batch_matmul(const operand<T, N>& a, const operand<U, M>& b, op_name name = {}) {
   return batch_matmul(a, b, matmul_flags::none, name);
+}
+
+/// The decomposition of matrices `[..., m, n]` into Q, whose columns are orthonormal, and R, which is zero below its diagonal: Q R is the matrix. Q is `[..., m, p]` and R `[..., p, n]`, p being
+/// the smaller of m and n (Qr).
+template <class T, int N> std::tuple<tensor<T, N>, tensor<T, N>> qr(const operand<T, N>& x, op_name name = {}) {
+  static_assert(N >= 2 || N == dynamic_rank, "weft: qr takes matrices");
+  const node& made = detail::add_node("Qr", {x.as_input(name.site)}, name);
+  return {tensor<T, N>(output{&made, 0}), tensor<T, N>(output{&made, 1})};
 }
 
 }  // namespace weft

@@ -41,6 +41,13 @@ run_one format_of(const json_at& record) {
   return nullptr;
 }
 
+// The player of the cases of a file of training data, by the name that the file gives itself; nullptr for a file that is not played.
+run_one player_of(const std::string& file) {
+  static const std::map<std::string, run_one> players = {{"initializers", &run_initializer_record}};
+  const auto it = players.find(file);
+  return it == players.end() ? nullptr : it->second;
+}
+
 // Ops that graphs of the data use without running them.
 constexpr weft::op_row other_ops[] = {
     {"Conj(input: T) -> output: T", "T: {complex64, complex128, variant} = complex64"},
@@ -121,10 +128,14 @@ void run_file(const std::string& path, const options& asked, report& into) {
   options here = asked;
   here.folder = std::filesystem::path(path).parent_path().string();
   if (json.kind == json_kind::object && find_field(top, "node") != nullptr) return run_graphdef_file(top, std::filesystem::path(path).stem().string(), here, into);
-  bool unknown = json.kind != json_kind::array;
-  for (std::size_t i = 0; !unknown && i < json.items.size(); ++i) {
-    const json_at record(json.items[i], top, i);
-    const run_one run = format_of(record);
+  // The records themselves, or `{"file": ..., "cases": [...]}`.
+  const json_value* cases = json.kind == json_kind::object ? find_field(top, "cases") : nullptr;
+  const run_one player = cases == nullptr ? nullptr : player_of(text_field_of(top, "file"));
+  const json_value& records = cases == nullptr ? json : *cases;
+  bool unknown = records.kind != json_kind::array || (cases != nullptr && player == nullptr);
+  for (std::size_t i = 0; !unknown && i < records.items.size(); ++i) {
+    const json_at record(records.items[i], top, i);
+    const run_one run = player != nullptr ? player : format_of(record);
     if (run == nullptr) {
       unknown = true;
       continue;

@@ -99,11 +99,23 @@ json_at field(const json_at& record, std::string_view name) {
   return json_at(*v, record, name);
 }
 
+dtype type_at(const json_at& at) {
+  static constexpr struct {
+    const char* name;
+    dtype type;
+  } names[] = {{"float32", dtype::float32}, {"float64", dtype::float64}, {"float16", dtype::half}, {"bfloat16", dtype::bfloat16}, {"bool", dtype::boolean}, {"string", dtype::string},
+               {"int8", dtype::int8}, {"int16", dtype::int16}, {"int32", dtype::int32}, {"int64", dtype::int64}, {"uint8", dtype::uint8}, {"uint16", dtype::uint16},
+               {"uint32", dtype::uint32}, {"uint64", dtype::uint64}, {"complex64", dtype::complex64}, {"complex128", dtype::complex128}};
+  for (const auto& one : names)
+    if (string_at(at) == one.name) return one.type;
+  return dtype_at(at);
+}
+
 tensor_value value_at(const json_at& at, string_form strings) {
   const json_at type = field(at, "dtype"), sizes = field(at, "shape"), list = field(at, "values");
   std::vector<std::int64_t> dims;
   for (std::size_t i = 0; i < elements_at(sizes).size(); ++i) dims.push_back(integer_at(json_at(sizes.value.items[i], sizes, i)));
-  tensor_value out(dtype_at(type), weft::shape(dims));
+  tensor_value out(type_at(type), weft::shape(dims));
   const auto& items = elements_at(list);
   const auto count = static_cast<std::size_t>(out.elements());
   // One value may stand for all.

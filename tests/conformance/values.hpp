@@ -19,6 +19,8 @@ struct tolerance {
 
 /// A field that must be there, and not be null. The record must outlive it.
 weft::detail::json_at field(const weft::detail::json_at& record, std::string_view name);
+/// A dtype by TensorFlow's name (`DT_FLOAT`) or numpy's (`float32`).
+weft::dtype type_at(const weft::detail::json_at& at);
 /// The value written here.
 weft::tensor_value value_at(const weft::detail::json_at& at, string_form strings);
 /// A shape with null for what is unknown.

@@ -13,6 +13,7 @@
 #include <weft/kernels/control.hpp>
 #include <weft/kernels/fused.hpp>
 #include <weft/kernels/linear.hpp>
+#include <weft/kernels/linear_qr.hpp>
 #include <weft/kernels/math.hpp>
 #include <weft/kernels/nn.hpp>
 #include <weft/kernels/nn_conv.hpp>
@@ -40,7 +41,7 @@ const kernel_registry& standard_kernels();
 #if WEFT_HAS_BODIES
 namespace detail {
 inline kernel_factory standard_factory(const std::string& op) {
-  for (const auto family : {math_kernel, cast_kernel_of, reduction_kernel, scan_kernel, segment_kernel, linear_kernel, array_kernel, array_values_kernel, array_join_kernel, array_slice_kernel,
+  for (const auto family : {math_kernel, cast_kernel_of, reduction_kernel, scan_kernel, segment_kernel, linear_kernel, linear_qr_kernel, array_kernel, array_values_kernel, array_join_kernel, array_slice_kernel,
                             array_layout_kernel, array_select_kernel, nn_kernel, nn_conv_kernel, nn_depthwise_kernel, nn_pool_kernel,
                             nn_norm_kernel, random_kernel_of, state_kernel, state_rows_kernel, training_kernel, control_kernel, fused_kernel_of})
     if (const kernel_factory factory = family(op)) return factory;

@@ -69,6 +69,7 @@ inline constexpr kernel_row standard_kernel_rows[] = {
     {"SparseSegmentSum", "T", numbers},
     {"SparseSegmentMean SparseSegmentSqrtN", "T", floats},
     {"MatMul BatchMatMul BatchMatMulV2", "T", numbers},
+    {"Qr", "T", dtypes(dtype::float32, dtype::float64, dtype::half)},
     // Arrays.
     {"Const Placeholder PlaceholderV2 PlaceholderWithDefault", "dtype", movable},
     {"Identity StopGradient PreventGradient Snapshot Shape ShapeN Size Rank", "T", movable | dtypes(dtype::resource)},
