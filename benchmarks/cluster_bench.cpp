@@ -199,8 +199,8 @@ void remote_noop(const task_servers& tasks) {
   const weft::graph g;
   const auto scope = g.as_default();
   const auto nothing = weft::with_device("/job:work/task:1", [] { return weft::no_op(); });
-  const auto session = open_session(tasks.target("work", 1), g);
-  const auto step = session->make_callable(nothing);
+  weft::session session(tasks.target("work", 1), weft::session_options(), g);
+  const auto step = session.make_callable(nothing);
   bare_echo echo;
   std::vector<double> ours, bare;
   for (int i = 0; i < 7; ++i) {
@@ -218,13 +218,13 @@ void seed_step(const task_servers& tasks) {
   weft::tensor<float, 1> x, y;
   weft::with_device("/job:ps/task:0", [&] { x = weft::random_uniform({100}); });
   weft::with_device("/job:work/task:0", [&] { y = x * 0.1f + 0.3f; });
-  const auto session = open_session(tasks.target("work", 1), g);
-  const auto parts = session->partitions({{}, {y.raw()}, {}});
+  weft::session session(tasks.target("work", 1), weft::session_options(), g);
+  const auto parts = session.partitions({{}, {y.raw()}, {}});
   if (parts.transfers().size() != 1 || parts.transfers()[0].bytes != 400) {
     std::fprintf(stderr, "the seed's step must send 400 bytes once\n");
     std::exit(1);
   }
-  const auto step = session->make_callable(y);
+  const auto step = session.make_callable(y);
   bare_relay relay;
   std::vector<double> ours, bare;
   for (int i = 0; i < 7; ++i) {
@@ -250,9 +250,9 @@ void transfer(const task_servers& tasks, std::size_t bytes, int calls) {
     const auto after = weft::control_dependencies({arrived});
     done = weft::no_op();
   }
-  const auto session = open_session(tasks.target("work", 1), g);
-  session->run(weft::global_variables_initializer());
-  const auto step = session->make_callable(done);
+  weft::session session(tasks.target("work", 1), weft::session_options(), g);
+  session.run(weft::global_variables_initializer());
+  const auto step = session.make_callable(done);
   bare_stream stream(bytes);
   std::vector<double> ours, bare;
   for (int i = 0; i < 5; ++i) {

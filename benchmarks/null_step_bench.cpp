@@ -60,9 +60,9 @@ std::vector<double> work(const task_servers& tasks, int index, const sizes& size
     initialize = weft::group(initializers);
     step = weft::group(updates);
   });
-  const auto session = open_session(tasks.target("work", index), g);
-  session->run(initialize);
-  const auto run = session->make_callable(step);
+  weft::session session(tasks.target("work", index), weft::session_options(), g);
+  session.run(initialize);
+  const auto run = session.make_callable(step);
   run();
   ready.arrive_and_wait();
   std::vector<double> times;

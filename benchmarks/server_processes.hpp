@@ -86,25 +86,27 @@ class task_servers {
         weft::server server(spec_, task.job, task.index, options);
         server.join();
       }));
+    for (const weft::task_id& task : spec_.tasks()) wait_for(task);
   }
   const weft::cluster_spec& spec() const { return spec_; }
   std::string target(const std::string& job, int index) const { return "weft://" + spec_.task_address(job, index); }
 
  private:
+  void wait_for(const weft::task_id& task) const {
+    for (int attempt = 0;; ++attempt) {
+      try {
+        const weft::graph none;
+        weft::session session(target(task.job, task.index), weft::session_options(), none);
+        return;
+      } catch (const weft::error&) {
+        if (attempt == 500) throw;
+        ::usleep(10000);
+      }
+    }
+  }
+
   weft::cluster_spec spec_;
   std::vector<std::unique_ptr<process>> all_;
 };
-
-// A session, opened as soon as the servers listen.
-inline std::unique_ptr<weft::session> open_session(const std::string& target, const weft::graph& g) {
-  for (int attempt = 0;; ++attempt) {
-    try {
-      return std::make_unique<weft::session>(target, weft::session_options(), g);
-    } catch (const weft::error&) {
-      if (attempt == 200) throw;
-      ::usleep(10000);
-    }
-  }
-}
 
 #endif

@@ -82,6 +82,22 @@ TEST_CASE("local_session: a step ends at its timeout and the session goes on") {
   CHECK(session.run(weft::constant(1.f)) == 1.f);
 }
 
+TEST_CASE("local_session: a kernel that fails ends those that wait, on its task and on others") {
+  for (const std::string where : {"/job:work/task:0", "/job:ps/task:0"}) {
+    const weft::graph g(ops_that_wait());
+    const auto scope = g.as_default();
+    weft::tensor<float> never;
+    weft::tensor<std::int32_t, 0> zero = weft::placeholder<std::int32_t, 0>("zero"), divided;
+    weft::with_device(where, [&] { never = weft::tensor<float>(weft::output{&weft::detail::add_node("Wait", {}, "never"), 0}); });
+    weft::with_device("/job:work/task:0", [&] { divided = weft::constant(7) / zero; });
+    weft::local_session session(weft::cluster_spec{{"ps", 1}, {"work", 1}}, options_that_wait());
+    const auto failed = session_suite::error_of([&] { session.run({{zero, 0}}, never, divided); });
+    CHECK(failed.code == weft::error_code::invalid_argument);
+    CHECK(failed.node == divided.raw().from->name());
+    CHECK(session.run({{zero, 2}}, divided) == 3);
+  }
+}
+
 TEST_CASE("local_session: close cancels running steps") {
   const weft::graph g(ops_that_wait());
   const auto scope = g.as_default();

@@ -1,0 +1,184 @@
+// Training a 784-256-128-10 network with batches of 64: in one process, and with two parameter servers and two workers, asynchronous and synchronous. Each line has steps per
+// second of all workers together, and beside it the bound that the machine sets: the bytes of parameters and gradients at the speed of bare TCP, the products at that of weft's
+// own matrix product, the updates at that of memory, over the processors.
+
+#include "server_processes.hpp"
+
+#include <weft/graph.hpp>
+#include <weft/gradients.hpp>
+#include <weft/session/local_session.hpp>
+#include <weft/tensor/xtensor.hpp>
+#include <weft/train.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <condition_variable>
+#include <cstdint>
+#include <cstdio>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace {
+
+using clock_type = std::chrono::steady_clock;
+constexpr std::int64_t batch = 64, sizes[] = {784, 256, 128, 10};
+constexpr int workers = 2;
+
+// Where threads wait for one another.
+class barrier {
+ public:
+  explicit barrier(int threads) : threads_(threads), missing_(threads) {}
+  void arrive_and_wait() {
+    std::unique_lock<std::mutex> lock(mutex_);
+    const int round = round_;
+    if (--missing_ == 0) {
+      missing_ = threads_;
+      ++round_;
+      all_here_.notify_all();
+    }
+    all_here_.wait(lock, [&] { return round_ != round; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable all_here_;
+  const int threads_;
+  int missing_, round_ = 0;
+};
+
+// Weights are sin(i) * 0.05, so that every system starts alike. `device(i)` is where the i-th variable lives.
+struct network {
+  weft::tensor<float, 2> images = weft::placeholder<float, 2>({weft::dim(batch), weft::dim(sizes[0])}, "images");
+  weft::tensor<std::int64_t, 1> labels = weft::placeholder<std::int64_t, 1>({weft::dim(batch)}, "labels");
+  weft::tensor<float, 0> loss;
+
+  template <class Device> explicit network(Device device) {
+    weft::tensor<float, 2> h = images;
+    for (int layer = 0; layer < 3; ++layer) {
+      const std::int64_t in = sizes[layer], out = sizes[layer + 1];
+      xt::xtensor<float, 2> start = xt::zeros<float>({static_cast<std::size_t>(in), static_cast<std::size_t>(out)});
+      for (std::size_t i = 0; i < start.size(); ++i) start.flat(i) = static_cast<float>(std::sin(static_cast<double>(i)) * 0.05);
+      const std::string index = std::to_string(layer);
+      weft::variable<float, 2> w;
+      weft::variable<float, 1> b;
+      weft::with_device(device(2 * layer), [&] { w = weft::variable<float, 2>(start, "w" + index); });
+      weft::with_device(device(2 * layer + 1), [&] { b = weft::variable<float, 1>(weft::fill({out}, 0.f), "b" + index); });
+      h = weft::matmul(h, w) + b;
+      if (layer < 2) h = weft::relu(h);
+    }
+    loss = weft::reduce_mean(weft::sparse_softmax_cross_entropy_with_logits(labels, h));
+  }
+};
+
+// Formula data of Fashion-MNIST's shape: only speed is measured.
+struct data {
+  std::vector<xt::xtensor<float, 2>> images;
+  std::vector<xt::xtensor<std::int64_t, 1>> labels;
+  data() {
+    for (std::size_t i = 0; i < 16; ++i) {
+      images.push_back(xt::zeros<float>({std::size_t(batch), std::size_t(sizes[0])}));
+      labels.push_back(xt::zeros<std::int64_t>({std::size_t(batch)}));
+      for (std::size_t k = 0; k < images[i].size(); ++k) images[i].flat(k) = static_cast<float>(std::sin(static_cast<double>(i * images[i].size() + k) * 0.37) * 0.5 + 0.5);
+      for (std::size_t k = 0; k < labels[i].size(); ++k) labels[i](k) = static_cast<std::int64_t>((i * labels[i].size() + k) * 7 % 10);
+    }
+  }
+  template <class Step> void feed(const Step& step, int i) const { step(images[static_cast<std::size_t>(i) % 16], labels[static_cast<std::size_t>(i) % 16]); }
+};
+
+double seconds_since(clock_type::time_point begin) { return std::chrono::duration<double>(clock_type::now() - begin).count(); }
+
+double best_of(int rounds, int calls, const std::function<void()>& call) {
+  double best = 1e9;
+  call();
+  for (int r = 0; r < rounds; ++r) {
+    const auto begin = clock_type::now();
+    for (int i = 0; i < calls; ++i) call();
+    best = std::min(best, seconds_since(begin) / calls);
+  }
+  return best;
+}
+
+// Seconds that a step's products take in weft's own matrix product on one thread.
+double product_seconds() {
+  double sum = 0;
+  for (int layer = 0; layer < 3; ++layer) {
+    const weft::graph g;
+    const auto scope = g.as_default();
+    const weft::variable<float, 2> x(weft::fill({batch, sizes[layer]}, 0.5f)), w(weft::fill({sizes[layer], sizes[layer + 1]}, 0.5f)), dy(weft::fill({batch, sizes[layer + 1]}, 0.5f));
+    std::vector<weft::operation> products = {weft::matmul(x, w), weft::matmul(x, dy, weft::transpose_a)};
+    if (layer > 0) products.push_back(weft::matmul(dy, w, weft::transpose_b));
+    weft::session_options one_thread;
+    one_thread.kernel_threads = 1;
+    weft::local_session session(one_thread, g);
+    session.run(weft::global_variables_initializer());
+    const auto run = session.make_callable(weft::group(products));
+    sum += best_of(5, 200, [&] { run(); });
+  }
+  return sum;
+}
+
+double steps_per_second_local(const data& batches, int steps) {
+  const weft::graph g;
+  const auto scope = g.as_default();
+  const network net([](int) { return ""; });
+  const auto train = weft::gradient_descent_optimizer(0.1f).minimize(net.loss);
+  weft::local_session session({}, g);
+  session.run(weft::global_variables_initializer());
+  const auto step = session.make_callable(weft::feeds(net.images, net.labels), train);
+  std::vector<double> times;
+  for (int i = 0; i < steps + 50; ++i) {
+    const auto begin = clock_type::now();
+    batches.feed(step, i);
+    if (i >= 50) times.push_back(seconds_since(begin));
+  }
+  std::sort(times.begin(), times.end());
+  return 1 / times[times.size() / 2];
+}
+
+double steps_per_second_asynchronous(const task_servers& tasks, const data& batches, int steps) {
+  barrier ready(workers);
+  std::vector<double> seconds(workers);
+  std::vector<std::thread> threads;
+  for (int index = 0; index < workers; ++index)
+    threads.emplace_back([&, index] {
+      const weft::graph g;
+      const auto scope = g.as_default();
+      const auto here = weft::with_device("/job:work/task:" + std::to_string(index));
+      const network net([](int i) { return "/job:ps/task:" + std::to_string(i % 2); });
+      const auto train = weft::gradient_descent_optimizer(0.1f).minimize(net.loss);
+      const auto initialize = weft::global_variables_initializer();
+      weft::session session(tasks.target("work", index), weft::session_options(), g);
+      if (index == 0) session.run(initialize);
+      ready.arrive_and_wait();
+      const auto step = session.make_callable(weft::feeds(net.images, net.labels), train);
+      for (int i = 0; i < 20; ++i) batches.feed(step, i);
+      ready.arrive_and_wait();
+      const auto begin = clock_type::now();
+      for (int i = 0; i < steps; ++i) batches.feed(step, i);
+      seconds[static_cast<std::size_t>(index)] = seconds_since(begin);
+      ready.arrive_and_wait();
+    });
+  for (std::thread& t : threads) t.join();
+  return workers * steps / *std::max_element(seconds.begin(), seconds.end());
+}
+
+void report(const char* work, double steps, double bound) {
+  std::printf("{\"work\": \"train.%s\", \"unit\": \"steps/s\", \"weft\": %.1f, \"bound\": %.1f, \"share_of_bound\": %.2f}\n", work, steps, bound, steps / bound);
+  std::fflush(stdout);
+}
+
+}  // namespace
+
+int main() {
+  const task_servers tasks({{"ps", 2}, {"work", workers}});
+  const data batches;
+  const double products = product_seconds();
+  const auto processors = static_cast<double>(std::max(1u, std::thread::hardware_concurrency()));
+  std::printf("{\"work\": \"products of one step, one thread\", \"unit\": \"us\", \"weft\": %.1f}\n", products * 1e6);
+  report("local", steps_per_second_local(batches, 1000), processors / products);
+  report("async", steps_per_second_asynchronous(tasks, batches, 1000), processors / products);
+}
