@@ -2,10 +2,13 @@
 #define WEFT_TRAIN_HPP
 // Training.
 
+#include <weft/train/clip.hpp>
 #include <weft/train/collections.hpp>
 #include <weft/train/hyper_parameter.hpp>
 #include <weft/train/initializers.hpp>
+#include <weft/train/moving_averages.hpp>
 #include <weft/train/optimizer.hpp>
 #include <weft/train/optimizers.hpp>
+#include <weft/train/schedules.hpp>
 
 #endif

@@ -36870,6 +36870,101 @@ WEFT_BESIDE_XTENSOR(>=)
 
 #endif
 
+#ifndef WEFT_TRAIN_HYPER_PARAMETER_HPP
+#define WEFT_TRAIN_HYPER_PARAMETER_HPP
+// What an optimizer is told: a number, or a scalar of the graph that each step computes anew, such as a learning rate that decays.
+
+#include <type_traits>
+
+namespace weft {
+
+/// A number, a scalar tensor or a scalar variable, of any real dtype; it is converted to the dtype of what it is used with.
+class hyper_parameter {
+ public:
+  template <class U, std::enable_if_t<std::is_arithmetic_v<U> && !std::is_same_v<U, bool>, int> = 0> hyper_parameter(U number) : number_(static_cast<double>(number)) {}
+  template <class T, int N> hyper_parameter(const operand<T, N>& x) : what_(detail::side_of(x)) {
+    static_assert(N == 0 || N == dynamic_rank, "weft: a hyper-parameter must be a scalar");
+  }
+  hyper_parameter(output tensor) : what_{tensor, false, tensor_value()} {}
+
+  /// Whether it is a number, the same in each step.
+  bool is_number() const noexcept { return what_.out.from == nullptr; }
+  /// The number, when it is one.
+  double number() const noexcept { return number_; }
+  /// The tensor or the handle of the variable, when it is not a number.
+  const output& out() const noexcept { return what_.out; }
+  /// Whether `out()` is a variable to read.
+  bool reads_variable() const noexcept { return what_.reads_variable; }
+
+ private:
+  double number_ = 0;
+  detail::side what_;
+};
+
+}  // namespace weft
+
+#endif
+
+#ifndef WEFT_TRAIN_FORMULA_HPP
+#define WEFT_TRAIN_FORMULA_HPP
+// Formulas over tensors whose dtype is known only when the program runs: outputs with operators that add nodes in the thread's scopes.
+
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#if WEFT_HAS_TRAIN_BODIES
+namespace weft::detail {
+
+// An output in a formula, with the line that the formula's nodes are to carry.
+struct part {
+  output value;
+  call_site site;
+
+  weft::dtype dtype() const { return value.from->output_dtype(value.index); }
+  const partial_shape& shape() const { return value.from->output_shape(value.index); }
+};
+
+inline part apply(const char* op, std::vector<output> inputs, call_site site, attr_map attrs = {}, std::string_view name = {}) {
+  return {{&add_node(op, std::move(inputs), op_name(name, site), std::move(attrs)), 0}, site};
+}
+inline part apply(const char* op, const part& x, std::string_view name = {}) { return apply(op, {x.value}, x.site, {}, name); }
+inline part apply(const char* op, const part& x, const part& y, std::string_view name = {}) { return apply(op, {x.value, y.value}, x.site, {}, name); }
+inline part number_like(double value, const part& x, std::string_view name = {}) {
+  return {{&add_const(scalar_of(value, x.dtype()), op_name(name, x.site), &x.value.from->owner()), 0}, x.site};
+}
+inline part cast(const part& x, dtype to) { return x.dtype() == to ? x : apply("Cast", {x.value}, x.site, {{"DstT", to}}); }
+// A hyper-parameter as a scalar of this dtype; a number becomes a constant of this name.
+inline part scalar_of_parameter(const hyper_parameter& p, dtype type, graph_state& to, call_site site, std::string_view name) {
+  if (p.is_number()) return {{&add_const(scalar_of(p.number(), type), op_name(name, site), &to), 0}, site};
+  return cast({p.reads_variable() ? add_read(p.out(), op_name(site)) : p.out(), site}, type);
+}
+
+inline part operator+(const part& x, const part& y) { return apply("AddV2", x, y, "add"); }
+inline part operator-(const part& x, const part& y) { return apply("Sub", x, y, "sub"); }
+inline part operator*(const part& x, const part& y) { return apply("Mul", x, y, "mul"); }
+inline part operator/(const part& x, const part& y) { return apply("RealDiv", x, y, "truediv"); }
+inline part operator+(const part& x, double y) { return x + number_like(y, x); }
+inline part operator+(double x, const part& y) { return number_like(x, y) + y; }
+inline part operator-(double x, const part& y) { return number_like(x, y) - y; }
+inline part operator*(double x, const part& y) { return number_like(x, y) * y; }
+inline part operator/(double x, const part& y) { return number_like(x, y) / y; }
+inline part power(const part& x, const part& y) { return apply("Pow", x, y); }
+inline part minimum(const part& x, const part& y) { return apply("Minimum", x, y); }
+inline part maximum(const part& x, const part& y) { return apply("Maximum", x, y); }
+inline part select(const part& condition, const part& x, const part& y) { return apply("SelectV2", {condition.value, x.value, y.value}, x.site); }
+
+// The graph of what a formula is made from; throws when none of it is a node.
+inline graph_state& graph_of_parameter(const hyper_parameter& p, const char* who, const char* what, call_site site) {
+  if (p.is_number() || p.out().from == nullptr) throw error(error_code::invalid_argument, std::string(who) + ": " + what + " must be a tensor or a variable of the graph", site);
+  return p.out().from->owner();
+}
+
+}  // namespace weft::detail
+#endif
+
+#endif
+
 #ifndef WEFT_TRAIN_COLLECTIONS_HPP
 #define WEFT_TRAIN_COLLECTIONS_HPP
 // The variables of a graph by who uses them, as values without a static type, and what is done with all of them: initializing, asking which are not initialized, counting steps.
@@ -37136,38 +37231,532 @@ WEFT_DECL variable<std::int64_t, 0> get_or_create_global_step(const graph& g, ca
 
 #endif
 
-#ifndef WEFT_TRAIN_HYPER_PARAMETER_HPP
-#define WEFT_TRAIN_HYPER_PARAMETER_HPP
-// What an optimizer is told: a number, or a scalar of the graph that each step computes anew, such as a learning rate that decays.
+#ifndef WEFT_TRAIN_OPTIMIZER_HPP
+#define WEFT_TRAIN_OPTIMIZER_HPP
+// What all optimizers have in common: from a loss to gradients, from gradients to an operation that updates the variables, and the slots, variables that an optimizer keeps
+// beside each variable that it trains. Follows TensorFlow's tf.train.Optimizer; the nodes have the names that it gives them.
 
-#include <type_traits>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 namespace weft {
 
-/// A number, a scalar tensor or a scalar variable, of any real dtype; it is converted to the dtype of what it is used with.
-class hyper_parameter {
- public:
-  template <class U, std::enable_if_t<std::is_arithmetic_v<U> && !std::is_same_v<U, bool>, int> = 0> hyper_parameter(U number) : number_(static_cast<double>(number)) {}
-  template <class T, int N> hyper_parameter(const operand<T, N>& x) : what_(detail::side_of(x)) {
-    static_assert(N == 0 || N == dynamic_rank, "weft: a hyper-parameter must be a scalar");
-  }
-  hyper_parameter(output tensor) : what_{tensor, false, tensor_value()} {}
+/// A gradient, possibly none, with the variable that it belongs to.
+struct grad_and_variable {
+  gradient_output gradient;
+  any_variable variable;
 
-  /// Whether it is a number, the same in each step.
-  bool is_number() const noexcept { return what_.out.from == nullptr; }
-  /// The number, when it is one.
-  double number() const noexcept { return number_; }
-  /// The tensor or the handle of the variable, when it is not a number.
-  const output& out() const noexcept { return what_.out; }
-  /// Whether `out()` is a variable to read.
-  bool reads_variable() const noexcept { return what_.reads_variable; }
+  grad_and_variable() = default;
+  grad_and_variable(gradient_output g, any_variable v) : gradient(g), variable(std::move(v)) {}
+  /// Keeps a sparse gradient sparse.
+  template <class T, int N> grad_and_variable(const weft::gradient<T, N>& g, any_variable v) : gradient(g.erased()), variable(std::move(v)) {}
+};
+
+/// How an optimizer computes gradients.
+struct compute_gradients_options {
+  /// What is trained, e.g. `{w, b}`; empty for all trainable variables of the loss's graph.
+  std::vector<any_variable> variables{};
+  /// What waits for what before a gradient is used.
+  gradient_gate gate = gradient_gate::op;
+  aggregation_method aggregation = aggregation_method::add_n;
+  /// Puts each gradient node with the node that it differentiates.
+  bool colocate_with_ops = false;
+  /// The gradient of the loss; none stands for ones.
+  gradient_output grad_loss{};
+  /// The rules; nullptr for `standard_gradients()`.
+  const gradient_registry* registry = nullptr;
+};
+
+/// Trains variables. An object belongs to the graph of the variables that it is first given, and keeps its slots for further calls. Not for several threads at once.
+class optimizer {
+ public:
+  virtual ~optimizer() = default;
+  optimizer(const optimizer&) = delete;
+  optimizer& operator=(const optimizer&) = delete;
+
+  /// What its nodes are called when no other name is given.
+  const std::string& name() const noexcept { return name_; }
+
+  /// The gradients of a loss, in the order of the variables; none where the loss does not depend on one. Throws INVALID_ARGUMENT when there are no variables, when one is given twice, or when
+  /// the loss is not of a floating dtype.
+  virtual std::vector<grad_and_variable> compute_gradients(const gradient_ys& loss, const compute_gradients_options& options = {});
+  /// An operation that makes one step: updates each variable that has a gradient where the variable lives, then, if there is a counter, adds one to it. Throws INVALID_ARGUMENT when no variable has a gradient.
+  virtual operation apply_gradients(const std::vector<grad_and_variable>& gradients, const any_variable& global_step = {}, op_name name = {});
+  /// Both in one.
+  operation minimize(const gradient_ys& loss, const any_variable& global_step = {}, const compute_gradients_options& options = {}, op_name name = {});
+
+  /// What is kept beside a variable under this name, e.g. `slot(w, "momentum")`; empty before the first `apply_gradients` and when there is none.
+  template <class T, int N> variable<T, N> slot(const variable<T, N>& of, std::string_view slot_name) const { return variable<T, N>(find_slot(of.raw(), slot_name)); }
+  any_variable slot(const any_variable& of, std::string_view slot_name) const {
+    const output made = find_slot(of.handle(), slot_name).handle;
+    return made.from == nullptr ? any_variable() : any_variable(made);
+  }
+  /// The names of its slots, in the order of their making.
+  virtual std::vector<std::string> slot_names() const;
+  /// All variables that it has made, slots and others, in the order of their making.
+  virtual std::vector<any_variable> variables() const;
+
+ protected:
+  explicit optimizer(std::string name) : name_(std::move(name)) {}
+
+  /// Makes the slots of these variables that are not there yet. No scope but the device's acts here.
+  virtual void create_slots(const std::vector<output>&) {}
+  /// Called once before the updates of a call, in the name scope of all.
+  virtual void prepare() {}
+  /// The node that updates a variable; called in its name scope and colocated with it.
+  virtual const node& apply_dense(const output& gradient, const output& variable) = 0;
+  /// As above for rows that are all different.
+  virtual const node& apply_rows(const output& values, const output& indices, const output& variable) = 0;
+  /// As above for any rows; sums those with the same index first.
+  virtual const node& apply_slices(const indexed_slices& rows, const output& variable);
+  /// What is done after the updates, as one operation of this name.
+  virtual operation finish(std::vector<operation> updates, const op_name& name);
+
+  /// Makes a slot of the shape of `variable` and with it, named after variable and optimizer (`w/Momentum`), unless it is there.
+  void make_slot(const output& variable, const char* slot_name, const hyper_parameter& initial);
+  /// Makes a scalar variable on the device of `beside`, unless it is there.
+  void make_scalar(const output& beside, const char* scalar_name, const hyper_parameter& initial);
+  /// The handles of such variables; of a slot that there is not, no output.
+  output slot_of(const output& variable, std::string_view slot_name) const { return find_slot(variable, slot_name).handle; }
+  output scalar(std::string_view scalar_name) const { return find_slot(output(), scalar_name).handle; }
+  /// A hyper-parameter as a scalar that stands with `variable`, of its dtype or the one asked for. A number is made a constant once for each device.
+  output argument(const hyper_parameter& p, const char* argument_name, const output& variable, dtype type = dtype::invalid);
+  /// The value of a variable, read where the variable lives, whatever scopes say.
+  output read_at_home(const output& handle) const;
+  /// A node of any op in the scopes of the thread; its first output.
+  output add(const char* op, std::vector<output> inputs, attr_map attrs = {}, const char* name = "") const;
+  /// The line of the user's call that is being served.
+  call_site site() const noexcept { return site_; }
 
  private:
-  double number_ = 0;
-  detail::side what_;
+  struct kept {
+    output of;
+    std::string name;
+    detail::variable_nodes made;
+  };
+  struct made_number {
+    const hyper_parameter* of;
+    dtype type;
+    const node* beside;
+    output made;
+  };
+  detail::variable_nodes find_slot(const output& of, std::string_view slot_name) const;
+  void check_gradients(const std::vector<grad_and_variable>& gradients) const;
+
+  std::string name_;
+  std::vector<kept> kept_;
+  // During one apply_gradients: the constants so far, the name scope of all its nodes, the line of the caller.
+  std::vector<made_number> numbers_;
+  std::string scope_;
+  call_site site_;
 };
 
 }  // namespace weft
+
+#if WEFT_HAS_TRAIN_BODIES
+namespace weft {
+
+namespace detail {
+
+inline bool optimizers_take(dtype type) noexcept { return is_floating(type); }
+
+inline std::string quoted_names(const std::vector<any_variable>& all) {
+  std::string out;
+  for (const any_variable& v : all) out += (out.empty() ? "'" : ", '") + v.name() + "'";
+  return out;
+}
+
+// The shape of a variable as a vector: a constant where it is known, else that of its initial value.
+inline output initial_shape(const any_variable& v, const std::string& below, call_site where) {
+  if (const partial_shape shape = v.shape(); shape.fully_known()) {
+    std::vector<std::int32_t> sizes;
+    for (const std::int64_t size : shape.sizes()) sizes.push_back(static_cast<std::int32_t>(size));
+    return add_const_at(tensor_value::from<std::int32_t>({static_cast<std::int64_t>(sizes.size())}, sizes), below + "/shape_as_tensor", where, v.get().owner());
+  }
+  const output initial = v.initial_value();
+  return initial.from != nullptr ? add_node_at("Shape", {initial}, below + "/shape_as_tensor", where) : add_node_at("VariableShape", {v.handle()}, below + "/shape_as_tensor", where);
+}
+
+}  // namespace detail
+
+WEFT_DECL output optimizer::add(const char* op, std::vector<output> inputs, attr_map attrs, const char* name) const {
+  return {&detail::add_node(op, std::move(inputs), op_name(std::string_view(name), site_), std::move(attrs)), 0};
+}
+
+WEFT_DECL output optimizer::read_at_home(const output& handle) const {
+  const auto free = colocate_with(nullptr);
+  const auto home = colocate_with(operation(*handle.from), site_);
+  return detail::add_read(handle, op_name(site_));
+}
+
+WEFT_DECL detail::variable_nodes optimizer::find_slot(const output& of, std::string_view slot_name) const {
+  for (const kept& k : kept_)
+    if (k.of == of && k.name == slot_name) return k.made;
+  return {};
+}
+
+WEFT_DECL std::vector<std::string> optimizer::slot_names() const {
+  std::vector<std::string> out;
+  for (const kept& k : kept_)
+    if (k.of.from != nullptr && std::find(out.begin(), out.end(), k.name) == out.end()) out.push_back(k.name);
+  return out;
+}
+
+WEFT_DECL std::vector<any_variable> optimizer::variables() const {
+  std::vector<any_variable> out;
+  for (const kept& k : kept_) out.emplace_back(k.made.handle);
+  return out;
+}
+
+WEFT_DECL void optimizer::make_slot(const output& variable, const char* slot_name, const hyper_parameter& initial) {
+  if (slot_of(variable, slot_name).from != nullptr) return;
+  // 1. Where the variable is, below its name.
+  const any_variable beside(variable, site_);
+  detail::graph_state& to = variable.from->owner();
+  const auto with = colocate_with(operation(*variable.from), site_);
+  const std::string full = to.unique_scope(beside.name() + "/" + name_, site_), below = full + "/Initializer";
+  // 2. Filled with its initial value.
+  const dtype type = beside.dtype();
+  const output sizes = detail::initial_shape(beside, below, site_);
+  output value = initial.is_number() ? detail::add_const_at(detail::scalar_of(initial.number(), type), below + "/Const", site_, to) : initial.reads_variable() ? read_at_home(initial.out()) : initial.out();
+  if (value.from->output_dtype(value.index) != type) value = add("Cast", {value}, {{"DstT", type}});
+  const output filled = detail::add_node_at("Fill", {sizes, value}, full + "/Initializer/zeros", site_);
+  kept_.push_back({variable, slot_name, detail::add_variable(detail::variable_request{type, full, site_, variable_kind::not_trainable}, filled)});
+}
+
+WEFT_DECL void optimizer::make_scalar(const output& beside, const char* scalar_name, const hyper_parameter& initial) {
+  if (scalar(scalar_name).from != nullptr) return;
+  detail::graph_state& to = beside.from->owner();
+  const auto with = colocate_with(operation(*beside.from), site_);
+  const std::string full = detail::claim_name(to, op_name(std::string_view(scalar_name), site_), scalar_name);
+  const output value = initial.is_number()       ? detail::add_const_at(detail::scalar_of(initial.number(), dtype::float32), full + "/initial_value", site_, to)
+                       : initial.reads_variable() ? read_at_home(initial.out())
+                                                  : initial.out();
+  const dtype type = value.from->output_dtype(value.index);
+  kept_.push_back({output(), scalar_name, detail::add_variable(detail::variable_request{type, full, site_, variable_kind::not_trainable}, value)});
+}
+
+WEFT_DECL output optimizer::argument(const hyper_parameter& p, const char* argument_name, const output& variable, dtype type) {
+  if (type == dtype::invalid) type = variable.from->attr<dtype>("dtype");
+  // 1. A tensor comes as it is, or converted beside the variable.
+  if (!p.is_number() && !p.reads_variable()) return p.out().from->output_dtype(p.out().index) == type ? p.out() : add("Cast", {p.out()}, {{"DstT", type}});
+  // 2. What was made for another variable of the same device serves again.
+  for (const made_number& m : numbers_)
+    if (m.of == &p && m.type == type && (p.reads_variable() || m.beside->device() == variable.from->device())) return m.made;
+  // 3. A read of a variable, or a constant that stands with the variable.
+  const detail::name_scope_object names(&detail::scope_context::name_scope, scope_);
+  output made;
+  if (p.reads_variable()) {
+    made = read_at_home(p.out());
+    if (made.from->output_dtype(made.index) != type) made = add("Cast", {made}, {{"DstT", type}});
+  } else {
+    const auto order = control_dependencies(nullptr);
+    made = {&detail::add_const(detail::scalar_of(p.number(), type), op_name(std::string_view(argument_name), site_), &variable.from->owner()), 0};
+  }
+  numbers_.push_back({&p, type, variable.from, made});
+  return made;
+}
+
+WEFT_DECL const node& optimizer::apply_slices(const indexed_slices& rows, const output& variable) {
+  const output different = add("Unique", {rows.indices}, {{"out_idx", dtype::int32}}), positions{different.from, 1};
+  const output count = add("Size", {different});
+  return apply_rows(add("UnsortedSegmentSum", {rows.values, positions, count}), different, variable);
+}
+
+WEFT_DECL operation optimizer::finish(std::vector<operation> updates, const op_name& name) { return group(updates, name); }
+
+WEFT_DECL std::vector<grad_and_variable> optimizer::compute_gradients(const gradient_ys& loss, const compute_gradients_options& options) {
+  // 1. What is trained.
+  if (loss.outputs().empty() || loss.outputs()[0].from == nullptr) throw error(error_code::invalid_argument, name_ + ": the loss is an empty tensor, not made by any op", loss.site());
+  const std::vector<any_variable> trained = options.variables.empty() ? trainable_variables(graph(loss.outputs()[0].from->owner().shared_from_this())) : options.variables;
+  if (trained.empty()) throw error(error_code::invalid_argument, name_ + ": there are no variables to train; the graph has no trainable variable", loss.site());
+  std::vector<output> xs;
+  for (const any_variable& v : trained) {
+    if (v.empty()) throw error(error_code::invalid_argument, name_ + ": a variable to train is empty; give it an initial value", loss.site());
+    if (std::find(xs.begin(), xs.end(), v.handle()) != xs.end()) throw error(error_code::invalid_argument, name_ + ": variable '" + v.name() + "' is given twice", loss.site());
+    xs.push_back(v.handle());
+  }
+  for (const output& y : loss.outputs())
+    if (y.from != nullptr && !detail::optimizers_take(y.from->output_dtype(y.index)))
+      throw error(error_code::invalid_argument, name_ + ": the loss '" + to_text(y) + "' must be float, double, half or bfloat16, found " + to_text(y.from->output_dtype(y.index)), loss.site());
+
+  // 2. Their gradients.
+  gradient_options how;
+  how.gate = options.gate;
+  how.aggregation = options.aggregation;
+  how.colocate_with_ops = options.colocate_with_ops;
+  how.registry = options.registry;
+  if (!options.grad_loss.empty()) how.grad_ys = {options.grad_loss};
+  const std::vector<gradient_output> found = gradients(loss, xs, how);
+  std::vector<grad_and_variable> out;
+  for (std::size_t i = 0; i < xs.size(); ++i) out.emplace_back(found[i], trained[i]);
+  return out;
+}
+
+WEFT_DECL void optimizer::check_gradients(const std::vector<grad_and_variable>& gradients) const {
+  if (gradients.empty()) throw error(error_code::invalid_argument, name_ + ": no variables are given", site_);
+  std::vector<any_variable> without;
+  for (const grad_and_variable& one : gradients) {
+    if (one.variable.empty()) throw error(error_code::invalid_argument, name_ + ": a variable to train is empty; give it an initial value", site_);
+    const std::string& variable = one.variable.name();
+    if (&one.variable.get().owner() != &gradients[0].variable.get().owner())
+      throw error(error_code::invalid_argument, name_ + ": the variables '" + gradients[0].variable.name() + "' and '" + variable + "' belong to different graphs", site_);
+    if (one.gradient.empty()) {
+      without.push_back(one.variable);
+      continue;
+    }
+    const dtype type = one.variable.dtype();
+    if (!detail::optimizers_take(type)) throw error(error_code::invalid_argument, name_ + ": the variable '" + variable + "' must be float, double, half or bfloat16, found " + to_text(type), site_);
+    if (one.gradient.dtype() != type)
+      throw error(error_code::invalid_argument, name_ + ": the gradient of '" + variable + "' is " + to_text(one.gradient.dtype()) + ", the variable is " + to_text(type), site_);
+  }
+  if (without.size() == gradients.size())
+    throw error(error_code::invalid_argument, name_ + ": no variable has a gradient: the loss does not depend on " + detail::quoted_names(without) + ", or only through ops that have no gradient", site_);
+}
+
+WEFT_DECL operation optimizer::apply_gradients(const std::vector<grad_and_variable>& gradients, const any_variable& global_step, op_name name) {
+  site_ = name.site;
+  check_gradients(gradients);
+  detail::graph_state& to = gradients[0].variable.get().owner();
+
+  // 1. Slots.
+  std::vector<output> trained;
+  for (const grad_and_variable& one : gradients)
+    if (!one.gradient.empty()) trained.push_back(one.variable.handle());
+  {
+    const auto order = control_dependencies(nullptr);
+    create_slots(trained);
+  }
+
+  // 2. An update for each gradient, where its variable is.
+  scope_ = detail::claim_name(to, name, name_.c_str());
+  numbers_.clear();
+  const detail::name_scope_object names(&detail::scope_context::name_scope, scope_);
+  prepare();
+  std::vector<operation> updates;
+  for (const grad_and_variable& one : gradients) {
+    if (one.gradient.empty()) continue;
+    const detail::name_scope_object inner(&detail::scope_context::name_scope, to.unique_scope(scope_ + "/update_" + one.variable.name(), site_));
+    const output variable = one.variable.handle();
+    const auto with = colocate_with(operation(*variable.from), site_);
+    updates.emplace_back(one.gradient.is_sparse() ? apply_slices(one.gradient.slices(), variable) : apply_dense(one.gradient.values(), variable));
+  }
+
+  // 3. What follows all of them; the counter last.
+  const std::string exact = scope_ + "/";
+  if (global_step.empty()) return finish(std::move(updates), op_name(std::string_view(exact), site_));
+  const auto after = control_dependencies({finish(std::move(updates), op_name("update", site_))});
+  const auto with = colocate_with(operation(global_step.get()), site_);
+  const dtype type = global_step.dtype();
+  const output one{&detail::add_const(detail::scalar_of(1, type), op_name(site_), &to), 0};
+  return operation(*detail::add_node_at("AssignAddVariableOp", {global_step.handle(), one}, scope_, site_, {{"dtype", type}}).from);
+}
+
+WEFT_DECL operation optimizer::minimize(const gradient_ys& loss, const any_variable& global_step, const compute_gradients_options& options, op_name name) {
+  return apply_gradients(compute_gradients(loss, options), global_step, name);
+}
+
+}  // namespace weft
+#endif
+
+#endif
+
+#ifndef WEFT_TRAIN_CLIP_HPP
+#define WEFT_TRAIN_CLIP_HPP
+// Gradients, or any tensors, kept within bounds: by value, by their own norm, by the norm of all together; as TensorFlow's tf.clip_by_value and its relatives.
+
+#include <algorithm>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace weft {
+
+namespace detail {
+output add_clip_by_value(const side& x, const side& least, const side& most, const op_name& name);
+output add_clip_by_norm(const side& x, const hyper_parameter& norm, const std::vector<int>& axes, const op_name& name);
+output add_clip_by_average_norm(const side& x, const hyper_parameter& norm, const op_name& name);
+output add_global_norm(const std::vector<gradient_output>& all, dtype type, const op_name& name);
+// Clips in place; returns the norm.
+output add_clip_by_global_norm(std::vector<gradient_output>& all, const hyper_parameter& norm, const output& use_norm, dtype type, const op_name& name);
+std::vector<gradient_output> gradients_of(const std::vector<grad_and_variable>& all);
+}  // namespace detail
+
+/// Each element at least `least` and at most `most`, which may be numbers or tensors that broadcast to the shape of x. Where the bounds cross, the lower one holds; NaN stays.
+template <class T, int N> tensor<T, N> clip_by_value(const operand<T, N>& x, std::common_type_t<T> least, std::common_type_t<T> most, op_name name = {}) {
+  return tensor<T, N>(detail::add_clip_by_value(detail::side_of(x), {output(), false, tensor_value::scalar(least)}, {output(), false, tensor_value::scalar(most)}, name));
+}
+template <class T, int N, int L, int M> tensor<T, N> clip_by_value(const operand<T, N>& x, const operand<T, L>& least, const operand<T, M>& most, op_name name = {}) {
+  return tensor<T, N>(detail::add_clip_by_value(detail::side_of(x), detail::side_of(least), detail::side_of(most), name));
+}
+/// x, scaled down where needed so that its l2 norm, along the axes or of all elements, is at most `clip_norm`.
+template <class T, int N> tensor<T, N> clip_by_norm(const operand<T, N>& x, hyper_parameter clip_norm, const std::vector<int>& axes = {}, op_name name = {}) {
+  return tensor<T, N>(detail::add_clip_by_norm(detail::side_of(x), clip_norm, axes, name));
+}
+/// The same for a gradient: of a sparse one the rows as they stand. None stays none.
+inline gradient_output clip_by_norm(const gradient_output& g, hyper_parameter clip_norm, op_name name = {}) {
+  if (g.empty()) return g;
+  const output clipped = detail::add_clip_by_norm({g.values(), false, tensor_value()}, clip_norm, {}, name);
+  return g.is_sparse() ? gradient_output(indexed_slices{clipped, g.slices().indices, g.slices().dense_shape}) : gradient_output(clipped);
+}
+/// x, scaled down where needed so that its l2 norm divided by its number of elements is at most `clip_norm`.
+template <class T, int N> tensor<T, N> clip_by_average_norm(const operand<T, N>& x, hyper_parameter clip_norm, op_name name = {}) {
+  return tensor<T, N>(detail::add_clip_by_average_norm(detail::side_of(x), clip_norm, name));
+}
+
+/// The square root of the sum of the squares of all elements; of a sparse gradient, of its rows as they stand. None counts as zero. Throws INVALID_ARGUMENT when there is no gradient, or one of another
+/// dtype than T.
+template <class T = float> tensor<T, 0> global_norm(const std::vector<gradient_output>& all, op_name name = {}) { return tensor<T, 0>(detail::add_global_norm(all, dtype_of<T>, name)); }
+template <class T = float> tensor<T, 0> global_norm(const std::vector<grad_and_variable>& all, op_name name = {}) { return global_norm<T>(detail::gradients_of(all), name); }
+
+/// All gradients, scaled by the same factor so that their global norm is at most `clip_norm`, and that norm (of before): `auto [clipped, norm] = clip_by_global_norm(gradients, 5.f)`. A norm that is not
+/// finite makes everything NaN. `use_norm`, if given, is the norm that was computed already.
+template <class T = float>
+std::pair<std::vector<gradient_output>, tensor<T, 0>> clip_by_global_norm(std::vector<gradient_output> all, hyper_parameter clip_norm, const tensor<T, 0>& use_norm = {}, op_name name = {}) {
+  const output norm = detail::add_clip_by_global_norm(all, clip_norm, use_norm.raw(), dtype_of<T>, name);
+  return {std::move(all), tensor<T, 0>(norm)};
+}
+template <class T = float>
+std::pair<std::vector<grad_and_variable>, tensor<T, 0>> clip_by_global_norm(std::vector<grad_and_variable> all, hyper_parameter clip_norm, const tensor<T, 0>& use_norm = {}, op_name name = {}) {
+  std::vector<gradient_output> gradients = detail::gradients_of(all);
+  const output norm = detail::add_clip_by_global_norm(gradients, clip_norm, use_norm.raw(), dtype_of<T>, name);
+  for (std::size_t i = 0; i < all.size(); ++i) all[i].gradient = gradients[i];
+  return {std::move(all), tensor<T, 0>(norm)};
+}
+
+}  // namespace weft
+
+#if WEFT_HAS_TRAIN_BODIES
+namespace weft::detail {
+
+// What is clipped, the name of all the nodes, and the scope in which they are made.
+class clipping {
+ public:
+  clipping(const side& x, const op_name& name, const char* otherwise) : full_(claim(x, name, otherwise)), names_(&scope_context::name_scope, full_), what_{input_of(otherwise, x, op_name(name.site)), name.site} {}
+
+  const part& what() const { return what_; }
+  part bound(const side& s, const char* name) const {
+    return {s.number.empty() ? input_of(full_.c_str(), s, op_name(what_.site)) : output{&add_const(s.number, op_name(std::string_view(name), what_.site), &what_.value.from->owner()), 0}, what_.site};
+  }
+  part scalar(const hyper_parameter& p, const char* name) const { return scalar_of_parameter(p, what_.dtype(), what_.value.from->owner(), what_.site, name); }
+  // The sum of the squares along axes, which stay as ones; along all when none are named.
+  part sum_of_squares(const std::vector<int>& axes) const;
+  output last(const char* op, std::vector<output> inputs) const { return add_node_at(op, std::move(inputs), full_, what_.site); }
+
+ private:
+  static std::string claim(const side& x, const op_name& name, const char* otherwise) {
+    if (x.out.from == nullptr) throw error(error_code::invalid_argument, std::string(otherwise) + ": x is an empty tensor, not made by any op", name.site);
+    return claim_name(x.out.from->owner(), name, otherwise);
+  }
+  std::string full_;
+  name_scope_object names_;
+  part what_;
+};
+
+WEFT_DECL part clipping::sum_of_squares(const std::vector<int>& axes) const {
+  const part squares = apply("Mul", what_, what_, "mul");
+  graph_state& to = what_.value.from->owner();
+  output along;
+  if (!axes.empty()) {
+    const std::vector<std::int32_t> numbers(axes.begin(), axes.end());
+    along = {&add_const(tensor_value::from<std::int32_t>({static_cast<std::int64_t>(numbers.size())}, numbers), op_name("axes", what_.site), &to), 0};
+  } else {
+    const auto number = [&](std::int32_t n) { return output{&add_const(tensor_value::scalar(n), op_name(what_.site), &to), 0}; };
+    along = apply("Range", {number(0), apply("Rank", what_).value, number(1)}, what_.site).value;
+  }
+  return apply("Sum", {squares.value, along}, what_.site, {{"keep_dims", true}});
+}
+
+WEFT_DECL output add_clip_by_value(const side& x, const side& least, const side& most, const op_name& name) {
+  const clipping c(x, name, "clip_by_value");
+  const part low = c.bound(least, "min"), high = c.bound(most, "max");
+  for (const part& b : {low, high})
+    if (const auto both = broadcast_shapes(c.what().shape(), b.shape()); !both || !merge_shapes(*both, c.what().shape()))
+      throw error(error_code::invalid_argument, "clip_by_value: a bound of shape " + b.shape().text() + " does not broadcast to the shape " + c.what().shape().text() + " of x", name.site);
+  return c.last("Maximum", {minimum(c.what(), high).value, low.value});
+}
+
+WEFT_DECL output add_clip_by_norm(const side& x, const hyper_parameter& clip_norm, const std::vector<int>& axes, const op_name& name) {
+  const clipping c(x, name, "clip_by_norm");
+  // The root of zero has no derivative: it is kept out of the way.
+  const part squares = c.sum_of_squares(axes), some = apply("Greater", squares, number_like(0, squares)), safe = select(some, squares, apply("OnesLike", squares));
+  const part norm = select(some, apply("Sqrt", safe), squares);
+  // A negative norm counts as zero.
+  const part most = clip_norm.is_number() ? c.scalar(std::max(clip_norm.number(), 0.), "clip_norm") : maximum(c.scalar(clip_norm, "clip_norm"), number_like(0, norm));
+  return c.last("Identity", {(c.what() * most / maximum(norm, most)).value});
+}
+
+WEFT_DECL output add_clip_by_average_norm(const side& x, const hyper_parameter& clip_norm, const op_name& name) {
+  const clipping c(x, name, "clip_by_average_norm");
+  const part count = cast(apply("Size", c.what()), c.what().dtype()), most = c.scalar(clip_norm, "clip_norm");
+  const part inverse = apply("Rsqrt", c.sum_of_squares({}));
+  return c.last("Identity", {(c.what() * most * minimum(inverse * count, 1. / most)).value});
+}
+
+WEFT_DECL std::vector<gradient_output> gradients_of(const std::vector<grad_and_variable>& all) {
+  std::vector<gradient_output> out;
+  for (const grad_and_variable& one : all) out.push_back(one.gradient);
+  return out;
+}
+
+// The first gradient that is not none, and that all are of the same dtype.
+WEFT_DECL const gradient_output& check_gradients_to_clip(const std::vector<gradient_output>& all, const char* who, dtype type, call_site site) {
+  const gradient_output* first = nullptr;
+  for (const gradient_output& g : all) {
+    if (g.empty()) continue;
+    if (first == nullptr) first = &g;
+    if (g.dtype() != type)
+      throw error(error_code::invalid_argument, std::string(who) + ": the gradient '" + to_text(g.values()) + "' is " + to_text(g.dtype()) + ", not " + to_text(type) + "; name the dtype, as in " + who + "<double>(...)", site);
+  }
+  if (first == nullptr) throw error(error_code::invalid_argument, std::string(who) + ": there are no gradients", site);
+  return *first;
+}
+
+WEFT_DECL output add_global_norm(const std::vector<gradient_output>& all, dtype type, const op_name& name) {
+  const gradient_output& first = check_gradients_to_clip(all, "global_norm", type, name.site);
+  const std::string full = claim_name(first.values().from->owner(), name, "global_norm");
+  const name_scope_object names(&scope_context::name_scope, full);
+  // Half the sum of squares of each where it is.
+  std::vector<output> halves;
+  for (const gradient_output& g : all) {
+    if (g.empty()) continue;
+    const auto with = colocate_with(operation(*g.values().from), name.site);
+    halves.push_back(apply("L2Loss", {g.values()}, name.site).value);
+  }
+  const auto count = static_cast<std::int64_t>(halves.size());
+  const part stacked = apply("Pack", std::move(halves), name.site, {{"N", count}}, "stack"), axis{{&add_const(tensor_value::from<std::int32_t>({1}, {0}), op_name(name.site), &first.values().from->owner()), 0}, name.site};
+  const part sum = apply("Sum", stacked, axis);
+  return add_node_at("Sqrt", {(sum * number_like(2, sum)).value}, full + "/global_norm", name.site);
+}
+
+WEFT_DECL output add_clip_by_global_norm(std::vector<gradient_output>& all, const hyper_parameter& clip_norm, const output& use_norm, dtype type, const op_name& name) {
+  const gradient_output& first = check_gradients_to_clip(all, "clip_by_global_norm", type, name.site);
+  graph_state& to = first.values().from->owner();
+  const output norm = use_norm.from != nullptr ? use_norm : add_global_norm(all, type, op_name(name.site));
+  const std::string full = claim_name(to, name, "clip_by_global_norm");
+  const name_scope_object names(&scope_context::name_scope, full);
+  // 1. The factor: one where the norm is small enough, not a number where it is not finite.
+  const part size{norm, name.site}, most = scalar_of_parameter(clip_norm, type, to, name.site, "clip_norm");
+  const part factor = most * minimum(1. / size, 1. / most), scale = factor + (size - size);
+  // 2. Each where it is.
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (all[i].empty()) continue;
+    const auto with = colocate_with(operation(*all[i].values().from), name.site);
+    const part scaled = part{all[i].values(), name.site} * scale;
+    const output out = add_node_at("Identity", {scaled.value}, to.unique_scope(full + "/" + full.substr(full.rfind('/') + 1) + "/_" + std::to_string(i), name.site), name.site);
+    all[i] = all[i].is_sparse() ? gradient_output(indexed_slices{out, all[i].slices().indices, all[i].slices().dense_shape}) : gradient_output(out);
+  }
+  return norm;
+}
+
+}  // namespace weft::detail
+#endif
 
 #endif
 
@@ -37545,129 +38134,74 @@ WEFT_DECL initializer identity_initializer(double gain) {
 
 #endif
 
-#ifndef WEFT_TRAIN_OPTIMIZER_HPP
-#define WEFT_TRAIN_OPTIMIZER_HPP
-// What all optimizers have in common: from a loss to gradients, from gradients to an operation that updates the variables, and the slots, variables that an optimizer keeps
-// beside each variable that it trains. Follows TensorFlow's tf.train.Optimizer; the nodes have the names that it gives them.
+#ifndef WEFT_TRAIN_MOVING_AVERAGES_HPP
+#define WEFT_TRAIN_MOVING_AVERAGES_HPP
+// Averages of variables or tensors over the steps, where a step counts less the longer ago it was, as TensorFlow's tf.train.ExponentialMovingAverage.
 
 #include <algorithm>
-#include <cstddef>
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 namespace weft {
 
-/// A gradient, possibly none, with the variable that it belongs to.
-struct grad_and_variable {
-  gradient_output gradient;
-  any_variable variable;
-
-  grad_and_variable() = default;
-  grad_and_variable(gradient_output g, any_variable v) : gradient(g), variable(std::move(v)) {}
-  /// Keeps a sparse gradient sparse.
-  template <class T, int N> grad_and_variable(const weft::gradient<T, N>& g, any_variable v) : gradient(g.erased()), variable(std::move(v)) {}
-};
-
-/// How an optimizer computes gradients.
-struct compute_gradients_options {
-  /// What is trained, e.g. `{w, b}`; empty for all trainable variables of the loss's graph.
-  std::vector<any_variable> variables{};
-  /// What waits for what before a gradient is used.
-  gradient_gate gate = gradient_gate::op;
-  aggregation_method aggregation = aggregation_method::add_n;
-  /// Puts each gradient node with the node that it differentiates.
-  bool colocate_with_ops = false;
-  /// The gradient of the loss; none stands for ones.
-  gradient_output grad_loss{};
-  /// The rules; nullptr for `standard_gradients()`.
-  const gradient_registry* registry = nullptr;
-};
-
-/// Trains variables. An object belongs to the graph of the variables that it is first given, and keeps its slots for further calls. Not for several threads at once.
-class optimizer {
+/// What can be averaged: a variable, or a tensor, given by its output.
+class averaged {
  public:
-  virtual ~optimizer() = default;
-  optimizer(const optimizer&) = delete;
-  optimizer& operator=(const optimizer&) = delete;
+  template <class T, int N> averaged(const operand<T, N>& x) : out_(x.raw()) {}
+  averaged(const any_variable& v) : out_(v.handle()) {}
+  explicit averaged(output x) : out_(x) {}
+  const output& out() const noexcept { return out_; }
 
-  /// What its nodes are called when no other name is given.
-  const std::string& name() const noexcept { return name_; }
+ private:
+  output out_;
+};
 
-  /// The gradients of a loss, in the order of the variables; none where the loss does not depend on one. Throws INVALID_ARGUMENT when there are no variables, when one is given twice, or when
-  /// the loss is not of a floating dtype.
-  virtual std::vector<grad_and_variable> compute_gradients(const gradient_ys& loss, const compute_gradients_options& options = {});
-  /// An operation that makes one step: updates each variable that has a gradient where the variable lives, then, if there is a counter, adds one to it. Throws INVALID_ARGUMENT when no variable has a gradient.
-  virtual operation apply_gradients(const std::vector<grad_and_variable>& gradients, const any_variable& global_step = {}, op_name name = {});
-  /// Both in one.
-  operation minimize(const gradient_ys& loss, const any_variable& global_step = {}, const compute_gradients_options& options = {}, op_name name = {});
+/// How averages start.
+struct moving_average_options {
+  /// The number of updates so far: the decay is then at most (1 + updates) / (10 + updates), so that early values are forgotten soon.
+  std::optional<hyper_parameter> num_updates{};
+  /// Divides the averages of tensors, which start as zero, by what is still missing from one, so that they are averages from the first step. Together with num_updates they are not.
+  bool zero_debias = false;
+  std::string name = "ExponentialMovingAverage";
+};
 
-  /// What is kept beside a variable under this name, e.g. `slot(w, "momentum")`; empty before the first `apply_gradients` and when there is none.
-  template <class T, int N> variable<T, N> slot(const variable<T, N>& of, std::string_view slot_name) const { return variable<T, N>(find_slot(of.raw(), slot_name)); }
-  any_variable slot(const any_variable& of, std::string_view slot_name) const {
-    const output made = find_slot(of.handle(), slot_name).handle;
-    return made.from == nullptr ? any_variable() : any_variable(made);
+/// average = decay * average + (1 - decay) * value, once for each run of what `apply` returns. The averages are variables that are not trained, `w/ExponentialMovingAverage` beside each variable.
+class exponential_moving_average {
+ public:
+  explicit exponential_moving_average(hyper_parameter decay, moving_average_options options = {}) : decay_(decay), options_(std::move(options)) {}
+  exponential_moving_average(const exponential_moving_average&) = delete;
+  exponential_moving_average& operator=(const exponential_moving_average&) = delete;
+
+  /// An operation that updates the averages of these, which are made where they are not there yet; of the trainable variables of the default graph when none are named. The average of a variable
+  /// starts with its initial value, that of a tensor with zero. Throws INVALID_ARGUMENT about what is not of a floating dtype.
+  operation apply(const std::vector<averaged>& what = {}, op_name name = {});
+  /// The average of a variable or tensor; an empty variable when `apply` was not called for it.
+  any_variable average(const averaged& of) const;
+  template <class T, int N> variable<T, N> average(const operand<T, N>& of, call_site where = call_site::here()) const {
+    const any_variable found = average(averaged(of));
+    return found.empty() ? variable<T, N>() : found.as<T, N>(where);
   }
-  /// The names of its slots, in the order of their making.
-  virtual std::vector<std::string> slot_names() const;
-  /// All variables that it has made, slots and others, in the order of their making.
-  virtual std::vector<any_variable> variables() const;
-
- protected:
-  explicit optimizer(std::string name) : name_(std::move(name)) {}
-
-  /// Makes the slots of these variables that are not there yet. No scope but the device's acts here.
-  virtual void create_slots(const std::vector<output>&) {}
-  /// Called once before the updates of a call, in the name scope of all.
-  virtual void prepare() {}
-  /// The node that updates a variable; called in its name scope and colocated with it.
-  virtual const node& apply_dense(const output& gradient, const output& variable) = 0;
-  /// As above for rows that are all different.
-  virtual const node& apply_rows(const output& values, const output& indices, const output& variable) = 0;
-  /// As above for any rows; sums those with the same index first.
-  virtual const node& apply_slices(const indexed_slices& rows, const output& variable);
-  /// What is done after the updates, as one operation of this name.
-  virtual operation finish(std::vector<operation> updates, const op_name& name);
-
-  /// Makes a slot of the shape of `variable` and with it, named after variable and optimizer (`w/Momentum`), unless it is there.
-  void make_slot(const output& variable, const char* slot_name, const hyper_parameter& initial);
-  /// Makes a scalar variable on the device of `beside`, unless it is there.
-  void make_scalar(const output& beside, const char* scalar_name, const hyper_parameter& initial);
-  /// The handles of such variables; of a slot that there is not, no output.
-  output slot_of(const output& variable, std::string_view slot_name) const { return find_slot(variable, slot_name).handle; }
-  output scalar(std::string_view scalar_name) const { return find_slot(output(), scalar_name).handle; }
-  /// A hyper-parameter as a scalar that stands with `variable`, of its dtype or the one asked for. A number is made a constant once for each device.
-  output argument(const hyper_parameter& p, const char* argument_name, const output& variable, dtype type = dtype::invalid);
-  /// The value of a variable, read where the variable lives, whatever scopes say.
-  output read_at_home(const output& handle) const;
-  /// A node of any op in the scopes of the thread; its first output.
-  output add(const char* op, std::vector<output> inputs, attr_map attrs = {}, const char* name = "") const;
-  /// The line of the user's call that is being served.
-  call_site site() const noexcept { return site_; }
+  /// The name that the average has, or would have, e.g. to find it in a checkpoint.
+  std::string average_name(const averaged& of) const;
+  /// What to restore in order to use the averages in place of the variables: each variable by the name under which its value is to be found; the trained ones and those that are averaged here by the
+  /// name of their average, all other global variables of the default graph by their own.
+  std::map<std::string, any_variable> variables_to_restore() const;
 
  private:
   struct kept {
     output of;
-    std::string name;
-    detail::variable_nodes made;
+    any_variable average, biased, local_step;
   };
-  struct made_number {
-    const hyper_parameter* of;
-    dtype type;
-    const node* beside;
-    output made;
-  };
-  detail::variable_nodes find_slot(const output& of, std::string_view slot_name) const;
-  void check_gradients(const std::vector<grad_and_variable>& gradients) const;
+  kept& keep(const output& of, call_site site);
+  operation update(const kept& k, const output& decay, call_site site) const;
 
-  std::string name_;
+  hyper_parameter decay_;
+  moving_average_options options_;
   std::vector<kept> kept_;
-  // During one apply_gradients: the constants so far, the name scope of all its nodes, the line of the caller.
-  std::vector<made_number> numbers_;
-  std::string scope_;
-  call_site site_;
 };
 
 }  // namespace weft
@@ -37676,203 +38210,125 @@ class optimizer {
 namespace weft {
 
 namespace detail {
+inline bool holds_variable(const output& o) { return o.from->op() == "VarHandleOp"; }
 
-inline bool optimizers_take(dtype type) noexcept { return is_floating(type); }
-
-inline std::string quoted_names(const std::vector<any_variable>& all) {
-  std::string out;
-  for (const any_variable& v : all) out += (out.empty() ? "'" : ", '") + v.name() + "'";
-  return out;
-}
-
-// The shape of a variable as a vector: a constant where it is known, else that of its initial value.
-inline output initial_shape(const any_variable& v, const std::string& below, call_site where) {
-  if (const partial_shape shape = v.shape(); shape.fully_known()) {
+// A variable of this shape that is not trained, zero at first, where the scopes say.
+inline any_variable add_zeros(dtype type, const output& like, const std::string& full, call_site site) {
+  graph_state& to = like.from != nullptr ? like.from->owner() : *current_graph();
+  const std::string below = full + "/Initializer/";
+  output zero = add_const_at(scalar_of(0, type), below + "Const", site, to);
+  if (like.from != nullptr) {
+    const partial_shape& shape = like.from->output_shape(like.index);
+    if (!shape.fully_known()) throw error(error_code::invalid_argument, "the average of '" + to_text(like) + "' needs its shape, which is " + shape.text() + " while the graph is built", site);
     std::vector<std::int32_t> sizes;
     for (const std::int64_t size : shape.sizes()) sizes.push_back(static_cast<std::int32_t>(size));
-    return add_const_at(tensor_value::from<std::int32_t>({static_cast<std::int64_t>(sizes.size())}, sizes), below + "/shape_as_tensor", where, v.get().owner());
+    const output dims = add_const_at(tensor_value::from<std::int32_t>({static_cast<std::int64_t>(sizes.size())}, sizes), below + "shape_as_tensor", site, to);
+    zero = add_node_at("Fill", {dims, zero}, below + "zeros", site);
   }
-  const output initial = v.initial_value();
-  return initial.from != nullptr ? add_node_at("Shape", {initial}, below + "/shape_as_tensor", where) : add_node_at("VariableShape", {v.handle()}, below + "/shape_as_tensor", where);
+  return any_variable(add_variable(variable_request{type, full, site, variable_kind::not_trainable}, zero).handle);
 }
-
 }  // namespace detail
 
-WEFT_DECL output optimizer::add(const char* op, std::vector<output> inputs, attr_map attrs, const char* name) const {
-  return {&detail::add_node(op, std::move(inputs), op_name(std::string_view(name), site_), std::move(attrs)), 0};
-}
-
-WEFT_DECL output optimizer::read_at_home(const output& handle) const {
+WEFT_DECL exponential_moving_average::kept& exponential_moving_average::keep(const output& of, call_site site) {
+  for (kept& k : kept_)
+    if (k.of == of) return k;
+  // Beside what is averaged, whatever scopes say.
+  const auto order = control_dependencies(nullptr);
   const auto free = colocate_with(nullptr);
-  const auto home = colocate_with(operation(*handle.from), site_);
-  return detail::add_read(handle, op_name(site_));
-}
-
-WEFT_DECL detail::variable_nodes optimizer::find_slot(const output& of, std::string_view slot_name) const {
-  for (const kept& k : kept_)
-    if (k.of == of && k.name == slot_name) return k.made;
-  return {};
-}
-
-WEFT_DECL std::vector<std::string> optimizer::slot_names() const {
-  std::vector<std::string> out;
-  for (const kept& k : kept_)
-    if (k.of.from != nullptr && std::find(out.begin(), out.end(), k.name) == out.end()) out.push_back(k.name);
-  return out;
-}
-
-WEFT_DECL std::vector<any_variable> optimizer::variables() const {
-  std::vector<any_variable> out;
-  for (const kept& k : kept_) out.emplace_back(k.made.handle);
-  return out;
-}
-
-WEFT_DECL void optimizer::make_slot(const output& variable, const char* slot_name, const hyper_parameter& initial) {
-  if (slot_of(variable, slot_name).from != nullptr) return;
-  // 1. Where the variable is, below its name.
-  const any_variable beside(variable, site_);
-  detail::graph_state& to = variable.from->owner();
-  const auto with = colocate_with(operation(*variable.from), site_);
-  const std::string full = to.unique_scope(beside.name() + "/" + name_, site_), below = full + "/Initializer";
-  // 2. Filled with its initial value.
-  const dtype type = beside.dtype();
-  const output sizes = detail::initial_shape(beside, below, site_);
-  output value = initial.is_number() ? detail::add_const_at(detail::scalar_of(initial.number(), type), below + "/Const", site_, to) : initial.reads_variable() ? read_at_home(initial.out()) : initial.out();
-  if (value.from->output_dtype(value.index) != type) value = add("Cast", {value}, {{"DstT", type}});
-  const output filled = detail::add_node_at("Fill", {sizes, value}, full + "/Initializer/zeros", site_);
-  kept_.push_back({variable, slot_name, detail::add_variable(detail::variable_request{type, full, site_, variable_kind::not_trainable}, filled)});
-}
-
-WEFT_DECL void optimizer::make_scalar(const output& beside, const char* scalar_name, const hyper_parameter& initial) {
-  if (scalar(scalar_name).from != nullptr) return;
-  detail::graph_state& to = beside.from->owner();
-  const auto with = colocate_with(operation(*beside.from), site_);
-  const std::string full = detail::claim_name(to, op_name(std::string_view(scalar_name), site_), scalar_name);
-  const output value = initial.is_number()       ? detail::add_const_at(detail::scalar_of(initial.number(), dtype::float32), full + "/initial_value", site_, to)
-                       : initial.reads_variable() ? read_at_home(initial.out())
-                                                  : initial.out();
-  const dtype type = value.from->output_dtype(value.index);
-  kept_.push_back({output(), scalar_name, detail::add_variable(detail::variable_request{type, full, site_, variable_kind::not_trainable}, value)});
-}
-
-WEFT_DECL output optimizer::argument(const hyper_parameter& p, const char* argument_name, const output& variable, dtype type) {
-  if (type == dtype::invalid) type = variable.from->attr<dtype>("dtype");
-  // 1. A tensor comes as it is, or converted beside the variable.
-  if (!p.is_number() && !p.reads_variable()) return p.out().from->output_dtype(p.out().index) == type ? p.out() : add("Cast", {p.out()}, {{"DstT", type}});
-  // 2. What was made for another variable of the same device serves again.
-  for (const made_number& m : numbers_)
-    if (m.of == &p && m.type == type && (p.reads_variable() || m.beside->device() == variable.from->device())) return m.made;
-  // 3. A read of a variable, or a constant that stands with the variable.
-  const detail::name_scope_object names(&detail::scope_context::name_scope, scope_);
-  output made;
-  if (p.reads_variable()) {
-    made = read_at_home(p.out());
-    if (made.from->output_dtype(made.index) != type) made = add("Cast", {made}, {{"DstT", type}});
-  } else {
-    const auto order = control_dependencies(nullptr);
-    made = {&detail::add_const(detail::scalar_of(p.number(), type), op_name(std::string_view(argument_name), site_), &variable.from->owner()), 0};
-  }
-  numbers_.push_back({&p, type, variable.from, made});
-  return made;
-}
-
-WEFT_DECL const node& optimizer::apply_slices(const indexed_slices& rows, const output& variable) {
-  const output different = add("Unique", {rows.indices}, {{"out_idx", dtype::int32}}), positions{different.from, 1};
-  const output count = add("Size", {different});
-  return apply_rows(add("UnsortedSegmentSum", {rows.values, positions, count}), different, variable);
-}
-
-WEFT_DECL operation optimizer::finish(std::vector<operation> updates, const op_name& name) { return group(updates, name); }
-
-WEFT_DECL std::vector<grad_and_variable> optimizer::compute_gradients(const gradient_ys& loss, const compute_gradients_options& options) {
-  // 1. What is trained.
-  if (loss.outputs().empty() || loss.outputs()[0].from == nullptr) throw error(error_code::invalid_argument, name_ + ": the loss is an empty tensor, not made by any op", loss.site());
-  const std::vector<any_variable> trained = options.variables.empty() ? trainable_variables(graph(loss.outputs()[0].from->owner().shared_from_this())) : options.variables;
-  if (trained.empty()) throw error(error_code::invalid_argument, name_ + ": there are no variables to train; the graph has no trainable variable", loss.site());
-  std::vector<output> xs;
-  for (const any_variable& v : trained) {
-    if (v.empty()) throw error(error_code::invalid_argument, name_ + ": a variable to train is empty; give it an initial value", loss.site());
-    if (std::find(xs.begin(), xs.end(), v.handle()) != xs.end()) throw error(error_code::invalid_argument, name_ + ": variable '" + v.name() + "' is given twice", loss.site());
-    xs.push_back(v.handle());
-  }
-  for (const output& y : loss.outputs())
-    if (y.from != nullptr && !detail::optimizers_take(y.from->output_dtype(y.index)))
-      throw error(error_code::invalid_argument, name_ + ": the loss '" + to_text(y) + "' must be float, double, half or bfloat16, found " + to_text(y.from->output_dtype(y.index)), loss.site());
-
-  // 2. Their gradients.
-  gradient_options how;
-  how.gate = options.gate;
-  how.aggregation = options.aggregation;
-  how.colocate_with_ops = options.colocate_with_ops;
-  how.registry = options.registry;
-  if (!options.grad_loss.empty()) how.grad_ys = {options.grad_loss};
-  const std::vector<gradient_output> found = gradients(loss, xs, how);
-  std::vector<grad_and_variable> out;
-  for (std::size_t i = 0; i < xs.size(); ++i) out.emplace_back(found[i], trained[i]);
-  return out;
-}
-
-WEFT_DECL void optimizer::check_gradients(const std::vector<grad_and_variable>& gradients) const {
-  if (gradients.empty()) throw error(error_code::invalid_argument, name_ + ": no variables are given", site_);
-  std::vector<any_variable> without;
-  for (const grad_and_variable& one : gradients) {
-    if (one.variable.empty()) throw error(error_code::invalid_argument, name_ + ": a variable to train is empty; give it an initial value", site_);
-    const std::string& variable = one.variable.name();
-    if (&one.variable.get().owner() != &gradients[0].variable.get().owner())
-      throw error(error_code::invalid_argument, name_ + ": the variables '" + gradients[0].variable.name() + "' and '" + variable + "' belong to different graphs", site_);
-    if (one.gradient.empty()) {
-      without.push_back(one.variable);
-      continue;
+  const auto with = colocate_with(operation(*of.from), site);
+  detail::graph_state& to = of.from->owner();
+  const std::string full = to.unique_scope(average_name(averaged(of)), site);
+  if (!detail::holds_variable(of)) {
+    const dtype type = of.from->output_dtype(of.index);
+    kept made{of, detail::add_zeros(type, of, full, site), {}, {}};
+    if (options_.zero_debias) {
+      made.biased = detail::add_zeros(type, of, full + "/biased", site);
+      made.local_step = detail::add_zeros(type, output(), full + "/local_step", site);
     }
-    const dtype type = one.variable.dtype();
-    if (!detail::optimizers_take(type)) throw error(error_code::invalid_argument, name_ + ": the variable '" + variable + "' must be float, double, half or bfloat16, found " + to_text(type), site_);
-    if (one.gradient.dtype() != type)
-      throw error(error_code::invalid_argument, name_ + ": the gradient of '" + variable + "' is " + to_text(one.gradient.dtype()) + ", the variable is " + to_text(type), site_);
+    kept_.push_back(std::move(made));
+    return kept_.back();
   }
-  if (without.size() == gradients.size())
-    throw error(error_code::invalid_argument, name_ + ": no variable has a gradient: the loss does not depend on " + detail::quoted_names(without) + ", or only through ops that have no gradient", site_);
+  const any_variable v(of, site);
+  const output initial = v.initial_value();
+  if (initial.from == nullptr) throw error(error_code::invalid_argument, options_.name + ": the variable '" + v.name() + "' has no initializer in this graph, from which its average would start", site);
+  kept_.push_back({of, any_variable(detail::add_variable(detail::variable_request{v.dtype(), full, site, variable_kind::not_trainable}, initial).handle), {}, {}});
+  to.add_to_collection("moving_average_variables", of.from);
+  return kept_.back();
 }
 
-WEFT_DECL operation optimizer::apply_gradients(const std::vector<grad_and_variable>& gradients, const any_variable& global_step, op_name name) {
-  site_ = name.site;
-  check_gradients(gradients);
-  detail::graph_state& to = gradients[0].variable.get().owner();
+WEFT_DECL operation exponential_moving_average::update(const kept& k, const output& rate, call_site site) const {
+  const auto with = colocate_with(operation(k.average.get()), site);
+  const dtype type = k.average.dtype();
+  const attr_map attrs{{"dtype", type}};
+  const auto read = [&](const any_variable& v) { return detail::apply("ReadVariableOp", {v.handle()}, site, attrs); };
+  const auto subtract = [&](const any_variable& v, const detail::part& what) { return operation(detail::add_node("AssignSubVariableOp", {v.handle(), what.value}, op_name(site), attrs)); };
+  const detail::part by = detail::cast({rate, site}, type);
+  const detail::part value = detail::holds_variable(k.of) ? detail::apply("ReadVariableOp", {k.of}, site, attrs) : detail::part{k.of, site};
+  if (k.biased.empty()) return subtract(k.average, (read(k.average) - value) * by);
+  // The average is what a biased one, which starts at zero, has gathered, divided by the share that it can have gathered.
+  const operation gathered = subtract(k.biased, (read(k.biased) - value) * by);
+  const operation counted = k.local_step.assign_add(detail::number_like(1, by).value, op_name(site));
+  const auto after = control_dependencies({gathered, counted});
+  const detail::part share = 1. - detail::power(1. - by, read(k.local_step));
+  return subtract(k.average, read(k.average) - read(k.biased) / share);
+}
 
-  // 1. Slots.
-  std::vector<output> trained;
-  for (const grad_and_variable& one : gradients)
-    if (!one.gradient.empty()) trained.push_back(one.variable.handle());
-  {
-    const auto order = control_dependencies(nullptr);
-    create_slots(trained);
+WEFT_DECL operation exponential_moving_average::apply(const std::vector<averaged>& what, op_name name) {
+  // 1. The averages.
+  std::vector<output> all;
+  for (const averaged& one : what) all.push_back(one.out());
+  if (all.empty())
+    for (const any_variable& v : trainable_variables()) all.push_back(v.handle());
+  if (all.empty()) throw error(error_code::invalid_argument, options_.name + ": there is nothing to average; the graph has no trainable variable", name.site);
+  std::vector<kept> averages;
+  for (const output& o : all) {
+    if (o.from == nullptr) throw error(error_code::invalid_argument, options_.name + ": what is averaged is an empty tensor or variable", name.site);
+    const dtype type = detail::holds_variable(o) ? o.from->attr<dtype>("dtype") : o.from->output_dtype(o.index);
+    if (!is_floating(type)) throw error(error_code::invalid_argument, options_.name + ": '" + to_text(o) + "' must be float, double, half or bfloat16, found " + to_text(type), name.site);
+    averages.push_back(keep(o, name.site));
   }
-
-  // 2. An update for each gradient, where its variable is.
-  scope_ = detail::claim_name(to, name, name_.c_str());
-  numbers_.clear();
-  const detail::name_scope_object names(&detail::scope_context::name_scope, scope_);
-  prepare();
+  // 2. How much of the old average goes.
+  detail::graph_state& to = all[0].from->owner();
+  const std::string full = detail::claim_name(to, name, options_.name.c_str());
+  const detail::name_scope_object names(&detail::scope_context::name_scope, full);
+  detail::part decay = detail::scalar_of_parameter(decay_, dtype::float32, to, name.site, "decay");
+  if (options_.num_updates) {
+    const detail::part updates = detail::scalar_of_parameter(*options_.num_updates, dtype::float32, to, name.site, "num_updates");
+    decay = detail::minimum(decay, (1. + updates) / (10. + updates));
+  }
+  const detail::part rate = 1. - decay;
+  // 3. The updates.
   std::vector<operation> updates;
-  for (const grad_and_variable& one : gradients) {
-    if (one.gradient.empty()) continue;
-    const detail::name_scope_object inner(&detail::scope_context::name_scope, to.unique_scope(scope_ + "/update_" + one.variable.name(), site_));
-    const output variable = one.variable.handle();
-    const auto with = colocate_with(operation(*variable.from), site_);
-    updates.emplace_back(one.gradient.is_sparse() ? apply_slices(one.gradient.slices(), variable) : apply_dense(one.gradient.values(), variable));
+  for (const kept& k : averages) {
+    const detail::name_scope_object inner(&detail::scope_context::name_scope, to.unique_scope(full + "/AssignMovingAvg", name.site));
+    updates.push_back(update(k, rate.value, name.site));
   }
-
-  // 3. What follows all of them; the counter last.
-  const std::string exact = scope_ + "/";
-  if (global_step.empty()) return finish(std::move(updates), op_name(std::string_view(exact), site_));
-  const auto after = control_dependencies({finish(std::move(updates), op_name("update", site_))});
-  const auto with = colocate_with(operation(global_step.get()), site_);
-  const dtype type = global_step.dtype();
-  const output one{&detail::add_const(detail::scalar_of(1, type), op_name(site_), &to), 0};
-  return operation(*detail::add_node_at("AssignAddVariableOp", {global_step.handle(), one}, scope_, site_, {{"dtype", type}}).from);
+  const std::string exact = full + "/";
+  return group(updates, op_name(std::string_view(exact), name.site));
 }
 
-WEFT_DECL operation optimizer::minimize(const gradient_ys& loss, const any_variable& global_step, const compute_gradients_options& options, op_name name) {
-  return apply_gradients(compute_gradients(loss, options), global_step, name);
+WEFT_DECL any_variable exponential_moving_average::average(const averaged& of) const {
+  for (const kept& k : kept_)
+    if (k.of == of.out()) return k.average;
+  return any_variable();
+}
+
+WEFT_DECL std::string exponential_moving_average::average_name(const averaged& of) const {
+  for (const kept& k : kept_)
+    if (k.of == of.out()) return k.average.name();
+  if (of.out().from == nullptr) throw error(error_code::invalid_argument, options_.name + ": what is averaged is an empty tensor or variable");
+  return of.out().from->name() + "/" + options_.name;
+}
+
+WEFT_DECL std::map<std::string, any_variable> exponential_moving_average::variables_to_restore() const {
+  std::vector<any_variable> by_average = trainable_variables();
+  for (const node* n : detail::current_graph()->collection("moving_average_variables")) by_average.emplace_back(output{n, 0});
+  std::map<std::string, any_variable> out;
+  for (const any_variable& v : by_average) out[average_name(v)] = v;
+  // The averages themselves are not asked for: their values go into the variables.
+  for (const any_variable& v : global_variables())
+    if (std::find(by_average.begin(), by_average.end(), v) == by_average.end()) out.emplace(v.name(), v);
+  return out;
 }
 
 }  // namespace weft
@@ -38263,6 +38719,180 @@ WEFT_DECL void adagrad_da_optimizer::prepare() {
 }
 
 }  // namespace weft
+#endif
+
+#endif
+
+#ifndef WEFT_TRAIN_SCHEDULES_HPP
+#define WEFT_TRAIN_SCHEDULES_HPP
+// Learning rates that change with the step, as TensorFlow's tf.train.exponential_decay and its relatives: scalars to give to an optimizer. Computed in float, or in the dtype of `<double>`.
+
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+namespace weft {
+
+/// Whether a rate falls with each step or only after each whole `decay_steps`.
+enum class staircase { off, on };
+/// Whether polynomial decay starts anew when it has come to its end.
+enum class cycle { off, on };
+
+namespace detail {
+enum class decay { exponential, natural_exponential, inverse_time };
+output add_decay(decay how, dtype type, const hyper_parameter& rate, const hyper_parameter& step, const hyper_parameter& steps, const hyper_parameter& decay_rate, staircase stairs, const op_name& name);
+output add_polynomial_decay(dtype type, const hyper_parameter& rate, const hyper_parameter& step, const hyper_parameter& steps, const hyper_parameter& end, const hyper_parameter& power, cycle again,
+                            const op_name& name);
+output add_cosine_decay(dtype type, const hyper_parameter& rate, const hyper_parameter& step, const hyper_parameter& steps, const hyper_parameter& alpha, const op_name& name);
+output add_cosine_decay_restarts(dtype type, const hyper_parameter& rate, const hyper_parameter& step, const hyper_parameter& steps, double t_mul, double m_mul, double alpha, const op_name& name);
+output add_linear_cosine_decay(dtype type, const hyper_parameter& rate, const hyper_parameter& step, const hyper_parameter& steps, double periods, double alpha, double beta, const op_name& name);
+output add_piecewise_constant(const output& x, const std::vector<tensor_value>& boundaries, const std::vector<tensor_value>& values, const op_name& name);
+}  // namespace detail
+
+/// learning_rate * decay_rate ^ (global_step / decay_steps).
+template <class T = float>
+tensor<T, 0> exponential_decay(hyper_parameter learning_rate, hyper_parameter global_step, hyper_parameter decay_steps, hyper_parameter decay_rate, staircase stairs = staircase::off, op_name name = {}) {
+  return tensor<T, 0>(detail::add_decay(detail::decay::exponential, dtype_of<T>, learning_rate, global_step, decay_steps, decay_rate, stairs, name));
+}
+/// learning_rate * exp(-decay_rate * global_step / decay_steps).
+template <class T = float>
+tensor<T, 0> natural_exp_decay(hyper_parameter learning_rate, hyper_parameter global_step, hyper_parameter decay_steps, hyper_parameter decay_rate, staircase stairs = staircase::off, op_name name = {}) {
+  return tensor<T, 0>(detail::add_decay(detail::decay::natural_exponential, dtype_of<T>, learning_rate, global_step, decay_steps, decay_rate, stairs, name));
+}
+/// learning_rate / (1 + decay_rate * global_step / decay_steps).
+template <class T = float>
+tensor<T, 0> inverse_time_decay(hyper_parameter learning_rate, hyper_parameter global_step, hyper_parameter decay_steps, hyper_parameter decay_rate, staircase stairs = staircase::off, op_name name = {}) {
+  return tensor<T, 0>(detail::add_decay(detail::decay::inverse_time, dtype_of<T>, learning_rate, global_step, decay_steps, decay_rate, stairs, name));
+}
+/// From learning_rate to end_learning_rate in decay_steps, along (1 - global_step / decay_steps) ^ power; then stays there, or goes on with the next multiple of decay_steps.
+template <class T = float>
+tensor<T, 0> polynomial_decay(hyper_parameter learning_rate, hyper_parameter global_step, hyper_parameter decay_steps, hyper_parameter end_learning_rate = 0.0001f, hyper_parameter power = 1.f,
+                              cycle again = cycle::off, op_name name = {}) {
+  return tensor<T, 0>(detail::add_polynomial_decay(dtype_of<T>, learning_rate, global_step, decay_steps, end_learning_rate, power, again, name));
+}
+/// From learning_rate along half a cosine to alpha * learning_rate in decay_steps (Loshchilov and Hutter, 2016).
+template <class T = float>
+tensor<T, 0> cosine_decay(hyper_parameter learning_rate, hyper_parameter global_step, hyper_parameter decay_steps, hyper_parameter alpha = 0.f, op_name name = {}) {
+  return tensor<T, 0>(detail::add_cosine_decay(dtype_of<T>, learning_rate, global_step, decay_steps, alpha, name));
+}
+/// Cosine decay that starts anew after first_decay_steps, each time t_mul as long and m_mul as high.
+template <class T = float>
+tensor<T, 0> cosine_decay_restarts(hyper_parameter learning_rate, hyper_parameter global_step, hyper_parameter first_decay_steps, double t_mul = 2, double m_mul = 1, double alpha = 0, op_name name = {}) {
+  return tensor<T, 0>(detail::add_cosine_decay_restarts(dtype_of<T>, learning_rate, global_step, first_decay_steps, t_mul, m_mul, alpha, name));
+}
+/// (alpha + linear decay) * cosine of num_periods waves + beta (Bello et al., 2017).
+template <class T = float>
+tensor<T, 0> linear_cosine_decay(hyper_parameter learning_rate, hyper_parameter global_step, hyper_parameter decay_steps, double num_periods = 0.5, double alpha = 0, double beta = 0.001, op_name name = {}) {
+  return tensor<T, 0>(detail::add_linear_cosine_decay(dtype_of<T>, learning_rate, global_step, decay_steps, num_periods, alpha, beta, name));
+}
+/// values[0] up to and including boundaries[0], then values[1] up to and including boundaries[1], and so on; the last value after the last boundary. There is one value more than there are boundaries.
+template <class T = float, class I, int N>
+tensor<T, N> piecewise_constant(const operand<I, N>& x, const std::vector<std::common_type_t<I>>& boundaries, const std::vector<T>& values, op_name name = {}) {
+  std::vector<tensor_value> at, then;
+  for (const I& one : boundaries) at.push_back(tensor_value::scalar(one));
+  for (const T& one : values) then.push_back(tensor_value::scalar(one));
+  return tensor<T, N>(detail::add_piecewise_constant(x.as_input(name.site), at, then, name));
+}
+
+}  // namespace weft
+
+#if WEFT_HAS_TRAIN_BODIES
+namespace weft::detail {
+
+// The parts that all schedules have, in a name scope of their own.
+class schedule {
+ public:
+  schedule(const char* who, dtype type, const hyper_parameter& rate, const hyper_parameter& step, const hyper_parameter& steps, const op_name& name)
+      : type_(type), to_(graph_of_parameter(step, who, "the step", name.site)), site_(name.site), names_(&scope_context::name_scope, claim_name(to_, name, who)), rate_(scalar(rate, "learning_rate")),
+        step_(scalar(step, "global_step")), steps_(scalar(steps, "decay_steps")) {}
+
+  part scalar(const hyper_parameter& p, const char* name) const { return scalar_of_parameter(p, type_, to_, site_, name); }
+  const part& rate() const { return rate_; }
+  const part& step() const { return step_; }
+  const part& steps() const { return steps_; }
+  // Half a wave of a cosine that goes from 1 to 0 while x goes from 0 to 1.
+  part half_wave(const part& x) const { return 0.5 * (1. + apply("Cos", 3.14159265358979323846 * x)); }
+
+ private:
+  dtype type_;
+  graph_state& to_;
+  call_site site_;
+  name_scope_object names_;
+  part rate_, step_, steps_;
+};
+
+WEFT_DECL output add_decay(decay how, dtype type, const hyper_parameter& rate, const hyper_parameter& step, const hyper_parameter& steps, const hyper_parameter& decay_rate, staircase stairs, const op_name& name) {
+  const schedule s(how == decay::exponential ? "ExponentialDecay" : how == decay::natural_exponential ? "NaturalExpDecay" : "InverseTimeDecay", type, rate, step, steps, name);
+  const part by = s.scalar(decay_rate, "decay_rate");
+  part p = s.step() / s.steps();
+  if (stairs == staircase::on) p = apply("Floor", p);
+  if (how == decay::exponential) return (s.rate() * power(by, p)).value;
+  if (how == decay::natural_exponential) return (s.rate() * apply("Exp", apply("Neg", by) * p)).value;
+  return (s.rate() / (1. + by * p)).value;
+}
+
+WEFT_DECL output add_polynomial_decay(dtype type, const hyper_parameter& rate, const hyper_parameter& step, const hyper_parameter& steps, const hyper_parameter& end, const hyper_parameter& exponent, cycle again,
+                                      const op_name& name) {
+  const schedule s("PolynomialDecay", type, rate, step, steps, name);
+  const part last = s.scalar(end, "end_learning_rate"), to = s.scalar(exponent, "power");
+  // The step within the decay, and how long that is: in a cycle, up to the next multiple.
+  part at = s.step(), length = s.steps();
+  if (again == cycle::on) {
+    const part started = apply("Equal", at, number_like(0, at));
+    length = length * select(started, number_like(1, at), apply("Ceil", at / length));
+  } else {
+    at = minimum(at, length);
+  }
+  return ((s.rate() - last) * power(1. - at / length, to) + last).value;
+}
+
+WEFT_DECL output add_cosine_decay(dtype type, const hyper_parameter& rate, const hyper_parameter& step, const hyper_parameter& steps, const hyper_parameter& alpha, const op_name& name) {
+  const schedule s("CosineDecay", type, rate, step, steps, name);
+  const part least = s.scalar(alpha, "alpha");
+  return (s.rate() * ((1. - least) * s.half_wave(minimum(s.step(), s.steps()) / s.steps()) + least)).value;
+}
+
+WEFT_DECL output add_cosine_decay_restarts(dtype type, const hyper_parameter& rate, const hyper_parameter& step, const hyper_parameter& steps, double t_mul, double m_mul, double alpha, const op_name& name) {
+  if (!(t_mul > 0)) throw error(error_code::invalid_argument, "cosine_decay_restarts: t_mul must be positive, found " + std::to_string(t_mul), name.site);
+  const schedule s("SGDRDecay", type, rate, step, steps, name);
+  // How many restarts there were, and how much of the present period is over.
+  part done = s.step() / s.steps(), restarts = done;
+  if (t_mul == 1) {
+    restarts = apply("Floor", done);
+    done = done - restarts;
+  } else {
+    const part factor = number_like(t_mul, done, "t_mul");
+    restarts = apply("Floor", apply("Log", 1. - done * (1. - factor)) / apply("Log", factor));
+    const part longer = power(factor, restarts);
+    done = (done - (1. - longer) / (1. - factor)) / longer;
+  }
+  const part height = power(number_like(m_mul, done, "m_mul"), restarts);
+  return (s.rate() * (number_like(1 - alpha, done) * (height * s.half_wave(done)) + alpha)).value;
+}
+
+WEFT_DECL output add_linear_cosine_decay(dtype type, const hyper_parameter& rate, const hyper_parameter& step, const hyper_parameter& steps, double periods, double alpha, double beta, const op_name& name) {
+  const schedule s("LinearCosineDecay", type, rate, step, steps, name);
+  const part at = minimum(s.step(), s.steps());
+  const part linear = (s.steps() - at) / s.steps(), waves = 2 * periods * (at / s.steps());
+  return (s.rate() * ((alpha + linear) * s.half_wave(waves) + beta)).value;
+}
+
+WEFT_DECL output add_piecewise_constant(const output& x, const std::vector<tensor_value>& boundaries, const std::vector<tensor_value>& values, const op_name& name) {
+  if (x.from == nullptr) throw error(error_code::invalid_argument, "piecewise_constant: x is an empty tensor, not made by any op", name.site);
+  if (values.size() != boundaries.size() + 1)
+    throw error(error_code::invalid_argument,
+                "piecewise_constant: there must be one value more than there are boundaries, found " + std::to_string(values.size()) + " values and " + std::to_string(boundaries.size()) + " boundaries", name.site);
+  graph_state& to = x.from->owner();
+  const name_scope_object names(&scope_context::name_scope, claim_name(to, name, "PiecewiseConstant"));
+  const part at{x, name.site};
+  const auto constant = [&](const tensor_value& v) { return part{{&add_const(v, op_name(name.site), &to), 0}, name.site}; };
+  part out = constant(values[0]);
+  for (std::size_t i = 0; i < boundaries.size(); ++i) out = select(apply("Greater", at, constant(boundaries[i])), constant(values[i + 1]), out);
+  return out.value;
+}
+
+}  // namespace weft::detail
 #endif
 
 #endif

@@ -15,12 +15,18 @@ namespace {
 
 template <class T> void put(tensor_value& v, std::size_t i, T x) { std::memcpy(v.mutable_raw_data() + i * sizeof x, &x, sizeof x); }
 
+// A number, in the spelling of protobuf or of Python where it is not finite.
+double number_at(const json_at& at) {
+  if (at.value.kind == json_kind::string && (at.value.text == "nan" || at.value.text == "inf" || at.value.text == "-inf")) return std::stod(at.value.text);
+  return real_at(at);
+}
+
 void put_element(tensor_value& v, std::size_t i, const json_at& at, string_form strings) {
   switch (v.dtype()) {
-    case dtype::float32: return put(v, i, static_cast<float>(real_at(at)));
-    case dtype::float64: return put(v, i, real_at(at));
-    case dtype::half: return put(v, i, weft::half(static_cast<float>(real_at(at))));
-    case dtype::bfloat16: return put(v, i, weft::bfloat16(static_cast<float>(real_at(at))));
+    case dtype::float32: return put(v, i, static_cast<float>(number_at(at)));
+    case dtype::float64: return put(v, i, number_at(at));
+    case dtype::half: return put(v, i, weft::half(static_cast<float>(number_at(at))));
+    case dtype::bfloat16: return put(v, i, weft::bfloat16(static_cast<float>(number_at(at))));
     case dtype::boolean: return put(v, i, bool_at(at));
     case dtype::uint64: return put(v, i, natural_at(at));
     case dtype::string: v.mutable_data<std::string>()[i] = strings == string_form::text ? string_at(at) : bytes_at(at); return;
