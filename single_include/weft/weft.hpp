@@ -7248,6 +7248,92 @@ template <class... T, int... N> std::tuple<tensor<T, N>...> identity_n(const std
 
 #endif
 
+#ifndef WEFT_OPS_FILE_HPP
+#define WEFT_OPS_FILE_HPP
+// Ops that write tensors to files of the task they run on and read them back. Their kernels are `file_kernels()`, which a server or session is given with the folder they may use.
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace weft {
+
+namespace detail {
+
+#if WEFT_HAS_BODIES
+// A prefix, names, slices: the vectors must be equally long.
+inline void expect_tensor_names(const shape_context& c, std::int64_t count) {
+  (void)c.with_rank(0, 0, "prefix");
+  for (const int i : {1, 2}) {
+    const char* what = i == 1 ? "tensor_names" : "shape_and_slices";
+    const partial_shape s = c.with_rank(i, 1, what);
+    if (s[0] >= 0 && s[0] != count) c.fail(std::string(what) + " must have shape [" + std::to_string(count) + "], one for each tensor, found " + s.text());
+  }
+}
+inline void save_shape(shape_context& c) { expect_tensor_names(c, c.input_count() - 3); }
+inline void restore_shape(shape_context& c) { expect_tensor_names(c, c.output_count()); }
+inline void sharded_filename_shape(shape_context& c) {
+  (void)c.with_rank(0, 0, "basename");
+  if (c.input_count() == 3) (void)c.with_rank(1, 0, "shard");
+  (void)c.with_rank(c.input_count() - 1, 0, "num_shards");
+  c.set_output(0, partial_shape({}));
+}
+inline void merge_checkpoints_shape(shape_context& c) {
+  (void)c.with_rank(0, 1, "checkpoint_prefixes");
+  (void)c.with_rank(1, 0, "destination_prefix");
+}
+
+inline constexpr op_row file_ops[] = {
+    {"SaveV2(prefix: string, tensor_names: string, shape_and_slices: string, tensors: dtypes)", "dtypes: list(type) >= 1", save_shape, op_flags::stateful},
+    {"RestoreV2(prefix: string, tensor_names: string, shape_and_slices: string) -> tensors: dtypes", "dtypes: list(type) >= 1", restore_shape, op_flags::stateful},
+    {"MergeV2Checkpoints(checkpoint_prefixes: string, destination_prefix: string)", "delete_old_dirs: bool = true; allow_missing_files: bool = false", merge_checkpoints_shape, op_flags::stateful},
+    {"ShardedFilename(basename: string, shard: int32, num_shards: int32) -> filename: string", "", sharded_filename_shape},
+    {"ShardedFilespec(basename: string, num_shards: int32) -> filename: string", "", sharded_filename_shape},
+};
+#endif
+
+inline output names_constant(const std::vector<std::string>& names, const char* what, const op_name& name, graph_state& to) {
+  return output{&add_const(tensor_value::from(shape{static_cast<std::int64_t>(names.size())}, names), op_name(what, name.site), &to), 0};
+}
+
+}  // namespace detail
+
+/// Writes tensors under these names to the file `prefix` of the task's folder (SaveV2). `slices` say which part of a larger tensor each is (`784 10 0,392:-`); empty, or as many as there are tensors.
+inline operation save_tensors(const tensor<std::string, 0>& prefix, const std::vector<std::string>& names, const std::vector<output>& tensors, std::vector<std::string> slices = {}, op_name name = {}) {
+  if (prefix.raw().from == nullptr) throw error(error_code::invalid_argument, "the prefix is an empty tensor, not made by any op", name.site);
+  if (slices.empty()) slices.resize(names.size());
+  detail::graph_state& to = prefix.raw().from->owner();
+  std::vector<output> inputs{prefix.raw(), detail::names_constant(names, "tensor_names", name, to), detail::names_constant(slices, "shape_and_slices", name, to)};
+  inputs.insert(inputs.end(), tensors.begin(), tensors.end());
+  return operation(detail::add_node("SaveV2", std::move(inputs), name));
+}
+
+/// Reads the tensors of these names and dtypes from the checkpoint `prefix` of the task's folder, or slices of them (RestoreV2).
+inline std::vector<output> restore_tensors(const tensor<std::string, 0>& prefix, const std::vector<std::string>& names, const std::vector<dtype>& types, std::vector<std::string> slices = {},
+                                           op_name name = {}) {
+  if (prefix.raw().from == nullptr) throw error(error_code::invalid_argument, "the prefix is an empty tensor, not made by any op", name.site);
+  if (slices.empty()) slices.resize(names.size());
+  detail::graph_state& to = prefix.raw().from->owner();
+  const node& n = detail::add_node("RestoreV2", {prefix.raw(), detail::names_constant(names, "tensor_names", name, to), detail::names_constant(slices, "shape_and_slices", name, to)}, name, {{"dtypes", types}});
+  std::vector<output> out;
+  for (int i = 0; i < n.output_count(); ++i) out.push_back({&n, i});
+  return out;
+}
+
+/// Makes one checkpoint of those that several tasks have written where this one sees them: it writes an index of them, whose appearance is what makes the checkpoint exist (MergeV2Checkpoints).
+inline operation merge_checkpoints(const tensor<std::string, 1>& prefixes, const tensor<std::string, 0>& destination, op_name name = {}) {
+  return operation(detail::add_node("MergeV2Checkpoints", {prefixes.as_input(name.site), destination.as_input(name.site)}, name));
+}
+
+/// `basename-00001-of-00003` (ShardedFilename).
+inline tensor<std::string, 0> sharded_filename(const tensor<std::string, 0>& basename, const tensor<std::int32_t, 0>& shard, const tensor<std::int32_t, 0>& num_shards, op_name name = {}) {
+  return tensor<std::string, 0>(output{&detail::add_node("ShardedFilename", {basename.as_input(name.site), shard.as_input(name.site), num_shards.as_input(name.site)}, name), 0});
+}
+
+}  // namespace weft
+
+#endif
+
 #ifndef WEFT_OPS_LINEAR_HPP
 #define WEFT_OPS_LINEAR_HPP
 // Matrix products.
@@ -7456,12 +7542,7 @@ inline constexpr op_row loaded_ops[] = {
     {"AccumulatorSetGlobalStep(handle: Ref(string), new_global_step: int64)"},
     {"SparseAccumulatorApplyGradient(handle: Ref(string), local_step: int64, gradient_indices: int64, gradient_values: dtype, gradient_shape: int64)", "dtype: {numbers, complex}; has_known_shape: bool"},
     {"SparseAccumulatorTakeGradient(handle: Ref(string), num_required: int32) -> indices: int64, values: dtype, shape: int64", "dtype: {numbers, complex}"},
-    // Checkpoints, and the names of their files.
-    {"SaveV2(prefix: string, tensor_names: string, shape_and_slices: string, tensors: dtypes)", "dtypes: list(type) >= 1", nullptr, op_flags::stateful},
-    {"RestoreV2(prefix: string, tensor_names: string, shape_and_slices: string) -> tensors: dtypes", "dtypes: list(type) >= 1", nullptr, op_flags::stateful},
-    {"MergeV2Checkpoints(checkpoint_prefixes: string, destination_prefix: string)", "delete_old_dirs: bool = true; allow_missing_files: bool = false", nullptr, op_flags::stateful},
-    {"ShardedFilename(basename: string, shard: int32, num_shards: int32) -> filename: string", "", scalar_shape},
-    {"ShardedFilespec(basename: string, num_shards: int32) -> filename: string", "", scalar_shape},
+    // The names of files.
     {"StaticRegexFullMatch(input: string) -> output: bool", "pattern: string", unchanged_shape},
     {"StringJoin(inputs: N * string) -> output: string", "N: int >= 1; separator: string = ''"},
     // Reference variables.
@@ -10184,6 +10265,7 @@ WEFT_DECL const op_registry& standard_ops() {
     ops.add(detail::array_select_ops);
     ops.add(detail::array_slice_ops);
     ops.add(detail::control_ops);
+    ops.add(detail::file_ops);
     ops.add(detail::linear_ops);
     ops.add(detail::loaded_ops);
     ops.add(detail::math_ops);
@@ -15339,10 +15421,16 @@ class cheap_kernel : public kernel {
   bool expensive(const kernel_context&) const noexcept final { return false; }
 };
 
-/// What a kernel is made from: its node and the device it will run on. The node lives as long as the kernel.
+/// What whoever registers a kernel gives to all kernels of that kind, such as a folder: derive from it.
+struct kernel_settings {
+  virtual ~kernel_settings() = default;
+};
+
+/// What a kernel is made from: its node, the device it will run on, and the settings it was registered with. The node lives as long as the kernel.
 struct kernel_construction {
   const node& about;
   std::string device;
+  std::shared_ptr<const kernel_settings> settings = nullptr;
 };
 
 /// Makes the kernel of a node; throws about the node when the attributes cannot be served.
@@ -15351,30 +15439,49 @@ using kernel_factory = std::unique_ptr<kernel> (*)(const kernel_construction&);
 /// Kernels by op and device type: a value that a user copies and extends with own kernels.
 class kernel_registry {
  public:
-  kernel_registry& add(kernel_entry entry, kernel_factory factory) {
-    factories_[entry.op].push_back(factory);
+  kernel_registry& add(kernel_entry entry, kernel_factory factory, std::shared_ptr<const kernel_settings> settings = nullptr) {
+    factories_[entry.op].push_back({factory, std::move(settings)});
     catalogue_.add(std::move(entry));
     return *this;
   }
+  /// Adds all kernels of another registry.
+  kernel_registry& add(const kernel_registry& others);
   /// The kernel for a node on a device of this type. Throws UNIMPLEMENTED, listing the kernels there are.
   std::unique_ptr<kernel> make(const kernel_construction& what, std::string_view device_type) const;
   /// What `make` would call for a node, or nullptr.
   kernel_factory find(const node& n, std::string_view device_type) const noexcept {
-    const kernel_entry* best = catalogue_.find(n.op(), device_type, n.attrs());
-    return best == nullptr ? nullptr : factories_.find(n.op())->second[static_cast<std::size_t>(best - catalogue_.kernels_of(n.op()).data())];
+    const source* found = source_of(n, device_type);
+    return found == nullptr ? nullptr : found->factory;
   }
   const kernel_catalogue& catalogue() const noexcept { return catalogue_; }
 
  private:
+  struct source {
+    kernel_factory factory;
+    std::shared_ptr<const kernel_settings> settings;
+  };
+  const source* source_of(const node& n, std::string_view device_type) const noexcept {
+    const kernel_entry* best = catalogue_.find(n.op(), device_type, n.attrs());
+    return best == nullptr ? nullptr : &factories_.find(n.op())->second[static_cast<std::size_t>(best - catalogue_.kernels_of(n.op()).data())];
+  }
   kernel_catalogue catalogue_;
-  std::map<std::string, std::vector<kernel_factory>, std::less<>> factories_;
+  std::map<std::string, std::vector<source>, std::less<>> factories_;
 };
 
 #if WEFT_HAS_BODIES
 
+WEFT_DECL kernel_registry& kernel_registry::add(const kernel_registry& others) {
+  for (const auto& [op, entries] : others.catalogue_.entries())
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+      const source from = others.factories_.find(op)->second[i];
+      add(entries[i], from.factory, from.settings);
+    }
+  return *this;
+}
+
 WEFT_DECL std::unique_ptr<kernel> kernel_registry::make(const kernel_construction& what, std::string_view device_type) const {
   const node& n = what.about;
-  if (const kernel_factory factory = find(n, device_type)) return factory(what);
+  if (const source* found = source_of(n, device_type)) return found->factory(found->settings == nullptr ? what : kernel_construction{n, what.device, found->settings});
   std::string known;
   for (const auto& entry : catalogue_.kernels_of(n.op())) {
     known += (known.empty() ? "" : "; ") + entry.device_type;

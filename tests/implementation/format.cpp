@@ -1,5 +1,4 @@
-// Files: GraphDef, tensors.
+// Files: GraphDef, tensors, checkpoints.
 #define WEFT_IMPLEMENTATION_FORMAT
+#include <weft/format/file_kernels.hpp>
 #include <weft/format/graphdef.hpp>
-#include <weft/format/npz.hpp>
-#include <weft/format/safetensors.hpp>

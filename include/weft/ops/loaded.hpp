@@ -94,12 +94,7 @@ inline constexpr op_row loaded_ops[] = {
     {"AccumulatorSetGlobalStep(handle: Ref(string), new_global_step: int64)"},
     {"SparseAccumulatorApplyGradient(handle: Ref(string), local_step: int64, gradient_indices: int64, gradient_values: dtype, gradient_shape: int64)", "dtype: {numbers, complex}; has_known_shape: bool"},
     {"SparseAccumulatorTakeGradient(handle: Ref(string), num_required: int32) -> indices: int64, values: dtype, shape: int64", "dtype: {numbers, complex}"},
-    // Checkpoints, and the names of their files.
-    {"SaveV2(prefix: string, tensor_names: string, shape_and_slices: string, tensors: dtypes)", "dtypes: list(type) >= 1", nullptr, op_flags::stateful},
-    {"RestoreV2(prefix: string, tensor_names: string, shape_and_slices: string) -> tensors: dtypes", "dtypes: list(type) >= 1", nullptr, op_flags::stateful},
-    {"MergeV2Checkpoints(checkpoint_prefixes: string, destination_prefix: string)", "delete_old_dirs: bool = true; allow_missing_files: bool = false", nullptr, op_flags::stateful},
-    {"ShardedFilename(basename: string, shard: int32, num_shards: int32) -> filename: string", "", scalar_shape},
-    {"ShardedFilespec(basename: string, num_shards: int32) -> filename: string", "", scalar_shape},
+    // The names of files.
     {"StaticRegexFullMatch(input: string) -> output: bool", "pattern: string", unchanged_shape},
     {"StringJoin(inputs: N * string) -> output: string", "N: int >= 1; separator: string = ''"},
     // Reference variables.

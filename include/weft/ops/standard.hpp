@@ -8,6 +8,7 @@
 #include <weft/ops/array_select.hpp>
 #include <weft/ops/array_slice.hpp>
 #include <weft/ops/control.hpp>
+#include <weft/ops/file.hpp>
 #include <weft/ops/linear.hpp>
 #include <weft/ops/loaded.hpp>
 #include <weft/ops/math.hpp>
@@ -33,6 +34,7 @@ WEFT_DECL const op_registry& standard_ops() {
     ops.add(detail::array_select_ops);
     ops.add(detail::array_slice_ops);
     ops.add(detail::control_ops);
+    ops.add(detail::file_ops);
     ops.add(detail::linear_ops);
     ops.add(detail::loaded_ops);
     ops.add(detail::math_ops);

@@ -135,10 +135,16 @@ class cheap_kernel : public kernel {
   bool expensive(const kernel_context&) const noexcept final { return false; }
 };
 
-/// What a kernel is made from: its node and the device it will run on. The node lives as long as the kernel.
+/// What whoever registers a kernel gives to all kernels of that kind, such as a folder: derive from it.
+struct kernel_settings {
+  virtual ~kernel_settings() = default;
+};
+
+/// What a kernel is made from: its node, the device it will run on, and the settings it was registered with. The node lives as long as the kernel.
 struct kernel_construction {
   const node& about;
   std::string device;
+  std::shared_ptr<const kernel_settings> settings = nullptr;
 };
 
 /// Makes the kernel of a node; throws about the node when the attributes cannot be served.
@@ -147,30 +153,49 @@ using kernel_factory = std::unique_ptr<kernel> (*)(const kernel_construction&);
 /// Kernels by op and device type: a value that a user copies and extends with own kernels.
 class kernel_registry {
  public:
-  kernel_registry& add(kernel_entry entry, kernel_factory factory) {
-    factories_[entry.op].push_back(factory);
+  kernel_registry& add(kernel_entry entry, kernel_factory factory, std::shared_ptr<const kernel_settings> settings = nullptr) {
+    factories_[entry.op].push_back({factory, std::move(settings)});
     catalogue_.add(std::move(entry));
     return *this;
   }
+  /// Adds all kernels of another registry.
+  kernel_registry& add(const kernel_registry& others);
   /// The kernel for a node on a device of this type. Throws UNIMPLEMENTED, listing the kernels there are.
   std::unique_ptr<kernel> make(const kernel_construction& what, std::string_view device_type) const;
   /// What `make` would call for a node, or nullptr.
   kernel_factory find(const node& n, std::string_view device_type) const noexcept {
-    const kernel_entry* best = catalogue_.find(n.op(), device_type, n.attrs());
-    return best == nullptr ? nullptr : factories_.find(n.op())->second[static_cast<std::size_t>(best - catalogue_.kernels_of(n.op()).data())];
+    const source* found = source_of(n, device_type);
+    return found == nullptr ? nullptr : found->factory;
   }
   const kernel_catalogue& catalogue() const noexcept { return catalogue_; }
 
  private:
+  struct source {
+    kernel_factory factory;
+    std::shared_ptr<const kernel_settings> settings;
+  };
+  const source* source_of(const node& n, std::string_view device_type) const noexcept {
+    const kernel_entry* best = catalogue_.find(n.op(), device_type, n.attrs());
+    return best == nullptr ? nullptr : &factories_.find(n.op())->second[static_cast<std::size_t>(best - catalogue_.kernels_of(n.op()).data())];
+  }
   kernel_catalogue catalogue_;
-  std::map<std::string, std::vector<kernel_factory>, std::less<>> factories_;
+  std::map<std::string, std::vector<source>, std::less<>> factories_;
 };
 
 #if WEFT_HAS_BODIES
 
+WEFT_DECL kernel_registry& kernel_registry::add(const kernel_registry& others) {
+  for (const auto& [op, entries] : others.catalogue_.entries())
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+      const source from = others.factories_.find(op)->second[i];
+      add(entries[i], from.factory, from.settings);
+    }
+  return *this;
+}
+
 WEFT_DECL std::unique_ptr<kernel> kernel_registry::make(const kernel_construction& what, std::string_view device_type) const {
   const node& n = what.about;
-  if (const kernel_factory factory = find(n, device_type)) return factory(what);
+  if (const source* found = source_of(n, device_type)) return found->factory(found->settings == nullptr ? what : kernel_construction{n, what.device, found->settings});
   std::string known;
   for (const auto& entry : catalogue_.kernels_of(n.op())) {
     known += (known.empty() ? "" : "; ") + entry.device_type;
