@@ -7451,7 +7451,7 @@ template <class T, int N> std::tuple<tensor<T, N>, tensor<T, N>> qr(const operan
 
 #ifndef WEFT_OPS_LOADED_HPP
 #define WEFT_OPS_LOADED_HPP
-// Definitions of ops that weft loads, prints and writes but does not run: loops, queues and other state that steps wait for, functions,
+// Definitions of ops that weft loads, prints and writes but does not run: loops and their state, functions,
 // checkpoints, and the reference variables of older graphs (their resource forms run).
 
 namespace weft::detail {
@@ -7506,16 +7506,6 @@ inline constexpr op_row loaded_ops[] = {
     {"If(cond: Tcond, input: Tin) -> output: Tout", "Tcond: type; Tin: list(type) >= 0; Tout: list(type) >= 0; then_branch: func; else_branch: func; output_shapes: list(shape) = []", nullptr, op_flags::stateful},
     {"StatelessWhile(input: T) -> output: T", "T: list(type) >= 0; cond: func; body: func; output_shapes: list(shape) = []; parallel_iterations: int = 10"},
     {"While(input: T) -> output: T", "T: list(type) >= 0; cond: func; body: func; output_shapes: list(shape) = []; parallel_iterations: int = 10", nullptr, op_flags::stateful},
-    // Queues.
-    {"FIFOQueueV2 PaddingFIFOQueueV2() -> handle: resource", "component_types: list(type) >= 1; shapes: list(shape) >= 0 = []; capacity: int = -1; container: string = ''; shared_name: string = ''", scalar_shape, op_flags::stateful},
-    {"PriorityQueueV2() -> handle: resource", "component_types: list(type) >= 0 = []; shapes: list(shape) >= 0; capacity: int = -1; container: string = ''; shared_name: string = ''", scalar_shape, op_flags::stateful},
-    {"RandomShuffleQueueV2() -> handle: resource", "component_types: list(type) >= 1; shapes: list(shape) >= 0 = []; capacity: int = -1; min_after_dequeue: int = 0; seed: int = 0; seed2: int = 0; container: string = ''; shared_name: string = ''", scalar_shape, op_flags::stateful},
-    {"QueueEnqueueV2 QueueEnqueueManyV2(handle: resource, components: Tcomponents)", "Tcomponents: list(type) >= 1; timeout_ms: int = -1", nullptr, op_flags::stateful},
-    {"QueueDequeueV2(handle: resource) -> components: component_types", "component_types: list(type) >= 1; timeout_ms: int = -1", nullptr, op_flags::stateful},
-    {"QueueDequeueManyV2 QueueDequeueUpToV2(handle: resource, n: int32) -> components: component_types", "component_types: list(type) >= 1; timeout_ms: int = -1", nullptr, op_flags::stateful},
-    {"QueueCloseV2(handle: resource)", "cancel_pending_enqueues: bool = false", nullptr, op_flags::stateful},
-    {"QueueIsClosedV2(handle: resource) -> is_closed: bool", "", scalar_shape, op_flags::stateful},
-    {"QueueSizeV2(handle: resource) -> size: int32", "", scalar_shape, op_flags::stateful},
     // Stacks and arrays of tensors.
     {"StackV2(max_size: int32) -> handle: resource", "elem_type: type; stack_name: string = ''", scalar_shape, op_flags::stateful},
     {"StackPushV2(handle: resource, elem: T) -> output: T", "T: type; swap_memory: bool = false", pushed_shape, op_flags::stateful},
@@ -9530,6 +9520,356 @@ WEFT_DECL output add_separable_conv2d(const side& input, const side& depthwise_f
 
 #endif
 
+#ifndef WEFT_OPS_QUEUE_HPP
+#define WEFT_OPS_QUEUE_HPP
+// Queues: state of a task that steps put elements into and take them out of, waiting where there is no room or nothing to take.
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace weft {
+
+namespace detail {
+
+#if WEFT_HAS_BODIES
+// The node that makes the resource behind input 0, when it can be followed to one that has attribute `attr`; else nullptr.
+inline const node* resource_maker(const shape_context& c, const char* attr) {
+  if (c.running()) return nullptr;
+  const node* from = c.about().inputs()[0].from;
+  while (from->op() == "Identity" && !from->inputs().empty()) from = from->inputs()[0].from;
+  return from->inputs().empty() && from->attrs().find(attr) != from->attrs().end() ? from : nullptr;
+}
+
+// What the elements of a queue look like, as far as the graph says.
+struct queue_components {
+  const node* maker = nullptr;
+  std::vector<dtype> types;
+  // Empty when elements may have any shape.
+  std::vector<partial_shape> shapes;
+};
+inline queue_components components_of(const shape_context& c) {
+  queue_components out;
+  out.maker = resource_maker(c, "component_types");
+  if (out.maker == nullptr) return out;
+  if (const auto* types = out.maker->find_attr<std::vector<dtype>>("component_types")) out.types = *types;
+  if (const auto* shapes = out.maker->find_attr<std::vector<partial_shape>>("shapes")) out.shapes = *shapes;
+  if (out.maker->op() == "PriorityQueueV2") {
+    out.types.insert(out.types.begin(), dtype::int64);
+    out.shapes.insert(out.shapes.begin(), partial_shape({}));
+  }
+  if (out.shapes.size() != out.types.size()) out.shapes.clear();
+  return out;
+}
+
+inline void expect_component_types(const shape_context& c, const queue_components& held, const char* attr) {
+  const auto& found = c.attr<std::vector<dtype>>(attr);
+  if (held.maker != nullptr && found != held.types)
+    c.fail("the queue '" + held.maker->name() + "' has components " + to_text(attr_value(held.types)) + ", found " + to_text(attr_value(found)));
+}
+
+inline void expect_component(const shape_context& c, const queue_components& held, int i, const partial_shape& found) {
+  if (held.shapes.empty()) return;
+  const partial_shape& expected = held.shapes[static_cast<std::size_t>(i)];
+  if (!merge_shapes(expected, found)) c.fail("component " + std::to_string(i) + " of the queue '" + held.maker->name() + "' has shape " + expected.text() + ", found " + found.text());
+}
+
+inline void enqueue_shape(shape_context& c) {
+  const queue_components held = components_of(c);
+  expect_component_types(c, held, "Tcomponents");
+  for (int i = 1; i < c.input_count(); ++i) expect_component(c, held, i - 1, c.input(i));
+}
+
+inline void enqueue_many_shape(shape_context& c) {
+  const queue_components held = components_of(c);
+  expect_component_types(c, held, "Tcomponents");
+  std::int64_t rows = -1;
+  for (int i = 1; i < c.input_count(); ++i) {
+    const partial_shape& s = c.input(i);
+    if (!s.known_rank()) continue;
+    if (s.rank() == 0) c.fail("component " + std::to_string(i - 1) + " must have rows to put in, found a scalar");
+    if (s[0] >= 0 && rows >= 0 && s[0] != rows) c.fail("component " + std::to_string(i - 1) + " has " + std::to_string(s[0]) + " rows, those before it have " + std::to_string(rows));
+    if (s[0] >= 0) rows = s[0];
+    expect_component(c, held, i - 1, partial_shape(std::vector<std::int64_t>(s.sizes().begin() + 1, s.sizes().end())));
+  }
+}
+
+inline void dequeue_shape(shape_context& c) {
+  const queue_components held = components_of(c);
+  expect_component_types(c, held, "component_types");
+  for (std::size_t i = 0; i < held.shapes.size(); ++i) c.set_output(static_cast<int>(i), held.shapes[i]);
+}
+
+inline void dequeue_batch_shape(shape_context& c) {
+  const queue_components held = components_of(c);
+  expect_component_types(c, held, "component_types");
+  (void)c.with_rank(1, 0, "the number of elements");
+  const auto n = c.input_integers(1);
+  if (n && (*n)[0] < 0) c.fail("the number of elements must not be negative, found " + std::to_string((*n)[0]));
+  const bool exact = n && c.about().op() == "QueueDequeueManyV2";
+  for (std::size_t i = 0; i < held.shapes.size(); ++i) {
+    if (!held.shapes[i].known_rank()) continue;
+    std::vector<std::int64_t> sizes = held.shapes[i].sizes();
+    sizes.insert(sizes.begin(), exact ? (*n)[0] : -1);
+    c.set_output(static_cast<int>(i), partial_shape(std::move(sizes)));
+  }
+}
+
+#define WEFT_QUEUE "component_types: list(type) >= 1; shapes: list(shape) >= 0 = []; capacity: int = -1; container: string = ''; shared_name: string = ''"
+#define WEFT_ELEMENTS(LIST) LIST ": list(type) >= 1; timeout_ms: int = -1"
+inline constexpr op_row queue_ops[] = {
+    {"FIFOQueueV2 PaddingFIFOQueueV2() -> handle: resource", WEFT_QUEUE, scalar_shape, op_flags::stateful},
+    {"RandomShuffleQueueV2() -> handle: resource",
+     "component_types: list(type) >= 1; shapes: list(shape) >= 0 = []; capacity: int = -1; min_after_dequeue: int = 0; seed: int = 0; seed2: int = 0; container: string = ''; shared_name: string = ''",
+     scalar_shape, op_flags::stateful},
+    {"PriorityQueueV2() -> handle: resource", "component_types: list(type) >= 0 = []; shapes: list(shape) >= 0; capacity: int = -1; container: string = ''; shared_name: string = ''", scalar_shape,
+     op_flags::stateful},
+    {"QueueEnqueueV2(handle: resource, components: Tcomponents)", WEFT_ELEMENTS("Tcomponents"), enqueue_shape, op_flags::stateful},
+    {"QueueEnqueueManyV2(handle: resource, components: Tcomponents)", WEFT_ELEMENTS("Tcomponents"), enqueue_many_shape, op_flags::stateful},
+    {"QueueDequeueV2(handle: resource) -> components: component_types", WEFT_ELEMENTS("component_types"), dequeue_shape, op_flags::stateful},
+    {"QueueDequeueManyV2 QueueDequeueUpToV2(handle: resource, n: int32) -> components: component_types", WEFT_ELEMENTS("component_types"), dequeue_batch_shape, op_flags::stateful},
+    {"QueueCloseV2(handle: resource)", "cancel_pending_enqueues: bool = false", nullptr, op_flags::stateful},
+    {"QueueSizeV2(handle: resource) -> size: int32", "", scalar_shape, op_flags::stateful},
+    {"QueueIsClosedV2(handle: resource) -> is_closed: bool", "", scalar_shape, op_flags::stateful},
+};
+#undef WEFT_QUEUE
+#undef WEFT_ELEMENTS
+#endif
+
+// The nodes of a queue; names are those of TensorFlow, `queue_enqueue`.
+output add_queue(const char* op, const char* otherwise, attr_map attrs, const op_name& name);
+const node& add_queue_op(const char* op, const output& queue, const char* suffix, std::vector<op_input> inputs, attr_map attrs, const op_name& name);
+
+// A component of a queue: a dtype, or a tensor type that also says the rank.
+template <class C> struct queue_component {
+  static_assert(is_dtype_v<C>, "weft: a component of a queue is a dtype (float, std::int64_t, ...) or a tensor type (weft::tensor<float, 1>)");
+  using dtype = C;
+  static constexpr int rank = dynamic_rank;
+};
+template <class T, int N> struct queue_component<tensor<T, N>> {
+  using dtype = T;
+  static constexpr int rank = N;
+};
+template <class C> using queue_element_t = tensor<typename queue_component<C>::dtype, queue_component<C>::rank>;
+constexpr int rank_with_rows(int rank) { return rank == dynamic_rank ? dynamic_rank : rank + 1; }
+template <class C> using queue_batch_t = tensor<typename queue_component<C>::dtype, rank_with_rows(queue_component<C>::rank)>;
+
+// What is put into one component: a tensor, a variable to read, or a value.
+template <class Tensor> struct queue_item {
+  using T = typename Tensor::dtype;
+  op_input in;
+
+  template <class U, int M> queue_item(const operand<U, M>& x) : in(x.as_input(call_site())) {
+    static_assert(std::is_same_v<T, U>, "weft: the tensor has another dtype than this component of the queue; convert it with weft::cast<T>(...)");
+    static_assert(Tensor::rank == dynamic_rank || M == dynamic_rank || Tensor::rank == M, "weft: the tensor has another rank than this component of the queue");
+  }
+  template <class V, std::enable_if_t<!is_operand<V>::value && std::is_convertible_v<const V&, scalar<T>>, int> = 0> queue_item(const V& number) : in("component", tensor_value::scalar<T>(scalar<T>(number).value)) {
+    static_assert(Tensor::rank <= 0, "weft: this component of the queue is not a scalar");
+  }
+  template <class V, std::enable_if_t<!is_operand<V>::value && !std::is_convertible_v<const V&, scalar<T>> && std::is_same_v<typename value_traits<V>::dtype, T>, int> = 0>
+  queue_item(const V& value) : in("component", value_traits<V>::make(value)) {
+    static_assert(Tensor::rank == dynamic_rank || Tensor::rank == value_traits<V>::rank, "weft: the value has another rank than this component of the queue");
+  }
+};
+
+// The outputs of a node as typed tensors: one by itself, several as a tuple.
+template <class... Tensor, std::size_t... I> auto outputs_as(const node& n, std::index_sequence<I...>) {
+  if constexpr (sizeof...(Tensor) == 1) return (Tensor(output{&n, 0}), ...);
+  else return std::tuple<Tensor...>(Tensor(output{&n, static_cast<int>(I)})...);
+}
+
+}  // namespace detail
+
+/// A queue that holds any number of elements.
+inline constexpr std::int64_t unlimited = -1;
+
+/// What becomes of those who wait to put something in when a queue is closed.
+enum class pending_enqueues : unsigned char { finish, cancel };
+
+/// Options of a queue.
+struct queue_options {
+  /// One shape for each component. Empty: elements may have any shape, and cannot be taken several at once (unless all components are scalars by type).
+  std::vector<partial_shape> shapes;
+  /// The name under which sessions share it on its task; empty: it belongs to the session.
+  std::string shared_name;
+  /// The container of a shared name; empty for the task's own.
+  std::string container;
+};
+
+/// Options of a queue that shuffles.
+struct shuffle_options : queue_options {
+  /// Elements that stay in the queue, for the shuffling, until it is closed.
+  std::int64_t min_after_dequeue = 0;
+  /// Makes the order repeatable, together with the seed of the graph.
+  std::optional<std::int64_t> seed;
+};
+
+namespace detail {
+
+template <class... C> attr_map queue_attrs(std::int64_t capacity, const queue_options& options) {
+  std::vector<partial_shape> shapes = options.shapes;
+  if (((queue_component<C>::rank == 0) && ...) && shapes.empty()) shapes.assign(sizeof...(C), partial_shape({}));
+  return {{"component_types", std::vector<dtype>{dtype_of<typename queue_component<C>::dtype>...}}, {"shapes", std::move(shapes)}, {"capacity", capacity}, {"shared_name", options.shared_name},
+          {"container", options.container}};
+}
+
+}  // namespace detail
+
+/// What all queues offer, whatever their components.
+class queue_base {
+ public:
+  queue_base() = default;
+  /// The queue that this output, a handle, names.
+  explicit queue_base(output handle) : handle_(handle), owner_(handle.from->owner().shared_from_this()) {}
+
+  /// The handle of its resource.
+  output raw() const noexcept { return handle_; }
+  std::string name() const { return to_text(handle_); }
+  /// Ends it: nothing more can be put in (CANCELLED), what is there can be taken, then OUT_OF_RANGE. A close waits behind those who wait to put something in, or with
+  /// `pending_enqueues::cancel` sends them away with CANCELLED (QueueCloseV2).
+  operation close(pending_enqueues pending = pending_enqueues::finish, op_name name = {}) const {
+    return operation(detail::add_queue_op("QueueCloseV2", handle_, "_Close", {}, {{"cancel_pending_enqueues", pending == pending_enqueues::cancel}}, name));
+  }
+  operation close(op_name name) const { return close(pending_enqueues::finish, name); }
+  /// How many elements it holds; those that a waiting dequeue_many has taken already do not count (QueueSizeV2).
+  tensor<std::int32_t, 0> size(op_name name = {}) const { return tensor<std::int32_t, 0>(output{&detail::add_queue_op("QueueSizeV2", handle_, "_Size", {}, {}, name), 0}); }
+  /// Whether it is closed (QueueIsClosedV2).
+  tensor<bool, 0> is_closed(op_name name = {}) const { return tensor<bool, 0>(output{&detail::add_queue_op("QueueIsClosedV2", handle_, "_Is_Closed", {}, {}, name), 0}); }
+
+ private:
+  output handle_;
+  std::shared_ptr<detail::graph_state> owner_;
+};
+
+/// A queue whose elements have components `C`: each a dtype (`float`), or a tensor type that also says the rank (`tensor<float, 1>`). Whoever waits is served in the order of coming, holds no
+/// thread, and is woken by an element, a close, or the end of its step. With one component the results are tensors, else tuples of them.
+template <class... C> class queue : public queue_base {
+  static_assert(sizeof...(C) > 0, "weft: a queue has at least one component");
+
+ public:
+  queue() = default;
+  explicit queue(output handle) : queue_base(handle) {}
+
+  /// Puts one element in; waits while the queue is full (QueueEnqueueV2).
+  operation enqueue(detail::queue_item<detail::queue_element_t<C>>... components, op_name name = {}) const {
+    return operation(detail::add_queue_op("QueueEnqueueV2", raw(), "_enqueue", {std::move(components.in)...}, {}, name));
+  }
+  /// Puts the rows of the components in, one element each; waits for room piece by piece (QueueEnqueueManyV2).
+  operation enqueue_many(detail::queue_item<detail::queue_batch_t<C>>... components, op_name name = {}) const {
+    return operation(detail::add_queue_op("QueueEnqueueManyV2", raw(), "_EnqueueMany", {std::move(components.in)...}, {}, name));
+  }
+  /// Takes an element; waits until there is one. OUT_OF_RANGE when the queue is closed and empty (QueueDequeueV2).
+  auto dequeue(op_name name = {}) const { return detail::outputs_as<detail::queue_element_t<C>...>(take("QueueDequeueV2", "_Dequeue", {}, name), std::index_sequence_for<C...>()); }
+  /// Takes `n` elements as a batch; waits until it has all of them. A wait in vain, or cancelled, gives them back in order (QueueDequeueManyV2).
+  auto dequeue_many(detail::scalar<std::int32_t> n, op_name name = {}) const { return batch("QueueDequeueManyV2", "_DequeueMany", {"n", tensor_value::scalar(n.value)}, name); }
+  template <int N> auto dequeue_many(const operand<std::int32_t, N>& n, op_name name = {}) const { return batch("QueueDequeueManyV2", "_DequeueMany", n.as_input(name.site), name); }
+  /// Takes `n` elements, or what is left if the queue is closed, but at least one (QueueDequeueUpToV2).
+  auto dequeue_up_to(detail::scalar<std::int32_t> n, op_name name = {}) const { return batch("QueueDequeueUpToV2", "_DequeueUpTo", {"n", tensor_value::scalar(n.value)}, name); }
+  template <int N> auto dequeue_up_to(const operand<std::int32_t, N>& n, op_name name = {}) const { return batch("QueueDequeueUpToV2", "_DequeueUpTo", n.as_input(name.site), name); }
+
+ private:
+  const node& take(const char* op, const char* suffix, std::vector<detail::op_input> inputs, const op_name& name) const {
+    return detail::add_queue_op(op, raw(), suffix, std::move(inputs), {{"component_types", std::vector<dtype>{dtype_of<typename detail::queue_component<C>::dtype>...}}}, name);
+  }
+  auto batch(const char* op, const char* suffix, detail::op_input n, const op_name& name) const {
+    return detail::outputs_as<detail::queue_batch_t<C>...>(take(op, suffix, {std::move(n)}, name), std::index_sequence_for<C...>());
+  }
+};
+
+/// Elements leave in the order in which they came (FIFOQueueV2): `fifo_queue<float, std::int64_t> q(100)`.
+template <class... C> class fifo_queue : public queue<C...> {
+ public:
+  fifo_queue() = default;
+  explicit fifo_queue(std::int64_t capacity, const queue_options& options = {}, op_name name = {})
+      : queue<C...>(detail::add_queue("FIFOQueueV2", "fifo_queue", detail::queue_attrs<C...>(capacity, options), name)) {}
+};
+
+/// A FIFO queue whose shapes may have open dimensions: elements that are taken together are padded with zeros or empty texts to the largest of them (PaddingFIFOQueueV2).
+template <class... C> class padding_fifo_queue : public queue<C...> {
+ public:
+  padding_fifo_queue() = default;
+  explicit padding_fifo_queue(std::int64_t capacity, queue_options options = {}, op_name name = {})
+      : queue<C...>(detail::add_queue("PaddingFIFOQueueV2", "padding_fifo_queue", detail::queue_attrs<C...>(capacity, with_ranks(std::move(options))), name)) {}
+
+ private:
+  static queue_options with_ranks(queue_options options) {
+    if (options.shapes.empty()) options.shapes = {partial_shape::of_rank(detail::queue_component<C>::rank)...};
+    return options;
+  }
+};
+
+/// Elements leave in random order (RandomShuffleQueueV2).
+template <class... C> class random_shuffle_queue : public queue<C...> {
+ public:
+  random_shuffle_queue() = default;
+  explicit random_shuffle_queue(std::int64_t capacity, const shuffle_options& options = {}, op_name name = {})
+      : queue<C...>(detail::add_queue("RandomShuffleQueueV2", "random_shuffle_queue", shuffled(capacity, options), name)) {}
+
+ private:
+  static attr_map shuffled(std::int64_t capacity, const shuffle_options& options) {
+    attr_map attrs = detail::queue_attrs<C...>(capacity, options);
+    const auto [seed, seed2] = detail::op_seeds(*detail::current_graph(), options.seed);
+    attrs.emplace("min_after_dequeue", options.min_after_dequeue);
+    attrs.emplace("seed", seed);
+    attrs.emplace("seed2", seed2);
+    return attrs;
+  }
+};
+
+/// The element with the smallest number leaves first; the order among equal numbers is open. Each element begins with its number, an int64: `q.enqueue(3, x)`, `auto [number, x] = q.dequeue()`
+/// (PriorityQueueV2). The shapes are those of the other components and must be given unless these are scalars by type.
+template <class... C> class priority_queue : public queue<tensor<std::int64_t, 0>, C...> {
+ public:
+  priority_queue() = default;
+  explicit priority_queue(std::int64_t capacity, const queue_options& options = {}, op_name name = {})
+      : queue<tensor<std::int64_t, 0>, C...>(detail::add_queue("PriorityQueueV2", "priority_queue", detail::queue_attrs<C...>(capacity, options), name)) {}
+};
+
+#if WEFT_HAS_BODIES
+namespace detail {
+
+WEFT_DECL output add_queue(const char* op, const char* otherwise, attr_map attrs, const op_name& name) {
+  const auto types = attrs.find("component_types")->second.get<std::vector<dtype>>();
+  const auto shapes = attrs.find("shapes")->second.get<std::vector<partial_shape>>();
+  const bool padded = std::string_view(op) == "PaddingFIFOQueueV2", needed = padded || std::string_view(op) == "PriorityQueueV2";
+  if ((needed || !shapes->empty()) && shapes->size() != types->size())
+    fail_builder(otherwise, "a queue of " + std::to_string(types->size()) + " components needs as many shapes, found " + std::to_string(shapes->size()), name);
+  for (const partial_shape& s : *shapes)
+    if (padded ? !s.known_rank() : !s.fully_known())
+      fail_builder(otherwise, "the shape " + s.text() + " of a component must be " + (padded ? "of known rank" : "fully known; a padding_fifo_queue may leave sizes open"), name);
+  if (const auto min = attrs.find("min_after_dequeue"); min != attrs.end()) {
+    const std::int64_t least = *min->second.get<std::int64_t>(), capacity = *attrs.find("capacity")->second.get<std::int64_t>();
+    if (least < 0) fail_builder(otherwise, "min_after_dequeue must not be negative, found " + std::to_string(least), name);
+    if (capacity >= 0 && least >= capacity) fail_builder(otherwise, "min_after_dequeue " + std::to_string(least) + " must be less than the capacity " + std::to_string(capacity), name);
+  }
+  return {&add_node(op, {}, name.text.empty() ? op_name(otherwise, name.site) : name, std::move(attrs)), 0};
+}
+
+WEFT_DECL const node& add_queue_op(const char* op, const output& queue, const char* suffix, std::vector<op_input> inputs, attr_map attrs, const op_name& name) {
+  if (queue.from == nullptr) fail_builder(op, "the queue is empty, not made by any op", name);
+  inputs.insert(inputs.begin(), op_input(queue));
+  std::vector<std::string> names(inputs.size());
+  for (std::size_t i = 1; i < inputs.size(); ++i) {
+    if (inputs[i].below == nullptr || std::string_view(inputs[i].below) != "component") continue;
+    names[i] = "component_" + std::to_string(i - 1);
+    inputs[i].below = names[i].c_str();
+  }
+  const std::string own = queue.from->name().substr(queue.from->name().rfind('/') + 1) + suffix;
+  return add_op(op, own.c_str(), inputs, name, std::move(attrs));
+}
+
+}  // namespace detail
+#endif
+
+}  // namespace weft
+
+#endif
+
 #ifndef WEFT_OPS_REDUCE_SEGMENTS_HPP
 #define WEFT_OPS_REDUCE_SEGMENTS_HPP
 // Reductions of rows by segment: builders. Their definitions are in reduce.hpp.
@@ -10271,6 +10611,7 @@ WEFT_DECL const op_registry& standard_ops() {
     ops.add(detail::math_ops);
     ops.add(detail::nn_ops);
     ops.add(detail::nn_conv_ops);
+    ops.add(detail::queue_ops);
     ops.add(detail::random_ops);
     ops.add(detail::reduce_ops);
     ops.add(detail::sendrecv_ops);
@@ -24155,6 +24496,812 @@ void fill_all_integers(U* out, std::size_t count, philox_random generator, instr
 #endif
 
 #if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
+#ifndef WEFT_KERNELS_QUEUE_STATE_HPP
+#define WEFT_KERNELS_QUEUE_STATE_HPP
+// A queue in its task: elements, and the lines of those who wait to put some in or take some out. Who comes first is served first; nobody who waits holds a thread.
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace weft::detail {
+
+/// Which element of a queue is taken next, and what elements may look like.
+enum class queue_order : unsigned char { first, first_padded, random, priority };
+
+/// What a queue is made from; two nodes that share one must say the same.
+struct queue_spec {
+  queue_order order = queue_order::first;
+  std::string name;
+  /// Elements it holds at most; as many as its size, an int32, can say when this is negative or larger.
+  std::int64_t capacity = 0;
+  std::int64_t min_after_dequeue = 0, seed = 0, seed2 = 0;
+  std::vector<dtype> types;
+  /// One shape for each component, or none: then elements may have any shape.
+  std::vector<partial_shape> shapes;
+
+  /// TensorFlow's name of the kind.
+  const char* kind() const noexcept {
+    constexpr const char* names[] = {"FIFOQueue", "PaddingFIFOQueue", "RandomShuffleQueue", "PriorityQueue"};
+    return names[static_cast<unsigned>(order)];
+  }
+};
+
+/// An element: all of some values, one for each component, or a row of each of them. Elements that came in one batch share it.
+struct queue_element {
+  std::shared_ptr<const std::vector<tensor_value>> values;
+  /// -1 for all.
+  std::int64_t row = -1;
+};
+
+/// A queue. Thread-safe.
+class queue_resource final : public resource, public std::enable_shared_from_this<queue_resource> {
+ public:
+  /// Says that an operation on the queue has ended, and gives what was taken. Called once, never while the queue is locked.
+  using done_function = std::function<void(const status&, std::vector<queue_element>)>;
+
+  explicit queue_resource(queue_spec spec);
+  std::string describe() const override { return std::string(spec_.kind()) + " '" + spec_.name + "'"; }
+  const queue_spec& spec() const noexcept { return spec_; }
+
+  /// Puts the values in as one element (`rows` is -1), or their rows one after the other; waits while the queue is full.
+  void enqueue(std::shared_ptr<const std::vector<tensor_value>> values, std::int64_t rows, const cancellation_token& token, done_function done);
+  /// Takes `count` elements, or with `at_most` fewer if the queue is closed; waits until they are there. Cancelled or in vain, it gives back what it took, in order.
+  void dequeue(std::int64_t count, bool at_most, const cancellation_token& token, done_function done);
+  /// Closes the queue behind those who wait to put something in. When its step is cancelled it still does, only nobody waits for it.
+  void close_in_turn(const cancellation_token& token, done_function done);
+  /// Closes the queue at once and sends those away who wait to put something in.
+  void close_at_once();
+  /// Puts elements back where they came from.
+  void give_back(std::vector<queue_element> elements);
+  std::int64_t size() const;
+  bool is_closed() const;
+  /// Sends everybody away.
+  void close(const status& why) override;
+
+ private:
+  enum class operation : unsigned char { enqueue, dequeue, close };
+  struct waiter {
+    operation what = operation::enqueue;
+    bool at_most = false;
+    // Rows to put in or elements to take, and how far that has come.
+    std::int64_t count = 0, next = 0;
+    std::shared_ptr<const std::vector<tensor_value>> values;
+    std::vector<queue_element> taken;
+    cancellation_token token;
+    std::uint64_t registration = 0;
+    status result;
+    done_function done;
+  };
+  using waiter_ptr = std::shared_ptr<waiter>;
+  enum class progress : unsigned char { none, some, complete };
+
+  void begin(waiter_ptr w);
+  void cancel(const waiter_ptr& w, const status& why);
+  progress attempt(waiter& w);
+  progress attempt_enqueue(waiter& w);
+  progress attempt_dequeue(waiter& w);
+  bool serve(std::deque<waiter_ptr>& line, std::vector<waiter_ptr>& ended);
+  std::vector<waiter_ptr> serve_all();
+  static void finish(std::vector<waiter_ptr>& ended);
+  std::deque<waiter_ptr>& line_of(const waiter& w) noexcept { return w.what == operation::dequeue ? takers_ : givers_; }
+  void put(queue_element e);
+  queue_element take();
+  void restore(std::vector<queue_element>& taken);
+  std::uint32_t random_word();
+  std::string quoted() const { return "'" + spec_.name + "'"; }
+
+  static constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
+  const queue_spec spec_;
+  const std::int64_t capacity_;
+  mutable std::mutex mutex_;
+  std::deque<queue_element> elements_;
+  // Who waits to put in, closes included, and who waits to take.
+  std::deque<waiter_ptr> givers_, takers_;
+  bool closed_ = false;
+  philox_random generator_;
+  std::uint32_t words_[philox_random::block_words] = {};
+  std::size_t words_used_ = philox_random::block_words;
+};
+
+}  // namespace weft::detail
+
+#if WEFT_HAS_KERNEL_BODIES
+#include <algorithm>
+#include <random>
+
+namespace weft::detail {
+
+inline philox_random queue_generator(const queue_spec& spec) {
+  if (spec.seed != 0 || spec.seed2 != 0) return philox_random(static_cast<std::uint64_t>(spec.seed), static_cast<std::uint64_t>(spec.seed2));
+  std::random_device device;
+  return philox_random(std::uint64_t{device()} << 32 | device(), std::uint64_t{device()} << 32 | device());
+}
+
+// Whether the priority of `a` comes after that of `b`.
+inline bool comes_after(const queue_element& a, const queue_element& b) {
+  const auto priority = [](const queue_element& e) { return (*e.values)[0].data<std::int64_t>()[std::max<std::int64_t>(e.row, 0)]; };
+  return priority(a) > priority(b);
+}
+
+WEFT_DECL queue_resource::queue_resource(queue_spec spec) : spec_(std::move(spec)), capacity_(spec_.capacity < 0 || spec_.capacity > most ? most : spec_.capacity), generator_(queue_generator(spec_)) {}
+
+WEFT_DECL void queue_resource::enqueue(std::shared_ptr<const std::vector<tensor_value>> values, std::int64_t rows, const cancellation_token& token, done_function done) {
+  if (rows == 0) return done(status(), {});
+  auto w = std::make_shared<waiter>();
+  w->next = rows < 0 ? -1 : 0;
+  w->count = rows < 0 ? 0 : rows;
+  w->values = std::move(values);
+  w->token = token;
+  w->done = std::move(done);
+  begin(std::move(w));
+}
+
+WEFT_DECL void queue_resource::dequeue(std::int64_t count, bool at_most, const cancellation_token& token, done_function done) {
+  if (count == 0) return done(status(), {});
+  auto w = std::make_shared<waiter>();
+  w->what = operation::dequeue;
+  w->at_most = at_most;
+  w->count = count;
+  w->token = token;
+  w->done = std::move(done);
+  begin(std::move(w));
+}
+
+WEFT_DECL void queue_resource::close_in_turn(const cancellation_token& token, done_function done) {
+  auto w = std::make_shared<waiter>();
+  w->what = operation::close;
+  w->token = token;
+  w->done = std::move(done);
+  begin(std::move(w));
+}
+
+WEFT_DECL void queue_resource::close_at_once() {
+  std::vector<waiter_ptr> ended, others;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    closed_ = true;
+    ended.assign(givers_.begin(), givers_.end());
+    givers_.clear();
+    for (const waiter_ptr& w : ended) w->result = status(error_code::cancelled, "the enqueue was cancelled: " + describe() + " was closed");
+    others = serve_all();
+  }
+  finish(ended);
+  finish(others);
+}
+
+WEFT_DECL void queue_resource::give_back(std::vector<queue_element> elements) {
+  std::vector<waiter_ptr> ended;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    restore(elements);
+    ended = serve_all();
+  }
+  finish(ended);
+}
+
+WEFT_DECL std::int64_t queue_resource::size() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return static_cast<std::int64_t>(elements_.size());
+}
+
+WEFT_DECL bool queue_resource::is_closed() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return closed_;
+}
+
+WEFT_DECL void queue_resource::close(const status& why) {
+  std::vector<waiter_ptr> ended;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    closed_ = true;
+    ended.assign(givers_.begin(), givers_.end());
+    ended.insert(ended.end(), takers_.begin(), takers_.end());
+    givers_.clear();
+    takers_.clear();
+    for (const waiter_ptr& w : ended) {
+      restore(w->taken);
+      w->result = why;
+    }
+  }
+  finish(ended);
+}
+
+// It stands in its line before it can be cancelled, so that a cancellation finds it; one that comes to an end meanwhile takes its registration back itself.
+WEFT_DECL void queue_resource::begin(waiter_ptr w) {
+  std::vector<waiter_ptr> ended;
+  bool waits = false;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    std::deque<waiter_ptr>& line = line_of(*w);
+    line.push_back(w);
+    ended = serve_all();
+    waits = std::find(line.rbegin(), line.rend(), w) != line.rend();
+  }
+  finish(ended);
+  if (!waits) return;
+  const cancellation_token token = w->token;
+  const std::uint64_t registration = token.on_cancel([self = shared_from_this(), w](const status& why) { self->cancel(w, why); });
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const std::deque<waiter_ptr>& line = line_of(*w);
+    waits = std::find(line.begin(), line.end(), w) != line.end();
+    if (waits) w->registration = registration;
+  }
+  if (!waits) token.forget(registration);
+}
+
+WEFT_DECL void queue_resource::cancel(const waiter_ptr& w, const status& why) {
+  std::vector<waiter_ptr> ended;
+  done_function done;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    std::deque<waiter_ptr>& line = line_of(*w);
+    const auto at = std::find(line.begin(), line.end(), w);
+    if (at == line.end()) return;
+    done = std::move(w->done);
+    // A close keeps its place, without anybody to tell.
+    if (w->what == operation::close) {
+      w->done = nullptr;
+    } else {
+      line.erase(at);
+      restore(w->taken);
+      ended = serve_all();
+    }
+  }
+  finish(ended);
+  if (done) done(why, {});
+}
+
+WEFT_DECL queue_resource::progress queue_resource::attempt(waiter& w) {
+  if (w.what == operation::enqueue) return attempt_enqueue(w);
+  if (w.what == operation::dequeue) return attempt_dequeue(w);
+  if (closed_) w.result = status(error_code::cancelled, "queue " + quoted() + " is already closed");
+  closed_ = true;
+  return progress::complete;
+}
+
+WEFT_DECL queue_resource::progress queue_resource::attempt_enqueue(waiter& w) {
+  if (closed_) {
+    w.result = status(error_code::cancelled, describe() + " is closed");
+    return progress::complete;
+  }
+  const std::int64_t first = w.next;
+  const auto full = [this] { return static_cast<std::int64_t>(elements_.size()) >= capacity_; };
+  while (w.next < w.count && !full()) {
+    put({w.values, w.next});
+    ++w.next;
+  }
+  return w.next == w.count ? progress::complete : w.next != first ? progress::some : progress::none;
+}
+
+WEFT_DECL queue_resource::progress queue_resource::attempt_dequeue(waiter& w) {
+  const auto size = [this] { return static_cast<std::int64_t>(elements_.size()); };
+  const auto missing = [&w] { return w.count - static_cast<std::int64_t>(w.taken.size()); };
+  if (closed_ && size() < missing()) {
+    restore(w.taken);
+    if (!w.at_most || size() == 0) {
+      w.result = status(error_code::out_of_range, describe() + " is closed and has insufficient elements (requested " + std::to_string(w.count) + ", current size " + std::to_string(size()) + ")");
+      return progress::complete;
+    }
+    w.count = size();
+  }
+  const std::int64_t kept = closed_ ? 0 : spec_.min_after_dequeue, before = missing();
+  while (missing() > 0 && size() > kept) w.taken.push_back(take());
+  return missing() == 0 ? progress::complete : missing() != before ? progress::some : progress::none;
+}
+
+// Serves the line until its first cannot be; whether anything moved.
+WEFT_DECL bool queue_resource::serve(std::deque<waiter_ptr>& line, std::vector<waiter_ptr>& ended) {
+  bool moved = false;
+  while (!line.empty()) {
+    const progress came = attempt(*line.front());
+    moved = moved || came != progress::none;
+    if (came != progress::complete) break;
+    ended.push_back(std::move(line.front()));
+    line.pop_front();
+  }
+  return moved;
+}
+
+WEFT_DECL std::vector<queue_resource::waiter_ptr> queue_resource::serve_all() {
+  std::vector<waiter_ptr> ended;
+  bool moved = true;
+  while (moved) {
+    moved = serve(givers_, ended);
+    moved = serve(takers_, ended) || moved;
+  }
+  return ended;
+}
+
+WEFT_DECL void queue_resource::finish(std::vector<waiter_ptr>& ended) {
+  for (const waiter_ptr& w : ended) {
+    w->token.forget(w->registration);
+    const done_function done = std::move(w->done);
+    if (done) done(w->result, std::move(w->taken));
+  }
+}
+
+WEFT_DECL void queue_resource::put(queue_element e) {
+  elements_.push_back(std::move(e));
+  if (spec_.order == queue_order::priority) std::push_heap(elements_.begin(), elements_.end(), comes_after);
+}
+
+WEFT_DECL queue_element queue_resource::take() {
+  queue_element out;
+  if (spec_.order == queue_order::first || spec_.order == queue_order::first_padded) {
+    out = std::move(elements_.front());
+    elements_.pop_front();
+    return out;
+  }
+  if (spec_.order == queue_order::priority) std::pop_heap(elements_.begin(), elements_.end(), comes_after);
+  else std::swap(elements_[random_word() % elements_.size()], elements_.back());
+  out = std::move(elements_.back());
+  elements_.pop_back();
+  return out;
+}
+
+WEFT_DECL void queue_resource::restore(std::vector<queue_element>& taken) {
+  const bool to_front = spec_.order == queue_order::first || spec_.order == queue_order::first_padded;
+  for (auto e = taken.rbegin(); e != taken.rend(); ++e) {
+    if (to_front) elements_.push_front(std::move(*e));
+    else put(std::move(*e));
+  }
+  taken.clear();
+}
+
+WEFT_DECL std::uint32_t queue_resource::random_word() {
+  if (words_used_ == philox_random::block_words) {
+    philox_block(generator_, words_);
+    words_used_ = 0;
+  }
+  return words_[words_used_++];
+}
+
+}  // namespace weft::detail
+#endif
+
+#endif
+#endif
+
+#if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
+#ifndef WEFT_KERNELS_STATE_HANDLE_HPP
+#define WEFT_KERNELS_STATE_HANDLE_HPP
+// Where the queues and accumulators of a task live and how ops find them: under their shared name for all sessions, else under their node's name in the session that made them.
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#if WEFT_HAS_KERNEL_BODIES
+namespace weft::detail {
+
+/// What a handle says instead of a container when the resource belongs to its session. No container can be called so.
+inline constexpr const char* session_container = "(session)";
+/// The container of such resources among the session's state.
+inline constexpr const char* session_resources = "resources";
+
+/// The name of a resource that a node makes.
+class resource_name {
+ public:
+  resource_name(const kernel_construction& what, const char* kind) {
+    const auto text = [&](std::string_view attr) {
+      const auto* found = what.about.find_attr<std::string>(attr);
+      return found == nullptr ? std::string() : *found;
+    };
+    handle_.device = what.device;
+    handle_.kind = kind;
+    handle_.name = text("shared_name");
+    handle_.container = text("container");
+    if (!handle_.name.empty()) return;
+    handle_.name = what.about.name();
+    handle_.container = session_container;
+  }
+  const std::string& name() const noexcept { return handle_.name; }
+
+  /// The resource, made by `make()` where there is none.
+  template <class R, class Make> std::shared_ptr<R> find_or_make(kernel_context& context, Make&& make) const {
+    if (handle_.container != session_container) return context.resources().find_or_make<R>(handle_.container, handle_.name, std::forward<Make>(make));
+    resource_manager* session = context.environment().session_state;
+    if (session == nullptr) context.fail(error_code::internal, "the step has no session state to keep '" + handle_.name + "' in");
+    return session->find_or_make<R>(session_resources, handle_.name, std::forward<Make>(make));
+  }
+  /// Sets output 0 to the handle: a resource, or as TensorFlow's older ops have it a vector of container and name.
+  void set_output(kernel_context& context) const {
+    resource_handle handle = handle_;
+    if (handle.container.empty()) handle.container = std::string(context.resources().default_container());
+    if (context.about().output_dtype(0) == dtype::string) {
+      tensor_value& out = context.allocate_output(0, dtype::string, shape{2});
+      out.mutable_data<std::string>()[0] = handle.container;
+      out.mutable_data<std::string>()[1] = handle.name;
+      return;
+    }
+    *context.allocate_output(0, dtype::resource, shape()).mutable_data<resource_handle>() = std::move(handle);
+  }
+
+ private:
+  resource_handle handle_;
+};
+
+/// The resource that input 0 names; fails when there is none.
+template <class R> std::shared_ptr<R> resource_of(kernel_context& context, const char* kind) {
+  if (context.input_count() == 0) context.fail(std::string("expected the handle of ") + kind + ", found no input");
+  const tensor_value& in = context.input(0);
+  std::string container, name;
+  if (in.dtype() == dtype::string && in.elements() == 2) {
+    container = in.data<std::string>()[0];
+    name = in.data<std::string>()[1];
+  } else {
+    expect_dtype(context, 0, dtype::resource);
+    if (in.elements() != 1) context.fail("the handle must be a scalar, found shape " + in.shape().text());
+    container = in.data<resource_handle>()->container;
+    name = in.data<resource_handle>()->name;
+  }
+  const bool own = container == session_container;
+  const resource_manager* where = own ? context.environment().session_state : &context.resources();
+  auto found = where == nullptr ? nullptr : where->find<R>(own ? session_resources : container, name);
+  if (found == nullptr) context.fail(error_code::not_found, std::string("there is no ") + kind + " '" + name + "'" + (own ? " in this session" : " in container '" + container + "'"));
+  return found;
+}
+
+}  // namespace weft::detail
+#endif
+
+#endif
+#endif
+
+#if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
+#ifndef WEFT_KERNELS_QUEUE_HPP
+#define WEFT_KERNELS_QUEUE_HPP
+// Kernels of queues. Putting in and taking out wait without a thread: the queue answers when their turn has come.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace weft::detail {
+/// The factory of an op on queues; nullptr for ops of other families.
+kernel_factory queue_kernel(std::string_view op);
+}  // namespace weft::detail
+
+#if WEFT_HAS_KERNEL_BODIES
+namespace weft::detail {
+
+/// Makes the queue where there is none yet, and names it.
+class queue_handle_kernel final : public cheap_kernel {
+ public:
+  explicit queue_handle_kernel(const kernel_construction& what) : handle_(what, "queue") {
+    const node& n = what.about;
+    if (n.op() == "PaddingFIFOQueueV2") spec_.order = queue_order::first_padded;
+    if (n.op() == "RandomShuffleQueueV2") spec_.order = queue_order::random;
+    if (n.op() == "PriorityQueueV2") spec_.order = queue_order::priority;
+    spec_.types = n.attr<std::vector<dtype>>("component_types");
+    spec_.shapes = n.attr<std::vector<partial_shape>>("shapes");
+    spec_.capacity = integer_attr(n, "capacity", -1);
+    spec_.min_after_dequeue = integer_attr(n, "min_after_dequeue", 0);
+    spec_.seed = integer_attr(n, "seed", 0);
+    spec_.seed2 = integer_attr(n, "seed2", 0);
+    if (spec_.order == queue_order::priority) {
+      spec_.types.insert(spec_.types.begin(), dtype::int64);
+      spec_.shapes.insert(spec_.shapes.begin(), partial_shape({}));
+    }
+    spec_.name = handle_.name();
+  }
+  static std::unique_ptr<kernel> make(const kernel_construction& what) { return std::make_unique<queue_handle_kernel>(what); }
+  void compute(kernel_context& context) override;
+
+ private:
+  static std::int64_t integer_attr(const node& n, std::string_view name, std::int64_t otherwise) {
+    const auto* value = n.find_attr<std::int64_t>(name);
+    return value == nullptr ? otherwise : *value;
+  }
+  void check(const kernel_context& context) const;
+  void check_same(const kernel_context& context, const queue_spec& found) const;
+  resource_name handle_;
+  queue_spec spec_;
+};
+
+inline void queue_handle_kernel::check(const kernel_context& context) const {
+  const bool padded = spec_.order == queue_order::first_padded;
+  if ((padded || !spec_.shapes.empty()) && spec_.shapes.size() != spec_.types.size())
+    context.fail("a queue of " + std::to_string(spec_.types.size()) + " components needs as many shapes, found " + std::to_string(spec_.shapes.size()));
+  for (const partial_shape& s : spec_.shapes)
+    if (padded ? !s.known_rank() : !s.fully_known()) context.fail("the shape " + s.text() + " of a component must be " + (padded ? "of known rank" : "fully known"));
+  if (spec_.min_after_dequeue < 0) context.fail("min_after_dequeue must not be negative, found " + std::to_string(spec_.min_after_dequeue));
+  if (spec_.order == queue_order::random && spec_.capacity >= 0 && spec_.min_after_dequeue >= spec_.capacity)
+    context.fail("min_after_dequeue " + std::to_string(spec_.min_after_dequeue) + " must be less than the capacity " + std::to_string(spec_.capacity));
+}
+
+inline void queue_handle_kernel::check_same(const kernel_context& context, const queue_spec& found) const {
+  const auto differ = [&](const std::string& what, const std::string& has, const std::string& wanted) {
+    if (has != wanted) context.fail("the shared queue '" + spec_.name + "' has " + what + " " + has + ", found " + wanted);
+  };
+  const auto shapes = [](const queue_spec& s) {
+    std::string out;
+    for (const partial_shape& one : s.shapes) out += one.text();
+    return out.empty() ? std::string("unspecified") : out;
+  };
+  differ("kind", found.kind(), spec_.kind());
+  differ("capacity", std::to_string(found.capacity), std::to_string(spec_.capacity));
+  differ("component types", to_text(attr_value(found.types)), to_text(attr_value(spec_.types)));
+  differ("component shapes", shapes(found), shapes(spec_));
+  differ("min_after_dequeue", std::to_string(found.min_after_dequeue), std::to_string(spec_.min_after_dequeue));
+  differ("random seeds", std::to_string(found.seed) + ", " + std::to_string(found.seed2), std::to_string(spec_.seed) + ", " + std::to_string(spec_.seed2));
+}
+
+inline void queue_handle_kernel::compute(kernel_context& context) {
+  check(context);
+  const auto queue = handle_.find_or_make<queue_resource>(context, [this] { return std::make_shared<queue_resource>(spec_); });
+  check_same(context, queue->spec());
+  handle_.set_output(context);
+}
+
+/// What ops on a queue share.
+class queue_user : public kernel {
+ public:
+  bool asynchronous() const noexcept override { return true; }
+  void compute(kernel_context& context) override { context.fail(error_code::internal, "this kernel answers later, it was called as if it answered at once"); }
+
+ protected:
+  explicit queue_user(const node& n) {
+    const auto* timeout = n.find_attr<std::int64_t>("timeout_ms");
+    if (timeout != nullptr && *timeout != -1)
+      n.fail_about(error_code::unimplemented, "a timeout_ms of its own is not supported, found " + std::to_string(*timeout) + "; give the run a timeout");
+  }
+  static std::shared_ptr<queue_resource> queue_of(kernel_context& context) { return resource_of<queue_resource>(context, "queue"); }
+  static void expect_types(const kernel_context& context, const queue_resource& queue, const std::vector<dtype>& types) {
+    if (types != queue.spec().types)
+      context.fail(queue.describe() + " has components " + to_text(attr_value(queue.spec().types)) + ", found " + to_text(attr_value(types)));
+  }
+};
+
+/// Puts an element, or the rows of a batch, into a queue.
+class enqueue_kernel final : public queue_user {
+ public:
+  explicit enqueue_kernel(const node& n) : queue_user(n), many_(n.op() == "QueueEnqueueManyV2") {}
+  void compute_async(kernel_context& context, kernel_done done) override;
+
+ private:
+  // The most rows without a byte that a batch may have: they cost memory that the batch itself does not.
+  static constexpr std::int64_t most_empty_rows = 1 << 20;
+  std::int64_t rows_of(const kernel_context& context, const queue_resource& queue) const;
+  bool many_;
+};
+
+// How many rows the components have, -1 without rows. Fails when a component does not fit the queue.
+inline std::int64_t enqueue_kernel::rows_of(const kernel_context& context, const queue_resource& queue) const {
+  const std::vector<partial_shape>& shapes = queue.spec().shapes;
+  std::int64_t rows = -1;
+  std::size_t bytes = 0;
+  for (int i = 1; i < context.input_count(); ++i) {
+    const shape& found = context.input(i).shape();
+    const std::string component = "component " + std::to_string(i - 1);
+    if (many_) {
+      if (found.rank() == 0) context.fail(component + " must have rows to put in, found a scalar");
+      if (rows >= 0 && found[0] != rows) context.fail(component + " has " + std::to_string(found[0]) + " rows, those before it have " + std::to_string(rows));
+      rows = found[0];
+    }
+    bytes += context.input(i).bytes();
+    if (shapes.empty()) continue;
+    const partial_shape& held = shapes[static_cast<std::size_t>(i - 1)];
+    const std::vector<std::int64_t> sizes(found.begin() + (many_ ? 1 : 0), found.end());
+    if (!held.accepts(shape(sizes))) context.fail(component + " of " + queue.describe() + " has shape " + held.text() + ", found " + (many_ ? "rows of shape " : "") + shape_text(sizes));
+  }
+  if (rows > most_empty_rows && bytes == 0)
+    context.fail(error_code::resource_exhausted, "a batch of " + std::to_string(rows) + " empty rows is too long, at most " + std::to_string(most_empty_rows));
+  return rows;
+}
+
+inline void enqueue_kernel::compute_async(kernel_context& context, kernel_done done) {
+  const auto queue = queue_of(context);
+  std::vector<dtype> types;
+  for (int i = 1; i < context.input_count(); ++i) types.push_back(context.input(i).dtype());
+  expect_types(context, *queue, types);
+  const std::int64_t rows = rows_of(context, *queue);
+  auto values = std::make_shared<std::vector<tensor_value>>();
+  for (int i = 1; i < context.input_count(); ++i) values->push_back(context.take_input(i));
+  queue->enqueue(std::move(values), rows, context.environment().cancellation, [done = std::move(done)](const status& s, std::vector<queue_element>) { done(s); });
+}
+
+/// Takes an element, or several as a batch, out of a queue.
+class dequeue_kernel final : public queue_user {
+ public:
+  explicit dequeue_kernel(const node& n)
+      : queue_user(n), types_(n.attr<std::vector<dtype>>("component_types")), many_(n.op() != "QueueDequeueV2"), at_most_(n.op() == "QueueDequeueUpToV2") {}
+  void compute_async(kernel_context& context, kernel_done done) override;
+  // A batch is gathered element by element.
+  bool expensive(const kernel_context&) const noexcept override { return many_; }
+
+ private:
+  static status deliver(kernel_context& context, queue_resource& queue, std::vector<queue_element>& taken, bool many);
+  std::vector<dtype> types_;
+  bool many_, at_most_;
+};
+
+inline void copy_elements(const tensor_value& from, std::int64_t first, tensor_value& to, std::int64_t at, std::int64_t count) {
+  if (count == 0) return;
+  if (from.dtype() == dtype::string) std::copy_n(from.data<std::string>() + first, count, to.mutable_data<std::string>() + at);
+  else if (from.dtype() == dtype::resource) std::copy_n(from.data<resource_handle>() + first, count, to.mutable_data<resource_handle>() + at);
+  else {
+    const std::size_t size = size_of(from.dtype());
+    std::memcpy(to.mutable_raw_data() + static_cast<std::size_t>(at) * size, from.raw_data() + static_cast<std::size_t>(first) * size, static_cast<std::size_t>(count) * size);
+  }
+}
+
+// The shape of component `c` of an element.
+inline std::vector<std::int64_t> element_sizes(const queue_element& e, std::size_t c) {
+  const shape& s = (*e.values)[c].shape();
+  return {s.begin() + (e.row < 0 ? 0 : 1), s.end()};
+}
+inline std::int64_t product_of(const std::vector<std::int64_t>& sizes) { return checked_elements(sizes.data(), sizes.size()).value_or(0); }
+
+// Component `c` of one element.
+inline tensor_value element_value(const kernel_context& context, const queue_element& e, std::size_t c) {
+  const tensor_value& from = (*e.values)[c];
+  if (e.row < 0) return from;
+  const shape sizes(element_sizes(e, c));
+  if (from.shape()[0] == 1) {
+    tensor_value out = from;
+    out.reshape(sizes);
+    return out;
+  }
+  tensor_value out = context.allocate(from.dtype(), sizes);
+  copy_elements(from, e.row * sizes.elements(), out, 0, sizes.elements());
+  return out;
+}
+
+// Copies an array into the corner of a larger one that begins at element `at`.
+inline void copy_corner(const tensor_value& from, std::int64_t first, const std::vector<std::int64_t>& sizes, tensor_value& to, std::int64_t at, const std::vector<std::int64_t>& room) {
+  const std::size_t rank = sizes.size();
+  if (sizes == room) return copy_elements(from, first, to, at, product_of(sizes));
+  const std::int64_t count = product_of(sizes), run = sizes[rank - 1];
+  std::vector<std::int64_t> index(rank, 0);
+  for (std::int64_t done = 0; done < count; done += run) {
+    std::int64_t where = 0;
+    for (std::size_t d = 0; d < rank; ++d) where = where * room[d] + index[d];
+    copy_elements(from, first + done, to, at + where, run);
+    for (std::size_t d = rank - 1; d-- > 0;) {
+      if (++index[d] < sizes[d]) break;
+      index[d] = 0;
+    }
+  }
+}
+
+// Component `c` of all elements as a batch; sizes that the queue leaves open are those of the largest element, the rest is zeros or empty texts.
+inline tensor_value batch_value(const kernel_context& context, const queue_spec& spec, const std::vector<queue_element>& taken, std::size_t c) {
+  const auto count = static_cast<std::int64_t>(taken.size());
+  std::vector<std::int64_t> room = spec.shapes[c].sizes();
+  bool padded = false;
+  for (std::int64_t& size : room) size = std::max<std::int64_t>(size, 0);
+  for (const queue_element& e : taken) {
+    const std::vector<std::int64_t> sizes = element_sizes(e, c);
+    for (std::size_t d = 0; d < room.size(); ++d) room[d] = std::max(room[d], sizes[d]);
+  }
+  for (const queue_element& e : taken) padded = padded || element_sizes(e, c) != room;
+  if (!taken.empty() && !padded) {
+    // A whole batch as it was put in.
+    const tensor_value& first = (*taken[0].values)[c];
+    bool whole = taken[0].row == 0 && first.shape()[0] == count;
+    for (std::size_t i = 1; whole && i < taken.size(); ++i) whole = taken[i].values == taken[0].values && taken[i].row == static_cast<std::int64_t>(i);
+    if (whole) return first;
+  }
+  std::vector<std::int64_t> sizes = room;
+  sizes.insert(sizes.begin(), count);
+  if (!checked_elements(sizes.data(), sizes.size())) context.fail(error_code::resource_exhausted, "the padded batch " + shape_text(sizes) + " is too large");
+  tensor_value out = context.allocate(spec.types[c], shape(sizes));
+  if (padded && is_plain(out.dtype()) && out.bytes() != 0) std::memset(out.mutable_raw_data(), 0, out.bytes());
+  const std::int64_t each = product_of(room);
+  for (std::size_t i = 0; i < taken.size();) {
+    const queue_element& e = taken[i];
+    const tensor_value& from = (*e.values)[c];
+    const std::vector<std::int64_t> own = element_sizes(e, c);
+    const std::int64_t first = std::max<std::int64_t>(e.row, 0) * product_of(own), at = static_cast<std::int64_t>(i) * each;
+    // Rows that lie behind each other are copied together.
+    std::size_t together = 1;
+    if (own == room && e.row >= 0)
+      while (i + together < taken.size() && taken[i + together].values == e.values && taken[i + together].row == e.row + static_cast<std::int64_t>(together)) ++together;
+    if (own == room) copy_elements(from, first, out, at, each * static_cast<std::int64_t>(together));
+    else copy_corner(from, first, own, out, at, room);
+    i += together;
+  }
+  return out;
+}
+
+// Sets the outputs; what cannot be delivered goes back into the queue.
+inline status dequeue_kernel::deliver(kernel_context& context, queue_resource& queue, std::vector<queue_element>& taken, bool many) {
+  const std::size_t components = queue.spec().types.size();
+  try {
+    for (std::size_t c = 0; c < components; ++c)
+      context.set_output(static_cast<int>(c), many ? batch_value(context, queue.spec(), taken, c) : element_value(context, taken[0], c));
+    return status();
+  } catch (const error& e) {
+    queue.give_back(std::move(taken));
+    return e.status();
+  } catch (const std::bad_alloc&) {
+    queue.give_back(std::move(taken));
+    return status(error_code::resource_exhausted, "out of memory");
+  }
+}
+
+inline void dequeue_kernel::compute_async(kernel_context& context, kernel_done done) {
+  const auto queue = queue_of(context);
+  expect_types(context, *queue, types_);
+  std::int64_t count = 1;
+  if (many_) {
+    expect_inputs(context, 2);
+    expect_dtype(context, 1, dtype::int32);
+    if (context.input(1).elements() != 1) context.fail("the number of elements must be a scalar, found shape " + context.input(1).shape().text());
+    count = *context.input(1).data<std::int32_t>();
+    if (count < 0) context.fail("the number of elements must not be negative, found " + std::to_string(count));
+    if (queue->spec().shapes.empty()) context.fail("taking several elements at once needs component shapes, which " + queue->describe() + " does not have; give them when it is made");
+  }
+  queue->dequeue(count, at_most_, context.environment().cancellation,
+                 [&context, queue, many = many_, done = std::move(done)](const status& s, std::vector<queue_element> taken) { done(s.ok() ? deliver(context, *queue, taken, many) : s); });
+}
+
+/// Closes a queue.
+class queue_close_kernel final : public queue_user {
+ public:
+  explicit queue_close_kernel(const node& n) : queue_user(n) {
+    const bool* cancel = n.find_attr<bool>("cancel_pending_enqueues");
+    at_once_ = cancel != nullptr && *cancel;
+  }
+  void compute_async(kernel_context& context, kernel_done done) override {
+    const auto queue = queue_of(context);
+    if (!at_once_) return queue->close_in_turn(context.environment().cancellation, [done = std::move(done)](const status& s, std::vector<queue_element>) { done(s); });
+    queue->close_at_once();
+    done(status());
+  }
+
+ private:
+  bool at_once_;
+};
+
+/// How many elements a queue holds, or whether it is closed.
+class queue_state_kernel final : public cheap_kernel {
+ public:
+  explicit queue_state_kernel(const node& n) : size_(n.op() == "QueueSizeV2") {}
+  void compute(kernel_context& context) override {
+    const auto queue = resource_of<queue_resource>(context, "queue");
+    if (size_) context.set_output(0, tensor_value::scalar(static_cast<std::int32_t>(std::min<std::int64_t>(queue->size(), std::numeric_limits<std::int32_t>::max()))));
+    else context.set_output(0, tensor_value::scalar(queue->is_closed()));
+  }
+
+ private:
+  bool size_;
+};
+
+WEFT_DECL kernel_factory queue_kernel(std::string_view op) {
+  if (op == "FIFOQueueV2" || op == "PaddingFIFOQueueV2" || op == "RandomShuffleQueueV2" || op == "PriorityQueueV2") return &queue_handle_kernel::make;
+  if (op == "QueueEnqueueV2" || op == "QueueEnqueueManyV2") return &make_kernel<enqueue_kernel>;
+  if (op == "QueueDequeueV2" || op == "QueueDequeueManyV2" || op == "QueueDequeueUpToV2") return &make_kernel<dequeue_kernel>;
+  if (op == "QueueCloseV2") return &make_kernel<queue_close_kernel>;
+  if (op == "QueueSizeV2" || op == "QueueIsClosedV2") return &make_kernel<queue_state_kernel>;
+  return nullptr;
+}
+
+}  // namespace weft::detail
+#endif
+
+#endif
+#endif
+
+#if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
 #ifndef WEFT_KERNELS_RANDOM_HPP
 #define WEFT_KERNELS_RANDOM_HPP
 // Kernels of random numbers: TensorFlow's streams, one for each node of a session, or made of seeds that are inputs.
@@ -26307,6 +27454,9 @@ inline constexpr kernel_row standard_kernel_rows[] = {
     {"ResourceSparseApplyProximalGradientDescent ResourceSparseApplyMomentum ResourceSparseApplyKerasMomentum ResourceSparseApplyAdagrad ResourceSparseApplyAdagradV2 "
      "ResourceSparseApplyAdagradDA ResourceSparseApplyProximalAdagrad ResourceSparseApplyAdadelta ResourceSparseApplyRMSProp ResourceSparseApplyCenteredRMSProp ResourceSparseApplyFtrl "
      "ResourceSparseApplyFtrlV2", "T", floats},
+    // Queues.
+    {"FIFOQueueV2 PaddingFIFOQueueV2 RandomShuffleQueueV2 PriorityQueueV2 QueueEnqueueV2 QueueEnqueueManyV2 QueueDequeueV2 QueueDequeueManyV2 QueueDequeueUpToV2 QueueCloseV2 QueueSizeV2 "
+     "QueueIsClosedV2", "", 0},
     // Control, and what the executor carries out itself.
     {"NoOp ControlTrigger Assert Print PrintV2", "", 0},
     {"_Arg _Retval _Send _Recv", "", 0},
@@ -26373,7 +27523,7 @@ namespace detail {
 inline kernel_factory standard_factory(const std::string& op) {
   for (const auto family : {math_kernel, cast_kernel_of, reduction_kernel, scan_kernel, segment_kernel, linear_kernel, linear_qr_kernel, array_kernel, array_values_kernel, array_join_kernel, array_slice_kernel,
                             array_layout_kernel, array_select_kernel, nn_kernel, nn_conv_kernel, nn_depthwise_kernel, nn_pool_kernel,
-                            nn_norm_kernel, random_kernel_of, state_kernel, state_rows_kernel, training_kernel, control_kernel, fused_kernel_of})
+                            nn_norm_kernel, random_kernel_of, state_kernel, state_rows_kernel, training_kernel, queue_kernel, control_kernel, fused_kernel_of})
     if (const kernel_factory factory = family(op)) return factory;
   fail(error_code::internal, "the catalogue of standard kernels names '" + op + "', which has none");
 }

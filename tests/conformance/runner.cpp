@@ -43,7 +43,11 @@ run_one format_of(const json_at& record) {
 
 // The player of the cases of a file of training data, by the name that the file gives itself; nullptr for a file that is not played.
 run_one player_of(const std::string& file) {
-  static const std::map<std::string, run_one> players = {{"initializers", &run_initializer_record}, {"optimizers", &run_optimizer_record}};
+  static const std::map<std::string, run_one> players = {
+      {"initializers", &run_initializer_record},
+      {"optimizers", &run_optimizer_record},
+      {"queues", &run_thread_program},
+  };
   const auto it = players.find(file);
   return it == players.end() ? nullptr : it->second;
 }

@@ -1,6 +1,6 @@
 #ifndef WEFT_OPS_LOADED_HPP
 #define WEFT_OPS_LOADED_HPP
-// Definitions of ops that weft loads, prints and writes but does not run: loops, queues and other state that steps wait for, functions,
+// Definitions of ops that weft loads, prints and writes but does not run: loops and their state, functions,
 // checkpoints, and the reference variables of older graphs (their resource forms run).
 
 #include <weft/graph/op_registry.hpp>
@@ -58,16 +58,6 @@ inline constexpr op_row loaded_ops[] = {
     {"If(cond: Tcond, input: Tin) -> output: Tout", "Tcond: type; Tin: list(type) >= 0; Tout: list(type) >= 0; then_branch: func; else_branch: func; output_shapes: list(shape) = []", nullptr, op_flags::stateful},
     {"StatelessWhile(input: T) -> output: T", "T: list(type) >= 0; cond: func; body: func; output_shapes: list(shape) = []; parallel_iterations: int = 10"},
     {"While(input: T) -> output: T", "T: list(type) >= 0; cond: func; body: func; output_shapes: list(shape) = []; parallel_iterations: int = 10", nullptr, op_flags::stateful},
-    // Queues.
-    {"FIFOQueueV2 PaddingFIFOQueueV2() -> handle: resource", "component_types: list(type) >= 1; shapes: list(shape) >= 0 = []; capacity: int = -1; container: string = ''; shared_name: string = ''", scalar_shape, op_flags::stateful},
-    {"PriorityQueueV2() -> handle: resource", "component_types: list(type) >= 0 = []; shapes: list(shape) >= 0; capacity: int = -1; container: string = ''; shared_name: string = ''", scalar_shape, op_flags::stateful},
-    {"RandomShuffleQueueV2() -> handle: resource", "component_types: list(type) >= 1; shapes: list(shape) >= 0 = []; capacity: int = -1; min_after_dequeue: int = 0; seed: int = 0; seed2: int = 0; container: string = ''; shared_name: string = ''", scalar_shape, op_flags::stateful},
-    {"QueueEnqueueV2 QueueEnqueueManyV2(handle: resource, components: Tcomponents)", "Tcomponents: list(type) >= 1; timeout_ms: int = -1", nullptr, op_flags::stateful},
-    {"QueueDequeueV2(handle: resource) -> components: component_types", "component_types: list(type) >= 1; timeout_ms: int = -1", nullptr, op_flags::stateful},
-    {"QueueDequeueManyV2 QueueDequeueUpToV2(handle: resource, n: int32) -> components: component_types", "component_types: list(type) >= 1; timeout_ms: int = -1", nullptr, op_flags::stateful},
-    {"QueueCloseV2(handle: resource)", "cancel_pending_enqueues: bool = false", nullptr, op_flags::stateful},
-    {"QueueIsClosedV2(handle: resource) -> is_closed: bool", "", scalar_shape, op_flags::stateful},
-    {"QueueSizeV2(handle: resource) -> size: int32", "", scalar_shape, op_flags::stateful},
     // Stacks and arrays of tensors.
     {"StackV2(max_size: int32) -> handle: resource", "elem_type: type; stack_name: string = ''", scalar_shape, op_flags::stateful},
     {"StackPushV2(handle: resource, elem: T) -> output: T", "T: type; swap_memory: bool = false", pushed_shape, op_flags::stateful},

@@ -14,6 +14,7 @@
 #include <weft/ops/math.hpp>
 #include <weft/ops/nn.hpp>
 #include <weft/ops/nn_conv.hpp>
+#include <weft/ops/queue.hpp>
 #include <weft/ops/random.hpp>
 #include <weft/ops/reduce.hpp>
 #include <weft/ops/reduce_segments.hpp>
@@ -40,6 +41,7 @@ WEFT_DECL const op_registry& standard_ops() {
     ops.add(detail::math_ops);
     ops.add(detail::nn_ops);
     ops.add(detail::nn_conv_ops);
+    ops.add(detail::queue_ops);
     ops.add(detail::random_ops);
     ops.add(detail::reduce_ops);
     ops.add(detail::sendrecv_ops);

@@ -1,0 +1,2 @@
+#define WEFT_IMPLEMENTATION_KERNELS
+#include <weft/kernels/queue.hpp>
