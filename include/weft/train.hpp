@@ -4,6 +4,7 @@
 
 #include <weft/train/clip.hpp>
 #include <weft/train/collections.hpp>
+#include <weft/train/device_setter.hpp>
 #include <weft/train/hyper_parameter.hpp>
 #include <weft/train/initializers.hpp>
 #include <weft/train/moving_averages.hpp>

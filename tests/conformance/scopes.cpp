@@ -4,6 +4,7 @@
 #include <weft/graph/scope.hpp>
 #include <weft/ops/control.hpp>
 #include <weft/ops/standard.hpp>
+#include <weft/train/device_setter.hpp>
 
 #include <algorithm>
 #include <map>
@@ -63,6 +64,21 @@ void read_numbers(const json_at& at, std::size_t depth, std::vector<float>& numb
   for (std::size_t i = 0; i < at.value.items.size(); ++i) read_numbers(json_at(at.value.items[i], at, i), depth + 1, numbers, sizes);
 }
 
+weft::device_function setter_of(const json_at& arguments) {
+  weft::replica_device_options options;
+  if (find_field(arguments, "ps_device") != nullptr) options.ps_device = text_field_of(arguments, "ps_device");
+  if (find_field(arguments, "worker_device") != nullptr) options.worker_device = text_field_of(arguments, "worker_device");
+  if (find_field(arguments, "merge_devices") != nullptr) options.merge_devices = bool_at(field(arguments, "merge_devices"));
+  options.ps_ops = names_field_of(arguments, "ps_ops");
+  if (find_field(arguments, "cluster") == nullptr) return weft::replica_device_setter(static_cast<int>(integer_at(field(arguments, "ps_tasks"), 0, 1000)), options);
+  // Addresses of jobs: a list, or a map from the number of the task.
+  std::map<std::string, std::map<int, std::string>> jobs;
+  const json_at cluster = field(arguments, "cluster");
+  for (const json_value& job : cluster.value.items)
+    for (std::size_t i = 0; i < job.items.size(); ++i) jobs[job.key][job.kind == json_kind::array ? static_cast<int>(i) : std::stoi(job.items[i].key)] = job.items[i].text;
+  return weft::replica_device_setter(weft::cluster_spec(std::move(jobs)), options);
+}
+
 // Actions that make nodes.
 bool scope_program::make(const json_at& action) {
   const std::string what = text(action, "do");
@@ -112,6 +128,10 @@ void scope_program::in_scope(const json_at& action) {
       const json_value* row = it != table.end() ? it->second : other != table.end() ? other->second : nullptr;
       return row == nullptr || row->kind == json_kind::null ? n.device() : row->text;
     });
+    return body(action);
+  }
+  if (what == "replica_device_setter") {
+    const auto scope = weft::with_device(setter_of(field(action, "arguments")));
     return body(action);
   }
   if (what == "colocate") {
