@@ -10,6 +10,7 @@
 #include <weft/train/moving_averages.hpp>
 #include <weft/train/optimizer.hpp>
 #include <weft/train/optimizers.hpp>
+#include <weft/train/replicate.hpp>
 #include <weft/train/schedules.hpp>
 
 #endif

@@ -48,6 +48,9 @@ struct compute_gradients_options {
   const gradient_registry* registry = nullptr;
 };
 
+/// The gradients of a loss with respect to variables, for an optimizer of any kind; what `optimizer::compute_gradients` does, which says more. `who` begins the texts of errors.
+std::vector<grad_and_variable> compute_gradients(const gradient_ys& loss, const compute_gradients_options& options = {}, const std::string& who = "compute_gradients");
+
 /// Trains variables. An object belongs to the graph of the variables that it is first given, and keeps its slots for further calls. Not for several threads at once.
 class optimizer {
  public:
@@ -60,7 +63,7 @@ class optimizer {
 
   /// The gradients of a loss, in the order of the variables; none where the loss does not depend on one. Throws INVALID_ARGUMENT when there are no variables, when one is given twice, or when
   /// the loss is not of a floating dtype.
-  virtual std::vector<grad_and_variable> compute_gradients(const gradient_ys& loss, const compute_gradients_options& options = {});
+  virtual std::vector<grad_and_variable> compute_gradients(const gradient_ys& loss, const compute_gradients_options& options = {}) { return weft::compute_gradients(loss, options, name_); }
   /// An operation that makes one step: updates each variable that has a gradient where the variable lives, then, if there is a counter, adds one to it. Throws INVALID_ARGUMENT when no variable has a gradient.
   virtual operation apply_gradients(const std::vector<grad_and_variable>& gradients, const any_variable& global_step = {}, op_name name = {});
   /// Both in one.
@@ -246,20 +249,20 @@ WEFT_DECL const node& optimizer::apply_slices(const indexed_slices& rows, const 
 
 WEFT_DECL operation optimizer::finish(std::vector<operation> updates, const op_name& name) { return group(updates, name); }
 
-WEFT_DECL std::vector<grad_and_variable> optimizer::compute_gradients(const gradient_ys& loss, const compute_gradients_options& options) {
+WEFT_DECL std::vector<grad_and_variable> compute_gradients(const gradient_ys& loss, const compute_gradients_options& options, const std::string& who) {
   // 1. What is trained.
-  if (loss.outputs().empty() || loss.outputs()[0].from == nullptr) throw error(error_code::invalid_argument, name_ + ": the loss is an empty tensor, not made by any op", loss.site());
+  if (loss.outputs().empty() || loss.outputs()[0].from == nullptr) throw error(error_code::invalid_argument, who + ": the loss is an empty tensor, not made by any op", loss.site());
   const std::vector<any_variable> trained = options.variables.empty() ? trainable_variables(graph(loss.outputs()[0].from->owner().shared_from_this())) : options.variables;
-  if (trained.empty()) throw error(error_code::invalid_argument, name_ + ": there are no variables to train; the graph has no trainable variable", loss.site());
+  if (trained.empty()) throw error(error_code::invalid_argument, who + ": there are no variables to train; the graph has no trainable variable", loss.site());
   std::vector<output> xs;
   for (const any_variable& v : trained) {
-    if (v.empty()) throw error(error_code::invalid_argument, name_ + ": a variable to train is empty; give it an initial value", loss.site());
-    if (std::find(xs.begin(), xs.end(), v.handle()) != xs.end()) throw error(error_code::invalid_argument, name_ + ": variable '" + v.name() + "' is given twice", loss.site());
+    if (v.empty()) throw error(error_code::invalid_argument, who + ": a variable to train is empty; give it an initial value", loss.site());
+    if (std::find(xs.begin(), xs.end(), v.handle()) != xs.end()) throw error(error_code::invalid_argument, who + ": variable '" + v.name() + "' is given twice", loss.site());
     xs.push_back(v.handle());
   }
   for (const output& y : loss.outputs())
     if (y.from != nullptr && !detail::optimizers_take(y.from->output_dtype(y.index)))
-      throw error(error_code::invalid_argument, name_ + ": the loss '" + to_text(y) + "' must be float, double, half or bfloat16, found " + to_text(y.from->output_dtype(y.index)), loss.site());
+      throw error(error_code::invalid_argument, who + ": the loss '" + to_text(y) + "' must be float, double, half or bfloat16, found " + to_text(y.from->output_dtype(y.index)), loss.site());
 
   // 2. Their gradients.
   gradient_options how;
