@@ -4,6 +4,7 @@
 
 #include <weft/format/graphdef.hpp>
 #include <weft/session.hpp>
+#include <weft/simulate.hpp>
 #include <weft/tensor/xtensor_io.hpp>
 #include <weft/train.hpp>
 

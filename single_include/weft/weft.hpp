@@ -38113,6 +38113,801 @@ WEFT_BESIDE_XTENSOR(>=)
 
 #endif
 
+#ifndef WEFT_SIMULATE_COST_MODEL_HPP
+#define WEFT_SIMULATE_COST_MODEL_HPP
+// What nodes and transfers are expected to cost. The speeds are data, typed in or measured by the program `calibrate`.
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#if WEFT_HAS_BODIES
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <vector>
+#endif
+
+namespace weft {
+
+/// The work of one run of a node.
+struct node_cost {
+  /// Floating point operations: a multiply-add counts two.
+  double flops = 0;
+  /// Bytes read and written.
+  double bytes = 0;
+};
+
+/// The work of a node, from its op and the shapes that are known before running; a size that is not known counts as `unknown_size`. Products and convolutions count their
+/// multiply-adds, elementwise functions a few operations per element, ops that only rename or look at a value nothing.
+node_cost cost_of(const node& n, std::int64_t unknown_size = 1);
+
+/// How fast one task is.
+struct task_speed {
+  double flops_per_second = 5e10;
+  /// Of reading and writing memory.
+  double bytes_per_second = 1e10;
+  /// What any node costs besides its work, seconds.
+  double seconds_per_node = 5e-8;
+  /// What a task's part of a step costs besides its nodes, seconds.
+  double seconds_per_step = 2e-5;
+  /// Nodes that run at once.
+  int processors = 1;
+};
+
+/// How fast values go from one task to another.
+struct link_speed {
+  /// Seconds from the last byte sent to the value being there.
+  double latency = 3e-5;
+  double bytes_per_second = 2e9;
+};
+
+/// Speeds of tasks and links: one for all, and exceptions.
+struct cost_model {
+  task_speed task;
+  link_speed link;
+  /// By task, `/job:ps/task:0`.
+  std::map<std::string, task_speed> tasks;
+  /// By sending and receiving task.
+  std::map<std::pair<std::string, std::string>, link_speed> links;
+  /// What a dimension counts that is not known before running, e.g. the batch.
+  std::int64_t unknown_size = 1;
+
+  const task_speed& speed_of(const std::string& task_name) const;
+  const link_speed& speed_of(const std::string& from_task, const std::string& to_task) const;
+  /// Seconds of one run of the node on the task.
+  double seconds(const node& n, const std::string& task_name) const;
+  /// Bytes of a transfer; of one whose size is not known, with `unknown_size` for each open dimension.
+  double bytes(const transfer& t) const;
+};
+
+/// One speed a line, `task.flops_per_second 5e+10`, as `calibrate` prints them. Exceptions are lines `task /job:ps/task:0 flops_per_second 1e+10`.
+std::string to_text(const cost_model& model);
+
+/// Reads such lines; `#` begins a comment. Throws INVALID_ARGUMENT that names the line for an unknown speed, or one that is not a positive number.
+cost_model parse_cost_model(std::string_view text);
+
+}  // namespace weft
+
+#if WEFT_HAS_BODIES
+namespace weft::detail {
+
+inline double elements_of(const partial_shape& s, std::int64_t unknown_size) {
+  if (!s.known_rank()) return static_cast<double>(unknown_size);
+  double n = 1;
+  for (const std::int64_t size : s.sizes()) n *= static_cast<double>(size < 0 ? unknown_size : size);
+  return n;
+}
+
+inline double bytes_of(dtype type, const partial_shape& s, std::int64_t unknown_size) {
+  const std::size_t width = type == dtype::string ? 16 : type == dtype::resource || type == dtype::invalid ? 0 : size_of(type);
+  return static_cast<double>(width) * elements_of(s, unknown_size);
+}
+
+inline double size_at(const partial_shape& s, int from_end, std::int64_t unknown_size) {
+  if (!s.known_rank() || s.rank() < from_end) return static_cast<double>(unknown_size);
+  const std::int64_t size = s.sizes()[static_cast<std::size_t>(s.rank() - from_end)];
+  return static_cast<double>(size < 0 ? unknown_size : size);
+}
+
+inline const partial_shape& input_shape(const node& n, std::size_t i) { return n.inputs()[i].from->output_shape(n.inputs()[i].index); }
+
+// Operations per element of what a node computes, by op; 1 for what is not named.
+struct op_work {
+  std::string_view op;
+  double per_element;
+};
+inline constexpr op_work elementwise_work[] = {
+    {"Exp", 10}, {"Log", 10}, {"Tanh", 15}, {"Sigmoid", 12}, {"Softplus", 20}, {"Elu", 12}, {"Selu", 12}, {"Sqrt", 4}, {"Rsqrt", 5}, {"Pow", 30}, {"Sin", 15}, {"Cos", 15}, {"Erf", 20}, {"Softmax", 14},
+    {"LogSoftmax", 14}, {"SoftmaxCrossEntropyWithLogits", 20}, {"SparseSoftmaxCrossEntropyWithLogits", 20}, {"RandomUniform", 8}, {"RandomStandardNormal", 40}, {"TruncatedNormal", 60},
+    {"ResourceApplyAdam", 12}, {"ResourceApplyGradientDescent", 2}, {"ResourceApplyMomentum", 4}, {"ResourceApplyAdagrad", 6}};
+
+// Ops that hand a value, a handle or a shape on.
+inline bool is_free(std::string_view op) {
+  static constexpr std::string_view names[] = {"Const", "Identity", "IdentityN", "NoOp", "Placeholder", "VarHandleOp", "ReadVariableOp", "Reshape", "Squeeze", "ExpandDims", "Shape", "Rank", "Size", "StopGradient", "_Arg", "_Retval", "_Send", "_Recv"};
+  return std::find(std::begin(names), std::end(names), op) != std::end(names);
+}
+
+// Multiply-adds of a product or a convolution; negative for other ops.
+inline double multiply_adds(const node& n, std::int64_t unknown_size) {
+  const std::string& op = n.op();
+  if (op == "MatMul" || op == "BatchMatMul" || op == "BatchMatMulV2") {
+    const bool flip = op == "MatMul" ? n.attr<bool>("transpose_a") : n.attr<bool>("adj_x");
+    return elements_of(n.output_shape(0), unknown_size) * size_at(input_shape(n, 0), flip ? 2 : 1, unknown_size);
+  }
+  // Each output element of a convolution is a product with one filter; its gradients do the same work.
+  const auto filter_work = [&](const partial_shape& output, const partial_shape& filter) {
+    return elements_of(output, unknown_size) * elements_of(filter, unknown_size) / std::max(1.0, size_at(filter, 1, unknown_size));
+  };
+  if (op == "Conv2D") return filter_work(n.output_shape(0), input_shape(n, 1));
+  if (op == "Conv2DBackpropInput") return filter_work(input_shape(n, 2), input_shape(n, 1));
+  if (op == "Conv2DBackpropFilter") return filter_work(input_shape(n, 2), n.output_shape(0));
+  if (op == "DepthwiseConv2dNative") return elements_of(n.output_shape(0), unknown_size) * size_at(input_shape(n, 1), 4, unknown_size) * size_at(input_shape(n, 1), 3, unknown_size);
+  return -1;
+}
+
+}  // namespace weft::detail
+
+namespace weft {
+
+WEFT_DECL node_cost cost_of(const node& n, std::int64_t unknown_size) {
+  node_cost out;
+  if (detail::is_free(n.op())) return out;
+  double most = 0;  // elements of the largest value
+  for (std::size_t i = 0; i < n.inputs().size(); ++i) {
+    const output& in = n.inputs()[i];
+    out.bytes += detail::bytes_of(in.from->output_dtype(in.index), detail::input_shape(n, i), unknown_size);
+    most = std::max(most, detail::elements_of(detail::input_shape(n, i), unknown_size));
+  }
+  for (const output_type& type : n.outputs()) {
+    out.bytes += detail::bytes_of(type.dtype, type.shape, unknown_size);
+    most = std::max(most, detail::elements_of(type.shape, unknown_size));
+  }
+  if (const double products = detail::multiply_adds(n, unknown_size); products >= 0) {
+    out.flops = 2 * products;
+    return out;
+  }
+  const auto* known = std::find_if(std::begin(detail::elementwise_work), std::end(detail::elementwise_work), [&](const detail::op_work& w) { return w.op == n.op(); });
+  out.flops = most * (known == std::end(detail::elementwise_work) ? 1 : known->per_element);
+  return out;
+}
+
+WEFT_DECL const task_speed& cost_model::speed_of(const std::string& task_name) const {
+  const auto own = tasks.find(task_name);
+  return own == tasks.end() ? task : own->second;
+}
+
+WEFT_DECL const link_speed& cost_model::speed_of(const std::string& from_task, const std::string& to_task) const {
+  const auto own = links.find({from_task, to_task});
+  return own == links.end() ? link : own->second;
+}
+
+// The slower of computing and moving bytes decides.
+WEFT_DECL double cost_model::seconds(const node& n, const std::string& task_name) const {
+  const task_speed& speed = speed_of(task_name);
+  const node_cost cost = cost_of(n, unknown_size);
+  return speed.seconds_per_node + std::max(cost.flops / speed.flops_per_second, cost.bytes / speed.bytes_per_second);
+}
+
+WEFT_DECL double cost_model::bytes(const transfer& t) const {
+  if (t.bytes) return static_cast<double>(*t.bytes);
+  return t.kind == transfer_kind::control ? 0 : detail::bytes_of(t.dtype, t.shape, unknown_size);
+}
+
+}  // namespace weft
+
+namespace weft::detail {
+
+struct speed_field {
+  std::string_view name;
+  double task_speed::*of_task;
+  double link_speed::*of_link;
+};
+inline constexpr speed_field speed_fields[] = {{"flops_per_second", &task_speed::flops_per_second, nullptr},   {"bytes_per_second", &task_speed::bytes_per_second, nullptr},
+                                               {"seconds_per_node", &task_speed::seconds_per_node, nullptr},   {"seconds_per_step", &task_speed::seconds_per_step, nullptr},
+                                               {"latency", nullptr, &link_speed::latency},                     {"bytes_per_second", nullptr, &link_speed::bytes_per_second}};
+
+inline std::string speed_text(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.6g", value);
+  return text;
+}
+
+inline void write_speeds(std::string& out, const std::string& before, const task_speed& speed) {
+  for (const speed_field& f : speed_fields)
+    if (f.of_task != nullptr) out += before + std::string(f.name) + " " + speed_text(speed.*f.of_task) + "\n";
+  out += before + "processors " + std::to_string(speed.processors) + "\n";
+}
+inline void write_speeds(std::string& out, const std::string& before, const link_speed& speed) {
+  for (const speed_field& f : speed_fields)
+    if (f.of_link != nullptr) out += before + std::string(f.name) + " " + speed_text(speed.*f.of_link) + "\n";
+}
+
+inline std::vector<std::string> words_of(std::string_view line) {
+  std::vector<std::string> out;
+  for (std::size_t i = 0; i < line.size();) {
+    const std::size_t begin = line.find_first_not_of(" \t\r", i);
+    if (begin == std::string_view::npos || line[begin] == '#') break;
+    i = std::min(line.find_first_of(" \t\r", begin), line.size());
+    out.emplace_back(line.substr(begin, i - begin));
+  }
+  return out;
+}
+
+class cost_model_reader {
+ public:
+  cost_model read(std::string_view text) {
+    while (!text.empty()) {
+      const std::size_t end = std::min(text.find('\n'), text.size());
+      line_ = text.substr(0, end);
+      ++number_;
+      text.remove_prefix(std::min(end + 1, text.size()));
+      if (const std::vector<std::string> words = words_of(line_); !words.empty()) read_line(words);
+    }
+    return std::move(model_);
+  }
+
+ private:
+  [[noreturn]] void bad(const std::string& why) const { fail(error_code::invalid_argument, "line " + std::to_string(number_) + " of the cost model, '" + std::string(line_) + "': " + why); }
+  double number(const std::string& word) const {
+    char* end = nullptr;
+    const double value = std::strtod(word.c_str(), &end);
+    if (end == word.c_str() || *end != '\0' || !(value >= 0) || !std::isfinite(value)) bad("'" + word + "' is not a number of at least 0");
+    return value;
+  }
+  void set(task_speed& speed, const std::string& name, const std::string& word) {
+    if (name == "processors") {
+      const double count = number(word);
+      if (count < 1 || count > 1e6) bad("the number of processors is from 1 to 1000000");
+      speed.processors = static_cast<int>(count);
+      return;
+    }
+    for (const speed_field& f : speed_fields)
+      if (f.of_task != nullptr && f.name == name) {
+        speed.*f.of_task = number(word);
+        if (name.find("per_second") != std::string::npos && speed.*f.of_task == 0) bad("a rate is above 0");
+        return;
+      }
+    bad("'" + name + "' is no speed of a task");
+  }
+  void set(link_speed& speed, const std::string& name, const std::string& word) {
+    for (const speed_field& f : speed_fields)
+      if (f.of_link != nullptr && f.name == name) {
+        speed.*f.of_link = number(word);
+        if (name == "bytes_per_second" && speed.bytes_per_second == 0) bad("a rate is above 0");
+        return;
+      }
+    bad("'" + name + "' is no speed of a link");
+  }
+  void read_line(const std::vector<std::string>& w) {
+    if (w.size() == 2 && w[0] == "unknown_size") model_.unknown_size = static_cast<std::int64_t>(number(w[1]));
+    else if (w.size() == 2 && w[0].rfind("task.", 0) == 0) set(model_.task, w[0].substr(5), w[1]);
+    else if (w.size() == 2 && w[0].rfind("link.", 0) == 0) set(model_.link, w[0].substr(5), w[1]);
+    else if (w.size() == 4 && w[0] == "task") set(model_.tasks.emplace(w[1], model_.task).first->second, w[2], w[3]);
+    else if (w.size() == 5 && w[0] == "link") set(model_.links.emplace(std::make_pair(w[1], w[2]), model_.link).first->second, w[3], w[4]);
+    else bad("expected 'task.SPEED NUMBER', 'link.SPEED NUMBER', 'task TASK SPEED NUMBER', 'link TASK TASK SPEED NUMBER' or 'unknown_size NUMBER'");
+  }
+
+  cost_model model_;
+  std::string_view line_;
+  int number_ = 0;
+};
+
+}  // namespace weft::detail
+
+namespace weft {
+
+WEFT_DECL std::string to_text(const cost_model& model) {
+  std::string out;
+  detail::write_speeds(out, "task.", model.task);
+  detail::write_speeds(out, "link.", model.link);
+  out += "unknown_size " + std::to_string(model.unknown_size) + "\n";
+  for (const auto& [name, speed] : model.tasks) detail::write_speeds(out, "task " + name + " ", speed);
+  for (const auto& [ends, speed] : model.links) detail::write_speeds(out, "link " + ends.first + " " + ends.second + " ", speed);
+  return out;
+}
+
+WEFT_DECL cost_model parse_cost_model(std::string_view text) { return detail::cost_model_reader().read(text); }
+
+}  // namespace weft
+#endif
+
+#endif
+
+#ifndef WEFT_SIMULATE_STEP_HPP
+#define WEFT_SIMULATE_STEP_HPP
+// A step of a partitioned graph played through without running it: how long it would take, who would wait for what.
+
+#include <cstddef>
+#include <ostream>
+#include <string>
+#include <vector>
+#if WEFT_HAS_BODIES
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <map>
+#include <queue>
+#include <set>
+#include <utility>
+#endif
+
+namespace weft {
+
+/// What a task does during a step.
+struct task_usage {
+  std::string task;
+  /// Seconds that its processors compute, together; and seconds that it has none to give work to, per processor, until the step's end.
+  double busy = 0, idle = 0;
+  double bytes_sent = 0, bytes_received = 0;
+  std::size_t nodes = 0;
+};
+
+/// One thing that the step's end waits for.
+struct critical_event {
+  /// A node, or the value that a transfer carries, with ` -> ` and the task that gets it.
+  std::string what;
+  std::string task;
+  /// Seconds from the step's start.
+  double begin = 0, end = 0;
+};
+
+/// How a step is expected to go.
+struct step_prediction {
+  /// From the first node to the last.
+  double seconds = 0;
+  /// By task, in the order of the parts.
+  std::vector<task_usage> tasks;
+  /// The chain of nodes and transfers that takes as long as the step: what to make faster. A gap between two of them is a wait for a processor or a link.
+  std::vector<critical_event> critical_path;
+  /// Bytes that cross between tasks.
+  double bytes = 0;
+};
+
+/// Plays a step. Each task runs its ready nodes in the order in which they became ready, as many at a time as it has processors; a task sends one value after the other, and
+/// receives one after the other. Deterministic: equal times go by the order of the parts and of their nodes.
+step_prediction simulate_step(const partitioned_graph& parts, const cost_model& model = {});
+
+/// A table: the time, each task's use, the critical path.
+std::string to_text(const step_prediction& p);
+inline std::ostream& operator<<(std::ostream& out, const step_prediction& p) { return out << to_text(p); }
+
+/// The critical path of a step, as `simulate_step` finds it.
+inline std::vector<critical_event> critical_path(const partitioned_graph& parts, const cost_model& model = {}) { return simulate_step(parts, model).critical_path; }
+
+}  // namespace weft
+
+#if WEFT_HAS_BODIES
+namespace weft::detail {
+
+class step_player {
+ public:
+  step_player(const partitioned_graph& parts, const cost_model& model) : model_(model) {
+    read_parts(parts);
+    for (const transfer& t : parts.transfers()) transfers_[t.edge] = &t;
+  }
+
+  step_prediction play() {
+    for (std::size_t t = 0; t < tasks_.size(); ++t) {
+      const double start = model_.speed_of(out_.tasks[t].task).seconds_per_step;
+      for (const std::size_t i : tasks_[t].nodes)
+        if (nodes_[i].missing == 0) events_.push({start, i, false});
+    }
+    while (!events_.empty()) {
+      const event e = events_.top();
+      events_.pop();
+      if (e.ends) finish(e.node, e.time);
+      else make_ready(e.node, e.time);
+    }
+    for (std::size_t t = 0; t < tasks_.size(); ++t) out_.tasks[t].idle = std::max(0.0, out_.seconds - out_.tasks[t].busy / model_.speed_of(out_.tasks[t].task).processors);
+    if (last_ != none) trace(last_);
+    return std::move(out_);
+  }
+
+ private:
+  static constexpr std::size_t none = static_cast<std::size_t>(-1);
+  struct timed_node {
+    const node* what = nullptr;
+    std::size_t task = 0, missing = 0, cause = none, meeting = none;  // meeting: the Recv of a Send
+    std::vector<std::size_t> readers;
+    double begin = 0, end = 0, sent = 0;  // sent: when the transfer of a Send began
+  };
+  struct timed_task {
+    std::vector<std::size_t> nodes;
+    std::queue<std::size_t> ready;
+    int running = 0;
+    double sends_until = 0, receives_until = 0;
+  };
+  struct event {
+    double time;
+    std::size_t node;
+    bool ends;
+    friend bool operator<(const event& a, const event& b) { return a.time != b.time ? a.time > b.time : a.node > b.node; }
+  };
+
+  void read_parts(const partitioned_graph& parts) {
+    std::map<const node*, std::size_t> index;
+    std::map<std::int64_t, std::size_t> sends;
+    for (const part& p : parts.parts()) {
+      tasks_.emplace_back();
+      out_.tasks.push_back({p.task, 0, 0, 0, 0, p.graph.size()});
+      for (const node* n : p.graph.nodes()) {
+        index[n] = nodes_.size();
+        tasks_.back().nodes.push_back(nodes_.size());
+        timed_node added;
+        added.what = n;
+        added.task = tasks_.size() - 1;
+        nodes_.push_back(std::move(added));
+        if (n->op() == "_Send") sends[n->attr<std::int64_t>("_edge")] = nodes_.size() - 1;
+      }
+    }
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+      const node& n = *nodes_[i].what;
+      for (std::size_t k = 0; k < n.inputs().size(); ++k)
+        if (!is_loop_edge(n, k)) depend(i, index.at(n.inputs()[k].from));
+      for (const node* before : n.control_inputs()) depend(i, index.at(before));
+      if (n.op() != "_Recv") continue;
+      const auto send = sends.find(n.attr<std::int64_t>("_edge"));
+      if (send == sends.end()) continue;
+      nodes_[send->second].meeting = i;
+      ++nodes_[i].missing;
+    }
+  }
+  void depend(std::size_t reader, std::size_t on) {
+    nodes_[on].readers.push_back(reader);
+    ++nodes_[reader].missing;
+  }
+
+  void make_ready(std::size_t i, double now) {
+    timed_task& t = tasks_[nodes_[i].task];
+    t.ready.push(i);
+    start_ready(t, now);
+  }
+  void start_ready(timed_task& t, double now) {
+    while (!t.ready.empty()) {
+      const std::size_t i = t.ready.front();
+      const std::string& name = out_.tasks[nodes_[i].task].task;
+      if (t.running >= model_.speed_of(name).processors) return;
+      t.ready.pop();
+      ++t.running;
+      const double takes = model_.seconds(*nodes_[i].what, name);
+      nodes_[i].begin = now;
+      nodes_[i].end = now + takes;
+      out_.tasks[nodes_[i].task].busy += takes;
+      events_.push({now + takes, i, true});
+    }
+  }
+  void finish(std::size_t i, double now) {
+    timed_node& n = nodes_[i];
+    if (last_ == none || now >= out_.seconds) {
+      out_.seconds = now;
+      last_ = i;
+    }
+    timed_task& t = tasks_[n.task];
+    --t.running;
+    for (const std::size_t reader : n.readers) release(reader, i, now);
+    if (n.meeting != none) send(i, now);
+    if (!t.ready.empty() && nodes_[t.ready.front()].cause == none) nodes_[t.ready.front()].cause = i;
+    start_ready(t, now);
+  }
+  void release(std::size_t reader, std::size_t by, double now) {
+    if (--nodes_[reader].missing > 0) return;
+    nodes_[reader].cause = by;
+    events_.push({now, reader, false});
+  }
+  // Between the devices of one task a value is there at once.
+  void send(std::size_t i, double now) {
+    timed_node& from = nodes_[i];
+    timed_node& to = nodes_[from.meeting];
+    double there = now;
+    from.sent = now;
+    if (from.task != to.task) {
+      timed_task &out = tasks_[from.task], &in = tasks_[to.task];
+      const link_speed& link = model_.speed_of(out_.tasks[from.task].task, out_.tasks[to.task].task);
+      const double size = model_.bytes(*transfers_.at(from.what->attr<std::int64_t>("_edge")));
+      from.sent = std::max(now, out.sends_until);
+      out.sends_until = from.sent + size / link.bytes_per_second;
+      in.receives_until = std::max(out.sends_until, in.receives_until + size / link.bytes_per_second);
+      out_.tasks[from.task].bytes_sent += size;
+      out_.tasks[to.task].bytes_received += size;
+      out_.bytes += size;
+      there = in.receives_until + link.latency;
+    }
+    release(from.meeting, i, there);
+  }
+
+  // The events that the end waited for, from the last one back.
+  void trace(std::size_t i) {
+    for (; i != none; i = nodes_[i].cause) {
+      const timed_node& n = nodes_[i];
+      if (n.what->op() == "_Recv") continue;
+      const std::string& task = out_.tasks[n.task].task;
+      if (n.meeting != none && n.task != nodes_[n.meeting].task)
+        out_.critical_path.push_back({transfers_.at(n.what->attr<std::int64_t>("_edge"))->source + " -> " + out_.tasks[nodes_[n.meeting].task].task, task, n.sent, nodes_[n.meeting].begin});
+      else if (n.meeting == none) out_.critical_path.push_back({n.what->name(), task, n.begin, n.end});
+    }
+    std::reverse(out_.critical_path.begin(), out_.critical_path.end());
+  }
+
+  const cost_model& model_;
+  std::vector<timed_node> nodes_;
+  std::vector<timed_task> tasks_;
+  std::map<std::int64_t, const transfer*> transfers_;
+  std::priority_queue<event> events_;
+  step_prediction out_;
+  std::size_t last_ = none;
+};
+
+inline std::string time_text(double seconds) {
+  char text[32];
+  if (seconds < 1e-3) std::snprintf(text, sizeof text, "%.2f us", seconds * 1e6);
+  else if (seconds < 1) std::snprintf(text, sizeof text, "%.3f ms", seconds * 1e3);
+  else std::snprintf(text, sizeof text, "%.3f s", seconds);
+  return text;
+}
+
+}  // namespace weft::detail
+
+namespace weft {
+
+WEFT_DECL step_prediction simulate_step(const partitioned_graph& parts, const cost_model& model) { return detail::step_player(parts, model).play(); }
+
+WEFT_DECL std::string to_text(const step_prediction& p) {
+  std::string out = "step " + detail::time_text(p.seconds) + ", " + std::to_string(static_cast<long long>(p.bytes)) + " bytes between tasks\n";
+  for (const task_usage& t : p.tasks)
+    out += t.task + ": busy " + detail::time_text(t.busy) + ", idle " + detail::time_text(t.idle) + ", sends " + std::to_string(static_cast<long long>(t.bytes_sent)) + " bytes, receives " +
+           std::to_string(static_cast<long long>(t.bytes_received)) + ", " + std::to_string(t.nodes) + " nodes\n";
+  out += "critical path:\n";
+  for (const critical_event& e : p.critical_path) out += "  " + detail::time_text(e.begin) + " to " + detail::time_text(e.end) + "  " + e.what + " on " + e.task + "\n";
+  return out;
+}
+
+}  // namespace weft
+#endif
+
+#endif
+
+#ifndef WEFT_SIMULATE_TRAINING_HPP
+#define WEFT_SIMULATE_TRAINING_HPP
+// Training with parameter servers played through for any number of workers: asynchronous or synchronous, with stragglers and backup workers.
+
+#include <cstdint>
+#include <vector>
+#if WEFT_HAS_BODIES
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <iterator>
+#include <queue>
+#include <string>
+#endif
+
+namespace weft {
+
+/// How the workers' updates are applied.
+enum class training_mode {
+  /// Each as it comes; nobody waits.
+  asynchronous,
+  /// Once per step for all; the step ends with the update that is still needed.
+  synchronous
+};
+
+/// A cluster that trains one model between-graph: each worker fetches its parameters from all servers, computes, and sends gradients back.
+struct training_setup {
+  int workers = 1, parameter_servers = 1;
+  training_mode mode = training_mode::synchronous;
+  /// Synchronous: a step takes the gradients of the first `workers - backup_workers`; those that come later are dropped.
+  int backup_workers = 0;
+  /// Bytes of parameters that one worker fetches per step, and of gradients that it sends, spread evenly over the servers.
+  double parameter_bytes = 0, gradient_bytes = 0;
+  /// Seconds that one worker computes, without stragglers.
+  double compute_seconds = 0;
+  /// Spread of the computing time: it is multiplied by exp(sigma x), x normal. 0 for none.
+  double straggler_sigma = 0;
+  /// A chance that a worker is that much slower in a step.
+  double straggler_chance = 0, straggler_factor = 1;
+  /// A server's processor: seconds per message (a fetch or an update), and the speed of applying gradients.
+  double seconds_per_message = 2e-5, apply_bytes_per_second = 5e9;
+  /// The network of each task: what it sends and what it receives do not hinder each other.
+  link_speed link;
+  /// Steps to play, of each worker (asynchronous) or of all together (synchronous), and the seed of the stragglers.
+  int steps = 100;
+  std::uint64_t seed = 1;
+};
+
+/// How training is expected to go.
+struct training_prediction {
+  /// Steps of all workers together (asynchronous), or of the model (synchronous).
+  double steps_per_second = 0;
+  /// Seconds of a step: the median, and the 10th and 90th percentile.
+  double median = 0, low = 0, high = 0;
+  /// The share of their time that workers compute.
+  double computing = 0;
+  /// The busiest server's share of time in which it sends or receives.
+  double server_network = 0;
+};
+
+/// Plays training. Deterministic for a seed. Throws INVALID_ARGUMENT when there is no worker, server or step, when all workers are backups, or when a number is negative.
+training_prediction simulate_training(const training_setup& setup);
+
+}  // namespace weft
+
+#if WEFT_HAS_BODIES
+namespace weft::detail {
+
+class training_player {
+ public:
+  explicit training_player(const training_setup& setup) : s_(setup), random_(setup.seed) {
+    const double numbers[] = {s_.parameter_bytes, s_.gradient_bytes, s_.compute_seconds, s_.straggler_sigma, s_.straggler_chance, s_.straggler_factor, s_.seconds_per_message, s_.link.latency};
+    if (s_.workers < 1 || s_.parameter_servers < 1 || s_.steps < 1) fail(error_code::invalid_argument, "training needs at least one worker, one parameter server and one step");
+    if (s_.backup_workers < 0 || s_.backup_workers >= s_.workers) fail(error_code::invalid_argument, "of " + std::to_string(s_.workers) + " workers, " + std::to_string(s_.backup_workers) + " cannot be backups");
+    if (!std::all_of(std::begin(numbers), std::end(numbers), [](double x) { return x >= 0 && std::isfinite(x); }) || !(s_.apply_bytes_per_second > 0) || !(s_.link.bytes_per_second > 0))
+      fail(error_code::invalid_argument, "sizes, times and chances of training are not negative, and rates are above 0");
+    workers_.resize(static_cast<std::size_t>(s_.workers));
+    servers_.resize(static_cast<std::size_t>(s_.parameter_servers));
+  }
+
+  training_prediction play() {
+    for (std::size_t w = 0; w < workers_.size(); ++w) begin_step(w, 0);
+    while (!events_.empty() && !over()) {
+      const event e = events_.top();
+      events_.pop();
+      now_ = e.time;
+      switch (e.what) {
+        case stage::fetch_asked: serve_fetch(e); break;
+        case stage::fetched: fetched(e); break;
+        case stage::computed: push(e); break;
+        case stage::pushed: apply(e); break;
+        case stage::applied: applied(e); break;
+      }
+    }
+    return result();
+  }
+
+ private:
+  enum class stage : unsigned char { fetch_asked, fetched, computed, pushed, applied };
+  struct event {
+    double time;
+    std::uint64_t order;
+    std::uint32_t worker, server, step;
+    stage what;
+    friend bool operator<(const event& a, const event& b) { return a.time != b.time ? a.time > b.time : a.order > b.order; }
+  };
+  struct worker {
+    double began = 0, receives_until = 0, sends_until = 0;
+    std::uint32_t step = 0;
+    int open = 0;  // messages of its step that it waits for
+  };
+  struct server {
+    double sends_until = 0, receives_until = 0, busy_until = 0, network = 0;
+  };
+
+  void at(double time, stage what, std::size_t w, std::size_t p, std::uint32_t step) {
+    events_.push({time, order_++, static_cast<std::uint32_t>(w), static_cast<std::uint32_t>(p), step, what});
+  }
+  double share(double bytes) const { return bytes / s_.parameter_servers; }
+  // One message between two tasks, each of which sends one after the other and receives one after the other; the time at which it is there.
+  double cross(double from, double bytes, double& sends_until, double& receives_until, server& counted) {
+    const double takes = bytes / s_.link.bytes_per_second;
+    sends_until = std::max(from, sends_until) + takes;
+    receives_until = std::max(sends_until, receives_until + takes);
+    counted.network += takes;
+    return receives_until + s_.link.latency;
+  }
+  double number() {
+    random_ += 0x9e3779b97f4a7c15u;
+    std::uint64_t z = random_;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return (static_cast<double>((z ^ (z >> 31)) >> 11) + 0.5) * 0x1p-53;
+  }
+  double compute_time() {
+    double out = s_.compute_seconds;
+    if (s_.straggler_sigma > 0) out *= std::exp(s_.straggler_sigma * std::sqrt(-2 * std::log(number())) * std::cos(6.283185307179586 * number()));
+    if (s_.straggler_chance > 0 && number() < s_.straggler_chance) out *= s_.straggler_factor;
+    return out;
+  }
+
+  void begin_step(std::size_t w, double time) {
+    workers_[w].began = time;
+    workers_[w].open = s_.parameter_servers;
+    // Each worker begins with another server, as programs do that do not want to meet at the first.
+    for (std::size_t k = 0; k < servers_.size(); ++k) at(time + s_.link.latency, stage::fetch_asked, w, (w + k) % servers_.size(), workers_[w].step);
+  }
+  bool current(const event& e) const { return s_.mode == training_mode::asynchronous || e.step == model_step_; }
+
+  void serve_fetch(const event& e) {
+    server& p = servers_[e.server];
+    p.busy_until = std::max(p.busy_until, now_) + s_.seconds_per_message;
+    at(cross(p.busy_until, share(s_.parameter_bytes), p.sends_until, workers_[e.worker].receives_until, p), stage::fetched, e.worker, e.server, e.step);
+  }
+  void fetched(const event& e) {
+    worker& w = workers_[e.worker];
+    if (w.step != e.step || --w.open > 0) return;
+    const double takes = compute_time();
+    computed_ += takes;
+    at(now_ + takes, stage::computed, e.worker, 0, e.step);
+  }
+  void push(const event& e) {
+    worker& w = workers_[e.worker];
+    if (w.step != e.step) return;  // too late: the model went on without it
+    w.open = s_.parameter_servers;
+    for (std::size_t k = 0; k < servers_.size(); ++k) {
+      const std::size_t to = (e.worker + k) % servers_.size();
+      at(cross(now_, share(s_.gradient_bytes), w.sends_until, servers_[to].receives_until, servers_[to]), stage::pushed, e.worker, to, e.step);
+    }
+  }
+  void apply(const event& e) {
+    server& p = servers_[e.server];
+    p.busy_until = std::max(p.busy_until, now_) + s_.seconds_per_message + share(s_.gradient_bytes) / s_.apply_bytes_per_second;
+    at(p.busy_until, stage::applied, e.worker, e.server, e.step);
+  }
+  void applied(const event& e) {
+    worker& w = workers_[e.worker];
+    if (!current(e) || w.step != e.step || --w.open > 0) return;
+    if (s_.mode == training_mode::asynchronous) {
+      times_.push_back(now_ - w.began);
+      ++w.step;
+      ++done_;
+      if (w.step < static_cast<std::uint32_t>(s_.steps)) begin_step(e.worker, now_);
+      return;
+    }
+    if (++arrived_ < s_.workers - s_.backup_workers) return;
+    times_.push_back(now_ - step_began_);
+    step_began_ = now_;
+    arrived_ = 0;
+    ++done_;
+    ++model_step_;
+    for (std::size_t i = 0; i < workers_.size(); ++i) {
+      workers_[i].step = model_step_;
+      if (!over()) begin_step(i, now_ + s_.link.latency);
+    }
+  }
+  bool over() const { return s_.mode == training_mode::synchronous && done_ >= s_.steps; }
+
+  training_prediction result() {
+    std::sort(times_.begin(), times_.end());
+    training_prediction out;
+    out.steps_per_second = done_ / now_;
+    out.median = times_[times_.size() / 2];
+    out.low = times_[times_.size() / 10];
+    out.high = times_[times_.size() * 9 / 10];
+    out.computing = std::min(1.0, computed_ / (now_ * s_.workers));
+    for (const server& p : servers_) out.server_network = std::max(out.server_network, p.network / (2 * now_));
+    return out;
+  }
+
+  const training_setup& s_;
+  std::uint64_t random_;
+  std::vector<worker> workers_;
+  std::vector<server> servers_;
+  std::priority_queue<event> events_;
+  std::uint64_t order_ = 0;
+  std::uint32_t model_step_ = 0;
+  int arrived_ = 0, done_ = 0;
+  double now_ = 0, step_began_ = 0, computed_ = 0;
+  std::vector<double> times_;
+};
+
+}  // namespace weft::detail
+
+namespace weft {
+
+WEFT_DECL training_prediction simulate_training(const training_setup& setup) { return detail::training_player(setup).play(); }
+
+}  // namespace weft
+#endif
+
+#endif
+
+#ifndef WEFT_SIMULATE_HPP
+#define WEFT_SIMULATE_HPP
+// Predictions of how long steps and training would take on clusters that need not exist. Needs nothing but the standard library.
+
+#endif
+
 #ifndef WEFT_TENSOR_XTENSOR_IO_HPP
 #define WEFT_TENSOR_XTENSOR_IO_HPP
 // Printing of xtensor arrays and its random numbers, which <weft/weft.hpp> includes for convenience.
