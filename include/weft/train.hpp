@@ -12,5 +12,6 @@
 #include <weft/train/optimizers.hpp>
 #include <weft/train/replicate.hpp>
 #include <weft/train/schedules.hpp>
+#include <weft/train/variable_scope.hpp>
 
 #endif

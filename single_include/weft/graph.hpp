@@ -2763,6 +2763,10 @@ struct scope_context {
   std::string name_scope;
   std::vector<std::shared_ptr<control_frame>> control;
   std::vector<const node*> colocation;
+  // The colocation group of nodes that no such scope tells where to go: `loc:@v` while the first value of v is made, which is before v.
+  std::string group;
+  // The variable scope, which belongs to train/.
+  std::shared_ptr<const void> variables;
 };
 
 struct scope_stack {
@@ -3563,7 +3567,10 @@ WEFT_DECL void graph_state::apply_devices(node& made, const scope_context& scope
 }
 
 WEFT_DECL void graph_state::apply_colocation(node& made, const scope_context& scope) const {
-  if (scope.colocation.empty()) return;
+  if (scope.colocation.empty()) {
+    if (!scope.group.empty()) made.attrs_["_class"] = std::vector<std::string>{scope.group};
+    return;
+  }
   std::vector<std::string> groups;
   bool device_taken = false;
   for (auto it = scope.colocation.rbegin(); it != scope.colocation.rend(); ++it) {
@@ -4148,7 +4155,7 @@ template <class T, int N> class operand {
   static constexpr int rank = N;
 
   /// The output that an op reads; for a variable this adds a node that reads it now.
-  output as_input(call_site where) const { return reads_.from == nullptr ? out_ : detail::add_read(out_, op_name(where)); }
+  output as_input(call_site where) const { return reads_.from == nullptr ? out_ : is_cached() ? reads_ : detail::add_read(out_, op_name(where)); }
   /// The output it stands for; for a variable the handle of its resource.
   output raw() const noexcept { return out_; }
   /// The output that a session fetches; for a variable a read that was made with it.
@@ -4164,6 +4171,8 @@ template <class T, int N> class operand {
   call_site site() const { return out_.from == nullptr ? call_site() : out_.from->site(); }
   /// The graph it belongs to.
   weft::graph graph() const { return weft::graph(owner_); }
+  /// Whether it is a variable that ops read from a copy on a caching device, made once a step.
+  bool is_cached() const noexcept { return reads_.from != nullptr && reads_.from->op() == "Identity"; }
   /// Whether it stands for anything; a default-constructed tensor does not.
   bool empty() const noexcept { return out_.from == nullptr; }
 
@@ -4227,7 +4236,10 @@ template <class T, int N> struct located {
   located(const operand<T, N>& v, call_site w = call_site::here()) : value(v), where(w) {}
 };
 
-template <class T, int N> side side_of(const operand<T, N>& x) { return {x.raw(), x.fetched() != x.raw(), tensor_value()}; }
+template <class T, int N> side side_of(const operand<T, N>& x) {
+  if (x.is_cached()) return {x.fetched(), false, tensor_value()};
+  return {x.raw(), x.fetched() != x.raw(), tensor_value()};
+}
 
 template <class T, int N> operand<T, N> operand_of(const operand<T, N>&);
 template <class A, class = void> struct is_operand : std::false_type {};
@@ -4302,7 +4314,10 @@ WEFT_DECL output add_binary(const char* op, const char* scope, const side& a, co
 }
 
 WEFT_DECL output add_unary(const char* op, const side& a, const op_name& name, attr_map attrs) {
-  return {&add_node(op, {input_of(op, a, name)}, name, std::move(attrs)), 0};
+  if (!a.reads_variable || a.out.from == nullptr) return {&add_node(op, {input_of(op, a, name)}, name, std::move(attrs)), 0};
+  // The read is named below the op.
+  const std::string full = claim_name(a.out.from->owner(), name, op), below = full + "/ReadVariableOp/";
+  return add_node_at(op, {add_read(a.out, op_name(std::string_view(below), name.site))}, full, name.site, std::move(attrs));
 }
 
 }  // namespace weft::detail
@@ -6767,9 +6782,10 @@ template <class T, int N> tensor<T, N> with_dependencies(const std::vector<opera
   return tensor<T, N>(detail::add_after(after, x.as_input(name.site), name));
 }
 
-/// The same tensors, each available only when all of them are computed. Follows TensorFlow's `tuple`.
+/// The same tensors, each available only when all of them are computed. Follows TensorFlow's `tuple`; the name is that of the scope of the new nodes.
 template <class T, int N> std::vector<tensor<T, N>> tuple_of(const std::vector<tensor<T, N>>& all, op_name name = {}) {
-  const operation gate = group(std::vector<operation>(all.begin(), all.end()), name);
+  const auto scope = name_scope(name.text.empty() ? std::string_view("tuple") : name.text, name.site);
+  const operation gate = group(std::vector<operation>(all.begin(), all.end()), op_name(name.site));
   std::vector<tensor<T, N>> out;
   for (const auto& one : all) out.push_back(with_dependencies({gate}, one, op_name(name.site)));
   return out;
@@ -6777,7 +6793,8 @@ template <class T, int N> std::vector<tensor<T, N>> tuple_of(const std::vector<t
 template <class... T, int... N> std::tuple<tensor<T, N>...> tuple_of(const std::tuple<tensor<T, N>...>& all, op_name name = {}) {
   return std::apply(
       [&](const auto&... one) {
-        const operation gate = group({operation(one)...}, name);
+        const auto scope = name_scope(name.text.empty() ? std::string_view("tuple") : name.text, name.site);
+        const operation gate = group({operation(one)...}, op_name(name.site));
         return std::tuple<tensor<T, N>...>{with_dependencies({gate}, one, op_name(name.site))...};
       },
       all);
@@ -9672,7 +9689,8 @@ struct variable_nodes {
   const node* initializer;
 };
 
-// What a variable is made of: its exact name, how it is used, and whether a node that asks if it is initialized comes with it, as TensorFlow's get_variable makes one.
+// What a variable is made of: its exact name, how it is used, and whether it is made as TensorFlow's get_variable makes one: in a colocation group of its own, with a node that asks if it is
+// initialized.
 struct variable_request {
   dtype type;
   std::string full;
@@ -9843,7 +9861,10 @@ WEFT_DECL variable_nodes add_variable(const variable_request& asked, const outpu
   spec.exact_name = true;
   spec.site = asked.site;
   spec.attrs = {{"dtype", asked.type}, {"shape", initial.from->output_shape(initial.index)}, {"shared_name", asked.full}};
-  const output handle{&to.add(std::move(spec)), 0};
+  const output handle = [&] {
+    const scope_object<std::string> own_group(&scope_context::group, asked.with_check ? "loc:@" + asked.full : std::string());
+    return output{&to.add(std::move(spec)), 0};
+  }();
   if (asked.with_check) add_node_at("VarIsInitializedOp", {handle}, asked.full + "/IsInitialized/VarIsInitializedOp", asked.site);
   // 2. What assigns and reads it, on its device.
   const attr_map attrs{{"dtype", asked.type}};

@@ -3211,6 +3211,10 @@ struct scope_context {
   std::string name_scope;
   std::vector<std::shared_ptr<control_frame>> control;
   std::vector<const node*> colocation;
+  // The colocation group of nodes that no such scope tells where to go: `loc:@v` while the first value of v is made, which is before v.
+  std::string group;
+  // The variable scope, which belongs to train/.
+  std::shared_ptr<const void> variables;
 };
 
 struct scope_stack {
@@ -4011,7 +4015,10 @@ WEFT_DECL void graph_state::apply_devices(node& made, const scope_context& scope
 }
 
 WEFT_DECL void graph_state::apply_colocation(node& made, const scope_context& scope) const {
-  if (scope.colocation.empty()) return;
+  if (scope.colocation.empty()) {
+    if (!scope.group.empty()) made.attrs_["_class"] = std::vector<std::string>{scope.group};
+    return;
+  }
   std::vector<std::string> groups;
   bool device_taken = false;
   for (auto it = scope.colocation.rbegin(); it != scope.colocation.rend(); ++it) {
@@ -4596,7 +4603,7 @@ template <class T, int N> class operand {
   static constexpr int rank = N;
 
   /// The output that an op reads; for a variable this adds a node that reads it now.
-  output as_input(call_site where) const { return reads_.from == nullptr ? out_ : detail::add_read(out_, op_name(where)); }
+  output as_input(call_site where) const { return reads_.from == nullptr ? out_ : is_cached() ? reads_ : detail::add_read(out_, op_name(where)); }
   /// The output it stands for; for a variable the handle of its resource.
   output raw() const noexcept { return out_; }
   /// The output that a session fetches; for a variable a read that was made with it.
@@ -4612,6 +4619,8 @@ template <class T, int N> class operand {
   call_site site() const { return out_.from == nullptr ? call_site() : out_.from->site(); }
   /// The graph it belongs to.
   weft::graph graph() const { return weft::graph(owner_); }
+  /// Whether it is a variable that ops read from a copy on a caching device, made once a step.
+  bool is_cached() const noexcept { return reads_.from != nullptr && reads_.from->op() == "Identity"; }
   /// Whether it stands for anything; a default-constructed tensor does not.
   bool empty() const noexcept { return out_.from == nullptr; }
 
@@ -4675,7 +4684,10 @@ template <class T, int N> struct located {
   located(const operand<T, N>& v, call_site w = call_site::here()) : value(v), where(w) {}
 };
 
-template <class T, int N> side side_of(const operand<T, N>& x) { return {x.raw(), x.fetched() != x.raw(), tensor_value()}; }
+template <class T, int N> side side_of(const operand<T, N>& x) {
+  if (x.is_cached()) return {x.fetched(), false, tensor_value()};
+  return {x.raw(), x.fetched() != x.raw(), tensor_value()};
+}
 
 template <class T, int N> operand<T, N> operand_of(const operand<T, N>&);
 template <class A, class = void> struct is_operand : std::false_type {};
@@ -4750,7 +4762,10 @@ WEFT_DECL output add_binary(const char* op, const char* scope, const side& a, co
 }
 
 WEFT_DECL output add_unary(const char* op, const side& a, const op_name& name, attr_map attrs) {
-  return {&add_node(op, {input_of(op, a, name)}, name, std::move(attrs)), 0};
+  if (!a.reads_variable || a.out.from == nullptr) return {&add_node(op, {input_of(op, a, name)}, name, std::move(attrs)), 0};
+  // The read is named below the op.
+  const std::string full = claim_name(a.out.from->owner(), name, op), below = full + "/ReadVariableOp/";
+  return add_node_at(op, {add_read(a.out, op_name(std::string_view(below), name.site))}, full, name.site, std::move(attrs));
 }
 
 }  // namespace weft::detail
@@ -7215,9 +7230,10 @@ template <class T, int N> tensor<T, N> with_dependencies(const std::vector<opera
   return tensor<T, N>(detail::add_after(after, x.as_input(name.site), name));
 }
 
-/// The same tensors, each available only when all of them are computed. Follows TensorFlow's `tuple`.
+/// The same tensors, each available only when all of them are computed. Follows TensorFlow's `tuple`; the name is that of the scope of the new nodes.
 template <class T, int N> std::vector<tensor<T, N>> tuple_of(const std::vector<tensor<T, N>>& all, op_name name = {}) {
-  const operation gate = group(std::vector<operation>(all.begin(), all.end()), name);
+  const auto scope = name_scope(name.text.empty() ? std::string_view("tuple") : name.text, name.site);
+  const operation gate = group(std::vector<operation>(all.begin(), all.end()), op_name(name.site));
   std::vector<tensor<T, N>> out;
   for (const auto& one : all) out.push_back(with_dependencies({gate}, one, op_name(name.site)));
   return out;
@@ -7225,7 +7241,8 @@ template <class T, int N> std::vector<tensor<T, N>> tuple_of(const std::vector<t
 template <class... T, int... N> std::tuple<tensor<T, N>...> tuple_of(const std::tuple<tensor<T, N>...>& all, op_name name = {}) {
   return std::apply(
       [&](const auto&... one) {
-        const operation gate = group({operation(one)...}, name);
+        const auto scope = name_scope(name.text.empty() ? std::string_view("tuple") : name.text, name.site);
+        const operation gate = group({operation(one)...}, op_name(name.site));
         return std::tuple<tensor<T, N>...>{with_dependencies({gate}, one, op_name(name.site))...};
       },
       all);
@@ -10120,7 +10137,8 @@ struct variable_nodes {
   const node* initializer;
 };
 
-// What a variable is made of: its exact name, how it is used, and whether a node that asks if it is initialized comes with it, as TensorFlow's get_variable makes one.
+// What a variable is made of: its exact name, how it is used, and whether it is made as TensorFlow's get_variable makes one: in a colocation group of its own, with a node that asks if it is
+// initialized.
 struct variable_request {
   dtype type;
   std::string full;
@@ -10291,7 +10309,10 @@ WEFT_DECL variable_nodes add_variable(const variable_request& asked, const outpu
   spec.exact_name = true;
   spec.site = asked.site;
   spec.attrs = {{"dtype", asked.type}, {"shape", initial.from->output_shape(initial.index)}, {"shared_name", asked.full}};
-  const output handle{&to.add(std::move(spec)), 0};
+  const output handle = [&] {
+    const scope_object<std::string> own_group(&scope_context::group, asked.with_check ? "loc:@" + asked.full : std::string());
+    return output{&to.add(std::move(spec)), 0};
+  }();
   if (asked.with_check) add_node_at("VarIsInitializedOp", {handle}, asked.full + "/IsInitialized/VarIsInitializedOp", asked.site);
   // 2. What assigns and reads it, on its device.
   const attr_map attrs{{"dtype", asked.type}};
@@ -39076,8 +39097,10 @@ class any_variable {
   friend bool operator==(const any_variable& a, const any_variable& b) noexcept { return a.node_ == b.node_; }
   friend bool operator!=(const any_variable& a, const any_variable& b) noexcept { return !(a == b); }
 
+  /// Its nodes. Throws INVALID_ARGUMENT when it has another dtype, or is known to have another rank.
+  detail::variable_nodes nodes_as(weft::dtype type, int rank, call_site where = call_site::here()) const;
+
  private:
-  detail::variable_nodes nodes_as(weft::dtype type, int rank, call_site where) const;
   operation change(const char* op, const output& value, const op_name& name) const;
   const node* node_ = nullptr;
   std::shared_ptr<detail::graph_state> owner_;
@@ -39182,6 +39205,7 @@ WEFT_DECL detail::variable_nodes any_variable::nodes_as(weft::dtype type, int ra
   if (rank != dynamic_rank && held.known_rank() && held.rank() != rank)
     throw error(error_code::invalid_argument, "the variable '" + name() + "' (" + site().text() + ") has shape " + held.text() + ", not rank " + std::to_string(rank), where);
   const node* read_before = detail::node_beside(*node_, "/Read/ReadVariableOp", "ReadVariableOp");
+  if (const node* cached = node_->owner().find(name() + "/cached"); cached != nullptr && cached->op() == "Identity" && cached->inputs()[0].from == read_before) read_before = cached;
   return {handle(), read_before != nullptr ? output{read_before, 0} : read(op_name(where)), detail::initializer_of(*node_)};
 }
 
@@ -41440,6 +41464,497 @@ WEFT_DECL output add_piecewise_constant(const output& x, const std::vector<tenso
 }
 
 }  // namespace weft::detail
+#endif
+
+#endif
+
+#ifndef WEFT_TRAIN_PARTITIONER_HPP
+#define WEFT_TRAIN_PARTITIONER_HPP
+// How a variable is split into pieces, one parameter server for each.
+
+#include <cstdint>
+#include <memory>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace weft {
+
+namespace detail {
+class partitioner_base {
+ public:
+  virtual ~partitioner_base() = default;
+  virtual std::vector<std::int64_t> partitions(const shape& s, dtype type) const = 0;
+};
+template <class Make> class partitions_by final : public partitioner_base {
+ public:
+  explicit partitions_by(Make make) : make_(std::move(make)) {}
+  std::vector<std::int64_t> partitions(const shape& s, dtype type) const override { return make_(s, type); }
+
+ private:
+  Make make_;
+};
+}  // namespace detail
+
+/// Says of a shape and a dtype into how many pieces each dimension is split: one number for each, at most one of them above 1. A value; copies share what they do.
+class partitioner {
+ public:
+  /// None.
+  partitioner() = default;
+  /// One of your own: a callable that takes a `shape` and a `dtype` and returns the numbers.
+  template <class Make, class = std::enable_if_t<std::is_invocable_r_v<std::vector<std::int64_t>, const Make&, const shape&, dtype>>>
+  partitioner(Make make) : what_(std::make_shared<detail::partitions_by<Make>>(std::move(make))) {}
+
+  bool empty() const noexcept { return what_ == nullptr; }
+  /// The numbers of pieces. Throws INVALID_ARGUMENT when they are none for this shape.
+  std::vector<std::int64_t> operator()(const shape& s, dtype type) const;
+
+ private:
+  std::shared_ptr<const detail::partitioner_base> what_;
+};
+
+/// `pieces` along one axis, fewer where the axis is shorter.
+partitioner fixed_size_partitioner(std::int64_t pieces, int axis = 0);
+/// As many pieces along an axis as keep each at `max_bytes` (TensorFlow's default is 64 MiB less one), and no more than `max_pieces` unless that is 0.
+partitioner variable_axis_size_partitioner(std::int64_t max_bytes = (64 << 20) - 1, int axis = 0, std::int64_t max_pieces = 0, std::int64_t bytes_per_string = 16);
+/// At most `max_pieces` along an axis, none of them (on average) smaller than `min_bytes`.
+partitioner min_max_variable_partitioner(std::int64_t max_pieces = 1, int axis = 0, std::int64_t min_bytes = 256 << 10, std::int64_t bytes_per_string = 16);
+
+}  // namespace weft
+
+#if WEFT_HAS_TRAIN_BODIES
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+namespace weft {
+
+namespace detail {
+WEFT_DECL std::string list_text(const std::vector<std::int64_t>& list) {
+  std::string out;
+  for (const std::int64_t n : list) out += (out.empty() ? "" : ",") + std::to_string(n);
+  return "[" + out + "]";
+}
+WEFT_DECL std::size_t axis_of(const shape& s, int axis, const char* who) {
+  const int at = axis < 0 ? axis + s.rank() : axis;
+  if (at < 0 || at >= s.rank()) fail(error_code::invalid_argument, std::string(who) + ": a variable of shape " + s.text() + " has no axis " + std::to_string(axis));
+  return static_cast<std::size_t>(at);
+}
+WEFT_DECL std::int64_t element_bytes(dtype type, std::int64_t bytes_per_string) { return type == dtype::string ? bytes_per_string : static_cast<std::int64_t>(size_of(type)); }
+WEFT_DECL void expect_positive(std::int64_t n, const char* who, const char* what) {
+  if (n < 1) fail(error_code::invalid_argument, std::string(who) + ": " + what + " must be positive, found " + std::to_string(n));
+}
+WEFT_DECL std::vector<std::int64_t> pieces_along(const shape& s, std::size_t axis, std::int64_t pieces) {
+  std::vector<std::int64_t> out(static_cast<std::size_t>(s.rank()), 1);
+  out[axis] = std::max<std::int64_t>(1, std::min(pieces, s[static_cast<int>(axis)]));
+  return out;
+}
+}  // namespace detail
+
+WEFT_DECL std::vector<std::int64_t> partitioner::operator()(const shape& s, dtype type) const {
+  if (what_ == nullptr) fail(error_code::invalid_argument, "the partitioner is empty");
+  std::vector<std::int64_t> out = what_->partitions(s, type);
+  bool right = out.size() == static_cast<std::size_t>(s.rank());
+  int split = 0;
+  for (std::size_t i = 0; right && i < out.size(); ++i) {
+    right = out[i] >= 1 && (out[i] == 1 || out[i] <= s[static_cast<int>(i)]);
+    split += out[i] > 1;
+  }
+  if (!right) fail(error_code::invalid_argument, "a variable of shape " + s.text() + " cannot be split into " + detail::list_text(out) + " pieces");
+  if (split > 1) fail(error_code::invalid_argument, "a variable is split along one axis, " + detail::list_text(out) + " are several");
+  return out;
+}
+
+WEFT_DECL partitioner fixed_size_partitioner(std::int64_t pieces, int axis) {
+  detail::expect_positive(pieces, "fixed_size_partitioner", "the number of pieces");
+  return partitioner([=](const shape& s, dtype) { return detail::pieces_along(s, detail::axis_of(s, axis, "fixed_size_partitioner"), pieces); });
+}
+
+WEFT_DECL partitioner variable_axis_size_partitioner(std::int64_t max_bytes, int axis, std::int64_t max_pieces, std::int64_t bytes_per_string) {
+  detail::expect_positive(max_bytes, "variable_axis_size_partitioner", "the number of bytes");
+  detail::expect_positive(bytes_per_string, "variable_axis_size_partitioner", "the number of bytes of a string");
+  if (max_pieces < 0) detail::expect_positive(max_pieces, "variable_axis_size_partitioner", "the number of pieces");
+  return partitioner([=](const shape& s, dtype type) {
+    const std::size_t at = detail::axis_of(s, axis, "variable_axis_size_partitioner");
+    const std::int64_t length = s[static_cast<int>(at)], bytes = detail::element_bytes(type, bytes_per_string), slice = length == 0 ? 0 : s.elements() / length * bytes;
+    if (slice == 0) return detail::pieces_along(s, at, 1);
+    // A piece holds whole slices, one at least.
+    const std::int64_t slices = std::max<std::int64_t>(1, max_bytes / slice);
+    const std::int64_t wanted = (length + slices - 1) / slices;
+    return detail::pieces_along(s, at, max_pieces > 0 ? std::min(wanted, max_pieces) : wanted);
+  });
+}
+
+WEFT_DECL partitioner min_max_variable_partitioner(std::int64_t max_pieces, int axis, std::int64_t min_bytes, std::int64_t bytes_per_string) {
+  detail::expect_positive(max_pieces, "min_max_variable_partitioner", "the number of pieces");
+  detail::expect_positive(min_bytes, "min_max_variable_partitioner", "the number of bytes");
+  detail::expect_positive(bytes_per_string, "min_max_variable_partitioner", "the number of bytes of a string");
+  return partitioner([=](const shape& s, dtype type) {
+    const std::size_t at = detail::axis_of(s, axis, "min_max_variable_partitioner");
+    const double total = static_cast<double>(s.elements()) * static_cast<double>(detail::element_bytes(type, bytes_per_string));
+    const double wanted = std::max(1., std::ceil(total / static_cast<double>(min_bytes)));
+    return detail::pieces_along(s, at, std::min(max_pieces, static_cast<std::int64_t>(std::min(wanted, 9e18))));
+  });
+}
+
+}  // namespace weft
+#endif
+
+#endif
+
+#ifndef WEFT_TRAIN_REGULARIZERS_HPP
+#define WEFT_TRAIN_REGULARIZERS_HPP
+// Penalties on the values of variables, which `get_variable` adds to the graph's regularization losses.
+
+#include <memory>
+#include <type_traits>
+#include <utility>
+
+namespace weft {
+
+namespace detail {
+class regularizer_base {
+ public:
+  virtual ~regularizer_base() = default;
+  virtual output make(const output& value, call_site where) const = 0;
+};
+template <class Make> class penalty_by final : public regularizer_base {
+ public:
+  explicit penalty_by(Make make) : make_(std::move(make)) {}
+  output make(const output& value, call_site where) const override { return make_(value, where); }
+
+ private:
+  Make make_;
+};
+}  // namespace detail
+
+/// Makes a scalar from the value of a variable. A value; copies share what they do.
+class regularizer {
+ public:
+  /// None.
+  regularizer() = default;
+  /// One of your own: a callable that takes the value as an `output` and the user's line, and returns a scalar output, or an empty one for no penalty.
+  template <class Make, class = std::enable_if_t<std::is_invocable_r_v<output, const Make&, const output&, call_site>>>
+  regularizer(Make make) : what_(std::make_shared<detail::penalty_by<Make>>(std::move(make))) {}
+
+  bool empty() const noexcept { return what_ == nullptr; }
+  /// The penalty of a value. Throws INVALID_ARGUMENT when it is no scalar.
+  output make(const output& value, call_site where = call_site::here()) const;
+  /// The same with static types.
+  template <class T, int N> tensor<T, 0> operator()(const operand<T, N>& value, call_site where = call_site::here()) const {
+    const output made = make(value.as_input(where), where);
+    return made.from == nullptr ? tensor<T, 0>() : tensor<T, 0>(tensor<T>(made), where);
+  }
+
+ private:
+  std::shared_ptr<const detail::regularizer_base> what_;
+};
+
+/// `scale` times the sum of the absolute values. A scale of 0 is none; a negative one is INVALID_ARGUMENT.
+regularizer l1_regularizer(double scale, call_site where = call_site::here());
+/// `scale` times half the sum of the squares.
+regularizer l2_regularizer(double scale, call_site where = call_site::here());
+/// Both.
+regularizer l1_l2_regularizer(double l1, double l2, call_site where = call_site::here());
+
+}  // namespace weft
+
+#if WEFT_HAS_TRAIN_BODIES
+
+#include <string>
+#include <vector>
+
+namespace weft {
+
+namespace detail {
+WEFT_DECL output penalty_of(const output& value, double l1, double l2, call_site where) {
+  const dtype type = value.from->output_dtype(value.index);
+  if (!is_floating(type)) throw error(error_code::invalid_argument, "only values of floating dtypes are penalised, found " + std::string(to_text(type)), where);
+  const node_group g({value, false, tensor_value()}, op_name(where), l2 == 0 ? "l1_regularizer" : l1 == 0 ? "l2_regularizer" : "l1_l2_regularizer");
+  std::vector<output> parts;
+  if (l1 != 0) {
+    const partial_shape& s = value.from->output_shape(value.index);
+    if (!s.known_rank()) g.fail("the rank of the value must be known");
+    std::vector<std::int32_t> axes;
+    for (int i = 0; i < s.rank(); ++i) axes.push_back(i);
+    const output sum = g.reduce("Sum", g.add("Abs", {value}, "Abs"), axes, "Sum", false), scale = g.number(l1, type, "l1_scale");
+    if (l2 == 0) return g.last("Mul", {scale, sum});
+    parts.push_back(g.add("Mul", {scale, sum}, "l1"));
+  }
+  const output half_squares = g.add("L2Loss", {value}, "L2Loss"), scale = g.number(l2, type, "l2_scale");
+  if (parts.empty()) return g.last("Mul", {scale, half_squares});
+  return g.last("AddV2", {parts[0], g.add("Mul", {scale, half_squares}, "l2")});
+}
+}  // namespace detail
+
+WEFT_DECL output regularizer::make(const output& value, call_site where) const {
+  if (what_ == nullptr) throw error(error_code::invalid_argument, "the regularizer is empty", where);
+  if (value.from == nullptr) throw error(error_code::invalid_argument, "the value to penalise is an empty tensor, not made by any op", where);
+  const output made = what_->make(value, where);
+  if (made.from == nullptr) return made;
+  const partial_shape& s = made.from->output_shape(made.index);
+  if (s.known_rank() && s.rank() != 0) throw error(error_code::invalid_argument, "a penalty is a scalar, the regularizer made '" + to_text(made) + "' of shape " + s.text(), where);
+  return made;
+}
+
+WEFT_DECL regularizer l1_l2_regularizer(double l1, double l2, call_site where) {
+  if (!(l1 >= 0) || !(l2 >= 0)) throw error(error_code::invalid_argument, "the scale of a regularizer must not be negative, found " + std::to_string(l1 >= 0 ? l2 : l1), where);
+  if (l1 == 0 && l2 == 0) return regularizer();
+  return regularizer([=](const output& value, call_site at) { return detail::penalty_of(value, l1, l2, at); });
+}
+WEFT_DECL regularizer l1_regularizer(double scale, call_site where) { return l1_l2_regularizer(scale, 0, where); }
+WEFT_DECL regularizer l2_regularizer(double scale, call_site where) { return l1_l2_regularizer(0, scale, where); }
+
+}  // namespace weft
+#endif
+
+#endif
+
+#ifndef WEFT_TRAIN_VARIABLE_SCOPE_HPP
+#define WEFT_TRAIN_VARIABLE_SCOPE_HPP
+// Variables by name: `get_variable` makes a variable or finds the one that has the name, as the variable scopes around it say. Follows TensorFlow's tf.variable_scope and tf.get_variable.
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace weft {
+
+/// Whether `get_variable` makes variables (`none`: as the scope outside says, at the outermost it makes them), finds them (`reuse`), or finds those that are there and makes the others (`automatic`).
+enum class variable_reuse { none, reuse, automatic };
+inline constexpr variable_reuse reuse_variables = variable_reuse::reuse, auto_reuse = variable_reuse::automatic;
+
+/// What a scope says of the variables made inside; what is left empty is as outside.
+struct variable_scope_options {
+  variable_reuse reuse = variable_reuse::none;
+  /// For variables without an initializer of their own.
+  weft::initializer initializer{};
+  weft::regularizer regularizer{};
+  /// How `get_partitioned_variable` splits.
+  weft::partitioner partitioner{};
+  /// The device on which ops find the values of variables: a copy is made there once a step, however many ops read it.
+  std::string caching_device{};
+
+  variable_scope_options() = default;
+  variable_scope_options(variable_reuse r) : reuse(r) {}
+};
+
+/// A variable scope as a value, to enter it again: `variable_scope again(saved)`.
+struct variable_scope_value {
+  /// What names of variables made inside begin with; empty at the outermost.
+  std::string name;
+  variable_scope_options options;
+};
+
+/// The thread's variable scope.
+variable_scope_value get_variable_scope();
+
+/// Names of variables made by `get_variable` in the block begin with `name/`, those of nodes as in a name scope, which is made unique: two scopes of one name share variables, not node names.
+class [[nodiscard]] variable_scope {
+ public:
+  explicit variable_scope(std::string_view name, const variable_scope_options& options = {}, call_site where = call_site::here());
+  /// Enters a scope again: its variables' names and what it said of them, wherever this stands; node names go on in a scope of its last name.
+  explicit variable_scope(const variable_scope_value& again, const variable_scope_options& options = {}, call_site where = call_site::here());
+  variable_scope(const variable_scope&) = delete;
+  variable_scope& operator=(const variable_scope&) = delete;
+
+  /// The scope as a value.
+  variable_scope_value value() const;
+
+ private:
+  variable_scope(std::shared_ptr<const variable_scope_value> value, std::string node_names);
+  friend variable_scope unique_variable_scope(std::string_view, const variable_scope_options&, call_site);
+  detail::scope_object<std::shared_ptr<const void>> variables_;
+  detail::name_scope_object names_;
+};
+
+/// A scope whose name, like that of its nodes, is made unique: `dense`, `dense_1`, for a layer that is built several times.
+variable_scope unique_variable_scope(std::string_view name, const variable_scope_options& options = {}, call_site where = call_site::here());
+
+/// From here to the end of the block of the thread's innermost variable scope, variables are found, not made.
+void reuse_variables_from_here();
+
+/// What `get_variable` is told of a variable.
+struct variable_options {
+  /// Empty: that of the scope, or for floating dtypes glorot_uniform and for integers and bool zeros.
+  weft::initializer initializer{};
+  variable_kind kind = variable_kind::automatic;
+  /// Empty: that of the scope.
+  weft::regularizer regularizer{};
+  std::string caching_device{};
+
+  variable_options() = default;
+  variable_options(weft::initializer i, variable_kind k = variable_kind::automatic) : initializer(std::move(i)), kind(k) {}
+  variable_options(variable_kind k) : kind(k) {}
+  /// Anything that is an initializer.
+  template <class Make, class = std::enable_if_t<std::is_invocable_r_v<output, const Make&, const initializer_request&>>> variable_options(Make make) : initializer(std::move(make)) {}
+};
+
+namespace detail {
+variable_nodes get_variable_nodes(std::string_view name, const weft::shape& s, dtype type, const variable_options& options, call_site where);
+// The variable that is called so in the thread's variable scope, if the scope's reuse allows that there is one: else an error. `pieces` tells what has the name.
+const node* find_named_variable(const std::string& full, variable_reuse reuse, call_site where);
+// One variable of this name, made for certain.
+variable_nodes make_named_variable(const std::string& full, initializer_request asked, const variable_options& options);
+variable_options with_scope(const variable_options& options);
+std::string full_variable_name(std::string_view name, call_site where);
+}  // namespace detail
+
+/// The variable called `name` in the thread's variable scope: made, or found if the scope's reuse says so. Name scopes, control dependencies do not act on it; devices and colocation do.
+/// Throws ALREADY_EXISTS, NOT_FOUND, and INVALID_ARGUMENT when the one found has another dtype or shape, with the line that made it.
+template <class T, std::size_t M>
+variable<T, static_cast<int>(M)> get_variable(std::string_view name, const std::int64_t (&dims)[M], const variable_options& options = {}, call_site where = call_site::here()) {
+  return variable<T, static_cast<int>(M)>(detail::get_variable_nodes(name, shape(std::vector<std::int64_t>(dims, dims + M)), dtype_of<T>, options, where));
+}
+/// The same with a shape that is known when the program runs; `get_variable<float, 0>("x", {})` is a scalar.
+template <class T, int N = dynamic_rank>
+variable<T, N> get_variable(std::string_view name, const shape& s, const variable_options& options = {}, call_site where = call_site::here()) {
+  if (N != dynamic_rank && s.rank() != N) throw error(error_code::invalid_argument, "get_variable: the shape " + s.text() + " has not rank " + std::to_string(N), where);
+  return variable<T, N>(detail::get_variable_nodes(name, s, dtype_of<T>, options, where));
+}
+
+}  // namespace weft
+
+#if WEFT_HAS_TRAIN_BODIES
+namespace weft {
+
+namespace detail {
+WEFT_DECL const variable_scope_value& this_variable_scope() {
+  static const variable_scope_value outermost;
+  const void* there = thread_scopes().top().variables.get();
+  return there == nullptr ? outermost : *static_cast<const variable_scope_value*>(there);
+}
+// What is said outside, with what is said inside put over it.
+WEFT_DECL variable_scope_options put_over(variable_scope_options outside, const variable_scope_options& inside) {
+  if (inside.reuse != variable_reuse::none) outside.reuse = inside.reuse;
+  if (!inside.initializer.empty()) outside.initializer = inside.initializer;
+  if (!inside.regularizer.empty()) outside.regularizer = inside.regularizer;
+  if (!inside.partitioner.empty()) outside.partitioner = inside.partitioner;
+  if (!inside.caching_device.empty()) outside.caching_device = inside.caching_device;
+  return outside;
+}
+WEFT_DECL std::string inside_of(const std::string& outer, std::string_view name) { return outer.empty() ? std::string(name) : outer + "/" + std::string(name); }
+WEFT_DECL std::string last_name(const std::string& name) {
+  const auto slash = name.rfind('/');
+  return slash == std::string::npos ? name : name.substr(slash + 1);
+}
+// The full name of a new name scope.
+WEFT_DECL std::string new_name_scope(std::string_view name, call_site where) {
+  const std::string& outer = thread_scopes().top().name_scope;
+  return name.empty() ? outer : current_graph()->unique_scope(inside_of(outer, name), where);
+}
+}  // namespace detail
+
+WEFT_DECL variable_scope_value get_variable_scope() { return detail::this_variable_scope(); }
+
+WEFT_DECL variable_scope::variable_scope(std::shared_ptr<const variable_scope_value> value, std::string node_names)
+    : variables_(&detail::scope_context::variables, std::move(value)), names_(&detail::scope_context::name_scope, std::move(node_names)) {}
+WEFT_DECL variable_scope::variable_scope(std::string_view name, const variable_scope_options& options, call_site where)
+    : variable_scope(std::make_shared<const variable_scope_value>(variable_scope_value{name.empty() ? detail::this_variable_scope().name : detail::inside_of(detail::this_variable_scope().name, name),
+                                                                                       detail::put_over(detail::this_variable_scope().options, options)}),
+                     detail::new_name_scope(name, where)) {}
+WEFT_DECL variable_scope::variable_scope(const variable_scope_value& again, const variable_scope_options& options, call_site where)
+    : variable_scope(std::make_shared<const variable_scope_value>(variable_scope_value{again.name, detail::put_over(again.options, options)}), detail::new_name_scope(detail::last_name(again.name), where)) {}
+WEFT_DECL variable_scope_value variable_scope::value() const { return detail::this_variable_scope(); }
+
+WEFT_DECL variable_scope unique_variable_scope(std::string_view name, const variable_scope_options& options, call_site where) {
+  if (name.empty() || options.reuse == variable_reuse::reuse) throw error(error_code::invalid_argument, "unique_variable_scope: a scope of a new name needs one, and has no variables to reuse", where);
+  std::string nodes = detail::new_name_scope(name, where);
+  const variable_scope_value& outer = detail::this_variable_scope();
+  // Of the name asked for, what made the scope of the nodes unique is taken over.
+  const std::string& around = detail::thread_scopes().top().name_scope;
+  const std::string own = nodes.substr(around.empty() ? 0 : around.size() + 1);
+  return variable_scope(std::make_shared<const variable_scope_value>(variable_scope_value{detail::inside_of(outer.name, own), detail::put_over(outer.options, options)}), std::move(nodes));
+}
+
+WEFT_DECL void reuse_variables_from_here() {
+  variable_scope_value here = detail::this_variable_scope();
+  here.options.reuse = variable_reuse::reuse;
+  detail::thread_scopes().top().variables = std::make_shared<const variable_scope_value>(std::move(here));
+}
+
+namespace detail {
+
+WEFT_DECL std::string store_of(const std::string& full) { return "variable_store:" + full; }
+
+WEFT_DECL std::string full_variable_name(std::string_view name, call_site where) {
+  if (name.empty() || name.back() == '/') throw error(error_code::invalid_argument, "get_variable: '" + std::string(name) + "' is no name of a variable", where);
+  return inside_of(this_variable_scope().name, name);
+}
+
+WEFT_DECL const node* find_named_variable(const std::string& full, variable_reuse reuse, call_site where) {
+  const auto known = current_graph()->collection(store_of(full));
+  if (known.empty() && reuse == variable_reuse::reuse)
+    throw error(error_code::not_found, "there is no variable '" + full + "' to reuse; it is made by get_variable outside of reuse, or here with auto_reuse", where);
+  if (!known.empty() && reuse == variable_reuse::none)
+    throw error(error_code::already_exists, "there is a variable '" + full + "' already, made at " + known[0]->site().text() + "; to share it, ask for it in a variable_scope with reuse_variables or auto_reuse", where);
+  return known.empty() ? nullptr : known[0];
+}
+
+// What the options leave open as the scope has it.
+WEFT_DECL variable_options with_scope(const variable_options& options) {
+  const variable_scope_options& scope = this_variable_scope().options;
+  variable_options out = options;
+  if (out.initializer.empty()) out.initializer = scope.initializer;
+  if (out.regularizer.empty()) out.regularizer = scope.regularizer;
+  if (out.caching_device.empty()) out.caching_device = scope.caching_device;
+  return out;
+}
+
+WEFT_DECL initializer default_initializer(const std::string& full, dtype type, call_site where) {
+  if (is_floating(type)) return glorot_uniform_initializer();
+  if (is_integer(type) || type == dtype::boolean) return zeros_initializer();
+  throw error(error_code::invalid_argument, "the variable '" + full + "' of dtype " + to_text(type) + " needs an initializer", where);
+}
+
+WEFT_DECL void add_regularization(const std::string& full, const variable_nodes& made, const regularizer& by, call_site where) {
+  const auto beside = colocate_with(operation(*made.handle.from));
+  const auto names = name_scope(full + "/Regularizer/");
+  if (const output penalty = by.make(made.read, where); penalty.from != nullptr) current_graph()->add_to_collection("regularization_losses", penalty.from);
+}
+
+WEFT_DECL variable_nodes make_named_variable(const std::string& full, initializer_request asked, const variable_options& options) {
+  // 1. Outside of name scopes and control dependencies.
+  const auto outermost = name_scope("");
+  const auto free = control_dependencies(nullptr);
+  graph_state& to = *current_graph();
+  const std::string unique = to.unique_scope(full, asked.site);
+  // 2. The first value, in the group of the variable, which is not there yet.
+  const output initial = [&] {
+    const auto names = name_scope(unique + "/Initializer/");
+    const auto device = with_device(nullptr);
+    const scope_object<std::string> group(&scope_context::group, "loc:@" + unique);
+    return (options.initializer.empty() ? default_initializer(full, asked.dtype, asked.site) : options.initializer).make(asked);
+  }();
+  // 3. The variable.
+  variable_nodes made = add_variable({asked.dtype, unique, asked.site, options.kind, true}, initial);
+  if (!options.caching_device.empty()) {
+    const auto alone = colocate_with(nullptr);
+    const auto device = with_device(options.caching_device, asked.site);
+    made.read = add_node_at("Identity", {made.read}, unique + "/cached", asked.site);
+  }
+  to.add_to_collection(store_of(full), made.handle.from);
+  if (!options.regularizer.empty()) add_regularization(unique, made, options.regularizer, asked.site);
+  return made;
+}
+
+WEFT_DECL variable_nodes get_variable_nodes(std::string_view name, const weft::shape& s, dtype type, const variable_options& options, call_site where) {
+  const std::string full = full_variable_name(name, where);
+  const node* there = find_named_variable(full, this_variable_scope().options.reuse, where);
+  if (there == nullptr) return make_named_variable(full, {s, type, {}, {}, where}, with_scope(options));
+  const any_variable found(output{there, 0}, where);
+  if (!merge_shapes(found.shape(), partial_shape(std::vector<std::int64_t>(s.begin(), s.end()))))
+    throw error(error_code::invalid_argument, "the variable '" + full + "' made at " + found.site().text() + " has shape " + found.shape().text() + ", it is to be reused with shape " + s.text(), where);
+  return found.nodes_as(type, dynamic_rank, where);
+}
+
+}  // namespace detail
+}  // namespace weft
 #endif
 
 #endif

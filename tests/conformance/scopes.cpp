@@ -5,6 +5,7 @@
 #include <weft/ops/control.hpp>
 #include <weft/ops/standard.hpp>
 #include <weft/train/device_setter.hpp>
+#include <weft/train/variable_scope.hpp>
 
 #include <algorithm>
 #include <map>
@@ -91,8 +92,18 @@ bool scope_program::make(const json_at& action) {
   } else if (what == "op") {
     std::vector<weft::output> inputs;
     for (const std::string& id : names_field_of(action, "in")) inputs.push_back(made(id));
-    const std::string op = text(action, "op");
+    const std::string op = text(action, "op"), name = text(action, "name");
     weft::attr_map attrs;
+    // Operators read variables for themselves.
+    const auto reads = [&](std::size_t i) { return side{inputs[i], inputs[i].from->op() == "VarHandleOp" && op.find("VariableOp") == std::string::npos, weft::tensor_value()}; };
+    if (inputs.size() == 2 && (reads(0).reads_variable || reads(1).reads_variable)) {
+      ids_[text(action, "id")] = add_binary(op.c_str(), op.c_str(), reads(0), reads(1), weft::op_name(std::string_view(name), weft::call_site()));
+      return true;
+    }
+    if (inputs.size() == 1 && reads(0).reads_variable) {
+      ids_[text(action, "id")] = add_unary(op.c_str(), reads(0), weft::op_name(std::string_view(name), weft::call_site()));
+      return true;
+    }
     if (op == "ReadVariableOp" || op == "AssignVariableOp" || op == "AssignAddVariableOp") attrs = {{"dtype", weft::dtype::float32}};
     add(action, op.c_str(), std::move(inputs), std::move(attrs));
   } else if (what == "unpack") {
@@ -102,6 +113,16 @@ bool scope_program::make(const json_at& action) {
   } else if (what == "group") {
     const std::string name = text(action, "name");
     keep(action, *group(operations(action, "of"), weft::op_name(std::string_view(name), weft::call_site())).get());
+  } else if (what == "tuple") {
+    std::vector<weft::tensor<float>> all;
+    for (const std::string& id : names_field_of(action, "of")) all.emplace_back(made(id));
+    const std::string name = text(action, "name");
+    (void)weft::tuple_of(all, weft::op_name(std::string_view(name), weft::call_site()));
+  } else if (what == "with_dependencies") {
+    const std::string name = text(action, "name");
+    ids_[text(action, "id")] = weft::with_dependencies(operations(action, "on"), weft::tensor<float>(made(text(action, "in"))), weft::op_name(std::string_view(name), weft::call_site())).raw();
+  } else if (what == "get_variable") {
+    ids_[text(action, "id")] = weft::get_variable<float>(text(action, "name"), weft::shape(partial_shape_at(field(action, "shape")).sizes()), weft::zeros_initializer()).raw();
   } else {
     return false;
   }
@@ -157,6 +178,12 @@ void scope_program::in_scope(const json_at& action) {
   if (what == "name_scope") {
     const auto scope = weft::name_scope(find_field(action, "saved") != nullptr ? saved_.at(text(action, "saved")) : text(action, "name"));
     if (find_field(action, "save") != nullptr) saved_[text(action, "save")] = thread_scopes().top().name_scope + "/";
+    return body(action);
+  }
+  if (what == "variable_scope") {
+    const json_value* reuse = find_field(action, "reuse");
+    const bool automatic = reuse != nullptr && reuse->kind == json_kind::string;
+    const weft::variable_scope scope(text(action, "name"), automatic ? weft::auto_reuse : reuse != nullptr && reuse->boolean ? weft::reuse_variables : weft::variable_reuse::none);
     return body(action);
   }
   throw no_such_action{what};

@@ -253,7 +253,10 @@ WEFT_DECL void graph_state::apply_devices(node& made, const scope_context& scope
 }
 
 WEFT_DECL void graph_state::apply_colocation(node& made, const scope_context& scope) const {
-  if (scope.colocation.empty()) return;
+  if (scope.colocation.empty()) {
+    if (!scope.group.empty()) made.attrs_["_class"] = std::vector<std::string>{scope.group};
+    return;
+  }
   std::vector<std::string> groups;
   bool device_taken = false;
   for (auto it = scope.colocation.rbegin(); it != scope.colocation.rend(); ++it) {

@@ -50,7 +50,7 @@ template <class T, int N> class operand {
   static constexpr int rank = N;
 
   /// The output that an op reads; for a variable this adds a node that reads it now.
-  output as_input(call_site where) const { return reads_.from == nullptr ? out_ : detail::add_read(out_, op_name(where)); }
+  output as_input(call_site where) const { return reads_.from == nullptr ? out_ : is_cached() ? reads_ : detail::add_read(out_, op_name(where)); }
   /// The output it stands for; for a variable the handle of its resource.
   output raw() const noexcept { return out_; }
   /// The output that a session fetches; for a variable a read that was made with it.
@@ -66,6 +66,8 @@ template <class T, int N> class operand {
   call_site site() const { return out_.from == nullptr ? call_site() : out_.from->site(); }
   /// The graph it belongs to.
   weft::graph graph() const { return weft::graph(owner_); }
+  /// Whether it is a variable that ops read from a copy on a caching device, made once a step.
+  bool is_cached() const noexcept { return reads_.from != nullptr && reads_.from->op() == "Identity"; }
   /// Whether it stands for anything; a default-constructed tensor does not.
   bool empty() const noexcept { return out_.from == nullptr; }
 
@@ -129,7 +131,10 @@ template <class T, int N> struct located {
   located(const operand<T, N>& v, call_site w = call_site::here()) : value(v), where(w) {}
 };
 
-template <class T, int N> side side_of(const operand<T, N>& x) { return {x.raw(), x.fetched() != x.raw(), tensor_value()}; }
+template <class T, int N> side side_of(const operand<T, N>& x) {
+  if (x.is_cached()) return {x.fetched(), false, tensor_value()};
+  return {x.raw(), x.fetched() != x.raw(), tensor_value()};
+}
 
 template <class T, int N> operand<T, N> operand_of(const operand<T, N>&);
 template <class A, class = void> struct is_operand : std::false_type {};
@@ -204,7 +209,10 @@ WEFT_DECL output add_binary(const char* op, const char* scope, const side& a, co
 }
 
 WEFT_DECL output add_unary(const char* op, const side& a, const op_name& name, attr_map attrs) {
-  return {&add_node(op, {input_of(op, a, name)}, name, std::move(attrs)), 0};
+  if (!a.reads_variable || a.out.from == nullptr) return {&add_node(op, {input_of(op, a, name)}, name, std::move(attrs)), 0};
+  // The read is named below the op.
+  const std::string full = claim_name(a.out.from->owner(), name, op), below = full + "/ReadVariableOp/";
+  return add_node_at(op, {add_read(a.out, op_name(std::string_view(below), name.site))}, full, name.site, std::move(attrs));
 }
 
 }  // namespace weft::detail

@@ -48,6 +48,10 @@ struct scope_context {
   std::string name_scope;
   std::vector<std::shared_ptr<control_frame>> control;
   std::vector<const node*> colocation;
+  // The colocation group of nodes that no such scope tells where to go: `loc:@v` while the first value of v is made, which is before v.
+  std::string group;
+  // The variable scope, which belongs to train/.
+  std::shared_ptr<const void> variables;
 };
 
 struct scope_stack {

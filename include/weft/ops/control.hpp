@@ -136,9 +136,10 @@ template <class T, int N> tensor<T, N> with_dependencies(const std::vector<opera
   return tensor<T, N>(detail::add_after(after, x.as_input(name.site), name));
 }
 
-/// The same tensors, each available only when all of them are computed. Follows TensorFlow's `tuple`.
+/// The same tensors, each available only when all of them are computed. Follows TensorFlow's `tuple`; the name is that of the scope of the new nodes.
 template <class T, int N> std::vector<tensor<T, N>> tuple_of(const std::vector<tensor<T, N>>& all, op_name name = {}) {
-  const operation gate = group(std::vector<operation>(all.begin(), all.end()), name);
+  const auto scope = name_scope(name.text.empty() ? std::string_view("tuple") : name.text, name.site);
+  const operation gate = group(std::vector<operation>(all.begin(), all.end()), op_name(name.site));
   std::vector<tensor<T, N>> out;
   for (const auto& one : all) out.push_back(with_dependencies({gate}, one, op_name(name.site)));
   return out;
@@ -146,7 +147,8 @@ template <class T, int N> std::vector<tensor<T, N>> tuple_of(const std::vector<t
 template <class... T, int... N> std::tuple<tensor<T, N>...> tuple_of(const std::tuple<tensor<T, N>...>& all, op_name name = {}) {
   return std::apply(
       [&](const auto&... one) {
-        const operation gate = group({operation(one)...}, name);
+        const auto scope = name_scope(name.text.empty() ? std::string_view("tuple") : name.text, name.site);
+        const operation gate = group({operation(one)...}, op_name(name.site));
         return std::tuple<tensor<T, N>...>{with_dependencies({gate}, one, op_name(name.site))...};
       },
       all);

@@ -138,7 +138,8 @@ struct variable_nodes {
   const node* initializer;
 };
 
-// What a variable is made of: its exact name, how it is used, and whether a node that asks if it is initialized comes with it, as TensorFlow's get_variable makes one.
+// What a variable is made of: its exact name, how it is used, and whether it is made as TensorFlow's get_variable makes one: in a colocation group of its own, with a node that asks if it is
+// initialized.
 struct variable_request {
   dtype type;
   std::string full;
@@ -309,7 +310,10 @@ WEFT_DECL variable_nodes add_variable(const variable_request& asked, const outpu
   spec.exact_name = true;
   spec.site = asked.site;
   spec.attrs = {{"dtype", asked.type}, {"shape", initial.from->output_shape(initial.index)}, {"shared_name", asked.full}};
-  const output handle{&to.add(std::move(spec)), 0};
+  const output handle = [&] {
+    const scope_object<std::string> own_group(&scope_context::group, asked.with_check ? "loc:@" + asked.full : std::string());
+    return output{&to.add(std::move(spec)), 0};
+  }();
   if (asked.with_check) add_node_at("VarIsInitializedOp", {handle}, asked.full + "/IsInitialized/VarIsInitializedOp", asked.site);
   // 2. What assigns and reads it, on its device.
   const attr_map attrs{{"dtype", asked.type}};

@@ -62,8 +62,10 @@ class any_variable {
   friend bool operator==(const any_variable& a, const any_variable& b) noexcept { return a.node_ == b.node_; }
   friend bool operator!=(const any_variable& a, const any_variable& b) noexcept { return !(a == b); }
 
+  /// Its nodes. Throws INVALID_ARGUMENT when it has another dtype, or is known to have another rank.
+  detail::variable_nodes nodes_as(weft::dtype type, int rank, call_site where = call_site::here()) const;
+
  private:
-  detail::variable_nodes nodes_as(weft::dtype type, int rank, call_site where) const;
   operation change(const char* op, const output& value, const op_name& name) const;
   const node* node_ = nullptr;
   std::shared_ptr<detail::graph_state> owner_;
@@ -168,6 +170,7 @@ WEFT_DECL detail::variable_nodes any_variable::nodes_as(weft::dtype type, int ra
   if (rank != dynamic_rank && held.known_rank() && held.rank() != rank)
     throw error(error_code::invalid_argument, "the variable '" + name() + "' (" + site().text() + ") has shape " + held.text() + ", not rank " + std::to_string(rank), where);
   const node* read_before = detail::node_beside(*node_, "/Read/ReadVariableOp", "ReadVariableOp");
+  if (const node* cached = node_->owner().find(name() + "/cached"); cached != nullptr && cached->op() == "Identity" && cached->inputs()[0].from == read_before) read_before = cached;
   return {handle(), read_before != nullptr ? output{read_before, 0} : read(op_name(where)), detail::initializer_of(*node_)};
 }
 
