@@ -533,6 +533,12 @@ std::string check_record(const json_at& record) {
 
 }  // namespace
 
+std::unique_ptr<weft::optimizer> optimizer_at(const json_at& record) {
+  const std::string name = text_field_of(record, "optimizer");
+  const arguments a(record);
+  return optimizer_of(name, a, a.number("learning_rate", usual_rate(name)), {});
+}
+
 void run_optimizer_record(const json_at& record, const options& asked, report& into) {
   const std::string name = text_field_of(record, "name"), op = text_field_of(record, "kind");
   if (!asked.wants(op)) return;

@@ -45,7 +45,7 @@ run_one format_of(const json_at& record) {
 run_one player_of(const std::string& file) {
   static const std::map<std::string, run_one> players = {
       {"initializers", &run_initializer_record},
-      {"optimizers", &run_optimizer_record},
+      {"optimizers", &run_optimizer_record}, {"training_curves", &run_curve_record},
       {"queues", &run_thread_program},
   };
   const auto it = players.find(file);

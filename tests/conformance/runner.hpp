@@ -10,7 +10,9 @@
 #include <weft/format/graphdef.hpp>
 #include <weft/graph/graph.hpp>
 #include <weft/session/session_interface.hpp>
+#include <weft/train/optimizer.hpp>
 
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -55,9 +57,13 @@ void run_scopes(const weft::detail::json_at& record, const options& asked, repor
 // Training data: files whose cases stand in `cases`.
 void run_initializer_record(const weft::detail::json_at& record, const options& asked, report& into);
 void run_optimizer_record(const weft::detail::json_at& record, const options& asked, report& into);
+void run_curve_record(const weft::detail::json_at& record, const options& asked, report& into);
 
 /// Loads, prints and writes a file that is a GraphDef itself.
 void run_graphdef_file(const weft::detail::json_at& graph_def, const std::string& name, const options& asked, report& into);
+
+/// The optimizer in the fields `optimizer` and `arguments`.
+std::unique_ptr<weft::optimizer> optimizer_at(const weft::detail::json_at& record);
 
 /// The string in a field that must be there.
 std::string text_field_of(const weft::detail::json_at& record, std::string_view field);
