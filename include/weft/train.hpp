@@ -4,12 +4,14 @@
 
 #include <weft/train/clip.hpp>
 #include <weft/train/collections.hpp>
+#include <weft/train/coordinator.hpp>
 #include <weft/train/device_setter.hpp>
 #include <weft/train/hyper_parameter.hpp>
 #include <weft/train/initializers.hpp>
 #include <weft/train/moving_averages.hpp>
 #include <weft/train/optimizer.hpp>
 #include <weft/train/optimizers.hpp>
+#include <weft/train/queue_runner.hpp>
 #include <weft/train/replicate.hpp>
 #include <weft/train/schedules.hpp>
 #include <weft/train/variable_scope.hpp>

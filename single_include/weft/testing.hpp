@@ -4532,6 +4532,93 @@ WEFT_DECL std::vector<device_entry> devices_and(device_entry inner) {
 
 #endif
 
+#ifndef WEFT_OPS_OP_INPUT_HPP
+#define WEFT_OPS_OP_INPUT_HPP
+// How builders add a node some of whose inputs are constants of its own: these are named below it, `concat/axis`, as TensorFlow names them.
+
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace weft::detail {
+
+/// A list of integers as an op takes it: braces, or a std::vector of any integers.
+struct int_list {
+  std::vector<std::int64_t> values;
+  int_list(std::initializer_list<std::int64_t> list) : values(list) {}
+  template <class I> int_list(const std::vector<I>& list) : values(list.begin(), list.end()) {}
+};
+
+/// An input: a tensor, or a value that becomes a constant named `below` the op.
+struct op_input {
+  op_input(output o) : from(o) {}
+  op_input(const char* name, tensor_value v) : value(std::move(v)), below(name) {}
+  /// Integers of rank 0, 1 or 2 (rows of two): int32 where they fit, else int64.
+  op_input(const char* name, std::int64_t number) : value(integers_value({number}, shape())), below(name) {}
+  op_input(const char* name, const int_list& list) : value(integers_value(list.values, shape{static_cast<std::int64_t>(list.values.size())})), below(name) {}
+  static tensor_value integers_value(const std::vector<std::int64_t>& values, shape s);
+  output from;
+  tensor_value value;
+  const char* below = nullptr;
+};
+
+/// A node of this op; without a name of its own it is called `otherwise`.
+const node& add_op(const char* op, const char* otherwise, const std::vector<op_input>& inputs, const op_name& name, attr_map attrs = {});
+
+/// Outputs `first` to `first + count` of a node as tensors.
+template <class T, int N> std::vector<tensor<T, N>> outputs_of(const node& n, int first, int count) {
+  std::vector<tensor<T, N>> out;
+  for (int i = first; i < first + count; ++i) out.push_back(tensor<T, N>(output{&n, i}));
+  return out;
+}
+/// The tensors of a list as inputs.
+template <class T, int N> std::vector<op_input> inputs_of(const std::vector<tensor<T, N>>& list, call_site where) {
+  std::vector<op_input> out;
+  for (const auto& t : list) out.push_back(t.as_input(where));
+  return out;
+}
+
+/// Fails at the user's line: `op: message`.
+[[noreturn]] inline void fail_builder(const char* op, const std::string& message, const op_name& name) { throw error(error_code::invalid_argument, std::string(op) + ": " + message, name.site); }
+
+#if WEFT_HAS_BODIES
+WEFT_DECL tensor_value op_input::integers_value(const std::vector<std::int64_t>& values, shape s) {
+  bool narrow = true;
+  for (const std::int64_t v : values) narrow = narrow && v == static_cast<std::int32_t>(v);
+  tensor_value out(narrow ? dtype::int32 : dtype::int64, std::move(s));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (narrow) out.mutable_data<std::int32_t>()[i] = static_cast<std::int32_t>(values[i]);
+    else out.mutable_data<std::int64_t>()[i] = values[i];
+  }
+  return out;
+}
+
+WEFT_DECL const node& add_op(const char* op, const char* otherwise, const std::vector<op_input>& inputs, const op_name& name, attr_map attrs) {
+  const node* first = nullptr;
+  bool plain = true;
+  for (const op_input& in : inputs) {
+    if (in.below != nullptr) plain = false;
+    else if (in.from.from == nullptr) fail_builder(op, "an operand is an empty tensor, not made by any op", name);
+    else if (first == nullptr) first = in.from.from;
+  }
+  std::vector<output> all;
+  if (plain) {
+    for (const op_input& in : inputs) all.push_back(in.from);
+    return add_node(op, std::move(all), name.text.empty() ? op_name(otherwise, name.site) : name, std::move(attrs));
+  }
+  graph_state& to = first != nullptr ? first->owner() : *current_graph();
+  const std::string full = claim_name(to, name, otherwise);
+  for (const op_input& in : inputs) all.push_back(in.below == nullptr ? in.from : add_const_at(in.value, full + "/" + in.below, name.site, to));
+  return *add_node_at(op, std::move(all), full, name.site, std::move(attrs)).from;
+}
+#endif
+
+}  // namespace weft::detail
+
+#endif
+
 #ifndef WEFT_OPS_SHAPE_ARITHMETIC_HPP
 #define WEFT_OPS_SHAPE_ARITHMETIC_HPP
 // What shape rules do with sizes of which some are unknown (-1): sums and products that cannot overflow, axes, prefixes that must agree.
@@ -4991,93 +5078,6 @@ constexpr int masked_rank(int n, int m) { return n == dynamic_rank || m == dynam
 
 #endif
 
-#ifndef WEFT_OPS_OP_INPUT_HPP
-#define WEFT_OPS_OP_INPUT_HPP
-// How builders add a node some of whose inputs are constants of its own: these are named below it, `concat/axis`, as TensorFlow names them.
-
-#include <cstdint>
-#include <initializer_list>
-#include <string>
-#include <utility>
-#include <vector>
-
-namespace weft::detail {
-
-/// A list of integers as an op takes it: braces, or a std::vector of any integers.
-struct int_list {
-  std::vector<std::int64_t> values;
-  int_list(std::initializer_list<std::int64_t> list) : values(list) {}
-  template <class I> int_list(const std::vector<I>& list) : values(list.begin(), list.end()) {}
-};
-
-/// An input: a tensor, or a value that becomes a constant named `below` the op.
-struct op_input {
-  op_input(output o) : from(o) {}
-  op_input(const char* name, tensor_value v) : value(std::move(v)), below(name) {}
-  /// Integers of rank 0, 1 or 2 (rows of two): int32 where they fit, else int64.
-  op_input(const char* name, std::int64_t number) : value(integers_value({number}, shape())), below(name) {}
-  op_input(const char* name, const int_list& list) : value(integers_value(list.values, shape{static_cast<std::int64_t>(list.values.size())})), below(name) {}
-  static tensor_value integers_value(const std::vector<std::int64_t>& values, shape s);
-  output from;
-  tensor_value value;
-  const char* below = nullptr;
-};
-
-/// A node of this op; without a name of its own it is called `otherwise`.
-const node& add_op(const char* op, const char* otherwise, const std::vector<op_input>& inputs, const op_name& name, attr_map attrs = {});
-
-/// Outputs `first` to `first + count` of a node as tensors.
-template <class T, int N> std::vector<tensor<T, N>> outputs_of(const node& n, int first, int count) {
-  std::vector<tensor<T, N>> out;
-  for (int i = first; i < first + count; ++i) out.push_back(tensor<T, N>(output{&n, i}));
-  return out;
-}
-/// The tensors of a list as inputs.
-template <class T, int N> std::vector<op_input> inputs_of(const std::vector<tensor<T, N>>& list, call_site where) {
-  std::vector<op_input> out;
-  for (const auto& t : list) out.push_back(t.as_input(where));
-  return out;
-}
-
-/// Fails at the user's line: `op: message`.
-[[noreturn]] inline void fail_builder(const char* op, const std::string& message, const op_name& name) { throw error(error_code::invalid_argument, std::string(op) + ": " + message, name.site); }
-
-#if WEFT_HAS_BODIES
-WEFT_DECL tensor_value op_input::integers_value(const std::vector<std::int64_t>& values, shape s) {
-  bool narrow = true;
-  for (const std::int64_t v : values) narrow = narrow && v == static_cast<std::int32_t>(v);
-  tensor_value out(narrow ? dtype::int32 : dtype::int64, std::move(s));
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    if (narrow) out.mutable_data<std::int32_t>()[i] = static_cast<std::int32_t>(values[i]);
-    else out.mutable_data<std::int64_t>()[i] = values[i];
-  }
-  return out;
-}
-
-WEFT_DECL const node& add_op(const char* op, const char* otherwise, const std::vector<op_input>& inputs, const op_name& name, attr_map attrs) {
-  const node* first = nullptr;
-  bool plain = true;
-  for (const op_input& in : inputs) {
-    if (in.below != nullptr) plain = false;
-    else if (in.from.from == nullptr) fail_builder(op, "an operand is an empty tensor, not made by any op", name);
-    else if (first == nullptr) first = in.from.from;
-  }
-  std::vector<output> all;
-  if (plain) {
-    for (const op_input& in : inputs) all.push_back(in.from);
-    return add_node(op, std::move(all), name.text.empty() ? op_name(otherwise, name.site) : name, std::move(attrs));
-  }
-  graph_state& to = first != nullptr ? first->owner() : *current_graph();
-  const std::string full = claim_name(to, name, otherwise);
-  for (const op_input& in : inputs) all.push_back(in.below == nullptr ? in.from : add_const_at(in.value, full + "/" + in.below, name.site, to));
-  return *add_node_at(op, std::move(all), full, name.site, std::move(attrs)).from;
-}
-#endif
-
-}  // namespace weft::detail
-
-#endif
-
 #ifndef WEFT_OPS_ARRAY_HPP
 #define WEFT_OPS_ARRAY_HPP
 // Constants, placeholders, identities, and ops that make or change shapes.
@@ -5281,6 +5281,810 @@ template <class T, int N, std::size_t M> tensor<T, static_cast<int>(M)> broadcas
 template <class T, int N, class I, int M, std::enable_if_t<detail::is_integer_v<I>, int> = 0> tensor<T> broadcast_to(const operand<T, N>& x, const operand<I, M>& dims, op_name name = {}) {
   return tensor<T>(output{&detail::add_op("BroadcastTo", "BroadcastTo", {x.as_input(name.site), dims.as_input(name.site)}, name), 0});
 }
+
+}  // namespace weft
+
+#endif
+
+#ifndef WEFT_OPS_RANDOM_HPP
+#define WEFT_OPS_RANDOM_HPP
+// Random tensors, with TensorFlow's generator and its rules for seeds.
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace weft {
+
+namespace detail {
+
+#if WEFT_HAS_BODIES
+inline void random_shape(shape_context& c) { c.set_output(0, shape_from_input(c, 0, "shape")); }
+
+inline void random_integers_shape(shape_context& c) {
+  (void)c.with_rank(c.input_count() - 2, 0, "minval");
+  (void)c.with_rank(c.input_count() - 1, 0, "maxval");
+  random_shape(c);
+}
+
+inline void expect_seed(const shape_context& c) {
+  const partial_shape seed = c.with_rank(1, 1, "seed");
+  if (seed[0] >= 0 && seed[0] != 2) c.fail("seed must have shape [2], found " + seed.text());
+}
+inline void stateless_shape(shape_context& c) {
+  expect_seed(c);
+  random_shape(c);
+}
+inline void stateless_integers_shape(shape_context& c) {
+  expect_seed(c);
+  random_integers_shape(c);
+}
+
+inline void multinomial_shape(shape_context& c) {
+  const partial_shape logits = c.with_rank(0, 2, "logits");
+  (void)c.with_rank(1, 0, "num_samples");
+  const auto wanted = c.input_integers(1);
+  if (wanted && (*wanted)[0] < 0) c.fail("num_samples must not be negative, found " + std::to_string((*wanted)[0]));
+  c.set_output(0, partial_shape({logits[0], wanted ? (*wanted)[0] : -1}));
+}
+
+#define WEFT_SEEDS "seed: int = 0; seed2: int = 0; "
+#define WEFT_STATELESS "dtype: {half, bfloat16, float, double} = float; T: {int32, int64} = int32; Tseed: {int32, int64} = int64"
+inline constexpr op_row random_ops[] = {
+    {"RandomUniform RandomStandardNormal TruncatedNormal(shape: T) -> output: dtype", WEFT_SEEDS "dtype: {half, bfloat16, float, double}; T: {int32, int64}", random_shape, op_flags::stateful},
+    {"RandomUniformInt(shape: T, minval: Tout, maxval: Tout) -> output: Tout", WEFT_SEEDS "Tout: {int32, int64}; T: {int32, int64}", random_integers_shape, op_flags::stateful},
+    {"RandomShuffle(value: T) -> output: T", WEFT_SEEDS "T: type", unchanged_shape, op_flags::stateful},
+    {"Multinomial(logits: T, num_samples: int32) -> output: output_dtype",
+     WEFT_SEEDS "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64}; output_dtype: {int32, int64} = int64", multinomial_shape, op_flags::stateful},
+    {"StatelessRandomUniform StatelessRandomNormal StatelessTruncatedNormal(shape: T, seed: Tseed) -> output: dtype", WEFT_STATELESS, stateless_shape},
+    {"StatelessRandomUniformInt(shape: T, seed: Tseed, minval: dtype, maxval: dtype) -> output: dtype", "dtype: {int32, int64}; T: {int32, int64}; Tseed: {int32, int64} = int64", stateless_integers_shape},
+    {"StatelessRandomUniformFullInt(shape: T, seed: Tseed) -> output: dtype", "dtype: {int32, int64, uint32, uint64} = uint64; T: {int32, int64} = int32; Tseed: {int32, int64, uint32, uint64} = int64", stateless_shape},
+};
+#undef WEFT_SEEDS
+#undef WEFT_STATELESS
+#endif
+
+// TensorFlow 1's rule: without any seed both are 0 and each run differs; a graph seed is joined by the number of nodes so far; an op's seed
+// without a graph seed is joined by 87654321. Both are taken modulo 2^31 - 1, never negative.
+inline std::pair<std::int64_t, std::int64_t> op_seeds(graph_state& g, std::optional<std::int64_t> seed) {
+  const auto graph_seed = g.seed();
+  if (!graph_seed && !seed) return {0, 0};
+  constexpr std::int64_t modulus = 0x7fffffff;
+  const auto reduced = [](std::int64_t n) { return n % modulus + (n % modulus < 0 ? modulus : 0); };
+  const std::int64_t first = reduced(graph_seed.value_or(87654321)), second = reduced(seed.value_or(static_cast<std::int64_t>(g.size())));
+  return {first, first == 0 && second == 0 ? modulus : second};
+}
+
+// The shape that a random builder is asked for: numbers, or a vector of the graph.
+struct wanted_sizes {
+  const std::int64_t* numbers = nullptr;
+  std::size_t count = 0;
+  const side* vector = nullptr;
+};
+// What a random builder draws: the op, the dtype, and what scales and shifts the numbers drawn, empty where nothing does.
+struct wanted_numbers {
+  const char *op, *scope, *scale_name, *shift_name;
+  dtype type;
+  tensor_value scale, shift;
+};
+// Seeds of an op: one of its own, or (stateless) two as numbers or a vector of the graph.
+struct wanted_seeds {
+  std::optional<std::int64_t> own;
+  const std::int64_t* two = nullptr;
+  const side* vector = nullptr;
+};
+output add_random(const wanted_sizes& sizes, const wanted_numbers& numbers, const wanted_seeds& seeds, const op_name& name);
+// Integers in [low, high).
+output add_random_integers(const wanted_sizes& sizes, tensor_value low, tensor_value high, const wanted_seeds& seeds, const op_name& name);
+output add_multinomial(const side& logits, std::int32_t samples, dtype type, std::optional<std::int64_t> seed, const op_name& name);
+output add_random_shuffle(const side& value, std::optional<std::int64_t> seed, const op_name& name);
+
+template <std::size_t M> wanted_sizes sizes_of(const std::int64_t (&dims)[M]) { return {dims, M, nullptr}; }
+template <class T> wanted_numbers scaled(const char* op, const char* scope, const char* scale_name, const char* shift_name, T scale, T shift) {
+  const bool plain = scale == T(1) && shift == T(0);
+  return {op, scope, scale_name, shift_name, dtype_of<T>, plain ? tensor_value() : tensor_value::scalar<T>(scale), plain ? tensor_value() : tensor_value::scalar<T>(shift)};
+}
+template <class T> inline constexpr bool is_random_float_v = std::is_floating_point_v<T> || std::is_same_v<T, half> || std::is_same_v<T, bfloat16>;
+template <class T> inline constexpr bool is_random_integer_v = std::is_same_v<T, std::int32_t> || std::is_same_v<T, std::int64_t>;
+
+template <class T> output random_between(const wanted_sizes& sizes, T low, T high, const wanted_seeds& seeds, const op_name& name) {
+  static_assert(is_random_float_v<T> || is_random_integer_v<T>, "weft: random_uniform<T> draws float, double, half, bfloat16, int32 or int64");
+  if constexpr (is_random_integer_v<T>) return add_random_integers(sizes, tensor_value::scalar<T>(low), tensor_value::scalar<T>(high), seeds, name);
+  else return add_random(sizes, scaled<T>("RandomUniform", "random_uniform", "mul/y", "min", static_cast<T>(high - low), low), seeds, name);
+}
+template <class T> output random_spread(const char* op, const char* scope, const wanted_sizes& sizes, T mean, T stddev, const wanted_seeds& seeds, const op_name& name) {
+  static_assert(is_random_float_v<T>, "weft: normal numbers are float, double, half or bfloat16");
+  return add_random(sizes, scaled<T>(op, scope, "stddev", "mean", stddev, mean), seeds, name);
+}
+template <class T> output stateless_normal(const wanted_sizes& sizes, T mean, T stddev, const wanted_seeds& seeds, const op_name& name) {
+  return random_spread<T>("RandomNormal", "random_normal", sizes, mean, stddev, seeds, name);
+}
+template <class T> output stateless_truncated(const wanted_sizes& sizes, T mean, T stddev, const wanted_seeds& seeds, const op_name& name) {
+  return random_spread<T>("TruncatedNormal", "truncated_normal", sizes, mean, stddev, seeds, name);
+}
+
+#if WEFT_HAS_BODIES
+// The op's first inputs, its attributes and the name of a builder's node.
+struct random_node {
+  graph_state& to;
+  std::string full;
+  call_site site;
+  bool stateless;
+  std::pair<std::int64_t, std::int64_t> numbers;  // attributes seed and seed2
+
+  random_node(const wanted_sizes& sizes, const wanted_seeds& seeds, const op_name& name, const char* scope)
+      : to(sizes.vector != nullptr && sizes.vector->out.from != nullptr ? sizes.vector->out.from->owner() : *current_graph()), site(name.site), stateless(seeds.two != nullptr || seeds.vector != nullptr) {
+    full = claim_name(to, name, stateless ? ("stateless_" + std::string(scope)).c_str() : scope);
+    if (!stateless) numbers = op_seeds(to, seeds.own);
+  }
+  output draw(const std::string& op, const std::string& at, const wanted_sizes& sizes, const wanted_seeds& seeds, const char* type_name, dtype type, const std::vector<output>& limits) const {
+    attr_map attrs{{type_name, type}};
+    if (!stateless) {
+      attrs["seed"] = numbers.first;
+      attrs["seed2"] = numbers.second;
+    }
+    std::vector<output> inputs{sizes.vector != nullptr ? input_of(op.c_str(), *sizes.vector, op_name(site)) : add_sizes(sizes.numbers, sizes.count, full + "/shape", site, to)};
+    if (seeds.two != nullptr) inputs.push_back(add_sizes(seeds.two, 2, full + "/seed", site, to));
+    else if (seeds.vector != nullptr) inputs.push_back(input_of(op.c_str(), *seeds.vector, op_name(site)));
+    inputs.insert(inputs.end(), limits.begin(), limits.end());
+    return add_node_at(((stateless ? "Stateless" : "") + op).c_str(), inputs, at, site, std::move(attrs));
+  }
+};
+
+WEFT_DECL output add_random(const wanted_sizes& sizes, const wanted_numbers& numbers, const wanted_seeds& seeds, const op_name& name) {
+  const random_node n(sizes, seeds, name, numbers.scope);
+  if (numbers.scale.empty()) return n.draw(numbers.op, n.full, sizes, seeds, "dtype", numbers.type, {});
+  const output drawn = n.draw(numbers.op, n.full + "/" + numbers.op, sizes, seeds, "dtype", numbers.type, {});
+  const output scale = add_const_at(numbers.scale, n.full + "/" + numbers.scale_name, n.site, n.to), shift = add_const_at(numbers.shift, n.full + "/" + numbers.shift_name, n.site, n.to);
+  return add_node_at("AddV2", {add_node_at("Mul", {drawn, scale}, n.full + "/mul", n.site), shift}, n.full, n.site);
+}
+
+WEFT_DECL output add_random_integers(const wanted_sizes& sizes, tensor_value low, tensor_value high, const wanted_seeds& seeds, const op_name& name) {
+  const random_node n(sizes, seeds, name, "random_uniform");
+  const dtype type = low.dtype();
+  const output least = add_const_at(std::move(low), n.full + "/min", n.site, n.to), above = add_const_at(std::move(high), n.full + "/max", n.site, n.to);
+  return n.draw("RandomUniformInt", n.full, sizes, seeds, n.stateless ? "dtype" : "Tout", type, {least, above});
+}
+
+WEFT_DECL output add_multinomial(const side& logits, std::int32_t samples, dtype type, std::optional<std::int64_t> seed, const op_name& name) {
+  const output in = input_of("Multinomial", logits, name);
+  graph_state& to = in.from->owner();
+  const auto seeds = op_seeds(to, seed);
+  const std::string full = claim_name(to, name, "multinomial");
+  const output count = add_const_at(tensor_value::scalar(samples), full + "/num_samples", name.site, to);
+  return add_node_at("Multinomial", {in, count}, full, name.site, {{"seed", seeds.first}, {"seed2", seeds.second}, {"output_dtype", type}});
+}
+
+WEFT_DECL output add_random_shuffle(const side& value, std::optional<std::int64_t> seed, const op_name& name) {
+  const output in = input_of("RandomShuffle", value, name);
+  const auto seeds = op_seeds(in.from->owner(), seed);
+  return {&add_node("RandomShuffle", {in}, name, {{"seed", seeds.first}, {"seed2", seeds.second}}), 0};
+}
+#endif
+
+}  // namespace detail
+
+/// Numbers in [low, high) drawn anew in each step (RandomUniform; RandomUniformInt for int32 and int64). The same seeds give TensorFlow's numbers; without seeds each run differs.
+template <class T = float, std::size_t M>
+tensor<T, static_cast<int>(M)> random_uniform(const std::int64_t (&dims)[M], T low = T(0), T high = T(1), std::optional<std::int64_t> seed = std::nullopt, op_name name = {}) {
+  return tensor<T, static_cast<int>(M)>(detail::random_between<T>(detail::sizes_of(dims), low, high, {seed}, name));
+}
+/// The same in a shape that is a vector of the graph.
+template <class T = float, class I, int K> tensor<T> random_uniform(const operand<I, K>& dims, T low = T(0), T high = T(1), std::optional<std::int64_t> seed = std::nullopt, op_name name = {}) {
+  const detail::side sizes = detail::side_of(dims);
+  return tensor<T>(detail::random_between<T>({nullptr, 0, &sizes}, low, high, {seed}, name));
+}
+
+#define WEFT_RANDOM_NORMAL(NAME, OPNAME)                                                                                                                                   \
+  template <class T = float, std::size_t M>                                                                                                                                \
+  tensor<T, static_cast<int>(M)> NAME(const std::int64_t (&dims)[M], T mean = T(0), T stddev = T(1), std::optional<std::int64_t> seed = std::nullopt, op_name name = {}) { \
+    return tensor<T, static_cast<int>(M)>(detail::random_spread<T>(OPNAME, #NAME, detail::sizes_of(dims), mean, stddev, {seed}, name));                                    \
+  }                                                                                                                                                                        \
+  template <class T = float, class I, int K>                                                                                                                               \
+  tensor<T> NAME(const operand<I, K>& dims, T mean = T(0), T stddev = T(1), std::optional<std::int64_t> seed = std::nullopt, op_name name = {}) {                          \
+    const detail::side sizes = detail::side_of(dims);                                                                                                                      \
+    return tensor<T>(detail::random_spread<T>(OPNAME, #NAME, {nullptr, 0, &sizes}, mean, stddev, {seed}, name));                                                           \
+  }
+/// Normal numbers of this mean and standard deviation, drawn anew in each step (RandomStandardNormal), in a shape of numbers or a vector of the graph.
+WEFT_RANDOM_NORMAL(random_normal, "RandomStandardNormal")
+/// The same, those more than two standard deviations from the mean being drawn again (TruncatedNormal).
+WEFT_RANDOM_NORMAL(truncated_normal, "TruncatedNormal")
+#undef WEFT_RANDOM_NORMAL
+
+/// The rows of a tensor in another order in each step (RandomShuffle).
+template <class T, int N> tensor<T, N> random_shuffle(const operand<T, N>& value, std::optional<std::int64_t> seed = std::nullopt, op_name name = {}) {
+  return tensor<T, N>(detail::add_random_shuffle(detail::side_of(value), seed, name));
+}
+
+/// For each row of logits `[batch, classes]` so many classes, drawn with probabilities in proportion to exp(logit): `[batch, num_samples]` (Multinomial).
+template <class To = std::int64_t, class T, int N> tensor<To, 2> multinomial(const operand<T, N>& logits, std::int32_t num_samples, std::optional<std::int64_t> seed = std::nullopt, op_name name = {}) {
+  static_assert(detail::is_random_integer_v<To>, "weft: multinomial<To> gives int32 or int64");
+  static_assert(N == 2 || N == dynamic_rank, "weft: multinomial needs logits of rank 2");
+  return tensor<To, 2>(detail::add_multinomial(detail::side_of(logits), num_samples, dtype_of<To>, seed, name));
+}
+
+#define WEFT_STATELESS(NAME, CALL, FIRST, SECOND)                                                                                                         \
+  template <class T = float, std::size_t M>                                                                                                               \
+  tensor<T, static_cast<int>(M)> NAME(const std::int64_t (&dims)[M], const std::int64_t (&seed)[2], T FIRST = T(0), T SECOND = T(1), op_name name = {}) { \
+    return tensor<T, static_cast<int>(M)>(CALL(detail::sizes_of(dims), FIRST, SECOND, {std::nullopt, seed}, name));                                       \
+  }                                                                                                                                                       \
+  template <class T = float, class I, int K, std::size_t M>                                                                                               \
+  tensor<T, static_cast<int>(M)> NAME(const std::int64_t (&dims)[M], const operand<I, K>& seed, T FIRST = T(0), T SECOND = T(1), op_name name = {}) {     \
+    const detail::side two = detail::side_of(seed);                                                                                                       \
+    return tensor<T, static_cast<int>(M)>(CALL(detail::sizes_of(dims), FIRST, SECOND, {std::nullopt, nullptr, &two}, name));                              \
+  }
+/// Numbers in [low, high) that two seeds, numbers or a vector of the graph, decide altogether (StatelessRandomUniform, StatelessRandomUniformInt).
+WEFT_STATELESS(stateless_random_uniform, detail::random_between<T>, low, high)
+/// Normal numbers that two seeds decide altogether (StatelessRandomNormal).
+WEFT_STATELESS(stateless_random_normal, detail::stateless_normal<T>, mean, stddev)
+/// The same between two standard deviations from the mean (StatelessTruncatedNormal).
+WEFT_STATELESS(stateless_truncated_normal, detail::stateless_truncated<T>, mean, stddev)
+#undef WEFT_STATELESS
+
+/// Sets the seed of the thread's default graph, from which random ops without a seed of their own derive theirs.
+inline void set_random_seed(std::int64_t seed) { default_graph().set_random_seed(seed); }
+
+}  // namespace weft
+
+#endif
+
+#ifndef WEFT_OPS_QUEUE_HPP
+#define WEFT_OPS_QUEUE_HPP
+// Queues: state of a task that steps put elements into and take them out of, waiting where there is no room or nothing to take.
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace weft {
+
+namespace detail {
+
+#if WEFT_HAS_BODIES
+// The node that makes the resource behind input 0, when it can be followed to one that has attribute `attr`; else nullptr.
+inline const node* resource_maker(const shape_context& c, const char* attr) {
+  if (c.running()) return nullptr;
+  const node* from = c.about().inputs()[0].from;
+  while (from->op() == "Identity" && !from->inputs().empty()) from = from->inputs()[0].from;
+  return from->inputs().empty() && from->attrs().find(attr) != from->attrs().end() ? from : nullptr;
+}
+
+// What the elements of a queue look like, as far as the graph says.
+struct queue_components {
+  const node* maker = nullptr;
+  std::vector<dtype> types;
+  // Empty when elements may have any shape.
+  std::vector<partial_shape> shapes;
+};
+inline queue_components components_of(const shape_context& c) {
+  queue_components out;
+  out.maker = resource_maker(c, "component_types");
+  if (out.maker == nullptr) return out;
+  if (const auto* types = out.maker->find_attr<std::vector<dtype>>("component_types")) out.types = *types;
+  if (const auto* shapes = out.maker->find_attr<std::vector<partial_shape>>("shapes")) out.shapes = *shapes;
+  if (out.maker->op() == "PriorityQueueV2") {
+    out.types.insert(out.types.begin(), dtype::int64);
+    out.shapes.insert(out.shapes.begin(), partial_shape({}));
+  }
+  if (out.shapes.size() != out.types.size()) out.shapes.clear();
+  return out;
+}
+
+inline void expect_component_types(const shape_context& c, const queue_components& held, const char* attr) {
+  const auto& found = c.attr<std::vector<dtype>>(attr);
+  if (held.maker != nullptr && found != held.types)
+    c.fail("the queue '" + held.maker->name() + "' has components " + to_text(attr_value(held.types)) + ", found " + to_text(attr_value(found)));
+}
+
+inline void expect_component(const shape_context& c, const queue_components& held, int i, const partial_shape& found) {
+  if (held.shapes.empty()) return;
+  const partial_shape& expected = held.shapes[static_cast<std::size_t>(i)];
+  if (!merge_shapes(expected, found)) c.fail("component " + std::to_string(i) + " of the queue '" + held.maker->name() + "' has shape " + expected.text() + ", found " + found.text());
+}
+
+inline void enqueue_shape(shape_context& c) {
+  const queue_components held = components_of(c);
+  expect_component_types(c, held, "Tcomponents");
+  for (int i = 1; i < c.input_count(); ++i) expect_component(c, held, i - 1, c.input(i));
+}
+
+inline void enqueue_many_shape(shape_context& c) {
+  const queue_components held = components_of(c);
+  expect_component_types(c, held, "Tcomponents");
+  std::int64_t rows = -1;
+  for (int i = 1; i < c.input_count(); ++i) {
+    const partial_shape& s = c.input(i);
+    if (!s.known_rank()) continue;
+    if (s.rank() == 0) c.fail("component " + std::to_string(i - 1) + " must have rows to put in, found a scalar");
+    if (s[0] >= 0 && rows >= 0 && s[0] != rows) c.fail("component " + std::to_string(i - 1) + " has " + std::to_string(s[0]) + " rows, those before it have " + std::to_string(rows));
+    if (s[0] >= 0) rows = s[0];
+    expect_component(c, held, i - 1, partial_shape(std::vector<std::int64_t>(s.sizes().begin() + 1, s.sizes().end())));
+  }
+}
+
+inline void dequeue_shape(shape_context& c) {
+  const queue_components held = components_of(c);
+  expect_component_types(c, held, "component_types");
+  for (std::size_t i = 0; i < held.shapes.size(); ++i) c.set_output(static_cast<int>(i), held.shapes[i]);
+}
+
+inline void dequeue_batch_shape(shape_context& c) {
+  const queue_components held = components_of(c);
+  expect_component_types(c, held, "component_types");
+  (void)c.with_rank(1, 0, "the number of elements");
+  const auto n = c.input_integers(1);
+  if (n && (*n)[0] < 0) c.fail("the number of elements must not be negative, found " + std::to_string((*n)[0]));
+  const bool exact = n && c.about().op() == "QueueDequeueManyV2";
+  for (std::size_t i = 0; i < held.shapes.size(); ++i) {
+    if (!held.shapes[i].known_rank()) continue;
+    std::vector<std::int64_t> sizes = held.shapes[i].sizes();
+    sizes.insert(sizes.begin(), exact ? (*n)[0] : -1);
+    c.set_output(static_cast<int>(i), partial_shape(std::move(sizes)));
+  }
+}
+
+#define WEFT_QUEUE "component_types: list(type) >= 1; shapes: list(shape) >= 0 = []; capacity: int = -1; container: string = ''; shared_name: string = ''"
+#define WEFT_ELEMENTS(LIST) LIST ": list(type) >= 1; timeout_ms: int = -1"
+inline constexpr op_row queue_ops[] = {
+    {"FIFOQueueV2 PaddingFIFOQueueV2() -> handle: resource", WEFT_QUEUE, scalar_shape, op_flags::stateful},
+    {"RandomShuffleQueueV2() -> handle: resource",
+     "component_types: list(type) >= 1; shapes: list(shape) >= 0 = []; capacity: int = -1; min_after_dequeue: int = 0; seed: int = 0; seed2: int = 0; container: string = ''; shared_name: string = ''",
+     scalar_shape, op_flags::stateful},
+    {"PriorityQueueV2() -> handle: resource", "component_types: list(type) >= 0 = []; shapes: list(shape) >= 0; capacity: int = -1; container: string = ''; shared_name: string = ''", scalar_shape,
+     op_flags::stateful},
+    {"QueueEnqueueV2(handle: resource, components: Tcomponents)", WEFT_ELEMENTS("Tcomponents"), enqueue_shape, op_flags::stateful},
+    {"QueueEnqueueManyV2(handle: resource, components: Tcomponents)", WEFT_ELEMENTS("Tcomponents"), enqueue_many_shape, op_flags::stateful},
+    {"QueueDequeueV2(handle: resource) -> components: component_types", WEFT_ELEMENTS("component_types"), dequeue_shape, op_flags::stateful},
+    {"QueueDequeueManyV2 QueueDequeueUpToV2(handle: resource, n: int32) -> components: component_types", WEFT_ELEMENTS("component_types"), dequeue_batch_shape, op_flags::stateful},
+    {"QueueCloseV2(handle: resource)", "cancel_pending_enqueues: bool = false", nullptr, op_flags::stateful},
+    {"QueueSizeV2(handle: resource) -> size: int32", "", scalar_shape, op_flags::stateful},
+    {"QueueIsClosedV2(handle: resource) -> is_closed: bool", "", scalar_shape, op_flags::stateful},
+};
+#undef WEFT_QUEUE
+#undef WEFT_ELEMENTS
+#endif
+
+// The nodes of a queue; names are those of TensorFlow, `queue_enqueue`.
+output add_queue(const char* op, const char* otherwise, attr_map attrs, const op_name& name);
+const node& add_queue_op(const char* op, const output& queue, const char* suffix, std::vector<op_input> inputs, attr_map attrs, const op_name& name);
+
+// A component of a queue: a dtype, or a tensor type that also says the rank.
+template <class C> struct queue_component {
+  static_assert(is_dtype_v<C>, "weft: a component of a queue is a dtype (float, std::int64_t, ...) or a tensor type (weft::tensor<float, 1>)");
+  using dtype = C;
+  static constexpr int rank = dynamic_rank;
+};
+template <class T, int N> struct queue_component<tensor<T, N>> {
+  using dtype = T;
+  static constexpr int rank = N;
+};
+template <class C> using queue_element_t = tensor<typename queue_component<C>::dtype, queue_component<C>::rank>;
+constexpr int rank_with_rows(int rank) { return rank == dynamic_rank ? dynamic_rank : rank + 1; }
+template <class C> using queue_batch_t = tensor<typename queue_component<C>::dtype, rank_with_rows(queue_component<C>::rank)>;
+
+// What is put into one component: a tensor, a variable to read, or a value.
+template <class Tensor> struct queue_item {
+  using T = typename Tensor::dtype;
+  op_input in;
+
+  template <class U, int M> queue_item(const operand<U, M>& x) : in(x.as_input(call_site())) {
+    static_assert(std::is_same_v<T, U>, "weft: the tensor has another dtype than this component of the queue; convert it with weft::cast<T>(...)");
+    static_assert(Tensor::rank == dynamic_rank || M == dynamic_rank || Tensor::rank == M, "weft: the tensor has another rank than this component of the queue");
+  }
+  template <class V, std::enable_if_t<!is_operand<V>::value && std::is_convertible_v<const V&, scalar<T>>, int> = 0> queue_item(const V& number) : in("component", tensor_value::scalar<T>(scalar<T>(number).value)) {
+    static_assert(Tensor::rank <= 0, "weft: this component of the queue is not a scalar");
+  }
+  template <class V, std::enable_if_t<!is_operand<V>::value && !std::is_convertible_v<const V&, scalar<T>> && std::is_same_v<typename value_traits<V>::dtype, T>, int> = 0>
+  queue_item(const V& value) : in("component", value_traits<V>::make(value)) {
+    static_assert(Tensor::rank == dynamic_rank || Tensor::rank == value_traits<V>::rank, "weft: the value has another rank than this component of the queue");
+  }
+};
+
+// The outputs of a node as typed tensors: one by itself, several as a tuple.
+template <class... Tensor, std::size_t... I> auto outputs_as(const node& n, std::index_sequence<I...>) {
+  if constexpr (sizeof...(Tensor) == 1) return (Tensor(output{&n, 0}), ...);
+  else return std::tuple<Tensor...>(Tensor(output{&n, static_cast<int>(I)})...);
+}
+
+}  // namespace detail
+
+/// A queue that holds any number of elements.
+inline constexpr std::int64_t unlimited = -1;
+
+/// What becomes of those who wait to put something in when a queue is closed.
+enum class pending_enqueues : unsigned char { finish, cancel };
+
+/// Options of a queue.
+struct queue_options {
+  /// One shape for each component. Empty: elements may have any shape, and cannot be taken several at once (unless all components are scalars by type).
+  std::vector<partial_shape> shapes;
+  /// The name under which sessions share it on its task; empty: it belongs to the session.
+  std::string shared_name;
+  /// The container of a shared name; empty for the task's own.
+  std::string container;
+};
+
+/// Options of a queue that shuffles.
+struct shuffle_options : queue_options {
+  /// Elements that stay in the queue, for the shuffling, until it is closed.
+  std::int64_t min_after_dequeue = 0;
+  /// Makes the order repeatable, together with the seed of the graph.
+  std::optional<std::int64_t> seed;
+};
+
+namespace detail {
+
+template <class... C> attr_map queue_attrs(std::int64_t capacity, const queue_options& options) {
+  std::vector<partial_shape> shapes = options.shapes;
+  if (((queue_component<C>::rank == 0) && ...) && shapes.empty()) shapes.assign(sizeof...(C), partial_shape({}));
+  return {{"component_types", std::vector<dtype>{dtype_of<typename queue_component<C>::dtype>...}}, {"shapes", std::move(shapes)}, {"capacity", capacity}, {"shared_name", options.shared_name},
+          {"container", options.container}};
+}
+
+}  // namespace detail
+
+/// What all queues offer, whatever their components.
+class queue_base {
+ public:
+  queue_base() = default;
+  /// The queue that this output, a handle, names.
+  explicit queue_base(output handle) : handle_(handle), owner_(handle.from->owner().shared_from_this()) {}
+
+  /// The handle of its resource.
+  output raw() const noexcept { return handle_; }
+  std::string name() const { return to_text(handle_); }
+  /// Ends it: nothing more can be put in (CANCELLED), what is there can be taken, then OUT_OF_RANGE. A close waits behind those who wait to put something in, or with
+  /// `pending_enqueues::cancel` sends them away with CANCELLED (QueueCloseV2).
+  operation close(pending_enqueues pending = pending_enqueues::finish, op_name name = {}) const {
+    return operation(detail::add_queue_op("QueueCloseV2", handle_, "_Close", {}, {{"cancel_pending_enqueues", pending == pending_enqueues::cancel}}, name));
+  }
+  operation close(op_name name) const { return close(pending_enqueues::finish, name); }
+  /// How many elements it holds; those that a waiting dequeue_many has taken already do not count (QueueSizeV2).
+  tensor<std::int32_t, 0> size(op_name name = {}) const { return tensor<std::int32_t, 0>(output{&detail::add_queue_op("QueueSizeV2", handle_, "_Size", {}, {}, name), 0}); }
+  /// Whether it is closed (QueueIsClosedV2).
+  tensor<bool, 0> is_closed(op_name name = {}) const { return tensor<bool, 0>(output{&detail::add_queue_op("QueueIsClosedV2", handle_, "_Is_Closed", {}, {}, name), 0}); }
+
+ private:
+  output handle_;
+  std::shared_ptr<detail::graph_state> owner_;
+};
+
+/// A queue whose elements have components `C`: each a dtype (`float`), or a tensor type that also says the rank (`tensor<float, 1>`). Whoever waits is served in the order of coming, holds no
+/// thread, and is woken by an element, a close, or the end of its step. With one component the results are tensors, else tuples of them.
+template <class... C> class queue : public queue_base {
+  static_assert(sizeof...(C) > 0, "weft: a queue has at least one component");
+
+ public:
+  queue() = default;
+  explicit queue(output handle) : queue_base(handle) {}
+
+  /// Puts one element in; waits while the queue is full (QueueEnqueueV2).
+  operation enqueue(detail::queue_item<detail::queue_element_t<C>>... components, op_name name = {}) const {
+    return operation(detail::add_queue_op("QueueEnqueueV2", raw(), "_enqueue", {std::move(components.in)...}, {}, name));
+  }
+  /// Puts the rows of the components in, one element each; waits for room piece by piece (QueueEnqueueManyV2).
+  operation enqueue_many(detail::queue_item<detail::queue_batch_t<C>>... components, op_name name = {}) const {
+    return operation(detail::add_queue_op("QueueEnqueueManyV2", raw(), "_EnqueueMany", {std::move(components.in)...}, {}, name));
+  }
+  /// Takes an element; waits until there is one. OUT_OF_RANGE when the queue is closed and empty (QueueDequeueV2).
+  auto dequeue(op_name name = {}) const { return detail::outputs_as<detail::queue_element_t<C>...>(take("QueueDequeueV2", "_Dequeue", {}, name), std::index_sequence_for<C...>()); }
+  /// Takes `n` elements as a batch; waits until it has all of them. A wait in vain, or cancelled, gives them back in order (QueueDequeueManyV2).
+  auto dequeue_many(detail::scalar<std::int32_t> n, op_name name = {}) const { return batch("QueueDequeueManyV2", "_DequeueMany", {"n", tensor_value::scalar(n.value)}, name); }
+  template <int N> auto dequeue_many(const operand<std::int32_t, N>& n, op_name name = {}) const { return batch("QueueDequeueManyV2", "_DequeueMany", n.as_input(name.site), name); }
+  /// Takes `n` elements, or what is left if the queue is closed, but at least one (QueueDequeueUpToV2).
+  auto dequeue_up_to(detail::scalar<std::int32_t> n, op_name name = {}) const { return batch("QueueDequeueUpToV2", "_DequeueUpTo", {"n", tensor_value::scalar(n.value)}, name); }
+  template <int N> auto dequeue_up_to(const operand<std::int32_t, N>& n, op_name name = {}) const { return batch("QueueDequeueUpToV2", "_DequeueUpTo", n.as_input(name.site), name); }
+
+ private:
+  const node& take(const char* op, const char* suffix, std::vector<detail::op_input> inputs, const op_name& name) const {
+    return detail::add_queue_op(op, raw(), suffix, std::move(inputs), {{"component_types", std::vector<dtype>{dtype_of<typename detail::queue_component<C>::dtype>...}}}, name);
+  }
+  auto batch(const char* op, const char* suffix, detail::op_input n, const op_name& name) const {
+    return detail::outputs_as<detail::queue_batch_t<C>...>(take(op, suffix, {std::move(n)}, name), std::index_sequence_for<C...>());
+  }
+};
+
+/// Elements leave in the order in which they came (FIFOQueueV2): `fifo_queue<float, std::int64_t> q(100)`.
+template <class... C> class fifo_queue : public queue<C...> {
+ public:
+  fifo_queue() = default;
+  explicit fifo_queue(std::int64_t capacity, const queue_options& options = {}, op_name name = {})
+      : queue<C...>(detail::add_queue("FIFOQueueV2", "fifo_queue", detail::queue_attrs<C...>(capacity, options), name)) {}
+};
+
+/// A FIFO queue whose shapes may have open dimensions: elements that are taken together are padded with zeros or empty texts to the largest of them (PaddingFIFOQueueV2).
+template <class... C> class padding_fifo_queue : public queue<C...> {
+ public:
+  padding_fifo_queue() = default;
+  explicit padding_fifo_queue(std::int64_t capacity, queue_options options = {}, op_name name = {})
+      : queue<C...>(detail::add_queue("PaddingFIFOQueueV2", "padding_fifo_queue", detail::queue_attrs<C...>(capacity, with_ranks(std::move(options))), name)) {}
+
+ private:
+  static queue_options with_ranks(queue_options options) {
+    if (options.shapes.empty()) options.shapes = {partial_shape::of_rank(detail::queue_component<C>::rank)...};
+    return options;
+  }
+};
+
+/// Elements leave in random order (RandomShuffleQueueV2).
+template <class... C> class random_shuffle_queue : public queue<C...> {
+ public:
+  random_shuffle_queue() = default;
+  explicit random_shuffle_queue(std::int64_t capacity, const shuffle_options& options = {}, op_name name = {})
+      : queue<C...>(detail::add_queue("RandomShuffleQueueV2", "random_shuffle_queue", shuffled(capacity, options), name)) {}
+
+ private:
+  static attr_map shuffled(std::int64_t capacity, const shuffle_options& options) {
+    attr_map attrs = detail::queue_attrs<C...>(capacity, options);
+    const auto [seed, seed2] = detail::op_seeds(*detail::current_graph(), options.seed);
+    attrs.emplace("min_after_dequeue", options.min_after_dequeue);
+    attrs.emplace("seed", seed);
+    attrs.emplace("seed2", seed2);
+    return attrs;
+  }
+};
+
+/// The element with the smallest number leaves first; the order among equal numbers is open. Each element begins with its number, an int64: `q.enqueue(3, x)`, `auto [number, x] = q.dequeue()`
+/// (PriorityQueueV2). The shapes are those of the other components and must be given unless these are scalars by type.
+template <class... C> class priority_queue : public queue<tensor<std::int64_t, 0>, C...> {
+ public:
+  priority_queue() = default;
+  explicit priority_queue(std::int64_t capacity, const queue_options& options = {}, op_name name = {})
+      : queue<tensor<std::int64_t, 0>, C...>(detail::add_queue("PriorityQueueV2", "priority_queue", detail::queue_attrs<C...>(capacity, options), name)) {}
+};
+
+#if WEFT_HAS_BODIES
+namespace detail {
+
+WEFT_DECL output add_queue(const char* op, const char* otherwise, attr_map attrs, const op_name& name) {
+  const auto types = attrs.find("component_types")->second.get<std::vector<dtype>>();
+  const auto shapes = attrs.find("shapes")->second.get<std::vector<partial_shape>>();
+  const bool padded = std::string_view(op) == "PaddingFIFOQueueV2", needed = padded || std::string_view(op) == "PriorityQueueV2";
+  if ((needed || !shapes->empty()) && shapes->size() != types->size())
+    fail_builder(otherwise, "a queue of " + std::to_string(types->size()) + " components needs as many shapes, found " + std::to_string(shapes->size()), name);
+  for (const partial_shape& s : *shapes)
+    if (padded ? !s.known_rank() : !s.fully_known())
+      fail_builder(otherwise, "the shape " + s.text() + " of a component must be " + (padded ? "of known rank" : "fully known; a padding_fifo_queue may leave sizes open"), name);
+  if (const auto min = attrs.find("min_after_dequeue"); min != attrs.end()) {
+    const std::int64_t least = *min->second.get<std::int64_t>(), capacity = *attrs.find("capacity")->second.get<std::int64_t>();
+    if (least < 0) fail_builder(otherwise, "min_after_dequeue must not be negative, found " + std::to_string(least), name);
+    if (capacity >= 0 && least >= capacity) fail_builder(otherwise, "min_after_dequeue " + std::to_string(least) + " must be less than the capacity " + std::to_string(capacity), name);
+  }
+  return {&add_node(op, {}, name.text.empty() ? op_name(otherwise, name.site) : name, std::move(attrs)), 0};
+}
+
+WEFT_DECL const node& add_queue_op(const char* op, const output& queue, const char* suffix, std::vector<op_input> inputs, attr_map attrs, const op_name& name) {
+  if (queue.from == nullptr) fail_builder(op, "the queue is empty, not made by any op", name);
+  inputs.insert(inputs.begin(), op_input(queue));
+  std::vector<std::string> names(inputs.size());
+  for (std::size_t i = 1; i < inputs.size(); ++i) {
+    if (inputs[i].below == nullptr || std::string_view(inputs[i].below) != "component") continue;
+    names[i] = "component_" + std::to_string(i - 1);
+    inputs[i].below = names[i].c_str();
+  }
+  const std::string own = queue.from->name().substr(queue.from->name().rfind('/') + 1) + suffix;
+  return add_op(op, own.c_str(), inputs, name, std::move(attrs));
+}
+
+}  // namespace detail
+#endif
+
+}  // namespace weft
+
+#endif
+
+#ifndef WEFT_OPS_ACCUMULATOR_HPP
+#define WEFT_OPS_ACCUMULATOR_HPP
+// Conditional accumulators: state of a task that sums gradients of several steps and gives their mean once there are enough, without those that are stale.
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace weft {
+
+namespace detail {
+
+#if WEFT_HAS_BODIES
+// The shape of the gradients of the accumulator behind input 0; fails when the accumulator is known to be of another dtype.
+inline partial_shape accumulator_shape(const shape_context& c) {
+  const node* made = resource_maker(c, "reduction_type");
+  if (made == nullptr) return partial_shape();
+  const dtype *held = made->find_attr<dtype>("dtype"), *expected = c.find_attr<dtype>("dtype");
+  if (held != nullptr && expected != nullptr && *held != *expected) c.fail("the accumulator '" + made->name() + "' is " + to_text(*held) + ", this op expects " + to_text(*expected));
+  const auto* s = made->find_attr<partial_shape>("shape");
+  return s == nullptr ? partial_shape() : *s;
+}
+
+inline void accumulator_apply_shape(shape_context& c) {
+  (void)c.with_rank(1, 0, "the local step");
+  const partial_shape held = accumulator_shape(c);
+  if (!merge_shapes(held, c.input(2))) c.fail("expected a gradient of shape " + held.text() + ", found " + c.input(2).text());
+}
+
+inline void accumulator_take_shape(shape_context& c) {
+  (void)c.with_rank(1, 0, "the number of gradients");
+  c.set_output(0, accumulator_shape(c));
+}
+
+inline void sparse_apply_shape(shape_context& c) {
+  (void)c.with_rank(1, 0, "the local step");
+  const partial_shape indices = c.with_rank(2, 1, "the indices");
+  (void)c.with_rank(4, 1, "the shape");
+  (void)accumulator_shape(c);
+  if (c.input(3).known_rank() && c.input(3).rank() == 0) c.fail("expected rows, found a scalar");
+  if (c.input(3).known_rank() && !merge_shapes(indices, partial_shape({c.input(3)[0]}))) c.fail("expected a row for each index, found indices of shape " + indices.text() + " and rows of shape " + c.input(3).text());
+}
+
+inline void sparse_take_shape(shape_context& c) {
+  (void)c.with_rank(1, 0, "the number of gradients");
+  const partial_shape held = accumulator_shape(c);
+  c.set_output(0, partial_shape({-1}));
+  c.set_output(2, partial_shape({held.known_rank() ? static_cast<std::int64_t>(held.rank()) : -1}));
+  if (!held.known_rank() || held.rank() == 0) return;
+  std::vector<std::int64_t> sizes = held.sizes();
+  sizes[0] = -1;
+  c.set_output(1, partial_shape(std::move(sizes)));
+}
+
+inline void accumulator_step_shape(shape_context& c) { (void)c.with_rank(1, 0, "the step"); }
+inline void pair_shape(shape_context& c) { c.set_output(0, partial_shape({2})); }
+
+#define WEFT_ACCUMULATOR "dtype: {numbers, complex}; shape: shape; container: string = ''; shared_name: string = ''; reduction_type: {'MEAN', 'SUM'} = 'MEAN'"
+inline constexpr op_row accumulator_ops[] = {
+    {"ResourceConditionalAccumulator() -> handle: resource", WEFT_ACCUMULATOR, scalar_shape, op_flags::stateful},
+    {"ResourceAccumulatorApplyGradient(handle: resource, local_step: int64, gradient: dtype)", "dtype: {numbers, complex}", accumulator_apply_shape, op_flags::stateful},
+    {"ResourceAccumulatorTakeGradient(handle: resource, num_required: int32) -> average: dtype", "dtype: {numbers, complex}", accumulator_take_shape, op_flags::stateful},
+    {"ResourceAccumulatorNumAccumulated(handle: resource) -> num_accumulated: int32", "", scalar_shape, op_flags::stateful},
+    {"ResourceAccumulatorSetGlobalStep(handle: resource, new_global_step: int64)", "", accumulator_step_shape, op_flags::stateful},
+    {"ConditionalAccumulator SparseConditionalAccumulator() -> handle: Ref(string)", WEFT_ACCUMULATOR, pair_shape, op_flags::stateful},
+    {"AccumulatorApplyGradient(handle: Ref(string), local_step: int64, gradient: dtype)", "dtype: {numbers, complex}", accumulator_apply_shape},
+    {"AccumulatorTakeGradient(handle: Ref(string), num_required: int32) -> average: dtype", "dtype: {numbers, complex}", accumulator_take_shape},
+    {"AccumulatorNumAccumulated(handle: Ref(string)) -> num_accumulated: int32", "", scalar_shape},
+    {"AccumulatorSetGlobalStep(handle: Ref(string), new_global_step: int64)", "", accumulator_step_shape},
+    {"SparseAccumulatorApplyGradient(handle: Ref(string), local_step: int64, gradient_indices: int64, gradient_values: dtype, gradient_shape: int64)",
+     "dtype: {numbers, complex}; has_known_shape: bool", sparse_apply_shape},
+    {"SparseAccumulatorTakeGradient(handle: Ref(string), num_required: int32) -> indices: int64, values: dtype, shape: int64", "dtype: {numbers, complex}", sparse_take_shape},
+};
+#undef WEFT_ACCUMULATOR
+#endif
+
+// A node on an accumulator, `op` with the prefix of its kind.
+const node& add_accumulator_op(const output& accumulator, const char* op, std::vector<op_input> inputs, attr_map attrs, const op_name& name);
+
+}  // namespace detail
+
+/// What an accumulator gives for the gradients taken.
+enum class accumulator_reduction : unsigned char { mean, sum };
+
+/// Options of an accumulator.
+struct accumulator_options {
+  /// A sparse mean divides each row by the gradients that held it.
+  accumulator_reduction reduction = accumulator_reduction::mean;
+  /// The name under which sessions share it on its task; empty: it belongs to the session.
+  std::string shared_name{};
+  /// The container of a shared name; empty for the task's own.
+  std::string container{};
+};
+
+/// What accumulators of both kinds offer.
+class accumulator_base {
+ public:
+  accumulator_base() = default;
+  /// The accumulator that this output, a handle, names.
+  explicit accumulator_base(output handle) : handle_(handle), owner_(handle.from->owner().shared_from_this()) {}
+
+  /// The handle of its resource.
+  output raw() const noexcept { return handle_; }
+  std::string name() const { return to_text(handle_); }
+  /// How many gradients it holds.
+  tensor<std::int32_t, 0> num_accumulated(op_name name = {}) const { return tensor<std::int32_t, 0>(output{&detail::add_accumulator_op(handle_, "NumAccumulated", {}, {}, name), 0}); }
+  /// Makes gradients of earlier steps stale; what it holds stays.
+  operation set_global_step(detail::scalar<std::int64_t> step, op_name name = {}) const {
+    return operation(detail::add_accumulator_op(handle_, "SetGlobalStep", {{"new_global_step", tensor_value::scalar(step.value)}}, {}, name));
+  }
+  template <int N> operation set_global_step(const operand<std::int64_t, N>& step, op_name name = {}) const {
+    return operation(detail::add_accumulator_op(handle_, "SetGlobalStep", {step.as_input(name.site)}, {}, name));
+  }
+
+ protected:
+  static output make(const char* op, const char* otherwise, dtype type, const partial_shape& shape, const accumulator_options& options, const op_name& name) {
+    attr_map attrs{{"dtype", type}, {"shape", shape}, {"shared_name", options.shared_name}, {"container", options.container},
+                   {"reduction_type", std::string(options.reduction == accumulator_reduction::sum ? "SUM" : "MEAN")}};
+    return {&detail::add_node(op, {}, name.text.empty() ? op_name(otherwise, name.site) : name, std::move(attrs)), 0};
+  }
+  static detail::op_input step_of(const detail::scalar<std::int64_t>& step) { return {"local_step", tensor_value::scalar(step.value)}; }
+  static detail::op_input required(const detail::scalar<std::int32_t>& n) { return {"num_required", tensor_value::scalar(n.value)}; }
+
+ private:
+  output handle_;
+  std::shared_ptr<detail::graph_state> owner_;
+};
+
+/// Sums gradients of dtype T and rank N; a push for an earlier step than its own is dropped without an error (ResourceConditionalAccumulator).
+template <class T, int N = dynamic_rank> class conditional_accumulator : public accumulator_base {
+ public:
+  conditional_accumulator() = default;
+  /// With an open shape the first push after a take decides.
+  explicit conditional_accumulator(const partial_shape& shape, const accumulator_options& options = {}, op_name name = {})
+      : accumulator_base(make("ResourceConditionalAccumulator", "conditional_accumulator", dtype_of<T>, shape, options, name)) {}
+
+  /// Adds a gradient that was computed for this step (ResourceAccumulatorApplyGradient).
+  template <class U, int M> operation apply(const operand<U, M>& gradient, detail::scalar<std::int64_t> local_step, op_name name = {}) const { return push(gradient, step_of(local_step), name); }
+  template <class U, int M, int S> operation apply(const operand<U, M>& gradient, const operand<std::int64_t, S>& local_step, op_name name = {}) const {
+    return push(gradient, local_step.as_input(name.site), name);
+  }
+  /// The mean (or sum) of all gradients once there are at least `n`; waits for them. It is empty then, and one step further (ResourceAccumulatorTakeGradient).
+  tensor<T, N> take(detail::scalar<std::int32_t> n, op_name name = {}) const {
+    return tensor<T, N>(output{&detail::add_accumulator_op(raw(), "TakeGradient", {required(n)}, {{"dtype", dtype_of<T>}}, name), 0});
+  }
+
+ private:
+  template <class U, int M> operation push(const operand<U, M>& gradient, detail::op_input step, const op_name& name) const {
+    static_assert(std::is_same_v<T, U>, "weft: the gradient has another dtype than the accumulator; convert it with weft::cast<T>(...)");
+    static_assert(N == dynamic_rank || M == dynamic_rank || N == M, "weft: the gradient has another rank than the accumulator");
+    return operation(detail::add_accumulator_op(raw(), "ApplyGradient", {std::move(step), gradient.as_input(name.site)}, {{"dtype", dtype_of<T>}}, name));
+  }
+};
+
+/// Sums sparse gradients, rows of a variable with their indices; indices of one push should be sorted and different (SparseConditionalAccumulator).
+template <class T, int N = dynamic_rank> class sparse_conditional_accumulator : public accumulator_base {
+ public:
+  sparse_conditional_accumulator() = default;
+  /// `shape` is that of the whole variable.
+  explicit sparse_conditional_accumulator(const partial_shape& shape, const accumulator_options& options = {}, op_name name = {})
+      : accumulator_base(make("SparseConditionalAccumulator", "sparse_conditional_accumulator", dtype_of<T>, shape, options, name)) {}
+
+  /// Adds rows: `values` has a row for each of `indices` (SparseAccumulatorApplyGradient).
+  template <class U, int M> operation apply(const operand<std::int64_t, 1>& indices, const operand<U, M>& values, detail::scalar<std::int64_t> local_step, op_name name = {}) const {
+    return push(indices, values, step_of(local_step), name);
+  }
+  template <class U, int M, int S> operation apply(const operand<std::int64_t, 1>& indices, const operand<U, M>& values, const operand<std::int64_t, S>& local_step, op_name name = {}) const {
+    return push(indices, values, local_step.as_input(name.site), name);
+  }
+  /// Indices, rows, and the shape of the variable, -1 where it is open; waits for `n` gradients (SparseAccumulatorTakeGradient).
+  std::tuple<tensor<std::int64_t, 1>, tensor<T, N>, tensor<std::int64_t, 1>> take(detail::scalar<std::int32_t> n, op_name name = {}) const {
+    const node& taken = detail::add_accumulator_op(raw(), "TakeGradient", {required(n)}, {{"dtype", dtype_of<T>}}, name);
+    return {tensor<std::int64_t, 1>(output{&taken, 0}), tensor<T, N>(output{&taken, 1}), tensor<std::int64_t, 1>(output{&taken, 2})};
+  }
+
+ private:
+  template <class U, int M> operation push(const operand<std::int64_t, 1>& indices, const operand<U, M>& values, detail::op_input step, const op_name& name) const {
+    static_assert(std::is_same_v<T, U>, "weft: the gradient has another dtype than the accumulator; convert it with weft::cast<T>(...)");
+    static_assert(N == dynamic_rank || M == dynamic_rank || N == M, "weft: the rows have another rank than the variable");
+    return operation(detail::add_accumulator_op(raw(), "ApplyGradient",
+                                                {std::move(step), indices.as_input(name.site), values.as_input(name.site), {"gradient_shape", tensor_value(dtype::int64, weft::shape{0})}},
+                                                {{"dtype", dtype_of<T>}, {"has_known_shape", false}}, name));
+  }
+};
+
+#if WEFT_HAS_BODIES
+namespace detail {
+
+WEFT_DECL const node& add_accumulator_op(const output& accumulator, const char* op, std::vector<op_input> inputs, attr_map attrs, const op_name& name) {
+  if (accumulator.from == nullptr) fail_builder(op, "the accumulator is empty, not made by any op", name);
+  const std::string& made = accumulator.from->op();
+  const bool moves = std::string_view(op) == "ApplyGradient" || std::string_view(op) == "TakeGradient";
+  const char* prefix = made == "ResourceConditionalAccumulator" ? "ResourceAccumulator" : made == "SparseConditionalAccumulator" && moves ? "SparseAccumulator" : "Accumulator";
+  const std::string full = std::string(prefix) + op;
+  inputs.insert(inputs.begin(), op_input(accumulator));
+  return add_op(full.c_str(), full.c_str(), inputs, name, std::move(attrs));
+}
+
+}  // namespace detail
+#endif
 
 }  // namespace weft
 
@@ -7088,19 +7892,6 @@ inline constexpr op_row loaded_ops[] = {
     {"TensorArrayScatterV3(handle: resource, indices: int32, value: T, flow_in: float) -> flow_out: float", "T: type", scalar_shape, op_flags::stateful},
     {"TensorArraySizeV3(handle: resource, flow_in: float) -> size: int32", "", scalar_shape, op_flags::stateful},
     {"TensorArrayCloseV3(handle: resource)", "", nullptr, op_flags::stateful},
-    // Accumulators.
-    {"ResourceConditionalAccumulator() -> handle: resource", "dtype: {numbers, complex}; shape: shape; container: string = ''; shared_name: string = ''; reduction_type: {'MEAN', 'SUM'} = 'MEAN'", scalar_shape, op_flags::stateful},
-    {"ResourceAccumulatorApplyGradient(handle: resource, local_step: int64, gradient: dtype)", "dtype: {numbers, complex}", nullptr, op_flags::stateful},
-    {"ResourceAccumulatorTakeGradient(handle: resource, num_required: int32) -> average: dtype", "dtype: {numbers, complex}", nullptr, op_flags::stateful},
-    {"ResourceAccumulatorNumAccumulated(handle: resource) -> num_accumulated: int32", "", scalar_shape, op_flags::stateful},
-    {"ResourceAccumulatorSetGlobalStep(handle: resource, new_global_step: int64)", "", nullptr, op_flags::stateful},
-    {"ConditionalAccumulator SparseConditionalAccumulator() -> handle: Ref(string)", "dtype: {numbers, complex}; shape: shape; container: string = ''; shared_name: string = ''; reduction_type: {'MEAN', 'SUM'} = 'MEAN'", nullptr, op_flags::stateful},
-    {"AccumulatorApplyGradient(handle: Ref(string), local_step: int64, gradient: dtype)", "dtype: {numbers, complex}"},
-    {"AccumulatorTakeGradient(handle: Ref(string), num_required: int32) -> average: dtype", "dtype: {numbers, complex}"},
-    {"AccumulatorNumAccumulated(handle: Ref(string)) -> num_accumulated: int32", "", scalar_shape},
-    {"AccumulatorSetGlobalStep(handle: Ref(string), new_global_step: int64)"},
-    {"SparseAccumulatorApplyGradient(handle: Ref(string), local_step: int64, gradient_indices: int64, gradient_values: dtype, gradient_shape: int64)", "dtype: {numbers, complex}; has_known_shape: bool"},
-    {"SparseAccumulatorTakeGradient(handle: Ref(string), num_required: int32) -> indices: int64, values: dtype, shape: int64", "dtype: {numbers, complex}"},
     // The names of files.
     {"StaticRegexFullMatch(input: string) -> output: bool", "pattern: string", unchanged_shape},
     {"StringJoin(inputs: N * string) -> output: string", "N: int >= 1; separator: string = ''"},
@@ -8077,251 +8868,6 @@ inline window_places place_window(const node& n, const window_axis& w, std::int6
 
 #endif
 
-#ifndef WEFT_OPS_RANDOM_HPP
-#define WEFT_OPS_RANDOM_HPP
-// Random tensors, with TensorFlow's generator and its rules for seeds.
-
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <utility>
-#include <vector>
-
-namespace weft {
-
-namespace detail {
-
-#if WEFT_HAS_BODIES
-inline void random_shape(shape_context& c) { c.set_output(0, shape_from_input(c, 0, "shape")); }
-
-inline void random_integers_shape(shape_context& c) {
-  (void)c.with_rank(c.input_count() - 2, 0, "minval");
-  (void)c.with_rank(c.input_count() - 1, 0, "maxval");
-  random_shape(c);
-}
-
-inline void expect_seed(const shape_context& c) {
-  const partial_shape seed = c.with_rank(1, 1, "seed");
-  if (seed[0] >= 0 && seed[0] != 2) c.fail("seed must have shape [2], found " + seed.text());
-}
-inline void stateless_shape(shape_context& c) {
-  expect_seed(c);
-  random_shape(c);
-}
-inline void stateless_integers_shape(shape_context& c) {
-  expect_seed(c);
-  random_integers_shape(c);
-}
-
-inline void multinomial_shape(shape_context& c) {
-  const partial_shape logits = c.with_rank(0, 2, "logits");
-  (void)c.with_rank(1, 0, "num_samples");
-  const auto wanted = c.input_integers(1);
-  if (wanted && (*wanted)[0] < 0) c.fail("num_samples must not be negative, found " + std::to_string((*wanted)[0]));
-  c.set_output(0, partial_shape({logits[0], wanted ? (*wanted)[0] : -1}));
-}
-
-#define WEFT_SEEDS "seed: int = 0; seed2: int = 0; "
-#define WEFT_STATELESS "dtype: {half, bfloat16, float, double} = float; T: {int32, int64} = int32; Tseed: {int32, int64} = int64"
-inline constexpr op_row random_ops[] = {
-    {"RandomUniform RandomStandardNormal TruncatedNormal(shape: T) -> output: dtype", WEFT_SEEDS "dtype: {half, bfloat16, float, double}; T: {int32, int64}", random_shape, op_flags::stateful},
-    {"RandomUniformInt(shape: T, minval: Tout, maxval: Tout) -> output: Tout", WEFT_SEEDS "Tout: {int32, int64}; T: {int32, int64}", random_integers_shape, op_flags::stateful},
-    {"RandomShuffle(value: T) -> output: T", WEFT_SEEDS "T: type", unchanged_shape, op_flags::stateful},
-    {"Multinomial(logits: T, num_samples: int32) -> output: output_dtype",
-     WEFT_SEEDS "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64}; output_dtype: {int32, int64} = int64", multinomial_shape, op_flags::stateful},
-    {"StatelessRandomUniform StatelessRandomNormal StatelessTruncatedNormal(shape: T, seed: Tseed) -> output: dtype", WEFT_STATELESS, stateless_shape},
-    {"StatelessRandomUniformInt(shape: T, seed: Tseed, minval: dtype, maxval: dtype) -> output: dtype", "dtype: {int32, int64}; T: {int32, int64}; Tseed: {int32, int64} = int64", stateless_integers_shape},
-    {"StatelessRandomUniformFullInt(shape: T, seed: Tseed) -> output: dtype", "dtype: {int32, int64, uint32, uint64} = uint64; T: {int32, int64} = int32; Tseed: {int32, int64, uint32, uint64} = int64", stateless_shape},
-};
-#undef WEFT_SEEDS
-#undef WEFT_STATELESS
-#endif
-
-// TensorFlow 1's rule: without any seed both are 0 and each run differs; a graph seed is joined by the number of nodes so far; an op's seed
-// without a graph seed is joined by 87654321. Both are taken modulo 2^31 - 1, never negative.
-inline std::pair<std::int64_t, std::int64_t> op_seeds(graph_state& g, std::optional<std::int64_t> seed) {
-  const auto graph_seed = g.seed();
-  if (!graph_seed && !seed) return {0, 0};
-  constexpr std::int64_t modulus = 0x7fffffff;
-  const auto reduced = [](std::int64_t n) { return n % modulus + (n % modulus < 0 ? modulus : 0); };
-  const std::int64_t first = reduced(graph_seed.value_or(87654321)), second = reduced(seed.value_or(static_cast<std::int64_t>(g.size())));
-  return {first, first == 0 && second == 0 ? modulus : second};
-}
-
-// The shape that a random builder is asked for: numbers, or a vector of the graph.
-struct wanted_sizes {
-  const std::int64_t* numbers = nullptr;
-  std::size_t count = 0;
-  const side* vector = nullptr;
-};
-// What a random builder draws: the op, the dtype, and what scales and shifts the numbers drawn, empty where nothing does.
-struct wanted_numbers {
-  const char *op, *scope, *scale_name, *shift_name;
-  dtype type;
-  tensor_value scale, shift;
-};
-// Seeds of an op: one of its own, or (stateless) two as numbers or a vector of the graph.
-struct wanted_seeds {
-  std::optional<std::int64_t> own;
-  const std::int64_t* two = nullptr;
-  const side* vector = nullptr;
-};
-output add_random(const wanted_sizes& sizes, const wanted_numbers& numbers, const wanted_seeds& seeds, const op_name& name);
-// Integers in [low, high).
-output add_random_integers(const wanted_sizes& sizes, tensor_value low, tensor_value high, const wanted_seeds& seeds, const op_name& name);
-output add_multinomial(const side& logits, std::int32_t samples, dtype type, std::optional<std::int64_t> seed, const op_name& name);
-output add_random_shuffle(const side& value, std::optional<std::int64_t> seed, const op_name& name);
-
-template <std::size_t M> wanted_sizes sizes_of(const std::int64_t (&dims)[M]) { return {dims, M, nullptr}; }
-template <class T> wanted_numbers scaled(const char* op, const char* scope, const char* scale_name, const char* shift_name, T scale, T shift) {
-  const bool plain = scale == T(1) && shift == T(0);
-  return {op, scope, scale_name, shift_name, dtype_of<T>, plain ? tensor_value() : tensor_value::scalar<T>(scale), plain ? tensor_value() : tensor_value::scalar<T>(shift)};
-}
-template <class T> inline constexpr bool is_random_float_v = std::is_floating_point_v<T> || std::is_same_v<T, half> || std::is_same_v<T, bfloat16>;
-template <class T> inline constexpr bool is_random_integer_v = std::is_same_v<T, std::int32_t> || std::is_same_v<T, std::int64_t>;
-
-template <class T> output random_between(const wanted_sizes& sizes, T low, T high, const wanted_seeds& seeds, const op_name& name) {
-  static_assert(is_random_float_v<T> || is_random_integer_v<T>, "weft: random_uniform<T> draws float, double, half, bfloat16, int32 or int64");
-  if constexpr (is_random_integer_v<T>) return add_random_integers(sizes, tensor_value::scalar<T>(low), tensor_value::scalar<T>(high), seeds, name);
-  else return add_random(sizes, scaled<T>("RandomUniform", "random_uniform", "mul/y", "min", static_cast<T>(high - low), low), seeds, name);
-}
-template <class T> output random_spread(const char* op, const char* scope, const wanted_sizes& sizes, T mean, T stddev, const wanted_seeds& seeds, const op_name& name) {
-  static_assert(is_random_float_v<T>, "weft: normal numbers are float, double, half or bfloat16");
-  return add_random(sizes, scaled<T>(op, scope, "stddev", "mean", stddev, mean), seeds, name);
-}
-template <class T> output stateless_normal(const wanted_sizes& sizes, T mean, T stddev, const wanted_seeds& seeds, const op_name& name) {
-  return random_spread<T>("RandomNormal", "random_normal", sizes, mean, stddev, seeds, name);
-}
-template <class T> output stateless_truncated(const wanted_sizes& sizes, T mean, T stddev, const wanted_seeds& seeds, const op_name& name) {
-  return random_spread<T>("TruncatedNormal", "truncated_normal", sizes, mean, stddev, seeds, name);
-}
-
-#if WEFT_HAS_BODIES
-// The op's first inputs, its attributes and the name of a builder's node.
-struct random_node {
-  graph_state& to;
-  std::string full;
-  call_site site;
-  bool stateless;
-  std::pair<std::int64_t, std::int64_t> numbers;  // attributes seed and seed2
-
-  random_node(const wanted_sizes& sizes, const wanted_seeds& seeds, const op_name& name, const char* scope)
-      : to(sizes.vector != nullptr && sizes.vector->out.from != nullptr ? sizes.vector->out.from->owner() : *current_graph()), site(name.site), stateless(seeds.two != nullptr || seeds.vector != nullptr) {
-    full = claim_name(to, name, stateless ? ("stateless_" + std::string(scope)).c_str() : scope);
-    if (!stateless) numbers = op_seeds(to, seeds.own);
-  }
-  output draw(const std::string& op, const std::string& at, const wanted_sizes& sizes, const wanted_seeds& seeds, const char* type_name, dtype type, const std::vector<output>& limits) const {
-    attr_map attrs{{type_name, type}};
-    if (!stateless) {
-      attrs["seed"] = numbers.first;
-      attrs["seed2"] = numbers.second;
-    }
-    std::vector<output> inputs{sizes.vector != nullptr ? input_of(op.c_str(), *sizes.vector, op_name(site)) : add_sizes(sizes.numbers, sizes.count, full + "/shape", site, to)};
-    if (seeds.two != nullptr) inputs.push_back(add_sizes(seeds.two, 2, full + "/seed", site, to));
-    else if (seeds.vector != nullptr) inputs.push_back(input_of(op.c_str(), *seeds.vector, op_name(site)));
-    inputs.insert(inputs.end(), limits.begin(), limits.end());
-    return add_node_at(((stateless ? "Stateless" : "") + op).c_str(), inputs, at, site, std::move(attrs));
-  }
-};
-
-WEFT_DECL output add_random(const wanted_sizes& sizes, const wanted_numbers& numbers, const wanted_seeds& seeds, const op_name& name) {
-  const random_node n(sizes, seeds, name, numbers.scope);
-  if (numbers.scale.empty()) return n.draw(numbers.op, n.full, sizes, seeds, "dtype", numbers.type, {});
-  const output drawn = n.draw(numbers.op, n.full + "/" + numbers.op, sizes, seeds, "dtype", numbers.type, {});
-  const output scale = add_const_at(numbers.scale, n.full + "/" + numbers.scale_name, n.site, n.to), shift = add_const_at(numbers.shift, n.full + "/" + numbers.shift_name, n.site, n.to);
-  return add_node_at("AddV2", {add_node_at("Mul", {drawn, scale}, n.full + "/mul", n.site), shift}, n.full, n.site);
-}
-
-WEFT_DECL output add_random_integers(const wanted_sizes& sizes, tensor_value low, tensor_value high, const wanted_seeds& seeds, const op_name& name) {
-  const random_node n(sizes, seeds, name, "random_uniform");
-  const dtype type = low.dtype();
-  const output least = add_const_at(std::move(low), n.full + "/min", n.site, n.to), above = add_const_at(std::move(high), n.full + "/max", n.site, n.to);
-  return n.draw("RandomUniformInt", n.full, sizes, seeds, n.stateless ? "dtype" : "Tout", type, {least, above});
-}
-
-WEFT_DECL output add_multinomial(const side& logits, std::int32_t samples, dtype type, std::optional<std::int64_t> seed, const op_name& name) {
-  const output in = input_of("Multinomial", logits, name);
-  graph_state& to = in.from->owner();
-  const auto seeds = op_seeds(to, seed);
-  const std::string full = claim_name(to, name, "multinomial");
-  const output count = add_const_at(tensor_value::scalar(samples), full + "/num_samples", name.site, to);
-  return add_node_at("Multinomial", {in, count}, full, name.site, {{"seed", seeds.first}, {"seed2", seeds.second}, {"output_dtype", type}});
-}
-
-WEFT_DECL output add_random_shuffle(const side& value, std::optional<std::int64_t> seed, const op_name& name) {
-  const output in = input_of("RandomShuffle", value, name);
-  const auto seeds = op_seeds(in.from->owner(), seed);
-  return {&add_node("RandomShuffle", {in}, name, {{"seed", seeds.first}, {"seed2", seeds.second}}), 0};
-}
-#endif
-
-}  // namespace detail
-
-/// Numbers in [low, high) drawn anew in each step (RandomUniform; RandomUniformInt for int32 and int64). The same seeds give TensorFlow's numbers; without seeds each run differs.
-template <class T = float, std::size_t M>
-tensor<T, static_cast<int>(M)> random_uniform(const std::int64_t (&dims)[M], T low = T(0), T high = T(1), std::optional<std::int64_t> seed = std::nullopt, op_name name = {}) {
-  return tensor<T, static_cast<int>(M)>(detail::random_between<T>(detail::sizes_of(dims), low, high, {seed}, name));
-}
-/// The same in a shape that is a vector of the graph.
-template <class T = float, class I, int K> tensor<T> random_uniform(const operand<I, K>& dims, T low = T(0), T high = T(1), std::optional<std::int64_t> seed = std::nullopt, op_name name = {}) {
-  const detail::side sizes = detail::side_of(dims);
-  return tensor<T>(detail::random_between<T>({nullptr, 0, &sizes}, low, high, {seed}, name));
-}
-
-#define WEFT_RANDOM_NORMAL(NAME, OPNAME)                                                                                                                                   \
-  template <class T = float, std::size_t M>                                                                                                                                \
-  tensor<T, static_cast<int>(M)> NAME(const std::int64_t (&dims)[M], T mean = T(0), T stddev = T(1), std::optional<std::int64_t> seed = std::nullopt, op_name name = {}) { \
-    return tensor<T, static_cast<int>(M)>(detail::random_spread<T>(OPNAME, #NAME, detail::sizes_of(dims), mean, stddev, {seed}, name));                                    \
-  }                                                                                                                                                                        \
-  template <class T = float, class I, int K>                                                                                                                               \
-  tensor<T> NAME(const operand<I, K>& dims, T mean = T(0), T stddev = T(1), std::optional<std::int64_t> seed = std::nullopt, op_name name = {}) {                          \
-    const detail::side sizes = detail::side_of(dims);                                                                                                                      \
-    return tensor<T>(detail::random_spread<T>(OPNAME, #NAME, {nullptr, 0, &sizes}, mean, stddev, {seed}, name));                                                           \
-  }
-/// Normal numbers of this mean and standard deviation, drawn anew in each step (RandomStandardNormal), in a shape of numbers or a vector of the graph.
-WEFT_RANDOM_NORMAL(random_normal, "RandomStandardNormal")
-/// The same, those more than two standard deviations from the mean being drawn again (TruncatedNormal).
-WEFT_RANDOM_NORMAL(truncated_normal, "TruncatedNormal")
-#undef WEFT_RANDOM_NORMAL
-
-/// The rows of a tensor in another order in each step (RandomShuffle).
-template <class T, int N> tensor<T, N> random_shuffle(const operand<T, N>& value, std::optional<std::int64_t> seed = std::nullopt, op_name name = {}) {
-  return tensor<T, N>(detail::add_random_shuffle(detail::side_of(value), seed, name));
-}
-
-/// For each row of logits `[batch, classes]` so many classes, drawn with probabilities in proportion to exp(logit): `[batch, num_samples]` (Multinomial).
-template <class To = std::int64_t, class T, int N> tensor<To, 2> multinomial(const operand<T, N>& logits, std::int32_t num_samples, std::optional<std::int64_t> seed = std::nullopt, op_name name = {}) {
-  static_assert(detail::is_random_integer_v<To>, "weft: multinomial<To> gives int32 or int64");
-  static_assert(N == 2 || N == dynamic_rank, "weft: multinomial needs logits of rank 2");
-  return tensor<To, 2>(detail::add_multinomial(detail::side_of(logits), num_samples, dtype_of<To>, seed, name));
-}
-
-#define WEFT_STATELESS(NAME, CALL, FIRST, SECOND)                                                                                                         \
-  template <class T = float, std::size_t M>                                                                                                               \
-  tensor<T, static_cast<int>(M)> NAME(const std::int64_t (&dims)[M], const std::int64_t (&seed)[2], T FIRST = T(0), T SECOND = T(1), op_name name = {}) { \
-    return tensor<T, static_cast<int>(M)>(CALL(detail::sizes_of(dims), FIRST, SECOND, {std::nullopt, seed}, name));                                       \
-  }                                                                                                                                                       \
-  template <class T = float, class I, int K, std::size_t M>                                                                                               \
-  tensor<T, static_cast<int>(M)> NAME(const std::int64_t (&dims)[M], const operand<I, K>& seed, T FIRST = T(0), T SECOND = T(1), op_name name = {}) {     \
-    const detail::side two = detail::side_of(seed);                                                                                                       \
-    return tensor<T, static_cast<int>(M)>(CALL(detail::sizes_of(dims), FIRST, SECOND, {std::nullopt, nullptr, &two}, name));                              \
-  }
-/// Numbers in [low, high) that two seeds, numbers or a vector of the graph, decide altogether (StatelessRandomUniform, StatelessRandomUniformInt).
-WEFT_STATELESS(stateless_random_uniform, detail::random_between<T>, low, high)
-/// Normal numbers that two seeds decide altogether (StatelessRandomNormal).
-WEFT_STATELESS(stateless_random_normal, detail::stateless_normal<T>, mean, stddev)
-/// The same between two standard deviations from the mean (StatelessTruncatedNormal).
-WEFT_STATELESS(stateless_truncated_normal, detail::stateless_truncated<T>, mean, stddev)
-#undef WEFT_STATELESS
-
-/// Sets the seed of the thread's default graph, from which random ops without a seed of their own derive theirs.
-inline void set_random_seed(std::int64_t seed) { default_graph().set_random_seed(seed); }
-
-}  // namespace weft
-
-#endif
-
 #ifndef WEFT_OPS_NN_NORM_HPP
 #define WEFT_OPS_NN_NORM_HPP
 // Moments, normalisations and dropout.
@@ -9089,356 +9635,6 @@ WEFT_DECL output add_separable_conv2d(const side& input, const side& depthwise_f
 
 #endif
 
-#ifndef WEFT_OPS_QUEUE_HPP
-#define WEFT_OPS_QUEUE_HPP
-// Queues: state of a task that steps put elements into and take them out of, waiting where there is no room or nothing to take.
-
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <tuple>
-#include <type_traits>
-#include <utility>
-#include <vector>
-
-namespace weft {
-
-namespace detail {
-
-#if WEFT_HAS_BODIES
-// The node that makes the resource behind input 0, when it can be followed to one that has attribute `attr`; else nullptr.
-inline const node* resource_maker(const shape_context& c, const char* attr) {
-  if (c.running()) return nullptr;
-  const node* from = c.about().inputs()[0].from;
-  while (from->op() == "Identity" && !from->inputs().empty()) from = from->inputs()[0].from;
-  return from->inputs().empty() && from->attrs().find(attr) != from->attrs().end() ? from : nullptr;
-}
-
-// What the elements of a queue look like, as far as the graph says.
-struct queue_components {
-  const node* maker = nullptr;
-  std::vector<dtype> types;
-  // Empty when elements may have any shape.
-  std::vector<partial_shape> shapes;
-};
-inline queue_components components_of(const shape_context& c) {
-  queue_components out;
-  out.maker = resource_maker(c, "component_types");
-  if (out.maker == nullptr) return out;
-  if (const auto* types = out.maker->find_attr<std::vector<dtype>>("component_types")) out.types = *types;
-  if (const auto* shapes = out.maker->find_attr<std::vector<partial_shape>>("shapes")) out.shapes = *shapes;
-  if (out.maker->op() == "PriorityQueueV2") {
-    out.types.insert(out.types.begin(), dtype::int64);
-    out.shapes.insert(out.shapes.begin(), partial_shape({}));
-  }
-  if (out.shapes.size() != out.types.size()) out.shapes.clear();
-  return out;
-}
-
-inline void expect_component_types(const shape_context& c, const queue_components& held, const char* attr) {
-  const auto& found = c.attr<std::vector<dtype>>(attr);
-  if (held.maker != nullptr && found != held.types)
-    c.fail("the queue '" + held.maker->name() + "' has components " + to_text(attr_value(held.types)) + ", found " + to_text(attr_value(found)));
-}
-
-inline void expect_component(const shape_context& c, const queue_components& held, int i, const partial_shape& found) {
-  if (held.shapes.empty()) return;
-  const partial_shape& expected = held.shapes[static_cast<std::size_t>(i)];
-  if (!merge_shapes(expected, found)) c.fail("component " + std::to_string(i) + " of the queue '" + held.maker->name() + "' has shape " + expected.text() + ", found " + found.text());
-}
-
-inline void enqueue_shape(shape_context& c) {
-  const queue_components held = components_of(c);
-  expect_component_types(c, held, "Tcomponents");
-  for (int i = 1; i < c.input_count(); ++i) expect_component(c, held, i - 1, c.input(i));
-}
-
-inline void enqueue_many_shape(shape_context& c) {
-  const queue_components held = components_of(c);
-  expect_component_types(c, held, "Tcomponents");
-  std::int64_t rows = -1;
-  for (int i = 1; i < c.input_count(); ++i) {
-    const partial_shape& s = c.input(i);
-    if (!s.known_rank()) continue;
-    if (s.rank() == 0) c.fail("component " + std::to_string(i - 1) + " must have rows to put in, found a scalar");
-    if (s[0] >= 0 && rows >= 0 && s[0] != rows) c.fail("component " + std::to_string(i - 1) + " has " + std::to_string(s[0]) + " rows, those before it have " + std::to_string(rows));
-    if (s[0] >= 0) rows = s[0];
-    expect_component(c, held, i - 1, partial_shape(std::vector<std::int64_t>(s.sizes().begin() + 1, s.sizes().end())));
-  }
-}
-
-inline void dequeue_shape(shape_context& c) {
-  const queue_components held = components_of(c);
-  expect_component_types(c, held, "component_types");
-  for (std::size_t i = 0; i < held.shapes.size(); ++i) c.set_output(static_cast<int>(i), held.shapes[i]);
-}
-
-inline void dequeue_batch_shape(shape_context& c) {
-  const queue_components held = components_of(c);
-  expect_component_types(c, held, "component_types");
-  (void)c.with_rank(1, 0, "the number of elements");
-  const auto n = c.input_integers(1);
-  if (n && (*n)[0] < 0) c.fail("the number of elements must not be negative, found " + std::to_string((*n)[0]));
-  const bool exact = n && c.about().op() == "QueueDequeueManyV2";
-  for (std::size_t i = 0; i < held.shapes.size(); ++i) {
-    if (!held.shapes[i].known_rank()) continue;
-    std::vector<std::int64_t> sizes = held.shapes[i].sizes();
-    sizes.insert(sizes.begin(), exact ? (*n)[0] : -1);
-    c.set_output(static_cast<int>(i), partial_shape(std::move(sizes)));
-  }
-}
-
-#define WEFT_QUEUE "component_types: list(type) >= 1; shapes: list(shape) >= 0 = []; capacity: int = -1; container: string = ''; shared_name: string = ''"
-#define WEFT_ELEMENTS(LIST) LIST ": list(type) >= 1; timeout_ms: int = -1"
-inline constexpr op_row queue_ops[] = {
-    {"FIFOQueueV2 PaddingFIFOQueueV2() -> handle: resource", WEFT_QUEUE, scalar_shape, op_flags::stateful},
-    {"RandomShuffleQueueV2() -> handle: resource",
-     "component_types: list(type) >= 1; shapes: list(shape) >= 0 = []; capacity: int = -1; min_after_dequeue: int = 0; seed: int = 0; seed2: int = 0; container: string = ''; shared_name: string = ''",
-     scalar_shape, op_flags::stateful},
-    {"PriorityQueueV2() -> handle: resource", "component_types: list(type) >= 0 = []; shapes: list(shape) >= 0; capacity: int = -1; container: string = ''; shared_name: string = ''", scalar_shape,
-     op_flags::stateful},
-    {"QueueEnqueueV2(handle: resource, components: Tcomponents)", WEFT_ELEMENTS("Tcomponents"), enqueue_shape, op_flags::stateful},
-    {"QueueEnqueueManyV2(handle: resource, components: Tcomponents)", WEFT_ELEMENTS("Tcomponents"), enqueue_many_shape, op_flags::stateful},
-    {"QueueDequeueV2(handle: resource) -> components: component_types", WEFT_ELEMENTS("component_types"), dequeue_shape, op_flags::stateful},
-    {"QueueDequeueManyV2 QueueDequeueUpToV2(handle: resource, n: int32) -> components: component_types", WEFT_ELEMENTS("component_types"), dequeue_batch_shape, op_flags::stateful},
-    {"QueueCloseV2(handle: resource)", "cancel_pending_enqueues: bool = false", nullptr, op_flags::stateful},
-    {"QueueSizeV2(handle: resource) -> size: int32", "", scalar_shape, op_flags::stateful},
-    {"QueueIsClosedV2(handle: resource) -> is_closed: bool", "", scalar_shape, op_flags::stateful},
-};
-#undef WEFT_QUEUE
-#undef WEFT_ELEMENTS
-#endif
-
-// The nodes of a queue; names are those of TensorFlow, `queue_enqueue`.
-output add_queue(const char* op, const char* otherwise, attr_map attrs, const op_name& name);
-const node& add_queue_op(const char* op, const output& queue, const char* suffix, std::vector<op_input> inputs, attr_map attrs, const op_name& name);
-
-// A component of a queue: a dtype, or a tensor type that also says the rank.
-template <class C> struct queue_component {
-  static_assert(is_dtype_v<C>, "weft: a component of a queue is a dtype (float, std::int64_t, ...) or a tensor type (weft::tensor<float, 1>)");
-  using dtype = C;
-  static constexpr int rank = dynamic_rank;
-};
-template <class T, int N> struct queue_component<tensor<T, N>> {
-  using dtype = T;
-  static constexpr int rank = N;
-};
-template <class C> using queue_element_t = tensor<typename queue_component<C>::dtype, queue_component<C>::rank>;
-constexpr int rank_with_rows(int rank) { return rank == dynamic_rank ? dynamic_rank : rank + 1; }
-template <class C> using queue_batch_t = tensor<typename queue_component<C>::dtype, rank_with_rows(queue_component<C>::rank)>;
-
-// What is put into one component: a tensor, a variable to read, or a value.
-template <class Tensor> struct queue_item {
-  using T = typename Tensor::dtype;
-  op_input in;
-
-  template <class U, int M> queue_item(const operand<U, M>& x) : in(x.as_input(call_site())) {
-    static_assert(std::is_same_v<T, U>, "weft: the tensor has another dtype than this component of the queue; convert it with weft::cast<T>(...)");
-    static_assert(Tensor::rank == dynamic_rank || M == dynamic_rank || Tensor::rank == M, "weft: the tensor has another rank than this component of the queue");
-  }
-  template <class V, std::enable_if_t<!is_operand<V>::value && std::is_convertible_v<const V&, scalar<T>>, int> = 0> queue_item(const V& number) : in("component", tensor_value::scalar<T>(scalar<T>(number).value)) {
-    static_assert(Tensor::rank <= 0, "weft: this component of the queue is not a scalar");
-  }
-  template <class V, std::enable_if_t<!is_operand<V>::value && !std::is_convertible_v<const V&, scalar<T>> && std::is_same_v<typename value_traits<V>::dtype, T>, int> = 0>
-  queue_item(const V& value) : in("component", value_traits<V>::make(value)) {
-    static_assert(Tensor::rank == dynamic_rank || Tensor::rank == value_traits<V>::rank, "weft: the value has another rank than this component of the queue");
-  }
-};
-
-// The outputs of a node as typed tensors: one by itself, several as a tuple.
-template <class... Tensor, std::size_t... I> auto outputs_as(const node& n, std::index_sequence<I...>) {
-  if constexpr (sizeof...(Tensor) == 1) return (Tensor(output{&n, 0}), ...);
-  else return std::tuple<Tensor...>(Tensor(output{&n, static_cast<int>(I)})...);
-}
-
-}  // namespace detail
-
-/// A queue that holds any number of elements.
-inline constexpr std::int64_t unlimited = -1;
-
-/// What becomes of those who wait to put something in when a queue is closed.
-enum class pending_enqueues : unsigned char { finish, cancel };
-
-/// Options of a queue.
-struct queue_options {
-  /// One shape for each component. Empty: elements may have any shape, and cannot be taken several at once (unless all components are scalars by type).
-  std::vector<partial_shape> shapes;
-  /// The name under which sessions share it on its task; empty: it belongs to the session.
-  std::string shared_name;
-  /// The container of a shared name; empty for the task's own.
-  std::string container;
-};
-
-/// Options of a queue that shuffles.
-struct shuffle_options : queue_options {
-  /// Elements that stay in the queue, for the shuffling, until it is closed.
-  std::int64_t min_after_dequeue = 0;
-  /// Makes the order repeatable, together with the seed of the graph.
-  std::optional<std::int64_t> seed;
-};
-
-namespace detail {
-
-template <class... C> attr_map queue_attrs(std::int64_t capacity, const queue_options& options) {
-  std::vector<partial_shape> shapes = options.shapes;
-  if (((queue_component<C>::rank == 0) && ...) && shapes.empty()) shapes.assign(sizeof...(C), partial_shape({}));
-  return {{"component_types", std::vector<dtype>{dtype_of<typename queue_component<C>::dtype>...}}, {"shapes", std::move(shapes)}, {"capacity", capacity}, {"shared_name", options.shared_name},
-          {"container", options.container}};
-}
-
-}  // namespace detail
-
-/// What all queues offer, whatever their components.
-class queue_base {
- public:
-  queue_base() = default;
-  /// The queue that this output, a handle, names.
-  explicit queue_base(output handle) : handle_(handle), owner_(handle.from->owner().shared_from_this()) {}
-
-  /// The handle of its resource.
-  output raw() const noexcept { return handle_; }
-  std::string name() const { return to_text(handle_); }
-  /// Ends it: nothing more can be put in (CANCELLED), what is there can be taken, then OUT_OF_RANGE. A close waits behind those who wait to put something in, or with
-  /// `pending_enqueues::cancel` sends them away with CANCELLED (QueueCloseV2).
-  operation close(pending_enqueues pending = pending_enqueues::finish, op_name name = {}) const {
-    return operation(detail::add_queue_op("QueueCloseV2", handle_, "_Close", {}, {{"cancel_pending_enqueues", pending == pending_enqueues::cancel}}, name));
-  }
-  operation close(op_name name) const { return close(pending_enqueues::finish, name); }
-  /// How many elements it holds; those that a waiting dequeue_many has taken already do not count (QueueSizeV2).
-  tensor<std::int32_t, 0> size(op_name name = {}) const { return tensor<std::int32_t, 0>(output{&detail::add_queue_op("QueueSizeV2", handle_, "_Size", {}, {}, name), 0}); }
-  /// Whether it is closed (QueueIsClosedV2).
-  tensor<bool, 0> is_closed(op_name name = {}) const { return tensor<bool, 0>(output{&detail::add_queue_op("QueueIsClosedV2", handle_, "_Is_Closed", {}, {}, name), 0}); }
-
- private:
-  output handle_;
-  std::shared_ptr<detail::graph_state> owner_;
-};
-
-/// A queue whose elements have components `C`: each a dtype (`float`), or a tensor type that also says the rank (`tensor<float, 1>`). Whoever waits is served in the order of coming, holds no
-/// thread, and is woken by an element, a close, or the end of its step. With one component the results are tensors, else tuples of them.
-template <class... C> class queue : public queue_base {
-  static_assert(sizeof...(C) > 0, "weft: a queue has at least one component");
-
- public:
-  queue() = default;
-  explicit queue(output handle) : queue_base(handle) {}
-
-  /// Puts one element in; waits while the queue is full (QueueEnqueueV2).
-  operation enqueue(detail::queue_item<detail::queue_element_t<C>>... components, op_name name = {}) const {
-    return operation(detail::add_queue_op("QueueEnqueueV2", raw(), "_enqueue", {std::move(components.in)...}, {}, name));
-  }
-  /// Puts the rows of the components in, one element each; waits for room piece by piece (QueueEnqueueManyV2).
-  operation enqueue_many(detail::queue_item<detail::queue_batch_t<C>>... components, op_name name = {}) const {
-    return operation(detail::add_queue_op("QueueEnqueueManyV2", raw(), "_EnqueueMany", {std::move(components.in)...}, {}, name));
-  }
-  /// Takes an element; waits until there is one. OUT_OF_RANGE when the queue is closed and empty (QueueDequeueV2).
-  auto dequeue(op_name name = {}) const { return detail::outputs_as<detail::queue_element_t<C>...>(take("QueueDequeueV2", "_Dequeue", {}, name), std::index_sequence_for<C...>()); }
-  /// Takes `n` elements as a batch; waits until it has all of them. A wait in vain, or cancelled, gives them back in order (QueueDequeueManyV2).
-  auto dequeue_many(detail::scalar<std::int32_t> n, op_name name = {}) const { return batch("QueueDequeueManyV2", "_DequeueMany", {"n", tensor_value::scalar(n.value)}, name); }
-  template <int N> auto dequeue_many(const operand<std::int32_t, N>& n, op_name name = {}) const { return batch("QueueDequeueManyV2", "_DequeueMany", n.as_input(name.site), name); }
-  /// Takes `n` elements, or what is left if the queue is closed, but at least one (QueueDequeueUpToV2).
-  auto dequeue_up_to(detail::scalar<std::int32_t> n, op_name name = {}) const { return batch("QueueDequeueUpToV2", "_DequeueUpTo", {"n", tensor_value::scalar(n.value)}, name); }
-  template <int N> auto dequeue_up_to(const operand<std::int32_t, N>& n, op_name name = {}) const { return batch("QueueDequeueUpToV2", "_DequeueUpTo", n.as_input(name.site), name); }
-
- private:
-  const node& take(const char* op, const char* suffix, std::vector<detail::op_input> inputs, const op_name& name) const {
-    return detail::add_queue_op(op, raw(), suffix, std::move(inputs), {{"component_types", std::vector<dtype>{dtype_of<typename detail::queue_component<C>::dtype>...}}}, name);
-  }
-  auto batch(const char* op, const char* suffix, detail::op_input n, const op_name& name) const {
-    return detail::outputs_as<detail::queue_batch_t<C>...>(take(op, suffix, {std::move(n)}, name), std::index_sequence_for<C...>());
-  }
-};
-
-/// Elements leave in the order in which they came (FIFOQueueV2): `fifo_queue<float, std::int64_t> q(100)`.
-template <class... C> class fifo_queue : public queue<C...> {
- public:
-  fifo_queue() = default;
-  explicit fifo_queue(std::int64_t capacity, const queue_options& options = {}, op_name name = {})
-      : queue<C...>(detail::add_queue("FIFOQueueV2", "fifo_queue", detail::queue_attrs<C...>(capacity, options), name)) {}
-};
-
-/// A FIFO queue whose shapes may have open dimensions: elements that are taken together are padded with zeros or empty texts to the largest of them (PaddingFIFOQueueV2).
-template <class... C> class padding_fifo_queue : public queue<C...> {
- public:
-  padding_fifo_queue() = default;
-  explicit padding_fifo_queue(std::int64_t capacity, queue_options options = {}, op_name name = {})
-      : queue<C...>(detail::add_queue("PaddingFIFOQueueV2", "padding_fifo_queue", detail::queue_attrs<C...>(capacity, with_ranks(std::move(options))), name)) {}
-
- private:
-  static queue_options with_ranks(queue_options options) {
-    if (options.shapes.empty()) options.shapes = {partial_shape::of_rank(detail::queue_component<C>::rank)...};
-    return options;
-  }
-};
-
-/// Elements leave in random order (RandomShuffleQueueV2).
-template <class... C> class random_shuffle_queue : public queue<C...> {
- public:
-  random_shuffle_queue() = default;
-  explicit random_shuffle_queue(std::int64_t capacity, const shuffle_options& options = {}, op_name name = {})
-      : queue<C...>(detail::add_queue("RandomShuffleQueueV2", "random_shuffle_queue", shuffled(capacity, options), name)) {}
-
- private:
-  static attr_map shuffled(std::int64_t capacity, const shuffle_options& options) {
-    attr_map attrs = detail::queue_attrs<C...>(capacity, options);
-    const auto [seed, seed2] = detail::op_seeds(*detail::current_graph(), options.seed);
-    attrs.emplace("min_after_dequeue", options.min_after_dequeue);
-    attrs.emplace("seed", seed);
-    attrs.emplace("seed2", seed2);
-    return attrs;
-  }
-};
-
-/// The element with the smallest number leaves first; the order among equal numbers is open. Each element begins with its number, an int64: `q.enqueue(3, x)`, `auto [number, x] = q.dequeue()`
-/// (PriorityQueueV2). The shapes are those of the other components and must be given unless these are scalars by type.
-template <class... C> class priority_queue : public queue<tensor<std::int64_t, 0>, C...> {
- public:
-  priority_queue() = default;
-  explicit priority_queue(std::int64_t capacity, const queue_options& options = {}, op_name name = {})
-      : queue<tensor<std::int64_t, 0>, C...>(detail::add_queue("PriorityQueueV2", "priority_queue", detail::queue_attrs<C...>(capacity, options), name)) {}
-};
-
-#if WEFT_HAS_BODIES
-namespace detail {
-
-WEFT_DECL output add_queue(const char* op, const char* otherwise, attr_map attrs, const op_name& name) {
-  const auto types = attrs.find("component_types")->second.get<std::vector<dtype>>();
-  const auto shapes = attrs.find("shapes")->second.get<std::vector<partial_shape>>();
-  const bool padded = std::string_view(op) == "PaddingFIFOQueueV2", needed = padded || std::string_view(op) == "PriorityQueueV2";
-  if ((needed || !shapes->empty()) && shapes->size() != types->size())
-    fail_builder(otherwise, "a queue of " + std::to_string(types->size()) + " components needs as many shapes, found " + std::to_string(shapes->size()), name);
-  for (const partial_shape& s : *shapes)
-    if (padded ? !s.known_rank() : !s.fully_known())
-      fail_builder(otherwise, "the shape " + s.text() + " of a component must be " + (padded ? "of known rank" : "fully known; a padding_fifo_queue may leave sizes open"), name);
-  if (const auto min = attrs.find("min_after_dequeue"); min != attrs.end()) {
-    const std::int64_t least = *min->second.get<std::int64_t>(), capacity = *attrs.find("capacity")->second.get<std::int64_t>();
-    if (least < 0) fail_builder(otherwise, "min_after_dequeue must not be negative, found " + std::to_string(least), name);
-    if (capacity >= 0 && least >= capacity) fail_builder(otherwise, "min_after_dequeue " + std::to_string(least) + " must be less than the capacity " + std::to_string(capacity), name);
-  }
-  return {&add_node(op, {}, name.text.empty() ? op_name(otherwise, name.site) : name, std::move(attrs)), 0};
-}
-
-WEFT_DECL const node& add_queue_op(const char* op, const output& queue, const char* suffix, std::vector<op_input> inputs, attr_map attrs, const op_name& name) {
-  if (queue.from == nullptr) fail_builder(op, "the queue is empty, not made by any op", name);
-  inputs.insert(inputs.begin(), op_input(queue));
-  std::vector<std::string> names(inputs.size());
-  for (std::size_t i = 1; i < inputs.size(); ++i) {
-    if (inputs[i].below == nullptr || std::string_view(inputs[i].below) != "component") continue;
-    names[i] = "component_" + std::to_string(i - 1);
-    inputs[i].below = names[i].c_str();
-  }
-  const std::string own = queue.from->name().substr(queue.from->name().rfind('/') + 1) + suffix;
-  return add_op(op, own.c_str(), inputs, name, std::move(attrs));
-}
-
-}  // namespace detail
-#endif
-
-}  // namespace weft
-
-#endif
-
 #ifndef WEFT_OPS_REDUCE_SEGMENTS_HPP
 #define WEFT_OPS_REDUCE_SEGMENTS_HPP
 // Reductions of rows by segment: builders. Their definitions are in reduce.hpp.
@@ -10172,6 +10368,7 @@ namespace weft {
 WEFT_DECL const op_registry& standard_ops() {
   static const op_registry all = [] {
     op_registry ops;
+    ops.add(detail::accumulator_ops);
     ops.add(detail::array_ops);
     ops.add(detail::array_join_ops);
     ops.add(detail::array_layout_ops);

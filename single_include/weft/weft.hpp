@@ -4850,6 +4850,93 @@ WEFT_DECL operation graph::operation(std::string_view name, call_site where) con
 
 #endif
 
+#ifndef WEFT_OPS_OP_INPUT_HPP
+#define WEFT_OPS_OP_INPUT_HPP
+// How builders add a node some of whose inputs are constants of its own: these are named below it, `concat/axis`, as TensorFlow names them.
+
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace weft::detail {
+
+/// A list of integers as an op takes it: braces, or a std::vector of any integers.
+struct int_list {
+  std::vector<std::int64_t> values;
+  int_list(std::initializer_list<std::int64_t> list) : values(list) {}
+  template <class I> int_list(const std::vector<I>& list) : values(list.begin(), list.end()) {}
+};
+
+/// An input: a tensor, or a value that becomes a constant named `below` the op.
+struct op_input {
+  op_input(output o) : from(o) {}
+  op_input(const char* name, tensor_value v) : value(std::move(v)), below(name) {}
+  /// Integers of rank 0, 1 or 2 (rows of two): int32 where they fit, else int64.
+  op_input(const char* name, std::int64_t number) : value(integers_value({number}, shape())), below(name) {}
+  op_input(const char* name, const int_list& list) : value(integers_value(list.values, shape{static_cast<std::int64_t>(list.values.size())})), below(name) {}
+  static tensor_value integers_value(const std::vector<std::int64_t>& values, shape s);
+  output from;
+  tensor_value value;
+  const char* below = nullptr;
+};
+
+/// A node of this op; without a name of its own it is called `otherwise`.
+const node& add_op(const char* op, const char* otherwise, const std::vector<op_input>& inputs, const op_name& name, attr_map attrs = {});
+
+/// Outputs `first` to `first + count` of a node as tensors.
+template <class T, int N> std::vector<tensor<T, N>> outputs_of(const node& n, int first, int count) {
+  std::vector<tensor<T, N>> out;
+  for (int i = first; i < first + count; ++i) out.push_back(tensor<T, N>(output{&n, i}));
+  return out;
+}
+/// The tensors of a list as inputs.
+template <class T, int N> std::vector<op_input> inputs_of(const std::vector<tensor<T, N>>& list, call_site where) {
+  std::vector<op_input> out;
+  for (const auto& t : list) out.push_back(t.as_input(where));
+  return out;
+}
+
+/// Fails at the user's line: `op: message`.
+[[noreturn]] inline void fail_builder(const char* op, const std::string& message, const op_name& name) { throw error(error_code::invalid_argument, std::string(op) + ": " + message, name.site); }
+
+#if WEFT_HAS_BODIES
+WEFT_DECL tensor_value op_input::integers_value(const std::vector<std::int64_t>& values, shape s) {
+  bool narrow = true;
+  for (const std::int64_t v : values) narrow = narrow && v == static_cast<std::int32_t>(v);
+  tensor_value out(narrow ? dtype::int32 : dtype::int64, std::move(s));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (narrow) out.mutable_data<std::int32_t>()[i] = static_cast<std::int32_t>(values[i]);
+    else out.mutable_data<std::int64_t>()[i] = values[i];
+  }
+  return out;
+}
+
+WEFT_DECL const node& add_op(const char* op, const char* otherwise, const std::vector<op_input>& inputs, const op_name& name, attr_map attrs) {
+  const node* first = nullptr;
+  bool plain = true;
+  for (const op_input& in : inputs) {
+    if (in.below != nullptr) plain = false;
+    else if (in.from.from == nullptr) fail_builder(op, "an operand is an empty tensor, not made by any op", name);
+    else if (first == nullptr) first = in.from.from;
+  }
+  std::vector<output> all;
+  if (plain) {
+    for (const op_input& in : inputs) all.push_back(in.from);
+    return add_node(op, std::move(all), name.text.empty() ? op_name(otherwise, name.site) : name, std::move(attrs));
+  }
+  graph_state& to = first != nullptr ? first->owner() : *current_graph();
+  const std::string full = claim_name(to, name, otherwise);
+  for (const op_input& in : inputs) all.push_back(in.below == nullptr ? in.from : add_const_at(in.value, full + "/" + in.below, name.site, to));
+  return *add_node_at(op, std::move(all), full, name.site, std::move(attrs)).from;
+}
+#endif
+
+}  // namespace weft::detail
+
+#endif
+
 #ifndef WEFT_OPS_SHAPE_ARITHMETIC_HPP
 #define WEFT_OPS_SHAPE_ARITHMETIC_HPP
 // What shape rules do with sizes of which some are unknown (-1): sums and products that cannot overflow, axes, prefixes that must agree.
@@ -5309,93 +5396,6 @@ constexpr int masked_rank(int n, int m) { return n == dynamic_rank || m == dynam
 
 #endif
 
-#ifndef WEFT_OPS_OP_INPUT_HPP
-#define WEFT_OPS_OP_INPUT_HPP
-// How builders add a node some of whose inputs are constants of its own: these are named below it, `concat/axis`, as TensorFlow names them.
-
-#include <cstdint>
-#include <initializer_list>
-#include <string>
-#include <utility>
-#include <vector>
-
-namespace weft::detail {
-
-/// A list of integers as an op takes it: braces, or a std::vector of any integers.
-struct int_list {
-  std::vector<std::int64_t> values;
-  int_list(std::initializer_list<std::int64_t> list) : values(list) {}
-  template <class I> int_list(const std::vector<I>& list) : values(list.begin(), list.end()) {}
-};
-
-/// An input: a tensor, or a value that becomes a constant named `below` the op.
-struct op_input {
-  op_input(output o) : from(o) {}
-  op_input(const char* name, tensor_value v) : value(std::move(v)), below(name) {}
-  /// Integers of rank 0, 1 or 2 (rows of two): int32 where they fit, else int64.
-  op_input(const char* name, std::int64_t number) : value(integers_value({number}, shape())), below(name) {}
-  op_input(const char* name, const int_list& list) : value(integers_value(list.values, shape{static_cast<std::int64_t>(list.values.size())})), below(name) {}
-  static tensor_value integers_value(const std::vector<std::int64_t>& values, shape s);
-  output from;
-  tensor_value value;
-  const char* below = nullptr;
-};
-
-/// A node of this op; without a name of its own it is called `otherwise`.
-const node& add_op(const char* op, const char* otherwise, const std::vector<op_input>& inputs, const op_name& name, attr_map attrs = {});
-
-/// Outputs `first` to `first + count` of a node as tensors.
-template <class T, int N> std::vector<tensor<T, N>> outputs_of(const node& n, int first, int count) {
-  std::vector<tensor<T, N>> out;
-  for (int i = first; i < first + count; ++i) out.push_back(tensor<T, N>(output{&n, i}));
-  return out;
-}
-/// The tensors of a list as inputs.
-template <class T, int N> std::vector<op_input> inputs_of(const std::vector<tensor<T, N>>& list, call_site where) {
-  std::vector<op_input> out;
-  for (const auto& t : list) out.push_back(t.as_input(where));
-  return out;
-}
-
-/// Fails at the user's line: `op: message`.
-[[noreturn]] inline void fail_builder(const char* op, const std::string& message, const op_name& name) { throw error(error_code::invalid_argument, std::string(op) + ": " + message, name.site); }
-
-#if WEFT_HAS_BODIES
-WEFT_DECL tensor_value op_input::integers_value(const std::vector<std::int64_t>& values, shape s) {
-  bool narrow = true;
-  for (const std::int64_t v : values) narrow = narrow && v == static_cast<std::int32_t>(v);
-  tensor_value out(narrow ? dtype::int32 : dtype::int64, std::move(s));
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    if (narrow) out.mutable_data<std::int32_t>()[i] = static_cast<std::int32_t>(values[i]);
-    else out.mutable_data<std::int64_t>()[i] = values[i];
-  }
-  return out;
-}
-
-WEFT_DECL const node& add_op(const char* op, const char* otherwise, const std::vector<op_input>& inputs, const op_name& name, attr_map attrs) {
-  const node* first = nullptr;
-  bool plain = true;
-  for (const op_input& in : inputs) {
-    if (in.below != nullptr) plain = false;
-    else if (in.from.from == nullptr) fail_builder(op, "an operand is an empty tensor, not made by any op", name);
-    else if (first == nullptr) first = in.from.from;
-  }
-  std::vector<output> all;
-  if (plain) {
-    for (const op_input& in : inputs) all.push_back(in.from);
-    return add_node(op, std::move(all), name.text.empty() ? op_name(otherwise, name.site) : name, std::move(attrs));
-  }
-  graph_state& to = first != nullptr ? first->owner() : *current_graph();
-  const std::string full = claim_name(to, name, otherwise);
-  for (const op_input& in : inputs) all.push_back(in.below == nullptr ? in.from : add_const_at(in.value, full + "/" + in.below, name.site, to));
-  return *add_node_at(op, std::move(all), full, name.site, std::move(attrs)).from;
-}
-#endif
-
-}  // namespace weft::detail
-
-#endif
-
 #ifndef WEFT_OPS_ARRAY_HPP
 #define WEFT_OPS_ARRAY_HPP
 // Constants, placeholders, identities, and ops that make or change shapes.
@@ -5599,6 +5599,810 @@ template <class T, int N, std::size_t M> tensor<T, static_cast<int>(M)> broadcas
 template <class T, int N, class I, int M, std::enable_if_t<detail::is_integer_v<I>, int> = 0> tensor<T> broadcast_to(const operand<T, N>& x, const operand<I, M>& dims, op_name name = {}) {
   return tensor<T>(output{&detail::add_op("BroadcastTo", "BroadcastTo", {x.as_input(name.site), dims.as_input(name.site)}, name), 0});
 }
+
+}  // namespace weft
+
+#endif
+
+#ifndef WEFT_OPS_RANDOM_HPP
+#define WEFT_OPS_RANDOM_HPP
+// Random tensors, with TensorFlow's generator and its rules for seeds.
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace weft {
+
+namespace detail {
+
+#if WEFT_HAS_BODIES
+inline void random_shape(shape_context& c) { c.set_output(0, shape_from_input(c, 0, "shape")); }
+
+inline void random_integers_shape(shape_context& c) {
+  (void)c.with_rank(c.input_count() - 2, 0, "minval");
+  (void)c.with_rank(c.input_count() - 1, 0, "maxval");
+  random_shape(c);
+}
+
+inline void expect_seed(const shape_context& c) {
+  const partial_shape seed = c.with_rank(1, 1, "seed");
+  if (seed[0] >= 0 && seed[0] != 2) c.fail("seed must have shape [2], found " + seed.text());
+}
+inline void stateless_shape(shape_context& c) {
+  expect_seed(c);
+  random_shape(c);
+}
+inline void stateless_integers_shape(shape_context& c) {
+  expect_seed(c);
+  random_integers_shape(c);
+}
+
+inline void multinomial_shape(shape_context& c) {
+  const partial_shape logits = c.with_rank(0, 2, "logits");
+  (void)c.with_rank(1, 0, "num_samples");
+  const auto wanted = c.input_integers(1);
+  if (wanted && (*wanted)[0] < 0) c.fail("num_samples must not be negative, found " + std::to_string((*wanted)[0]));
+  c.set_output(0, partial_shape({logits[0], wanted ? (*wanted)[0] : -1}));
+}
+
+#define WEFT_SEEDS "seed: int = 0; seed2: int = 0; "
+#define WEFT_STATELESS "dtype: {half, bfloat16, float, double} = float; T: {int32, int64} = int32; Tseed: {int32, int64} = int64"
+inline constexpr op_row random_ops[] = {
+    {"RandomUniform RandomStandardNormal TruncatedNormal(shape: T) -> output: dtype", WEFT_SEEDS "dtype: {half, bfloat16, float, double}; T: {int32, int64}", random_shape, op_flags::stateful},
+    {"RandomUniformInt(shape: T, minval: Tout, maxval: Tout) -> output: Tout", WEFT_SEEDS "Tout: {int32, int64}; T: {int32, int64}", random_integers_shape, op_flags::stateful},
+    {"RandomShuffle(value: T) -> output: T", WEFT_SEEDS "T: type", unchanged_shape, op_flags::stateful},
+    {"Multinomial(logits: T, num_samples: int32) -> output: output_dtype",
+     WEFT_SEEDS "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64}; output_dtype: {int32, int64} = int64", multinomial_shape, op_flags::stateful},
+    {"StatelessRandomUniform StatelessRandomNormal StatelessTruncatedNormal(shape: T, seed: Tseed) -> output: dtype", WEFT_STATELESS, stateless_shape},
+    {"StatelessRandomUniformInt(shape: T, seed: Tseed, minval: dtype, maxval: dtype) -> output: dtype", "dtype: {int32, int64}; T: {int32, int64}; Tseed: {int32, int64} = int64", stateless_integers_shape},
+    {"StatelessRandomUniformFullInt(shape: T, seed: Tseed) -> output: dtype", "dtype: {int32, int64, uint32, uint64} = uint64; T: {int32, int64} = int32; Tseed: {int32, int64, uint32, uint64} = int64", stateless_shape},
+};
+#undef WEFT_SEEDS
+#undef WEFT_STATELESS
+#endif
+
+// TensorFlow 1's rule: without any seed both are 0 and each run differs; a graph seed is joined by the number of nodes so far; an op's seed
+// without a graph seed is joined by 87654321. Both are taken modulo 2^31 - 1, never negative.
+inline std::pair<std::int64_t, std::int64_t> op_seeds(graph_state& g, std::optional<std::int64_t> seed) {
+  const auto graph_seed = g.seed();
+  if (!graph_seed && !seed) return {0, 0};
+  constexpr std::int64_t modulus = 0x7fffffff;
+  const auto reduced = [](std::int64_t n) { return n % modulus + (n % modulus < 0 ? modulus : 0); };
+  const std::int64_t first = reduced(graph_seed.value_or(87654321)), second = reduced(seed.value_or(static_cast<std::int64_t>(g.size())));
+  return {first, first == 0 && second == 0 ? modulus : second};
+}
+
+// The shape that a random builder is asked for: numbers, or a vector of the graph.
+struct wanted_sizes {
+  const std::int64_t* numbers = nullptr;
+  std::size_t count = 0;
+  const side* vector = nullptr;
+};
+// What a random builder draws: the op, the dtype, and what scales and shifts the numbers drawn, empty where nothing does.
+struct wanted_numbers {
+  const char *op, *scope, *scale_name, *shift_name;
+  dtype type;
+  tensor_value scale, shift;
+};
+// Seeds of an op: one of its own, or (stateless) two as numbers or a vector of the graph.
+struct wanted_seeds {
+  std::optional<std::int64_t> own;
+  const std::int64_t* two = nullptr;
+  const side* vector = nullptr;
+};
+output add_random(const wanted_sizes& sizes, const wanted_numbers& numbers, const wanted_seeds& seeds, const op_name& name);
+// Integers in [low, high).
+output add_random_integers(const wanted_sizes& sizes, tensor_value low, tensor_value high, const wanted_seeds& seeds, const op_name& name);
+output add_multinomial(const side& logits, std::int32_t samples, dtype type, std::optional<std::int64_t> seed, const op_name& name);
+output add_random_shuffle(const side& value, std::optional<std::int64_t> seed, const op_name& name);
+
+template <std::size_t M> wanted_sizes sizes_of(const std::int64_t (&dims)[M]) { return {dims, M, nullptr}; }
+template <class T> wanted_numbers scaled(const char* op, const char* scope, const char* scale_name, const char* shift_name, T scale, T shift) {
+  const bool plain = scale == T(1) && shift == T(0);
+  return {op, scope, scale_name, shift_name, dtype_of<T>, plain ? tensor_value() : tensor_value::scalar<T>(scale), plain ? tensor_value() : tensor_value::scalar<T>(shift)};
+}
+template <class T> inline constexpr bool is_random_float_v = std::is_floating_point_v<T> || std::is_same_v<T, half> || std::is_same_v<T, bfloat16>;
+template <class T> inline constexpr bool is_random_integer_v = std::is_same_v<T, std::int32_t> || std::is_same_v<T, std::int64_t>;
+
+template <class T> output random_between(const wanted_sizes& sizes, T low, T high, const wanted_seeds& seeds, const op_name& name) {
+  static_assert(is_random_float_v<T> || is_random_integer_v<T>, "weft: random_uniform<T> draws float, double, half, bfloat16, int32 or int64");
+  if constexpr (is_random_integer_v<T>) return add_random_integers(sizes, tensor_value::scalar<T>(low), tensor_value::scalar<T>(high), seeds, name);
+  else return add_random(sizes, scaled<T>("RandomUniform", "random_uniform", "mul/y", "min", static_cast<T>(high - low), low), seeds, name);
+}
+template <class T> output random_spread(const char* op, const char* scope, const wanted_sizes& sizes, T mean, T stddev, const wanted_seeds& seeds, const op_name& name) {
+  static_assert(is_random_float_v<T>, "weft: normal numbers are float, double, half or bfloat16");
+  return add_random(sizes, scaled<T>(op, scope, "stddev", "mean", stddev, mean), seeds, name);
+}
+template <class T> output stateless_normal(const wanted_sizes& sizes, T mean, T stddev, const wanted_seeds& seeds, const op_name& name) {
+  return random_spread<T>("RandomNormal", "random_normal", sizes, mean, stddev, seeds, name);
+}
+template <class T> output stateless_truncated(const wanted_sizes& sizes, T mean, T stddev, const wanted_seeds& seeds, const op_name& name) {
+  return random_spread<T>("TruncatedNormal", "truncated_normal", sizes, mean, stddev, seeds, name);
+}
+
+#if WEFT_HAS_BODIES
+// The op's first inputs, its attributes and the name of a builder's node.
+struct random_node {
+  graph_state& to;
+  std::string full;
+  call_site site;
+  bool stateless;
+  std::pair<std::int64_t, std::int64_t> numbers;  // attributes seed and seed2
+
+  random_node(const wanted_sizes& sizes, const wanted_seeds& seeds, const op_name& name, const char* scope)
+      : to(sizes.vector != nullptr && sizes.vector->out.from != nullptr ? sizes.vector->out.from->owner() : *current_graph()), site(name.site), stateless(seeds.two != nullptr || seeds.vector != nullptr) {
+    full = claim_name(to, name, stateless ? ("stateless_" + std::string(scope)).c_str() : scope);
+    if (!stateless) numbers = op_seeds(to, seeds.own);
+  }
+  output draw(const std::string& op, const std::string& at, const wanted_sizes& sizes, const wanted_seeds& seeds, const char* type_name, dtype type, const std::vector<output>& limits) const {
+    attr_map attrs{{type_name, type}};
+    if (!stateless) {
+      attrs["seed"] = numbers.first;
+      attrs["seed2"] = numbers.second;
+    }
+    std::vector<output> inputs{sizes.vector != nullptr ? input_of(op.c_str(), *sizes.vector, op_name(site)) : add_sizes(sizes.numbers, sizes.count, full + "/shape", site, to)};
+    if (seeds.two != nullptr) inputs.push_back(add_sizes(seeds.two, 2, full + "/seed", site, to));
+    else if (seeds.vector != nullptr) inputs.push_back(input_of(op.c_str(), *seeds.vector, op_name(site)));
+    inputs.insert(inputs.end(), limits.begin(), limits.end());
+    return add_node_at(((stateless ? "Stateless" : "") + op).c_str(), inputs, at, site, std::move(attrs));
+  }
+};
+
+WEFT_DECL output add_random(const wanted_sizes& sizes, const wanted_numbers& numbers, const wanted_seeds& seeds, const op_name& name) {
+  const random_node n(sizes, seeds, name, numbers.scope);
+  if (numbers.scale.empty()) return n.draw(numbers.op, n.full, sizes, seeds, "dtype", numbers.type, {});
+  const output drawn = n.draw(numbers.op, n.full + "/" + numbers.op, sizes, seeds, "dtype", numbers.type, {});
+  const output scale = add_const_at(numbers.scale, n.full + "/" + numbers.scale_name, n.site, n.to), shift = add_const_at(numbers.shift, n.full + "/" + numbers.shift_name, n.site, n.to);
+  return add_node_at("AddV2", {add_node_at("Mul", {drawn, scale}, n.full + "/mul", n.site), shift}, n.full, n.site);
+}
+
+WEFT_DECL output add_random_integers(const wanted_sizes& sizes, tensor_value low, tensor_value high, const wanted_seeds& seeds, const op_name& name) {
+  const random_node n(sizes, seeds, name, "random_uniform");
+  const dtype type = low.dtype();
+  const output least = add_const_at(std::move(low), n.full + "/min", n.site, n.to), above = add_const_at(std::move(high), n.full + "/max", n.site, n.to);
+  return n.draw("RandomUniformInt", n.full, sizes, seeds, n.stateless ? "dtype" : "Tout", type, {least, above});
+}
+
+WEFT_DECL output add_multinomial(const side& logits, std::int32_t samples, dtype type, std::optional<std::int64_t> seed, const op_name& name) {
+  const output in = input_of("Multinomial", logits, name);
+  graph_state& to = in.from->owner();
+  const auto seeds = op_seeds(to, seed);
+  const std::string full = claim_name(to, name, "multinomial");
+  const output count = add_const_at(tensor_value::scalar(samples), full + "/num_samples", name.site, to);
+  return add_node_at("Multinomial", {in, count}, full, name.site, {{"seed", seeds.first}, {"seed2", seeds.second}, {"output_dtype", type}});
+}
+
+WEFT_DECL output add_random_shuffle(const side& value, std::optional<std::int64_t> seed, const op_name& name) {
+  const output in = input_of("RandomShuffle", value, name);
+  const auto seeds = op_seeds(in.from->owner(), seed);
+  return {&add_node("RandomShuffle", {in}, name, {{"seed", seeds.first}, {"seed2", seeds.second}}), 0};
+}
+#endif
+
+}  // namespace detail
+
+/// Numbers in [low, high) drawn anew in each step (RandomUniform; RandomUniformInt for int32 and int64). The same seeds give TensorFlow's numbers; without seeds each run differs.
+template <class T = float, std::size_t M>
+tensor<T, static_cast<int>(M)> random_uniform(const std::int64_t (&dims)[M], T low = T(0), T high = T(1), std::optional<std::int64_t> seed = std::nullopt, op_name name = {}) {
+  return tensor<T, static_cast<int>(M)>(detail::random_between<T>(detail::sizes_of(dims), low, high, {seed}, name));
+}
+/// The same in a shape that is a vector of the graph.
+template <class T = float, class I, int K> tensor<T> random_uniform(const operand<I, K>& dims, T low = T(0), T high = T(1), std::optional<std::int64_t> seed = std::nullopt, op_name name = {}) {
+  const detail::side sizes = detail::side_of(dims);
+  return tensor<T>(detail::random_between<T>({nullptr, 0, &sizes}, low, high, {seed}, name));
+}
+
+#define WEFT_RANDOM_NORMAL(NAME, OPNAME)                                                                                                                                   \
+  template <class T = float, std::size_t M>                                                                                                                                \
+  tensor<T, static_cast<int>(M)> NAME(const std::int64_t (&dims)[M], T mean = T(0), T stddev = T(1), std::optional<std::int64_t> seed = std::nullopt, op_name name = {}) { \
+    return tensor<T, static_cast<int>(M)>(detail::random_spread<T>(OPNAME, #NAME, detail::sizes_of(dims), mean, stddev, {seed}, name));                                    \
+  }                                                                                                                                                                        \
+  template <class T = float, class I, int K>                                                                                                                               \
+  tensor<T> NAME(const operand<I, K>& dims, T mean = T(0), T stddev = T(1), std::optional<std::int64_t> seed = std::nullopt, op_name name = {}) {                          \
+    const detail::side sizes = detail::side_of(dims);                                                                                                                      \
+    return tensor<T>(detail::random_spread<T>(OPNAME, #NAME, {nullptr, 0, &sizes}, mean, stddev, {seed}, name));                                                           \
+  }
+/// Normal numbers of this mean and standard deviation, drawn anew in each step (RandomStandardNormal), in a shape of numbers or a vector of the graph.
+WEFT_RANDOM_NORMAL(random_normal, "RandomStandardNormal")
+/// The same, those more than two standard deviations from the mean being drawn again (TruncatedNormal).
+WEFT_RANDOM_NORMAL(truncated_normal, "TruncatedNormal")
+#undef WEFT_RANDOM_NORMAL
+
+/// The rows of a tensor in another order in each step (RandomShuffle).
+template <class T, int N> tensor<T, N> random_shuffle(const operand<T, N>& value, std::optional<std::int64_t> seed = std::nullopt, op_name name = {}) {
+  return tensor<T, N>(detail::add_random_shuffle(detail::side_of(value), seed, name));
+}
+
+/// For each row of logits `[batch, classes]` so many classes, drawn with probabilities in proportion to exp(logit): `[batch, num_samples]` (Multinomial).
+template <class To = std::int64_t, class T, int N> tensor<To, 2> multinomial(const operand<T, N>& logits, std::int32_t num_samples, std::optional<std::int64_t> seed = std::nullopt, op_name name = {}) {
+  static_assert(detail::is_random_integer_v<To>, "weft: multinomial<To> gives int32 or int64");
+  static_assert(N == 2 || N == dynamic_rank, "weft: multinomial needs logits of rank 2");
+  return tensor<To, 2>(detail::add_multinomial(detail::side_of(logits), num_samples, dtype_of<To>, seed, name));
+}
+
+#define WEFT_STATELESS(NAME, CALL, FIRST, SECOND)                                                                                                         \
+  template <class T = float, std::size_t M>                                                                                                               \
+  tensor<T, static_cast<int>(M)> NAME(const std::int64_t (&dims)[M], const std::int64_t (&seed)[2], T FIRST = T(0), T SECOND = T(1), op_name name = {}) { \
+    return tensor<T, static_cast<int>(M)>(CALL(detail::sizes_of(dims), FIRST, SECOND, {std::nullopt, seed}, name));                                       \
+  }                                                                                                                                                       \
+  template <class T = float, class I, int K, std::size_t M>                                                                                               \
+  tensor<T, static_cast<int>(M)> NAME(const std::int64_t (&dims)[M], const operand<I, K>& seed, T FIRST = T(0), T SECOND = T(1), op_name name = {}) {     \
+    const detail::side two = detail::side_of(seed);                                                                                                       \
+    return tensor<T, static_cast<int>(M)>(CALL(detail::sizes_of(dims), FIRST, SECOND, {std::nullopt, nullptr, &two}, name));                              \
+  }
+/// Numbers in [low, high) that two seeds, numbers or a vector of the graph, decide altogether (StatelessRandomUniform, StatelessRandomUniformInt).
+WEFT_STATELESS(stateless_random_uniform, detail::random_between<T>, low, high)
+/// Normal numbers that two seeds decide altogether (StatelessRandomNormal).
+WEFT_STATELESS(stateless_random_normal, detail::stateless_normal<T>, mean, stddev)
+/// The same between two standard deviations from the mean (StatelessTruncatedNormal).
+WEFT_STATELESS(stateless_truncated_normal, detail::stateless_truncated<T>, mean, stddev)
+#undef WEFT_STATELESS
+
+/// Sets the seed of the thread's default graph, from which random ops without a seed of their own derive theirs.
+inline void set_random_seed(std::int64_t seed) { default_graph().set_random_seed(seed); }
+
+}  // namespace weft
+
+#endif
+
+#ifndef WEFT_OPS_QUEUE_HPP
+#define WEFT_OPS_QUEUE_HPP
+// Queues: state of a task that steps put elements into and take them out of, waiting where there is no room or nothing to take.
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace weft {
+
+namespace detail {
+
+#if WEFT_HAS_BODIES
+// The node that makes the resource behind input 0, when it can be followed to one that has attribute `attr`; else nullptr.
+inline const node* resource_maker(const shape_context& c, const char* attr) {
+  if (c.running()) return nullptr;
+  const node* from = c.about().inputs()[0].from;
+  while (from->op() == "Identity" && !from->inputs().empty()) from = from->inputs()[0].from;
+  return from->inputs().empty() && from->attrs().find(attr) != from->attrs().end() ? from : nullptr;
+}
+
+// What the elements of a queue look like, as far as the graph says.
+struct queue_components {
+  const node* maker = nullptr;
+  std::vector<dtype> types;
+  // Empty when elements may have any shape.
+  std::vector<partial_shape> shapes;
+};
+inline queue_components components_of(const shape_context& c) {
+  queue_components out;
+  out.maker = resource_maker(c, "component_types");
+  if (out.maker == nullptr) return out;
+  if (const auto* types = out.maker->find_attr<std::vector<dtype>>("component_types")) out.types = *types;
+  if (const auto* shapes = out.maker->find_attr<std::vector<partial_shape>>("shapes")) out.shapes = *shapes;
+  if (out.maker->op() == "PriorityQueueV2") {
+    out.types.insert(out.types.begin(), dtype::int64);
+    out.shapes.insert(out.shapes.begin(), partial_shape({}));
+  }
+  if (out.shapes.size() != out.types.size()) out.shapes.clear();
+  return out;
+}
+
+inline void expect_component_types(const shape_context& c, const queue_components& held, const char* attr) {
+  const auto& found = c.attr<std::vector<dtype>>(attr);
+  if (held.maker != nullptr && found != held.types)
+    c.fail("the queue '" + held.maker->name() + "' has components " + to_text(attr_value(held.types)) + ", found " + to_text(attr_value(found)));
+}
+
+inline void expect_component(const shape_context& c, const queue_components& held, int i, const partial_shape& found) {
+  if (held.shapes.empty()) return;
+  const partial_shape& expected = held.shapes[static_cast<std::size_t>(i)];
+  if (!merge_shapes(expected, found)) c.fail("component " + std::to_string(i) + " of the queue '" + held.maker->name() + "' has shape " + expected.text() + ", found " + found.text());
+}
+
+inline void enqueue_shape(shape_context& c) {
+  const queue_components held = components_of(c);
+  expect_component_types(c, held, "Tcomponents");
+  for (int i = 1; i < c.input_count(); ++i) expect_component(c, held, i - 1, c.input(i));
+}
+
+inline void enqueue_many_shape(shape_context& c) {
+  const queue_components held = components_of(c);
+  expect_component_types(c, held, "Tcomponents");
+  std::int64_t rows = -1;
+  for (int i = 1; i < c.input_count(); ++i) {
+    const partial_shape& s = c.input(i);
+    if (!s.known_rank()) continue;
+    if (s.rank() == 0) c.fail("component " + std::to_string(i - 1) + " must have rows to put in, found a scalar");
+    if (s[0] >= 0 && rows >= 0 && s[0] != rows) c.fail("component " + std::to_string(i - 1) + " has " + std::to_string(s[0]) + " rows, those before it have " + std::to_string(rows));
+    if (s[0] >= 0) rows = s[0];
+    expect_component(c, held, i - 1, partial_shape(std::vector<std::int64_t>(s.sizes().begin() + 1, s.sizes().end())));
+  }
+}
+
+inline void dequeue_shape(shape_context& c) {
+  const queue_components held = components_of(c);
+  expect_component_types(c, held, "component_types");
+  for (std::size_t i = 0; i < held.shapes.size(); ++i) c.set_output(static_cast<int>(i), held.shapes[i]);
+}
+
+inline void dequeue_batch_shape(shape_context& c) {
+  const queue_components held = components_of(c);
+  expect_component_types(c, held, "component_types");
+  (void)c.with_rank(1, 0, "the number of elements");
+  const auto n = c.input_integers(1);
+  if (n && (*n)[0] < 0) c.fail("the number of elements must not be negative, found " + std::to_string((*n)[0]));
+  const bool exact = n && c.about().op() == "QueueDequeueManyV2";
+  for (std::size_t i = 0; i < held.shapes.size(); ++i) {
+    if (!held.shapes[i].known_rank()) continue;
+    std::vector<std::int64_t> sizes = held.shapes[i].sizes();
+    sizes.insert(sizes.begin(), exact ? (*n)[0] : -1);
+    c.set_output(static_cast<int>(i), partial_shape(std::move(sizes)));
+  }
+}
+
+#define WEFT_QUEUE "component_types: list(type) >= 1; shapes: list(shape) >= 0 = []; capacity: int = -1; container: string = ''; shared_name: string = ''"
+#define WEFT_ELEMENTS(LIST) LIST ": list(type) >= 1; timeout_ms: int = -1"
+inline constexpr op_row queue_ops[] = {
+    {"FIFOQueueV2 PaddingFIFOQueueV2() -> handle: resource", WEFT_QUEUE, scalar_shape, op_flags::stateful},
+    {"RandomShuffleQueueV2() -> handle: resource",
+     "component_types: list(type) >= 1; shapes: list(shape) >= 0 = []; capacity: int = -1; min_after_dequeue: int = 0; seed: int = 0; seed2: int = 0; container: string = ''; shared_name: string = ''",
+     scalar_shape, op_flags::stateful},
+    {"PriorityQueueV2() -> handle: resource", "component_types: list(type) >= 0 = []; shapes: list(shape) >= 0; capacity: int = -1; container: string = ''; shared_name: string = ''", scalar_shape,
+     op_flags::stateful},
+    {"QueueEnqueueV2(handle: resource, components: Tcomponents)", WEFT_ELEMENTS("Tcomponents"), enqueue_shape, op_flags::stateful},
+    {"QueueEnqueueManyV2(handle: resource, components: Tcomponents)", WEFT_ELEMENTS("Tcomponents"), enqueue_many_shape, op_flags::stateful},
+    {"QueueDequeueV2(handle: resource) -> components: component_types", WEFT_ELEMENTS("component_types"), dequeue_shape, op_flags::stateful},
+    {"QueueDequeueManyV2 QueueDequeueUpToV2(handle: resource, n: int32) -> components: component_types", WEFT_ELEMENTS("component_types"), dequeue_batch_shape, op_flags::stateful},
+    {"QueueCloseV2(handle: resource)", "cancel_pending_enqueues: bool = false", nullptr, op_flags::stateful},
+    {"QueueSizeV2(handle: resource) -> size: int32", "", scalar_shape, op_flags::stateful},
+    {"QueueIsClosedV2(handle: resource) -> is_closed: bool", "", scalar_shape, op_flags::stateful},
+};
+#undef WEFT_QUEUE
+#undef WEFT_ELEMENTS
+#endif
+
+// The nodes of a queue; names are those of TensorFlow, `queue_enqueue`.
+output add_queue(const char* op, const char* otherwise, attr_map attrs, const op_name& name);
+const node& add_queue_op(const char* op, const output& queue, const char* suffix, std::vector<op_input> inputs, attr_map attrs, const op_name& name);
+
+// A component of a queue: a dtype, or a tensor type that also says the rank.
+template <class C> struct queue_component {
+  static_assert(is_dtype_v<C>, "weft: a component of a queue is a dtype (float, std::int64_t, ...) or a tensor type (weft::tensor<float, 1>)");
+  using dtype = C;
+  static constexpr int rank = dynamic_rank;
+};
+template <class T, int N> struct queue_component<tensor<T, N>> {
+  using dtype = T;
+  static constexpr int rank = N;
+};
+template <class C> using queue_element_t = tensor<typename queue_component<C>::dtype, queue_component<C>::rank>;
+constexpr int rank_with_rows(int rank) { return rank == dynamic_rank ? dynamic_rank : rank + 1; }
+template <class C> using queue_batch_t = tensor<typename queue_component<C>::dtype, rank_with_rows(queue_component<C>::rank)>;
+
+// What is put into one component: a tensor, a variable to read, or a value.
+template <class Tensor> struct queue_item {
+  using T = typename Tensor::dtype;
+  op_input in;
+
+  template <class U, int M> queue_item(const operand<U, M>& x) : in(x.as_input(call_site())) {
+    static_assert(std::is_same_v<T, U>, "weft: the tensor has another dtype than this component of the queue; convert it with weft::cast<T>(...)");
+    static_assert(Tensor::rank == dynamic_rank || M == dynamic_rank || Tensor::rank == M, "weft: the tensor has another rank than this component of the queue");
+  }
+  template <class V, std::enable_if_t<!is_operand<V>::value && std::is_convertible_v<const V&, scalar<T>>, int> = 0> queue_item(const V& number) : in("component", tensor_value::scalar<T>(scalar<T>(number).value)) {
+    static_assert(Tensor::rank <= 0, "weft: this component of the queue is not a scalar");
+  }
+  template <class V, std::enable_if_t<!is_operand<V>::value && !std::is_convertible_v<const V&, scalar<T>> && std::is_same_v<typename value_traits<V>::dtype, T>, int> = 0>
+  queue_item(const V& value) : in("component", value_traits<V>::make(value)) {
+    static_assert(Tensor::rank == dynamic_rank || Tensor::rank == value_traits<V>::rank, "weft: the value has another rank than this component of the queue");
+  }
+};
+
+// The outputs of a node as typed tensors: one by itself, several as a tuple.
+template <class... Tensor, std::size_t... I> auto outputs_as(const node& n, std::index_sequence<I...>) {
+  if constexpr (sizeof...(Tensor) == 1) return (Tensor(output{&n, 0}), ...);
+  else return std::tuple<Tensor...>(Tensor(output{&n, static_cast<int>(I)})...);
+}
+
+}  // namespace detail
+
+/// A queue that holds any number of elements.
+inline constexpr std::int64_t unlimited = -1;
+
+/// What becomes of those who wait to put something in when a queue is closed.
+enum class pending_enqueues : unsigned char { finish, cancel };
+
+/// Options of a queue.
+struct queue_options {
+  /// One shape for each component. Empty: elements may have any shape, and cannot be taken several at once (unless all components are scalars by type).
+  std::vector<partial_shape> shapes;
+  /// The name under which sessions share it on its task; empty: it belongs to the session.
+  std::string shared_name;
+  /// The container of a shared name; empty for the task's own.
+  std::string container;
+};
+
+/// Options of a queue that shuffles.
+struct shuffle_options : queue_options {
+  /// Elements that stay in the queue, for the shuffling, until it is closed.
+  std::int64_t min_after_dequeue = 0;
+  /// Makes the order repeatable, together with the seed of the graph.
+  std::optional<std::int64_t> seed;
+};
+
+namespace detail {
+
+template <class... C> attr_map queue_attrs(std::int64_t capacity, const queue_options& options) {
+  std::vector<partial_shape> shapes = options.shapes;
+  if (((queue_component<C>::rank == 0) && ...) && shapes.empty()) shapes.assign(sizeof...(C), partial_shape({}));
+  return {{"component_types", std::vector<dtype>{dtype_of<typename queue_component<C>::dtype>...}}, {"shapes", std::move(shapes)}, {"capacity", capacity}, {"shared_name", options.shared_name},
+          {"container", options.container}};
+}
+
+}  // namespace detail
+
+/// What all queues offer, whatever their components.
+class queue_base {
+ public:
+  queue_base() = default;
+  /// The queue that this output, a handle, names.
+  explicit queue_base(output handle) : handle_(handle), owner_(handle.from->owner().shared_from_this()) {}
+
+  /// The handle of its resource.
+  output raw() const noexcept { return handle_; }
+  std::string name() const { return to_text(handle_); }
+  /// Ends it: nothing more can be put in (CANCELLED), what is there can be taken, then OUT_OF_RANGE. A close waits behind those who wait to put something in, or with
+  /// `pending_enqueues::cancel` sends them away with CANCELLED (QueueCloseV2).
+  operation close(pending_enqueues pending = pending_enqueues::finish, op_name name = {}) const {
+    return operation(detail::add_queue_op("QueueCloseV2", handle_, "_Close", {}, {{"cancel_pending_enqueues", pending == pending_enqueues::cancel}}, name));
+  }
+  operation close(op_name name) const { return close(pending_enqueues::finish, name); }
+  /// How many elements it holds; those that a waiting dequeue_many has taken already do not count (QueueSizeV2).
+  tensor<std::int32_t, 0> size(op_name name = {}) const { return tensor<std::int32_t, 0>(output{&detail::add_queue_op("QueueSizeV2", handle_, "_Size", {}, {}, name), 0}); }
+  /// Whether it is closed (QueueIsClosedV2).
+  tensor<bool, 0> is_closed(op_name name = {}) const { return tensor<bool, 0>(output{&detail::add_queue_op("QueueIsClosedV2", handle_, "_Is_Closed", {}, {}, name), 0}); }
+
+ private:
+  output handle_;
+  std::shared_ptr<detail::graph_state> owner_;
+};
+
+/// A queue whose elements have components `C`: each a dtype (`float`), or a tensor type that also says the rank (`tensor<float, 1>`). Whoever waits is served in the order of coming, holds no
+/// thread, and is woken by an element, a close, or the end of its step. With one component the results are tensors, else tuples of them.
+template <class... C> class queue : public queue_base {
+  static_assert(sizeof...(C) > 0, "weft: a queue has at least one component");
+
+ public:
+  queue() = default;
+  explicit queue(output handle) : queue_base(handle) {}
+
+  /// Puts one element in; waits while the queue is full (QueueEnqueueV2).
+  operation enqueue(detail::queue_item<detail::queue_element_t<C>>... components, op_name name = {}) const {
+    return operation(detail::add_queue_op("QueueEnqueueV2", raw(), "_enqueue", {std::move(components.in)...}, {}, name));
+  }
+  /// Puts the rows of the components in, one element each; waits for room piece by piece (QueueEnqueueManyV2).
+  operation enqueue_many(detail::queue_item<detail::queue_batch_t<C>>... components, op_name name = {}) const {
+    return operation(detail::add_queue_op("QueueEnqueueManyV2", raw(), "_EnqueueMany", {std::move(components.in)...}, {}, name));
+  }
+  /// Takes an element; waits until there is one. OUT_OF_RANGE when the queue is closed and empty (QueueDequeueV2).
+  auto dequeue(op_name name = {}) const { return detail::outputs_as<detail::queue_element_t<C>...>(take("QueueDequeueV2", "_Dequeue", {}, name), std::index_sequence_for<C...>()); }
+  /// Takes `n` elements as a batch; waits until it has all of them. A wait in vain, or cancelled, gives them back in order (QueueDequeueManyV2).
+  auto dequeue_many(detail::scalar<std::int32_t> n, op_name name = {}) const { return batch("QueueDequeueManyV2", "_DequeueMany", {"n", tensor_value::scalar(n.value)}, name); }
+  template <int N> auto dequeue_many(const operand<std::int32_t, N>& n, op_name name = {}) const { return batch("QueueDequeueManyV2", "_DequeueMany", n.as_input(name.site), name); }
+  /// Takes `n` elements, or what is left if the queue is closed, but at least one (QueueDequeueUpToV2).
+  auto dequeue_up_to(detail::scalar<std::int32_t> n, op_name name = {}) const { return batch("QueueDequeueUpToV2", "_DequeueUpTo", {"n", tensor_value::scalar(n.value)}, name); }
+  template <int N> auto dequeue_up_to(const operand<std::int32_t, N>& n, op_name name = {}) const { return batch("QueueDequeueUpToV2", "_DequeueUpTo", n.as_input(name.site), name); }
+
+ private:
+  const node& take(const char* op, const char* suffix, std::vector<detail::op_input> inputs, const op_name& name) const {
+    return detail::add_queue_op(op, raw(), suffix, std::move(inputs), {{"component_types", std::vector<dtype>{dtype_of<typename detail::queue_component<C>::dtype>...}}}, name);
+  }
+  auto batch(const char* op, const char* suffix, detail::op_input n, const op_name& name) const {
+    return detail::outputs_as<detail::queue_batch_t<C>...>(take(op, suffix, {std::move(n)}, name), std::index_sequence_for<C...>());
+  }
+};
+
+/// Elements leave in the order in which they came (FIFOQueueV2): `fifo_queue<float, std::int64_t> q(100)`.
+template <class... C> class fifo_queue : public queue<C...> {
+ public:
+  fifo_queue() = default;
+  explicit fifo_queue(std::int64_t capacity, const queue_options& options = {}, op_name name = {})
+      : queue<C...>(detail::add_queue("FIFOQueueV2", "fifo_queue", detail::queue_attrs<C...>(capacity, options), name)) {}
+};
+
+/// A FIFO queue whose shapes may have open dimensions: elements that are taken together are padded with zeros or empty texts to the largest of them (PaddingFIFOQueueV2).
+template <class... C> class padding_fifo_queue : public queue<C...> {
+ public:
+  padding_fifo_queue() = default;
+  explicit padding_fifo_queue(std::int64_t capacity, queue_options options = {}, op_name name = {})
+      : queue<C...>(detail::add_queue("PaddingFIFOQueueV2", "padding_fifo_queue", detail::queue_attrs<C...>(capacity, with_ranks(std::move(options))), name)) {}
+
+ private:
+  static queue_options with_ranks(queue_options options) {
+    if (options.shapes.empty()) options.shapes = {partial_shape::of_rank(detail::queue_component<C>::rank)...};
+    return options;
+  }
+};
+
+/// Elements leave in random order (RandomShuffleQueueV2).
+template <class... C> class random_shuffle_queue : public queue<C...> {
+ public:
+  random_shuffle_queue() = default;
+  explicit random_shuffle_queue(std::int64_t capacity, const shuffle_options& options = {}, op_name name = {})
+      : queue<C...>(detail::add_queue("RandomShuffleQueueV2", "random_shuffle_queue", shuffled(capacity, options), name)) {}
+
+ private:
+  static attr_map shuffled(std::int64_t capacity, const shuffle_options& options) {
+    attr_map attrs = detail::queue_attrs<C...>(capacity, options);
+    const auto [seed, seed2] = detail::op_seeds(*detail::current_graph(), options.seed);
+    attrs.emplace("min_after_dequeue", options.min_after_dequeue);
+    attrs.emplace("seed", seed);
+    attrs.emplace("seed2", seed2);
+    return attrs;
+  }
+};
+
+/// The element with the smallest number leaves first; the order among equal numbers is open. Each element begins with its number, an int64: `q.enqueue(3, x)`, `auto [number, x] = q.dequeue()`
+/// (PriorityQueueV2). The shapes are those of the other components and must be given unless these are scalars by type.
+template <class... C> class priority_queue : public queue<tensor<std::int64_t, 0>, C...> {
+ public:
+  priority_queue() = default;
+  explicit priority_queue(std::int64_t capacity, const queue_options& options = {}, op_name name = {})
+      : queue<tensor<std::int64_t, 0>, C...>(detail::add_queue("PriorityQueueV2", "priority_queue", detail::queue_attrs<C...>(capacity, options), name)) {}
+};
+
+#if WEFT_HAS_BODIES
+namespace detail {
+
+WEFT_DECL output add_queue(const char* op, const char* otherwise, attr_map attrs, const op_name& name) {
+  const auto types = attrs.find("component_types")->second.get<std::vector<dtype>>();
+  const auto shapes = attrs.find("shapes")->second.get<std::vector<partial_shape>>();
+  const bool padded = std::string_view(op) == "PaddingFIFOQueueV2", needed = padded || std::string_view(op) == "PriorityQueueV2";
+  if ((needed || !shapes->empty()) && shapes->size() != types->size())
+    fail_builder(otherwise, "a queue of " + std::to_string(types->size()) + " components needs as many shapes, found " + std::to_string(shapes->size()), name);
+  for (const partial_shape& s : *shapes)
+    if (padded ? !s.known_rank() : !s.fully_known())
+      fail_builder(otherwise, "the shape " + s.text() + " of a component must be " + (padded ? "of known rank" : "fully known; a padding_fifo_queue may leave sizes open"), name);
+  if (const auto min = attrs.find("min_after_dequeue"); min != attrs.end()) {
+    const std::int64_t least = *min->second.get<std::int64_t>(), capacity = *attrs.find("capacity")->second.get<std::int64_t>();
+    if (least < 0) fail_builder(otherwise, "min_after_dequeue must not be negative, found " + std::to_string(least), name);
+    if (capacity >= 0 && least >= capacity) fail_builder(otherwise, "min_after_dequeue " + std::to_string(least) + " must be less than the capacity " + std::to_string(capacity), name);
+  }
+  return {&add_node(op, {}, name.text.empty() ? op_name(otherwise, name.site) : name, std::move(attrs)), 0};
+}
+
+WEFT_DECL const node& add_queue_op(const char* op, const output& queue, const char* suffix, std::vector<op_input> inputs, attr_map attrs, const op_name& name) {
+  if (queue.from == nullptr) fail_builder(op, "the queue is empty, not made by any op", name);
+  inputs.insert(inputs.begin(), op_input(queue));
+  std::vector<std::string> names(inputs.size());
+  for (std::size_t i = 1; i < inputs.size(); ++i) {
+    if (inputs[i].below == nullptr || std::string_view(inputs[i].below) != "component") continue;
+    names[i] = "component_" + std::to_string(i - 1);
+    inputs[i].below = names[i].c_str();
+  }
+  const std::string own = queue.from->name().substr(queue.from->name().rfind('/') + 1) + suffix;
+  return add_op(op, own.c_str(), inputs, name, std::move(attrs));
+}
+
+}  // namespace detail
+#endif
+
+}  // namespace weft
+
+#endif
+
+#ifndef WEFT_OPS_ACCUMULATOR_HPP
+#define WEFT_OPS_ACCUMULATOR_HPP
+// Conditional accumulators: state of a task that sums gradients of several steps and gives their mean once there are enough, without those that are stale.
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace weft {
+
+namespace detail {
+
+#if WEFT_HAS_BODIES
+// The shape of the gradients of the accumulator behind input 0; fails when the accumulator is known to be of another dtype.
+inline partial_shape accumulator_shape(const shape_context& c) {
+  const node* made = resource_maker(c, "reduction_type");
+  if (made == nullptr) return partial_shape();
+  const dtype *held = made->find_attr<dtype>("dtype"), *expected = c.find_attr<dtype>("dtype");
+  if (held != nullptr && expected != nullptr && *held != *expected) c.fail("the accumulator '" + made->name() + "' is " + to_text(*held) + ", this op expects " + to_text(*expected));
+  const auto* s = made->find_attr<partial_shape>("shape");
+  return s == nullptr ? partial_shape() : *s;
+}
+
+inline void accumulator_apply_shape(shape_context& c) {
+  (void)c.with_rank(1, 0, "the local step");
+  const partial_shape held = accumulator_shape(c);
+  if (!merge_shapes(held, c.input(2))) c.fail("expected a gradient of shape " + held.text() + ", found " + c.input(2).text());
+}
+
+inline void accumulator_take_shape(shape_context& c) {
+  (void)c.with_rank(1, 0, "the number of gradients");
+  c.set_output(0, accumulator_shape(c));
+}
+
+inline void sparse_apply_shape(shape_context& c) {
+  (void)c.with_rank(1, 0, "the local step");
+  const partial_shape indices = c.with_rank(2, 1, "the indices");
+  (void)c.with_rank(4, 1, "the shape");
+  (void)accumulator_shape(c);
+  if (c.input(3).known_rank() && c.input(3).rank() == 0) c.fail("expected rows, found a scalar");
+  if (c.input(3).known_rank() && !merge_shapes(indices, partial_shape({c.input(3)[0]}))) c.fail("expected a row for each index, found indices of shape " + indices.text() + " and rows of shape " + c.input(3).text());
+}
+
+inline void sparse_take_shape(shape_context& c) {
+  (void)c.with_rank(1, 0, "the number of gradients");
+  const partial_shape held = accumulator_shape(c);
+  c.set_output(0, partial_shape({-1}));
+  c.set_output(2, partial_shape({held.known_rank() ? static_cast<std::int64_t>(held.rank()) : -1}));
+  if (!held.known_rank() || held.rank() == 0) return;
+  std::vector<std::int64_t> sizes = held.sizes();
+  sizes[0] = -1;
+  c.set_output(1, partial_shape(std::move(sizes)));
+}
+
+inline void accumulator_step_shape(shape_context& c) { (void)c.with_rank(1, 0, "the step"); }
+inline void pair_shape(shape_context& c) { c.set_output(0, partial_shape({2})); }
+
+#define WEFT_ACCUMULATOR "dtype: {numbers, complex}; shape: shape; container: string = ''; shared_name: string = ''; reduction_type: {'MEAN', 'SUM'} = 'MEAN'"
+inline constexpr op_row accumulator_ops[] = {
+    {"ResourceConditionalAccumulator() -> handle: resource", WEFT_ACCUMULATOR, scalar_shape, op_flags::stateful},
+    {"ResourceAccumulatorApplyGradient(handle: resource, local_step: int64, gradient: dtype)", "dtype: {numbers, complex}", accumulator_apply_shape, op_flags::stateful},
+    {"ResourceAccumulatorTakeGradient(handle: resource, num_required: int32) -> average: dtype", "dtype: {numbers, complex}", accumulator_take_shape, op_flags::stateful},
+    {"ResourceAccumulatorNumAccumulated(handle: resource) -> num_accumulated: int32", "", scalar_shape, op_flags::stateful},
+    {"ResourceAccumulatorSetGlobalStep(handle: resource, new_global_step: int64)", "", accumulator_step_shape, op_flags::stateful},
+    {"ConditionalAccumulator SparseConditionalAccumulator() -> handle: Ref(string)", WEFT_ACCUMULATOR, pair_shape, op_flags::stateful},
+    {"AccumulatorApplyGradient(handle: Ref(string), local_step: int64, gradient: dtype)", "dtype: {numbers, complex}", accumulator_apply_shape},
+    {"AccumulatorTakeGradient(handle: Ref(string), num_required: int32) -> average: dtype", "dtype: {numbers, complex}", accumulator_take_shape},
+    {"AccumulatorNumAccumulated(handle: Ref(string)) -> num_accumulated: int32", "", scalar_shape},
+    {"AccumulatorSetGlobalStep(handle: Ref(string), new_global_step: int64)", "", accumulator_step_shape},
+    {"SparseAccumulatorApplyGradient(handle: Ref(string), local_step: int64, gradient_indices: int64, gradient_values: dtype, gradient_shape: int64)",
+     "dtype: {numbers, complex}; has_known_shape: bool", sparse_apply_shape},
+    {"SparseAccumulatorTakeGradient(handle: Ref(string), num_required: int32) -> indices: int64, values: dtype, shape: int64", "dtype: {numbers, complex}", sparse_take_shape},
+};
+#undef WEFT_ACCUMULATOR
+#endif
+
+// A node on an accumulator, `op` with the prefix of its kind.
+const node& add_accumulator_op(const output& accumulator, const char* op, std::vector<op_input> inputs, attr_map attrs, const op_name& name);
+
+}  // namespace detail
+
+/// What an accumulator gives for the gradients taken.
+enum class accumulator_reduction : unsigned char { mean, sum };
+
+/// Options of an accumulator.
+struct accumulator_options {
+  /// A sparse mean divides each row by the gradients that held it.
+  accumulator_reduction reduction = accumulator_reduction::mean;
+  /// The name under which sessions share it on its task; empty: it belongs to the session.
+  std::string shared_name{};
+  /// The container of a shared name; empty for the task's own.
+  std::string container{};
+};
+
+/// What accumulators of both kinds offer.
+class accumulator_base {
+ public:
+  accumulator_base() = default;
+  /// The accumulator that this output, a handle, names.
+  explicit accumulator_base(output handle) : handle_(handle), owner_(handle.from->owner().shared_from_this()) {}
+
+  /// The handle of its resource.
+  output raw() const noexcept { return handle_; }
+  std::string name() const { return to_text(handle_); }
+  /// How many gradients it holds.
+  tensor<std::int32_t, 0> num_accumulated(op_name name = {}) const { return tensor<std::int32_t, 0>(output{&detail::add_accumulator_op(handle_, "NumAccumulated", {}, {}, name), 0}); }
+  /// Makes gradients of earlier steps stale; what it holds stays.
+  operation set_global_step(detail::scalar<std::int64_t> step, op_name name = {}) const {
+    return operation(detail::add_accumulator_op(handle_, "SetGlobalStep", {{"new_global_step", tensor_value::scalar(step.value)}}, {}, name));
+  }
+  template <int N> operation set_global_step(const operand<std::int64_t, N>& step, op_name name = {}) const {
+    return operation(detail::add_accumulator_op(handle_, "SetGlobalStep", {step.as_input(name.site)}, {}, name));
+  }
+
+ protected:
+  static output make(const char* op, const char* otherwise, dtype type, const partial_shape& shape, const accumulator_options& options, const op_name& name) {
+    attr_map attrs{{"dtype", type}, {"shape", shape}, {"shared_name", options.shared_name}, {"container", options.container},
+                   {"reduction_type", std::string(options.reduction == accumulator_reduction::sum ? "SUM" : "MEAN")}};
+    return {&detail::add_node(op, {}, name.text.empty() ? op_name(otherwise, name.site) : name, std::move(attrs)), 0};
+  }
+  static detail::op_input step_of(const detail::scalar<std::int64_t>& step) { return {"local_step", tensor_value::scalar(step.value)}; }
+  static detail::op_input required(const detail::scalar<std::int32_t>& n) { return {"num_required", tensor_value::scalar(n.value)}; }
+
+ private:
+  output handle_;
+  std::shared_ptr<detail::graph_state> owner_;
+};
+
+/// Sums gradients of dtype T and rank N; a push for an earlier step than its own is dropped without an error (ResourceConditionalAccumulator).
+template <class T, int N = dynamic_rank> class conditional_accumulator : public accumulator_base {
+ public:
+  conditional_accumulator() = default;
+  /// With an open shape the first push after a take decides.
+  explicit conditional_accumulator(const partial_shape& shape, const accumulator_options& options = {}, op_name name = {})
+      : accumulator_base(make("ResourceConditionalAccumulator", "conditional_accumulator", dtype_of<T>, shape, options, name)) {}
+
+  /// Adds a gradient that was computed for this step (ResourceAccumulatorApplyGradient).
+  template <class U, int M> operation apply(const operand<U, M>& gradient, detail::scalar<std::int64_t> local_step, op_name name = {}) const { return push(gradient, step_of(local_step), name); }
+  template <class U, int M, int S> operation apply(const operand<U, M>& gradient, const operand<std::int64_t, S>& local_step, op_name name = {}) const {
+    return push(gradient, local_step.as_input(name.site), name);
+  }
+  /// The mean (or sum) of all gradients once there are at least `n`; waits for them. It is empty then, and one step further (ResourceAccumulatorTakeGradient).
+  tensor<T, N> take(detail::scalar<std::int32_t> n, op_name name = {}) const {
+    return tensor<T, N>(output{&detail::add_accumulator_op(raw(), "TakeGradient", {required(n)}, {{"dtype", dtype_of<T>}}, name), 0});
+  }
+
+ private:
+  template <class U, int M> operation push(const operand<U, M>& gradient, detail::op_input step, const op_name& name) const {
+    static_assert(std::is_same_v<T, U>, "weft: the gradient has another dtype than the accumulator; convert it with weft::cast<T>(...)");
+    static_assert(N == dynamic_rank || M == dynamic_rank || N == M, "weft: the gradient has another rank than the accumulator");
+    return operation(detail::add_accumulator_op(raw(), "ApplyGradient", {std::move(step), gradient.as_input(name.site)}, {{"dtype", dtype_of<T>}}, name));
+  }
+};
+
+/// Sums sparse gradients, rows of a variable with their indices; indices of one push should be sorted and different (SparseConditionalAccumulator).
+template <class T, int N = dynamic_rank> class sparse_conditional_accumulator : public accumulator_base {
+ public:
+  sparse_conditional_accumulator() = default;
+  /// `shape` is that of the whole variable.
+  explicit sparse_conditional_accumulator(const partial_shape& shape, const accumulator_options& options = {}, op_name name = {})
+      : accumulator_base(make("SparseConditionalAccumulator", "sparse_conditional_accumulator", dtype_of<T>, shape, options, name)) {}
+
+  /// Adds rows: `values` has a row for each of `indices` (SparseAccumulatorApplyGradient).
+  template <class U, int M> operation apply(const operand<std::int64_t, 1>& indices, const operand<U, M>& values, detail::scalar<std::int64_t> local_step, op_name name = {}) const {
+    return push(indices, values, step_of(local_step), name);
+  }
+  template <class U, int M, int S> operation apply(const operand<std::int64_t, 1>& indices, const operand<U, M>& values, const operand<std::int64_t, S>& local_step, op_name name = {}) const {
+    return push(indices, values, local_step.as_input(name.site), name);
+  }
+  /// Indices, rows, and the shape of the variable, -1 where it is open; waits for `n` gradients (SparseAccumulatorTakeGradient).
+  std::tuple<tensor<std::int64_t, 1>, tensor<T, N>, tensor<std::int64_t, 1>> take(detail::scalar<std::int32_t> n, op_name name = {}) const {
+    const node& taken = detail::add_accumulator_op(raw(), "TakeGradient", {required(n)}, {{"dtype", dtype_of<T>}}, name);
+    return {tensor<std::int64_t, 1>(output{&taken, 0}), tensor<T, N>(output{&taken, 1}), tensor<std::int64_t, 1>(output{&taken, 2})};
+  }
+
+ private:
+  template <class U, int M> operation push(const operand<std::int64_t, 1>& indices, const operand<U, M>& values, detail::op_input step, const op_name& name) const {
+    static_assert(std::is_same_v<T, U>, "weft: the gradient has another dtype than the accumulator; convert it with weft::cast<T>(...)");
+    static_assert(N == dynamic_rank || M == dynamic_rank || N == M, "weft: the rows have another rank than the variable");
+    return operation(detail::add_accumulator_op(raw(), "ApplyGradient",
+                                                {std::move(step), indices.as_input(name.site), values.as_input(name.site), {"gradient_shape", tensor_value(dtype::int64, weft::shape{0})}},
+                                                {{"dtype", dtype_of<T>}, {"has_known_shape", false}}, name));
+  }
+};
+
+#if WEFT_HAS_BODIES
+namespace detail {
+
+WEFT_DECL const node& add_accumulator_op(const output& accumulator, const char* op, std::vector<op_input> inputs, attr_map attrs, const op_name& name) {
+  if (accumulator.from == nullptr) fail_builder(op, "the accumulator is empty, not made by any op", name);
+  const std::string& made = accumulator.from->op();
+  const bool moves = std::string_view(op) == "ApplyGradient" || std::string_view(op) == "TakeGradient";
+  const char* prefix = made == "ResourceConditionalAccumulator" ? "ResourceAccumulator" : made == "SparseConditionalAccumulator" && moves ? "SparseAccumulator" : "Accumulator";
+  const std::string full = std::string(prefix) + op;
+  inputs.insert(inputs.begin(), op_input(accumulator));
+  return add_op(full.c_str(), full.c_str(), inputs, name, std::move(attrs));
+}
+
+}  // namespace detail
+#endif
 
 }  // namespace weft
 
@@ -7536,19 +8340,6 @@ inline constexpr op_row loaded_ops[] = {
     {"TensorArrayScatterV3(handle: resource, indices: int32, value: T, flow_in: float) -> flow_out: float", "T: type", scalar_shape, op_flags::stateful},
     {"TensorArraySizeV3(handle: resource, flow_in: float) -> size: int32", "", scalar_shape, op_flags::stateful},
     {"TensorArrayCloseV3(handle: resource)", "", nullptr, op_flags::stateful},
-    // Accumulators.
-    {"ResourceConditionalAccumulator() -> handle: resource", "dtype: {numbers, complex}; shape: shape; container: string = ''; shared_name: string = ''; reduction_type: {'MEAN', 'SUM'} = 'MEAN'", scalar_shape, op_flags::stateful},
-    {"ResourceAccumulatorApplyGradient(handle: resource, local_step: int64, gradient: dtype)", "dtype: {numbers, complex}", nullptr, op_flags::stateful},
-    {"ResourceAccumulatorTakeGradient(handle: resource, num_required: int32) -> average: dtype", "dtype: {numbers, complex}", nullptr, op_flags::stateful},
-    {"ResourceAccumulatorNumAccumulated(handle: resource) -> num_accumulated: int32", "", scalar_shape, op_flags::stateful},
-    {"ResourceAccumulatorSetGlobalStep(handle: resource, new_global_step: int64)", "", nullptr, op_flags::stateful},
-    {"ConditionalAccumulator SparseConditionalAccumulator() -> handle: Ref(string)", "dtype: {numbers, complex}; shape: shape; container: string = ''; shared_name: string = ''; reduction_type: {'MEAN', 'SUM'} = 'MEAN'", nullptr, op_flags::stateful},
-    {"AccumulatorApplyGradient(handle: Ref(string), local_step: int64, gradient: dtype)", "dtype: {numbers, complex}"},
-    {"AccumulatorTakeGradient(handle: Ref(string), num_required: int32) -> average: dtype", "dtype: {numbers, complex}"},
-    {"AccumulatorNumAccumulated(handle: Ref(string)) -> num_accumulated: int32", "", scalar_shape},
-    {"AccumulatorSetGlobalStep(handle: Ref(string), new_global_step: int64)"},
-    {"SparseAccumulatorApplyGradient(handle: Ref(string), local_step: int64, gradient_indices: int64, gradient_values: dtype, gradient_shape: int64)", "dtype: {numbers, complex}; has_known_shape: bool"},
-    {"SparseAccumulatorTakeGradient(handle: Ref(string), num_required: int32) -> indices: int64, values: dtype, shape: int64", "dtype: {numbers, complex}"},
     // The names of files.
     {"StaticRegexFullMatch(input: string) -> output: bool", "pattern: string", unchanged_shape},
     {"StringJoin(inputs: N * string) -> output: string", "N: int >= 1; separator: string = ''"},
@@ -8525,251 +9316,6 @@ inline window_places place_window(const node& n, const window_axis& w, std::int6
 
 #endif
 
-#ifndef WEFT_OPS_RANDOM_HPP
-#define WEFT_OPS_RANDOM_HPP
-// Random tensors, with TensorFlow's generator and its rules for seeds.
-
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <utility>
-#include <vector>
-
-namespace weft {
-
-namespace detail {
-
-#if WEFT_HAS_BODIES
-inline void random_shape(shape_context& c) { c.set_output(0, shape_from_input(c, 0, "shape")); }
-
-inline void random_integers_shape(shape_context& c) {
-  (void)c.with_rank(c.input_count() - 2, 0, "minval");
-  (void)c.with_rank(c.input_count() - 1, 0, "maxval");
-  random_shape(c);
-}
-
-inline void expect_seed(const shape_context& c) {
-  const partial_shape seed = c.with_rank(1, 1, "seed");
-  if (seed[0] >= 0 && seed[0] != 2) c.fail("seed must have shape [2], found " + seed.text());
-}
-inline void stateless_shape(shape_context& c) {
-  expect_seed(c);
-  random_shape(c);
-}
-inline void stateless_integers_shape(shape_context& c) {
-  expect_seed(c);
-  random_integers_shape(c);
-}
-
-inline void multinomial_shape(shape_context& c) {
-  const partial_shape logits = c.with_rank(0, 2, "logits");
-  (void)c.with_rank(1, 0, "num_samples");
-  const auto wanted = c.input_integers(1);
-  if (wanted && (*wanted)[0] < 0) c.fail("num_samples must not be negative, found " + std::to_string((*wanted)[0]));
-  c.set_output(0, partial_shape({logits[0], wanted ? (*wanted)[0] : -1}));
-}
-
-#define WEFT_SEEDS "seed: int = 0; seed2: int = 0; "
-#define WEFT_STATELESS "dtype: {half, bfloat16, float, double} = float; T: {int32, int64} = int32; Tseed: {int32, int64} = int64"
-inline constexpr op_row random_ops[] = {
-    {"RandomUniform RandomStandardNormal TruncatedNormal(shape: T) -> output: dtype", WEFT_SEEDS "dtype: {half, bfloat16, float, double}; T: {int32, int64}", random_shape, op_flags::stateful},
-    {"RandomUniformInt(shape: T, minval: Tout, maxval: Tout) -> output: Tout", WEFT_SEEDS "Tout: {int32, int64}; T: {int32, int64}", random_integers_shape, op_flags::stateful},
-    {"RandomShuffle(value: T) -> output: T", WEFT_SEEDS "T: type", unchanged_shape, op_flags::stateful},
-    {"Multinomial(logits: T, num_samples: int32) -> output: output_dtype",
-     WEFT_SEEDS "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64}; output_dtype: {int32, int64} = int64", multinomial_shape, op_flags::stateful},
-    {"StatelessRandomUniform StatelessRandomNormal StatelessTruncatedNormal(shape: T, seed: Tseed) -> output: dtype", WEFT_STATELESS, stateless_shape},
-    {"StatelessRandomUniformInt(shape: T, seed: Tseed, minval: dtype, maxval: dtype) -> output: dtype", "dtype: {int32, int64}; T: {int32, int64}; Tseed: {int32, int64} = int64", stateless_integers_shape},
-    {"StatelessRandomUniformFullInt(shape: T, seed: Tseed) -> output: dtype", "dtype: {int32, int64, uint32, uint64} = uint64; T: {int32, int64} = int32; Tseed: {int32, int64, uint32, uint64} = int64", stateless_shape},
-};
-#undef WEFT_SEEDS
-#undef WEFT_STATELESS
-#endif
-
-// TensorFlow 1's rule: without any seed both are 0 and each run differs; a graph seed is joined by the number of nodes so far; an op's seed
-// without a graph seed is joined by 87654321. Both are taken modulo 2^31 - 1, never negative.
-inline std::pair<std::int64_t, std::int64_t> op_seeds(graph_state& g, std::optional<std::int64_t> seed) {
-  const auto graph_seed = g.seed();
-  if (!graph_seed && !seed) return {0, 0};
-  constexpr std::int64_t modulus = 0x7fffffff;
-  const auto reduced = [](std::int64_t n) { return n % modulus + (n % modulus < 0 ? modulus : 0); };
-  const std::int64_t first = reduced(graph_seed.value_or(87654321)), second = reduced(seed.value_or(static_cast<std::int64_t>(g.size())));
-  return {first, first == 0 && second == 0 ? modulus : second};
-}
-
-// The shape that a random builder is asked for: numbers, or a vector of the graph.
-struct wanted_sizes {
-  const std::int64_t* numbers = nullptr;
-  std::size_t count = 0;
-  const side* vector = nullptr;
-};
-// What a random builder draws: the op, the dtype, and what scales and shifts the numbers drawn, empty where nothing does.
-struct wanted_numbers {
-  const char *op, *scope, *scale_name, *shift_name;
-  dtype type;
-  tensor_value scale, shift;
-};
-// Seeds of an op: one of its own, or (stateless) two as numbers or a vector of the graph.
-struct wanted_seeds {
-  std::optional<std::int64_t> own;
-  const std::int64_t* two = nullptr;
-  const side* vector = nullptr;
-};
-output add_random(const wanted_sizes& sizes, const wanted_numbers& numbers, const wanted_seeds& seeds, const op_name& name);
-// Integers in [low, high).
-output add_random_integers(const wanted_sizes& sizes, tensor_value low, tensor_value high, const wanted_seeds& seeds, const op_name& name);
-output add_multinomial(const side& logits, std::int32_t samples, dtype type, std::optional<std::int64_t> seed, const op_name& name);
-output add_random_shuffle(const side& value, std::optional<std::int64_t> seed, const op_name& name);
-
-template <std::size_t M> wanted_sizes sizes_of(const std::int64_t (&dims)[M]) { return {dims, M, nullptr}; }
-template <class T> wanted_numbers scaled(const char* op, const char* scope, const char* scale_name, const char* shift_name, T scale, T shift) {
-  const bool plain = scale == T(1) && shift == T(0);
-  return {op, scope, scale_name, shift_name, dtype_of<T>, plain ? tensor_value() : tensor_value::scalar<T>(scale), plain ? tensor_value() : tensor_value::scalar<T>(shift)};
-}
-template <class T> inline constexpr bool is_random_float_v = std::is_floating_point_v<T> || std::is_same_v<T, half> || std::is_same_v<T, bfloat16>;
-template <class T> inline constexpr bool is_random_integer_v = std::is_same_v<T, std::int32_t> || std::is_same_v<T, std::int64_t>;
-
-template <class T> output random_between(const wanted_sizes& sizes, T low, T high, const wanted_seeds& seeds, const op_name& name) {
-  static_assert(is_random_float_v<T> || is_random_integer_v<T>, "weft: random_uniform<T> draws float, double, half, bfloat16, int32 or int64");
-  if constexpr (is_random_integer_v<T>) return add_random_integers(sizes, tensor_value::scalar<T>(low), tensor_value::scalar<T>(high), seeds, name);
-  else return add_random(sizes, scaled<T>("RandomUniform", "random_uniform", "mul/y", "min", static_cast<T>(high - low), low), seeds, name);
-}
-template <class T> output random_spread(const char* op, const char* scope, const wanted_sizes& sizes, T mean, T stddev, const wanted_seeds& seeds, const op_name& name) {
-  static_assert(is_random_float_v<T>, "weft: normal numbers are float, double, half or bfloat16");
-  return add_random(sizes, scaled<T>(op, scope, "stddev", "mean", stddev, mean), seeds, name);
-}
-template <class T> output stateless_normal(const wanted_sizes& sizes, T mean, T stddev, const wanted_seeds& seeds, const op_name& name) {
-  return random_spread<T>("RandomNormal", "random_normal", sizes, mean, stddev, seeds, name);
-}
-template <class T> output stateless_truncated(const wanted_sizes& sizes, T mean, T stddev, const wanted_seeds& seeds, const op_name& name) {
-  return random_spread<T>("TruncatedNormal", "truncated_normal", sizes, mean, stddev, seeds, name);
-}
-
-#if WEFT_HAS_BODIES
-// The op's first inputs, its attributes and the name of a builder's node.
-struct random_node {
-  graph_state& to;
-  std::string full;
-  call_site site;
-  bool stateless;
-  std::pair<std::int64_t, std::int64_t> numbers;  // attributes seed and seed2
-
-  random_node(const wanted_sizes& sizes, const wanted_seeds& seeds, const op_name& name, const char* scope)
-      : to(sizes.vector != nullptr && sizes.vector->out.from != nullptr ? sizes.vector->out.from->owner() : *current_graph()), site(name.site), stateless(seeds.two != nullptr || seeds.vector != nullptr) {
-    full = claim_name(to, name, stateless ? ("stateless_" + std::string(scope)).c_str() : scope);
-    if (!stateless) numbers = op_seeds(to, seeds.own);
-  }
-  output draw(const std::string& op, const std::string& at, const wanted_sizes& sizes, const wanted_seeds& seeds, const char* type_name, dtype type, const std::vector<output>& limits) const {
-    attr_map attrs{{type_name, type}};
-    if (!stateless) {
-      attrs["seed"] = numbers.first;
-      attrs["seed2"] = numbers.second;
-    }
-    std::vector<output> inputs{sizes.vector != nullptr ? input_of(op.c_str(), *sizes.vector, op_name(site)) : add_sizes(sizes.numbers, sizes.count, full + "/shape", site, to)};
-    if (seeds.two != nullptr) inputs.push_back(add_sizes(seeds.two, 2, full + "/seed", site, to));
-    else if (seeds.vector != nullptr) inputs.push_back(input_of(op.c_str(), *seeds.vector, op_name(site)));
-    inputs.insert(inputs.end(), limits.begin(), limits.end());
-    return add_node_at(((stateless ? "Stateless" : "") + op).c_str(), inputs, at, site, std::move(attrs));
-  }
-};
-
-WEFT_DECL output add_random(const wanted_sizes& sizes, const wanted_numbers& numbers, const wanted_seeds& seeds, const op_name& name) {
-  const random_node n(sizes, seeds, name, numbers.scope);
-  if (numbers.scale.empty()) return n.draw(numbers.op, n.full, sizes, seeds, "dtype", numbers.type, {});
-  const output drawn = n.draw(numbers.op, n.full + "/" + numbers.op, sizes, seeds, "dtype", numbers.type, {});
-  const output scale = add_const_at(numbers.scale, n.full + "/" + numbers.scale_name, n.site, n.to), shift = add_const_at(numbers.shift, n.full + "/" + numbers.shift_name, n.site, n.to);
-  return add_node_at("AddV2", {add_node_at("Mul", {drawn, scale}, n.full + "/mul", n.site), shift}, n.full, n.site);
-}
-
-WEFT_DECL output add_random_integers(const wanted_sizes& sizes, tensor_value low, tensor_value high, const wanted_seeds& seeds, const op_name& name) {
-  const random_node n(sizes, seeds, name, "random_uniform");
-  const dtype type = low.dtype();
-  const output least = add_const_at(std::move(low), n.full + "/min", n.site, n.to), above = add_const_at(std::move(high), n.full + "/max", n.site, n.to);
-  return n.draw("RandomUniformInt", n.full, sizes, seeds, n.stateless ? "dtype" : "Tout", type, {least, above});
-}
-
-WEFT_DECL output add_multinomial(const side& logits, std::int32_t samples, dtype type, std::optional<std::int64_t> seed, const op_name& name) {
-  const output in = input_of("Multinomial", logits, name);
-  graph_state& to = in.from->owner();
-  const auto seeds = op_seeds(to, seed);
-  const std::string full = claim_name(to, name, "multinomial");
-  const output count = add_const_at(tensor_value::scalar(samples), full + "/num_samples", name.site, to);
-  return add_node_at("Multinomial", {in, count}, full, name.site, {{"seed", seeds.first}, {"seed2", seeds.second}, {"output_dtype", type}});
-}
-
-WEFT_DECL output add_random_shuffle(const side& value, std::optional<std::int64_t> seed, const op_name& name) {
-  const output in = input_of("RandomShuffle", value, name);
-  const auto seeds = op_seeds(in.from->owner(), seed);
-  return {&add_node("RandomShuffle", {in}, name, {{"seed", seeds.first}, {"seed2", seeds.second}}), 0};
-}
-#endif
-
-}  // namespace detail
-
-/// Numbers in [low, high) drawn anew in each step (RandomUniform; RandomUniformInt for int32 and int64). The same seeds give TensorFlow's numbers; without seeds each run differs.
-template <class T = float, std::size_t M>
-tensor<T, static_cast<int>(M)> random_uniform(const std::int64_t (&dims)[M], T low = T(0), T high = T(1), std::optional<std::int64_t> seed = std::nullopt, op_name name = {}) {
-  return tensor<T, static_cast<int>(M)>(detail::random_between<T>(detail::sizes_of(dims), low, high, {seed}, name));
-}
-/// The same in a shape that is a vector of the graph.
-template <class T = float, class I, int K> tensor<T> random_uniform(const operand<I, K>& dims, T low = T(0), T high = T(1), std::optional<std::int64_t> seed = std::nullopt, op_name name = {}) {
-  const detail::side sizes = detail::side_of(dims);
-  return tensor<T>(detail::random_between<T>({nullptr, 0, &sizes}, low, high, {seed}, name));
-}
-
-#define WEFT_RANDOM_NORMAL(NAME, OPNAME)                                                                                                                                   \
-  template <class T = float, std::size_t M>                                                                                                                                \
-  tensor<T, static_cast<int>(M)> NAME(const std::int64_t (&dims)[M], T mean = T(0), T stddev = T(1), std::optional<std::int64_t> seed = std::nullopt, op_name name = {}) { \
-    return tensor<T, static_cast<int>(M)>(detail::random_spread<T>(OPNAME, #NAME, detail::sizes_of(dims), mean, stddev, {seed}, name));                                    \
-  }                                                                                                                                                                        \
-  template <class T = float, class I, int K>                                                                                                                               \
-  tensor<T> NAME(const operand<I, K>& dims, T mean = T(0), T stddev = T(1), std::optional<std::int64_t> seed = std::nullopt, op_name name = {}) {                          \
-    const detail::side sizes = detail::side_of(dims);                                                                                                                      \
-    return tensor<T>(detail::random_spread<T>(OPNAME, #NAME, {nullptr, 0, &sizes}, mean, stddev, {seed}, name));                                                           \
-  }
-/// Normal numbers of this mean and standard deviation, drawn anew in each step (RandomStandardNormal), in a shape of numbers or a vector of the graph.
-WEFT_RANDOM_NORMAL(random_normal, "RandomStandardNormal")
-/// The same, those more than two standard deviations from the mean being drawn again (TruncatedNormal).
-WEFT_RANDOM_NORMAL(truncated_normal, "TruncatedNormal")
-#undef WEFT_RANDOM_NORMAL
-
-/// The rows of a tensor in another order in each step (RandomShuffle).
-template <class T, int N> tensor<T, N> random_shuffle(const operand<T, N>& value, std::optional<std::int64_t> seed = std::nullopt, op_name name = {}) {
-  return tensor<T, N>(detail::add_random_shuffle(detail::side_of(value), seed, name));
-}
-
-/// For each row of logits `[batch, classes]` so many classes, drawn with probabilities in proportion to exp(logit): `[batch, num_samples]` (Multinomial).
-template <class To = std::int64_t, class T, int N> tensor<To, 2> multinomial(const operand<T, N>& logits, std::int32_t num_samples, std::optional<std::int64_t> seed = std::nullopt, op_name name = {}) {
-  static_assert(detail::is_random_integer_v<To>, "weft: multinomial<To> gives int32 or int64");
-  static_assert(N == 2 || N == dynamic_rank, "weft: multinomial needs logits of rank 2");
-  return tensor<To, 2>(detail::add_multinomial(detail::side_of(logits), num_samples, dtype_of<To>, seed, name));
-}
-
-#define WEFT_STATELESS(NAME, CALL, FIRST, SECOND)                                                                                                         \
-  template <class T = float, std::size_t M>                                                                                                               \
-  tensor<T, static_cast<int>(M)> NAME(const std::int64_t (&dims)[M], const std::int64_t (&seed)[2], T FIRST = T(0), T SECOND = T(1), op_name name = {}) { \
-    return tensor<T, static_cast<int>(M)>(CALL(detail::sizes_of(dims), FIRST, SECOND, {std::nullopt, seed}, name));                                       \
-  }                                                                                                                                                       \
-  template <class T = float, class I, int K, std::size_t M>                                                                                               \
-  tensor<T, static_cast<int>(M)> NAME(const std::int64_t (&dims)[M], const operand<I, K>& seed, T FIRST = T(0), T SECOND = T(1), op_name name = {}) {     \
-    const detail::side two = detail::side_of(seed);                                                                                                       \
-    return tensor<T, static_cast<int>(M)>(CALL(detail::sizes_of(dims), FIRST, SECOND, {std::nullopt, nullptr, &two}, name));                              \
-  }
-/// Numbers in [low, high) that two seeds, numbers or a vector of the graph, decide altogether (StatelessRandomUniform, StatelessRandomUniformInt).
-WEFT_STATELESS(stateless_random_uniform, detail::random_between<T>, low, high)
-/// Normal numbers that two seeds decide altogether (StatelessRandomNormal).
-WEFT_STATELESS(stateless_random_normal, detail::stateless_normal<T>, mean, stddev)
-/// The same between two standard deviations from the mean (StatelessTruncatedNormal).
-WEFT_STATELESS(stateless_truncated_normal, detail::stateless_truncated<T>, mean, stddev)
-#undef WEFT_STATELESS
-
-/// Sets the seed of the thread's default graph, from which random ops without a seed of their own derive theirs.
-inline void set_random_seed(std::int64_t seed) { default_graph().set_random_seed(seed); }
-
-}  // namespace weft
-
-#endif
-
 #ifndef WEFT_OPS_NN_NORM_HPP
 #define WEFT_OPS_NN_NORM_HPP
 // Moments, normalisations and dropout.
@@ -9537,356 +10083,6 @@ WEFT_DECL output add_separable_conv2d(const side& input, const side& depthwise_f
 
 #endif
 
-#ifndef WEFT_OPS_QUEUE_HPP
-#define WEFT_OPS_QUEUE_HPP
-// Queues: state of a task that steps put elements into and take them out of, waiting where there is no room or nothing to take.
-
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <tuple>
-#include <type_traits>
-#include <utility>
-#include <vector>
-
-namespace weft {
-
-namespace detail {
-
-#if WEFT_HAS_BODIES
-// The node that makes the resource behind input 0, when it can be followed to one that has attribute `attr`; else nullptr.
-inline const node* resource_maker(const shape_context& c, const char* attr) {
-  if (c.running()) return nullptr;
-  const node* from = c.about().inputs()[0].from;
-  while (from->op() == "Identity" && !from->inputs().empty()) from = from->inputs()[0].from;
-  return from->inputs().empty() && from->attrs().find(attr) != from->attrs().end() ? from : nullptr;
-}
-
-// What the elements of a queue look like, as far as the graph says.
-struct queue_components {
-  const node* maker = nullptr;
-  std::vector<dtype> types;
-  // Empty when elements may have any shape.
-  std::vector<partial_shape> shapes;
-};
-inline queue_components components_of(const shape_context& c) {
-  queue_components out;
-  out.maker = resource_maker(c, "component_types");
-  if (out.maker == nullptr) return out;
-  if (const auto* types = out.maker->find_attr<std::vector<dtype>>("component_types")) out.types = *types;
-  if (const auto* shapes = out.maker->find_attr<std::vector<partial_shape>>("shapes")) out.shapes = *shapes;
-  if (out.maker->op() == "PriorityQueueV2") {
-    out.types.insert(out.types.begin(), dtype::int64);
-    out.shapes.insert(out.shapes.begin(), partial_shape({}));
-  }
-  if (out.shapes.size() != out.types.size()) out.shapes.clear();
-  return out;
-}
-
-inline void expect_component_types(const shape_context& c, const queue_components& held, const char* attr) {
-  const auto& found = c.attr<std::vector<dtype>>(attr);
-  if (held.maker != nullptr && found != held.types)
-    c.fail("the queue '" + held.maker->name() + "' has components " + to_text(attr_value(held.types)) + ", found " + to_text(attr_value(found)));
-}
-
-inline void expect_component(const shape_context& c, const queue_components& held, int i, const partial_shape& found) {
-  if (held.shapes.empty()) return;
-  const partial_shape& expected = held.shapes[static_cast<std::size_t>(i)];
-  if (!merge_shapes(expected, found)) c.fail("component " + std::to_string(i) + " of the queue '" + held.maker->name() + "' has shape " + expected.text() + ", found " + found.text());
-}
-
-inline void enqueue_shape(shape_context& c) {
-  const queue_components held = components_of(c);
-  expect_component_types(c, held, "Tcomponents");
-  for (int i = 1; i < c.input_count(); ++i) expect_component(c, held, i - 1, c.input(i));
-}
-
-inline void enqueue_many_shape(shape_context& c) {
-  const queue_components held = components_of(c);
-  expect_component_types(c, held, "Tcomponents");
-  std::int64_t rows = -1;
-  for (int i = 1; i < c.input_count(); ++i) {
-    const partial_shape& s = c.input(i);
-    if (!s.known_rank()) continue;
-    if (s.rank() == 0) c.fail("component " + std::to_string(i - 1) + " must have rows to put in, found a scalar");
-    if (s[0] >= 0 && rows >= 0 && s[0] != rows) c.fail("component " + std::to_string(i - 1) + " has " + std::to_string(s[0]) + " rows, those before it have " + std::to_string(rows));
-    if (s[0] >= 0) rows = s[0];
-    expect_component(c, held, i - 1, partial_shape(std::vector<std::int64_t>(s.sizes().begin() + 1, s.sizes().end())));
-  }
-}
-
-inline void dequeue_shape(shape_context& c) {
-  const queue_components held = components_of(c);
-  expect_component_types(c, held, "component_types");
-  for (std::size_t i = 0; i < held.shapes.size(); ++i) c.set_output(static_cast<int>(i), held.shapes[i]);
-}
-
-inline void dequeue_batch_shape(shape_context& c) {
-  const queue_components held = components_of(c);
-  expect_component_types(c, held, "component_types");
-  (void)c.with_rank(1, 0, "the number of elements");
-  const auto n = c.input_integers(1);
-  if (n && (*n)[0] < 0) c.fail("the number of elements must not be negative, found " + std::to_string((*n)[0]));
-  const bool exact = n && c.about().op() == "QueueDequeueManyV2";
-  for (std::size_t i = 0; i < held.shapes.size(); ++i) {
-    if (!held.shapes[i].known_rank()) continue;
-    std::vector<std::int64_t> sizes = held.shapes[i].sizes();
-    sizes.insert(sizes.begin(), exact ? (*n)[0] : -1);
-    c.set_output(static_cast<int>(i), partial_shape(std::move(sizes)));
-  }
-}
-
-#define WEFT_QUEUE "component_types: list(type) >= 1; shapes: list(shape) >= 0 = []; capacity: int = -1; container: string = ''; shared_name: string = ''"
-#define WEFT_ELEMENTS(LIST) LIST ": list(type) >= 1; timeout_ms: int = -1"
-inline constexpr op_row queue_ops[] = {
-    {"FIFOQueueV2 PaddingFIFOQueueV2() -> handle: resource", WEFT_QUEUE, scalar_shape, op_flags::stateful},
-    {"RandomShuffleQueueV2() -> handle: resource",
-     "component_types: list(type) >= 1; shapes: list(shape) >= 0 = []; capacity: int = -1; min_after_dequeue: int = 0; seed: int = 0; seed2: int = 0; container: string = ''; shared_name: string = ''",
-     scalar_shape, op_flags::stateful},
-    {"PriorityQueueV2() -> handle: resource", "component_types: list(type) >= 0 = []; shapes: list(shape) >= 0; capacity: int = -1; container: string = ''; shared_name: string = ''", scalar_shape,
-     op_flags::stateful},
-    {"QueueEnqueueV2(handle: resource, components: Tcomponents)", WEFT_ELEMENTS("Tcomponents"), enqueue_shape, op_flags::stateful},
-    {"QueueEnqueueManyV2(handle: resource, components: Tcomponents)", WEFT_ELEMENTS("Tcomponents"), enqueue_many_shape, op_flags::stateful},
-    {"QueueDequeueV2(handle: resource) -> components: component_types", WEFT_ELEMENTS("component_types"), dequeue_shape, op_flags::stateful},
-    {"QueueDequeueManyV2 QueueDequeueUpToV2(handle: resource, n: int32) -> components: component_types", WEFT_ELEMENTS("component_types"), dequeue_batch_shape, op_flags::stateful},
-    {"QueueCloseV2(handle: resource)", "cancel_pending_enqueues: bool = false", nullptr, op_flags::stateful},
-    {"QueueSizeV2(handle: resource) -> size: int32", "", scalar_shape, op_flags::stateful},
-    {"QueueIsClosedV2(handle: resource) -> is_closed: bool", "", scalar_shape, op_flags::stateful},
-};
-#undef WEFT_QUEUE
-#undef WEFT_ELEMENTS
-#endif
-
-// The nodes of a queue; names are those of TensorFlow, `queue_enqueue`.
-output add_queue(const char* op, const char* otherwise, attr_map attrs, const op_name& name);
-const node& add_queue_op(const char* op, const output& queue, const char* suffix, std::vector<op_input> inputs, attr_map attrs, const op_name& name);
-
-// A component of a queue: a dtype, or a tensor type that also says the rank.
-template <class C> struct queue_component {
-  static_assert(is_dtype_v<C>, "weft: a component of a queue is a dtype (float, std::int64_t, ...) or a tensor type (weft::tensor<float, 1>)");
-  using dtype = C;
-  static constexpr int rank = dynamic_rank;
-};
-template <class T, int N> struct queue_component<tensor<T, N>> {
-  using dtype = T;
-  static constexpr int rank = N;
-};
-template <class C> using queue_element_t = tensor<typename queue_component<C>::dtype, queue_component<C>::rank>;
-constexpr int rank_with_rows(int rank) { return rank == dynamic_rank ? dynamic_rank : rank + 1; }
-template <class C> using queue_batch_t = tensor<typename queue_component<C>::dtype, rank_with_rows(queue_component<C>::rank)>;
-
-// What is put into one component: a tensor, a variable to read, or a value.
-template <class Tensor> struct queue_item {
-  using T = typename Tensor::dtype;
-  op_input in;
-
-  template <class U, int M> queue_item(const operand<U, M>& x) : in(x.as_input(call_site())) {
-    static_assert(std::is_same_v<T, U>, "weft: the tensor has another dtype than this component of the queue; convert it with weft::cast<T>(...)");
-    static_assert(Tensor::rank == dynamic_rank || M == dynamic_rank || Tensor::rank == M, "weft: the tensor has another rank than this component of the queue");
-  }
-  template <class V, std::enable_if_t<!is_operand<V>::value && std::is_convertible_v<const V&, scalar<T>>, int> = 0> queue_item(const V& number) : in("component", tensor_value::scalar<T>(scalar<T>(number).value)) {
-    static_assert(Tensor::rank <= 0, "weft: this component of the queue is not a scalar");
-  }
-  template <class V, std::enable_if_t<!is_operand<V>::value && !std::is_convertible_v<const V&, scalar<T>> && std::is_same_v<typename value_traits<V>::dtype, T>, int> = 0>
-  queue_item(const V& value) : in("component", value_traits<V>::make(value)) {
-    static_assert(Tensor::rank == dynamic_rank || Tensor::rank == value_traits<V>::rank, "weft: the value has another rank than this component of the queue");
-  }
-};
-
-// The outputs of a node as typed tensors: one by itself, several as a tuple.
-template <class... Tensor, std::size_t... I> auto outputs_as(const node& n, std::index_sequence<I...>) {
-  if constexpr (sizeof...(Tensor) == 1) return (Tensor(output{&n, 0}), ...);
-  else return std::tuple<Tensor...>(Tensor(output{&n, static_cast<int>(I)})...);
-}
-
-}  // namespace detail
-
-/// A queue that holds any number of elements.
-inline constexpr std::int64_t unlimited = -1;
-
-/// What becomes of those who wait to put something in when a queue is closed.
-enum class pending_enqueues : unsigned char { finish, cancel };
-
-/// Options of a queue.
-struct queue_options {
-  /// One shape for each component. Empty: elements may have any shape, and cannot be taken several at once (unless all components are scalars by type).
-  std::vector<partial_shape> shapes;
-  /// The name under which sessions share it on its task; empty: it belongs to the session.
-  std::string shared_name;
-  /// The container of a shared name; empty for the task's own.
-  std::string container;
-};
-
-/// Options of a queue that shuffles.
-struct shuffle_options : queue_options {
-  /// Elements that stay in the queue, for the shuffling, until it is closed.
-  std::int64_t min_after_dequeue = 0;
-  /// Makes the order repeatable, together with the seed of the graph.
-  std::optional<std::int64_t> seed;
-};
-
-namespace detail {
-
-template <class... C> attr_map queue_attrs(std::int64_t capacity, const queue_options& options) {
-  std::vector<partial_shape> shapes = options.shapes;
-  if (((queue_component<C>::rank == 0) && ...) && shapes.empty()) shapes.assign(sizeof...(C), partial_shape({}));
-  return {{"component_types", std::vector<dtype>{dtype_of<typename queue_component<C>::dtype>...}}, {"shapes", std::move(shapes)}, {"capacity", capacity}, {"shared_name", options.shared_name},
-          {"container", options.container}};
-}
-
-}  // namespace detail
-
-/// What all queues offer, whatever their components.
-class queue_base {
- public:
-  queue_base() = default;
-  /// The queue that this output, a handle, names.
-  explicit queue_base(output handle) : handle_(handle), owner_(handle.from->owner().shared_from_this()) {}
-
-  /// The handle of its resource.
-  output raw() const noexcept { return handle_; }
-  std::string name() const { return to_text(handle_); }
-  /// Ends it: nothing more can be put in (CANCELLED), what is there can be taken, then OUT_OF_RANGE. A close waits behind those who wait to put something in, or with
-  /// `pending_enqueues::cancel` sends them away with CANCELLED (QueueCloseV2).
-  operation close(pending_enqueues pending = pending_enqueues::finish, op_name name = {}) const {
-    return operation(detail::add_queue_op("QueueCloseV2", handle_, "_Close", {}, {{"cancel_pending_enqueues", pending == pending_enqueues::cancel}}, name));
-  }
-  operation close(op_name name) const { return close(pending_enqueues::finish, name); }
-  /// How many elements it holds; those that a waiting dequeue_many has taken already do not count (QueueSizeV2).
-  tensor<std::int32_t, 0> size(op_name name = {}) const { return tensor<std::int32_t, 0>(output{&detail::add_queue_op("QueueSizeV2", handle_, "_Size", {}, {}, name), 0}); }
-  /// Whether it is closed (QueueIsClosedV2).
-  tensor<bool, 0> is_closed(op_name name = {}) const { return tensor<bool, 0>(output{&detail::add_queue_op("QueueIsClosedV2", handle_, "_Is_Closed", {}, {}, name), 0}); }
-
- private:
-  output handle_;
-  std::shared_ptr<detail::graph_state> owner_;
-};
-
-/// A queue whose elements have components `C`: each a dtype (`float`), or a tensor type that also says the rank (`tensor<float, 1>`). Whoever waits is served in the order of coming, holds no
-/// thread, and is woken by an element, a close, or the end of its step. With one component the results are tensors, else tuples of them.
-template <class... C> class queue : public queue_base {
-  static_assert(sizeof...(C) > 0, "weft: a queue has at least one component");
-
- public:
-  queue() = default;
-  explicit queue(output handle) : queue_base(handle) {}
-
-  /// Puts one element in; waits while the queue is full (QueueEnqueueV2).
-  operation enqueue(detail::queue_item<detail::queue_element_t<C>>... components, op_name name = {}) const {
-    return operation(detail::add_queue_op("QueueEnqueueV2", raw(), "_enqueue", {std::move(components.in)...}, {}, name));
-  }
-  /// Puts the rows of the components in, one element each; waits for room piece by piece (QueueEnqueueManyV2).
-  operation enqueue_many(detail::queue_item<detail::queue_batch_t<C>>... components, op_name name = {}) const {
-    return operation(detail::add_queue_op("QueueEnqueueManyV2", raw(), "_EnqueueMany", {std::move(components.in)...}, {}, name));
-  }
-  /// Takes an element; waits until there is one. OUT_OF_RANGE when the queue is closed and empty (QueueDequeueV2).
-  auto dequeue(op_name name = {}) const { return detail::outputs_as<detail::queue_element_t<C>...>(take("QueueDequeueV2", "_Dequeue", {}, name), std::index_sequence_for<C...>()); }
-  /// Takes `n` elements as a batch; waits until it has all of them. A wait in vain, or cancelled, gives them back in order (QueueDequeueManyV2).
-  auto dequeue_many(detail::scalar<std::int32_t> n, op_name name = {}) const { return batch("QueueDequeueManyV2", "_DequeueMany", {"n", tensor_value::scalar(n.value)}, name); }
-  template <int N> auto dequeue_many(const operand<std::int32_t, N>& n, op_name name = {}) const { return batch("QueueDequeueManyV2", "_DequeueMany", n.as_input(name.site), name); }
-  /// Takes `n` elements, or what is left if the queue is closed, but at least one (QueueDequeueUpToV2).
-  auto dequeue_up_to(detail::scalar<std::int32_t> n, op_name name = {}) const { return batch("QueueDequeueUpToV2", "_DequeueUpTo", {"n", tensor_value::scalar(n.value)}, name); }
-  template <int N> auto dequeue_up_to(const operand<std::int32_t, N>& n, op_name name = {}) const { return batch("QueueDequeueUpToV2", "_DequeueUpTo", n.as_input(name.site), name); }
-
- private:
-  const node& take(const char* op, const char* suffix, std::vector<detail::op_input> inputs, const op_name& name) const {
-    return detail::add_queue_op(op, raw(), suffix, std::move(inputs), {{"component_types", std::vector<dtype>{dtype_of<typename detail::queue_component<C>::dtype>...}}}, name);
-  }
-  auto batch(const char* op, const char* suffix, detail::op_input n, const op_name& name) const {
-    return detail::outputs_as<detail::queue_batch_t<C>...>(take(op, suffix, {std::move(n)}, name), std::index_sequence_for<C...>());
-  }
-};
-
-/// Elements leave in the order in which they came (FIFOQueueV2): `fifo_queue<float, std::int64_t> q(100)`.
-template <class... C> class fifo_queue : public queue<C...> {
- public:
-  fifo_queue() = default;
-  explicit fifo_queue(std::int64_t capacity, const queue_options& options = {}, op_name name = {})
-      : queue<C...>(detail::add_queue("FIFOQueueV2", "fifo_queue", detail::queue_attrs<C...>(capacity, options), name)) {}
-};
-
-/// A FIFO queue whose shapes may have open dimensions: elements that are taken together are padded with zeros or empty texts to the largest of them (PaddingFIFOQueueV2).
-template <class... C> class padding_fifo_queue : public queue<C...> {
- public:
-  padding_fifo_queue() = default;
-  explicit padding_fifo_queue(std::int64_t capacity, queue_options options = {}, op_name name = {})
-      : queue<C...>(detail::add_queue("PaddingFIFOQueueV2", "padding_fifo_queue", detail::queue_attrs<C...>(capacity, with_ranks(std::move(options))), name)) {}
-
- private:
-  static queue_options with_ranks(queue_options options) {
-    if (options.shapes.empty()) options.shapes = {partial_shape::of_rank(detail::queue_component<C>::rank)...};
-    return options;
-  }
-};
-
-/// Elements leave in random order (RandomShuffleQueueV2).
-template <class... C> class random_shuffle_queue : public queue<C...> {
- public:
-  random_shuffle_queue() = default;
-  explicit random_shuffle_queue(std::int64_t capacity, const shuffle_options& options = {}, op_name name = {})
-      : queue<C...>(detail::add_queue("RandomShuffleQueueV2", "random_shuffle_queue", shuffled(capacity, options), name)) {}
-
- private:
-  static attr_map shuffled(std::int64_t capacity, const shuffle_options& options) {
-    attr_map attrs = detail::queue_attrs<C...>(capacity, options);
-    const auto [seed, seed2] = detail::op_seeds(*detail::current_graph(), options.seed);
-    attrs.emplace("min_after_dequeue", options.min_after_dequeue);
-    attrs.emplace("seed", seed);
-    attrs.emplace("seed2", seed2);
-    return attrs;
-  }
-};
-
-/// The element with the smallest number leaves first; the order among equal numbers is open. Each element begins with its number, an int64: `q.enqueue(3, x)`, `auto [number, x] = q.dequeue()`
-/// (PriorityQueueV2). The shapes are those of the other components and must be given unless these are scalars by type.
-template <class... C> class priority_queue : public queue<tensor<std::int64_t, 0>, C...> {
- public:
-  priority_queue() = default;
-  explicit priority_queue(std::int64_t capacity, const queue_options& options = {}, op_name name = {})
-      : queue<tensor<std::int64_t, 0>, C...>(detail::add_queue("PriorityQueueV2", "priority_queue", detail::queue_attrs<C...>(capacity, options), name)) {}
-};
-
-#if WEFT_HAS_BODIES
-namespace detail {
-
-WEFT_DECL output add_queue(const char* op, const char* otherwise, attr_map attrs, const op_name& name) {
-  const auto types = attrs.find("component_types")->second.get<std::vector<dtype>>();
-  const auto shapes = attrs.find("shapes")->second.get<std::vector<partial_shape>>();
-  const bool padded = std::string_view(op) == "PaddingFIFOQueueV2", needed = padded || std::string_view(op) == "PriorityQueueV2";
-  if ((needed || !shapes->empty()) && shapes->size() != types->size())
-    fail_builder(otherwise, "a queue of " + std::to_string(types->size()) + " components needs as many shapes, found " + std::to_string(shapes->size()), name);
-  for (const partial_shape& s : *shapes)
-    if (padded ? !s.known_rank() : !s.fully_known())
-      fail_builder(otherwise, "the shape " + s.text() + " of a component must be " + (padded ? "of known rank" : "fully known; a padding_fifo_queue may leave sizes open"), name);
-  if (const auto min = attrs.find("min_after_dequeue"); min != attrs.end()) {
-    const std::int64_t least = *min->second.get<std::int64_t>(), capacity = *attrs.find("capacity")->second.get<std::int64_t>();
-    if (least < 0) fail_builder(otherwise, "min_after_dequeue must not be negative, found " + std::to_string(least), name);
-    if (capacity >= 0 && least >= capacity) fail_builder(otherwise, "min_after_dequeue " + std::to_string(least) + " must be less than the capacity " + std::to_string(capacity), name);
-  }
-  return {&add_node(op, {}, name.text.empty() ? op_name(otherwise, name.site) : name, std::move(attrs)), 0};
-}
-
-WEFT_DECL const node& add_queue_op(const char* op, const output& queue, const char* suffix, std::vector<op_input> inputs, attr_map attrs, const op_name& name) {
-  if (queue.from == nullptr) fail_builder(op, "the queue is empty, not made by any op", name);
-  inputs.insert(inputs.begin(), op_input(queue));
-  std::vector<std::string> names(inputs.size());
-  for (std::size_t i = 1; i < inputs.size(); ++i) {
-    if (inputs[i].below == nullptr || std::string_view(inputs[i].below) != "component") continue;
-    names[i] = "component_" + std::to_string(i - 1);
-    inputs[i].below = names[i].c_str();
-  }
-  const std::string own = queue.from->name().substr(queue.from->name().rfind('/') + 1) + suffix;
-  return add_op(op, own.c_str(), inputs, name, std::move(attrs));
-}
-
-}  // namespace detail
-#endif
-
-}  // namespace weft
-
-#endif
-
 #ifndef WEFT_OPS_REDUCE_SEGMENTS_HPP
 #define WEFT_OPS_REDUCE_SEGMENTS_HPP
 // Reductions of rows by segment: builders. Their definitions are in reduce.hpp.
@@ -10620,6 +10816,7 @@ namespace weft {
 WEFT_DECL const op_registry& standard_ops() {
   static const op_registry all = [] {
     op_registry ops;
+    ops.add(detail::accumulator_ops);
     ops.add(detail::array_ops);
     ops.add(detail::array_join_ops);
     ops.add(detail::array_layout_ops);
@@ -16119,611 +16316,6 @@ WEFT_SIMD_END
 #endif
 
 #if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
-#ifndef WEFT_KERNELS_STRIDED_COPY_HPP
-#define WEFT_KERNELS_STRIDED_COPY_HPP
-// Copies between two regular arrangements of elements, whatever the elements are: what slices, joins, tiles, paddings, reversals and
-// transpositions have in common. Rows of elements by index are here as well.
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-#include <string>
-#include <utility>
-
-#if WEFT_HAS_KERNEL_BODIES
-WEFT_SIMD_BEGIN
-namespace weft::detail {
-
-/// Where the elements of a value lie, how large one is, and whether they are strings.
-struct element_source {
-  const std::byte* data;
-  std::ptrdiff_t size;
-  bool strings;
-};
-struct element_target {
-  std::byte* data;
-  std::ptrdiff_t size;
-  bool strings;
-};
-inline element_source source_of(const tensor_value& v) { return {static_cast<const std::byte*>(elements_of(v)), static_cast<std::ptrdiff_t>(object_size(v.dtype())), v.dtype() == dtype::string}; }
-inline element_target target_of(tensor_value& v) { return {static_cast<std::byte*>(elements_of(v)), static_cast<std::ptrdiff_t>(object_size(v.dtype())), v.dtype() == dtype::string}; }
-
-/// Elements that follow each other, or the same one again and again.
-template <std::size_t Size> WEFT_SIMD_OPTIMIZED void copy_plain(const std::byte* from, std::ptrdiff_t from_step, std::byte* to, std::ptrdiff_t to_step, std::int64_t count) {
-  for (std::int64_t i = 0; i < count; ++i) std::memcpy(to + i * to_step, from + i * from_step, Size);
-}
-inline void copy_strings(const std::byte* from, std::ptrdiff_t from_step, std::byte* to, std::ptrdiff_t to_step, std::int64_t count) {
-  for (std::int64_t i = 0; i < count; ++i) *reinterpret_cast<std::string*>(to + i * to_step) = *reinterpret_cast<const std::string*>(from + i * from_step);
-}
-inline void copy_blocks(const std::byte* from, std::ptrdiff_t from_step, std::byte* to, std::ptrdiff_t to_step, std::int64_t count, std::size_t size) {
-  for (std::int64_t i = 0; i < count; ++i) std::memcpy(to + i * to_step, from + i * from_step, size);
-}
-
-/// `count` units of `size` bytes; steps are bytes.
-inline void copy_units(const std::byte* from, std::ptrdiff_t from_step, std::byte* to, std::ptrdiff_t to_step, std::int64_t count, std::size_t size, bool strings) {
-  if (strings) return copy_strings(from, from_step, to, to_step, count);
-  const auto whole = static_cast<std::ptrdiff_t>(size);
-  if (from_step == whole && to_step == whole) {
-    std::memcpy(to, from, size * static_cast<std::size_t>(count));
-    return;
-  }
-  switch (size) {
-    case 1: return copy_plain<1>(from, from_step, to, to_step, count);
-    case 2: return copy_plain<2>(from, from_step, to, to_step, count);
-    case 4: return copy_plain<4>(from, from_step, to, to_step, count);
-    case 8: return copy_plain<8>(from, from_step, to, to_step, count);
-    case 16: return copy_plain<16>(from, from_step, to, to_step, count);
-    default: return copy_blocks(from, from_step, to, to_step, count, size);
-  }
-}
-
-#if defined(__clang__) || (defined(__GNUC__) && __GNUC__ >= 12)
-#define WEFT_HAS_SHUFFLES 1
-#else
-#define WEFT_HAS_SHUFFLES 0
-#endif
-
-#if WEFT_HAS_SHUFFLES
-/// `Chunks` squares of elements that lie below each other, as wide as 16 bytes, with rows and columns exchanged: one register holds a row of each, and then a column of all. Interleaving
-/// the rows of the upper half with those of the lower one, as often as it takes to halve them down to one, exchanges both.
-template <std::size_t Size, std::size_t Chunks> struct exchanged_block {
-  static constexpr std::size_t lanes = 16 / Size, whole = lanes * Chunks;
-  using element = std::conditional_t<Size == 1, std::uint8_t, std::conditional_t<Size == 2, std::uint16_t, std::conditional_t<Size == 4, std::uint32_t, std::uint64_t>>>;
-  typedef element part __attribute__((vector_size(16)));
-  typedef element vector __attribute__((vector_size(16 * Chunks)));
-
-  template <std::size_t... I, std::size_t... Half>
-  WEFT_SIMD_INLINE static void run(const std::byte* from, std::ptrdiff_t from_row, std::byte* to, std::ptrdiff_t to_row, std::index_sequence<I...>, std::index_sequence<Half...>) {
-    vector rows[lanes], next[lanes];
-    WEFT_SIMD_UNROLL
-    for (std::size_t i = 0; i < lanes; ++i) {
-      part parts[Chunks];
-      WEFT_SIMD_UNROLL
-      for (std::size_t k = 0; k < Chunks; ++k) std::memcpy(&parts[k], from + static_cast<std::ptrdiff_t>(i + k * lanes) * from_row, 16);
-      if constexpr (Chunks == 1) {
-        rows[i] = parts[0];
-      } else if constexpr (Chunks == 2) {
-        rows[i] = __builtin_shufflevector(parts[0], parts[1], static_cast<int>(I)...);
-      } else {
-        typedef element half __attribute__((vector_size(32)));
-        const half upper = __builtin_shufflevector(parts[0], parts[1], static_cast<int>(Half)...), lower = __builtin_shufflevector(parts[2], parts[3], static_cast<int>(Half)...);
-        rows[i] = __builtin_shufflevector(upper, lower, static_cast<int>(I)...);
-      }
-    }
-    WEFT_SIMD_UNROLL
-    for (std::size_t step = 1; step < lanes; step *= 2) {
-      WEFT_SIMD_UNROLL
-      for (std::size_t i = 0; i < lanes / 2; ++i) {
-        next[2 * i] = __builtin_shufflevector(rows[i], rows[i + lanes / 2], static_cast<int>((I % 2) * whole + I / lanes * lanes + I % lanes / 2)...);
-        next[2 * i + 1] = __builtin_shufflevector(rows[i], rows[i + lanes / 2], static_cast<int>((I % 2) * whole + I / lanes * lanes + lanes / 2 + I % lanes / 2)...);
-      }
-      WEFT_SIMD_UNROLL
-      for (std::size_t i = 0; i < lanes; ++i) rows[i] = next[i];
-    }
-    WEFT_SIMD_UNROLL
-    for (std::size_t i = 0; i < lanes; ++i) std::memcpy(to + static_cast<std::ptrdiff_t>(i) * to_row, &rows[i], 16 * Chunks);
-  }
-};
-
-/// A square as wide as 64 bytes with rows and columns exchanged: every cache line is read and written once, which matters where rows at distances of a power of two drive each other out of the cache.
-template <std::size_t Size> struct exchanged_lines {
-  static constexpr std::size_t side = 64 / Size;
-  using element = std::conditional_t<Size == 4, std::uint32_t, std::uint64_t>;
-  typedef element vector __attribute__((vector_size(64)));
-
-  template <std::size_t... I> WEFT_SIMD_INLINE static void run(const std::byte* from, std::ptrdiff_t from_row, std::byte* to, std::ptrdiff_t to_row, std::index_sequence<I...>) {
-    vector rows[side], next[side];
-    WEFT_SIMD_UNROLL
-    for (std::size_t i = 0; i < side; ++i) std::memcpy(&rows[i], from + static_cast<std::ptrdiff_t>(i) * from_row, 64);
-    WEFT_SIMD_UNROLL
-    for (std::size_t step = 1; step < side; step *= 2) {
-      WEFT_SIMD_UNROLL
-      for (std::size_t i = 0; i < side / 2; ++i) {
-        next[2 * i] = __builtin_shufflevector(rows[i], rows[i + side / 2], static_cast<int>((I % 2) * side + I / 2)...);
-        next[2 * i + 1] = __builtin_shufflevector(rows[i], rows[i + side / 2], static_cast<int>((I % 2) * side + side / 2 + I / 2)...);
-      }
-      WEFT_SIMD_UNROLL
-      for (std::size_t i = 0; i < side; ++i) rows[i] = next[i];
-    }
-    WEFT_SIMD_UNROLL
-    for (std::size_t i = 0; i < side; ++i) std::memcpy(to + static_cast<std::ptrdiff_t>(i) * to_row, &rows[i], 64);
-  }
-};
-#endif
-
-/// A matrix with rows and columns exchanged; rows of both are contiguous, their distances are bytes. Works on squares as wide as a cache line.
-template <std::size_t Size> struct exchange_body {
-  static constexpr auto side = static_cast<std::int64_t>(64 / Size), size = static_cast<std::int64_t>(Size);
-
-  template <instruction_set S> WEFT_SIMD_INLINE static void square(const std::byte* from, std::ptrdiff_t from_row, std::byte* to, std::ptrdiff_t to_row) {
-#if WEFT_HAS_SHUFFLES
-    if constexpr (S == instruction_set::avx512 && Size >= 4) {
-      exchanged_lines<Size>::run(from, from_row, to, to_row, std::make_index_sequence<64 / Size>());
-    } else {
-      using block = exchanged_block<Size, S == instruction_set::avx512 ? 4 : S == instruction_set::avx2 ? 2 : 1>;
-      for (std::int64_t i = 0; i < side; i += static_cast<std::int64_t>(block::whole))
-        for (std::int64_t k = 0; k < side; k += static_cast<std::int64_t>(block::lanes))
-          block::run(from + i * from_row + k * size, from_row, to + k * to_row + i * size, to_row, std::make_index_sequence<block::whole>(), std::make_index_sequence<block::lanes * 2>());
-    }
-#else
-    edge(from, from_row, to, to_row, side, side);
-#endif
-  }
-  WEFT_SIMD_INLINE static void edge(const std::byte* from, std::ptrdiff_t from_row, std::byte* to, std::ptrdiff_t to_row, std::int64_t rows, std::int64_t columns) {
-    for (std::int64_t k = 0; k < columns; ++k)
-      for (std::int64_t i = 0; i < rows; ++i) std::memcpy(to + k * to_row + i * size, from + i * from_row + k * size, Size);
-  }
-  template <instruction_set S> WEFT_SIMD_INLINE static void run(const std::byte* from, std::ptrdiff_t from_row, std::byte* to, std::ptrdiff_t to_row, std::int64_t rows, std::int64_t columns) {
-    for (std::int64_t c = 0; c < columns; c += side)
-      for (std::int64_t r = 0; r < rows; r += side) {
-        const std::int64_t wide = columns - c < side ? columns - c : side, high = rows - r < side ? rows - r : side;
-        const std::byte* in = from + r * from_row + c * size;
-        std::byte* out = to + c * to_row + r * size;
-        if (wide == side && high == side) square<S>(in, from_row, out, to_row);
-        else edge(in, from_row, out, to_row, high, wide);
-      }
-  }
-};
-#undef WEFT_HAS_SHUFFLES
-
-/// What is copied: axes from the outermost to the innermost, each with its steps in elements through source and target. Axes of one element vanish, those that
-/// continue each other become one, so 63 are enough. Steps may be negative, those of the source 0.
-class strided_copy {
- public:
-  void add(std::int64_t extent, std::int64_t from_step, std::int64_t to_step) noexcept {
-    if (extent == 1 || empty_) return;
-    empty_ = extent == 0;
-    if (rank_ > 0 && !empty_ && axes_[rank_ - 1].from == extent * from_step && axes_[rank_ - 1].to == extent * to_step) {
-      axes_[rank_ - 1] = {axes_[rank_ - 1].extent * extent, static_cast<std::ptrdiff_t>(from_step), static_cast<std::ptrdiff_t>(to_step)};
-    } else if (!empty_) {
-      axes_[rank_++] = {extent, static_cast<std::ptrdiff_t>(from_step), static_cast<std::ptrdiff_t>(to_step)};
-    }
-  }
-  /// Copies from element `from_at` of the source to element `to_at` of the target on; both have the same dtype.
-  void run(element_source from, std::int64_t from_at, element_target to, std::int64_t to_at) const;
-
- private:
-  struct axis {
-    std::int64_t extent;
-    std::ptrdiff_t from, to;
-  };
-  static constexpr std::size_t most = 64;
-  void run_rows(const axis* axes, std::size_t rank, const std::byte* from, std::byte* to, std::size_t unit, bool strings) const;
-  axis axes_[most];
-  std::size_t rank_ = 0;
-  bool empty_ = false;
-};
-
-// 1. Steps become bytes; a contiguous innermost axis of plain elements becomes part of the unit. 2. Where the target's innermost axis strides through the source and another axis is
-// contiguous there, the two are exchanged as matrices. 3. Everything else goes row by row.
-inline void strided_copy::run(element_source from, std::int64_t from_at, element_target to, std::int64_t to_at) const {
-  if (empty_) return;
-  axis axes[most];
-  std::size_t rank = rank_;
-  for (std::size_t i = 0; i < rank; ++i) axes[i] = {axes_[i].extent, axes_[i].from * from.size, axes_[i].to * to.size};
-  auto unit = static_cast<std::size_t>(from.size);
-  const std::byte* source = from.data + from_at * from.size;
-  std::byte* target = to.data + to_at * to.size;
-  if (!from.strings && rank > 0 && axes[rank - 1].from == from.size && axes[rank - 1].to == from.size) unit *= static_cast<std::size_t>(axes[--rank].extent);
-  if (rank > 1 && !from.strings && unit <= 8 && axes[rank - 1].to == static_cast<std::ptrdiff_t>(unit)) {
-    for (std::size_t i = 0; i + 1 < rank; ++i)
-      if (axes[i].from == static_cast<std::ptrdiff_t>(unit)) {
-        std::swap(axes[i], axes[rank - 2]);
-        break;
-      }
-  }
-  run_rows(axes, rank, source, target, unit, from.strings);
-}
-
-inline void exchange_units(std::size_t unit, const std::byte* from, std::ptrdiff_t from_row, std::byte* to, std::ptrdiff_t to_row, std::int64_t rows, std::int64_t columns) {
-  const instruction_set set = best_instruction_set();
-  switch (unit) {
-    case 1: return dispatch<exchange_body<1>>(set, from, from_row, to, to_row, rows, columns);
-    case 2: return dispatch<exchange_body<2>>(set, from, from_row, to, to_row, rows, columns);
-    case 4: return dispatch<exchange_body<4>>(set, from, from_row, to, to_row, rows, columns);
-    default: return dispatch<exchange_body<8>>(set, from, from_row, to, to_row, rows, columns);
-  }
-}
-
-inline void strided_copy::run_rows(const axis* axes, std::size_t rank, const std::byte* from, std::byte* to, std::size_t unit, bool strings) const {
-  const auto size = static_cast<std::ptrdiff_t>(unit);
-  const bool exchanges = rank > 1 && !strings && (unit == 1 || unit == 2 || unit == 4 || unit == 8) && axes[rank - 1].to == size && axes[rank - 2].from == size;
-  const std::size_t outer = rank - (exchanges ? 2 : rank > 0 ? 1 : 0);
-  std::int64_t index[most] = {};
-  for (;;) {
-    if (exchanges) exchange_units(unit, from, axes[rank - 1].from, to, axes[rank - 2].to, axes[rank - 1].extent, axes[rank - 2].extent);
-    else if (rank > 0) copy_units(from, axes[rank - 1].from, to, axes[rank - 1].to, axes[rank - 1].extent, unit, strings);
-    else copy_units(from, size, to, size, 1, unit, strings);
-    std::size_t i = outer;
-    for (; i > 0; --i) {
-      const axis& a = axes[i - 1];
-      from += a.from;
-      to += a.to;
-      if (++index[i - 1] < a.extent) break;
-      from -= a.from * a.extent;
-      to -= a.to * a.extent;
-      index[i - 1] = 0;
-    }
-    if (i == 0) return;
-  }
-}
-
-template <std::size_t Size> WEFT_SIMD_OPTIMIZED void gather_plain(const std::byte* from, const std::int64_t* rows, std::size_t count, std::byte* to) {
-  for (std::size_t i = 0; i < count; ++i) std::memcpy(to + i * Size, from + rows[i] * static_cast<std::ptrdiff_t>(Size), Size);
-}
-
-/// Rows of `length` elements from where `rows` says, one behind the other.
-inline void gather_rows(element_source from, const std::int64_t* rows, std::size_t count, std::int64_t length, std::byte* to) {
-  const std::ptrdiff_t bytes = static_cast<std::ptrdiff_t>(length) * from.size;
-  if (!from.strings) {
-    switch (bytes) {
-      case 1: return gather_plain<1>(from.data, rows, count, to);
-      case 2: return gather_plain<2>(from.data, rows, count, to);
-      case 4: return gather_plain<4>(from.data, rows, count, to);
-      case 8: return gather_plain<8>(from.data, rows, count, to);
-      case 16: return gather_plain<16>(from.data, rows, count, to);
-      default: break;
-    }
-  }
-  for (std::size_t i = 0; i < count; ++i, to += bytes) copy_units(from.data + rows[i] * bytes, from.size, to, from.size, length, static_cast<std::size_t>(from.size), from.strings);
-}
-/// Rows of `length` elements to where `rows` says, in their order.
-inline void scatter_rows(element_source from, const std::int64_t* rows, std::size_t count, std::int64_t length, std::byte* to) {
-  const std::ptrdiff_t bytes = static_cast<std::ptrdiff_t>(length) * from.size;
-  for (std::size_t i = 0; i < count; ++i) copy_units(from.data + static_cast<std::ptrdiff_t>(i) * bytes, from.size, to + rows[i] * bytes, from.size, length, static_cast<std::size_t>(from.size), from.strings);
-}
-
-/// Steps in elements of a shape in C order. (Products wrap where a shape without elements has huge sizes; nothing is reached by such steps.)
-inline std::vector<std::int64_t> steps_of(const shape& s) {
-  std::vector<std::int64_t> out(static_cast<std::size_t>(s.rank()), 1);
-  for (int i = s.rank() - 2; i >= 0; --i)
-    out[static_cast<std::size_t>(i)] = static_cast<std::int64_t>(static_cast<std::uint64_t>(out[static_cast<std::size_t>(i) + 1]) * static_cast<std::uint64_t>(s[i + 1]));
-  return out;
-}
-/// The product of the sizes from dimension `first` up to `last`, which wraps likewise.
-inline std::int64_t elements_between(const shape& s, int first, int last) { return shape(s.data() + first, static_cast<std::size_t>(last - first)).elements(); }
-
-/// Copies `count` elements from position `from_at` of one value to position `to_at` of another of the same dtype.
-inline void copy_elements(const tensor_value& from, std::int64_t from_at, tensor_value& to, std::int64_t to_at, std::int64_t count) {
-  strided_copy copy;
-  copy.add(count, 1, 1);
-  copy.run(source_of(from), from_at, target_of(to), to_at);
-}
-
-/// Gives every element of `out` the one of `value`, which has the same dtype.
-inline void fill_elements(tensor_value& out, const tensor_value& value) {
-  const auto count = static_cast<std::size_t>(out.elements());
-  if (out.dtype() == dtype::string) {
-    std::fill_n(out.mutable_data<std::string>(), count, *value.data<std::string>());
-  } else if (count > 0) {
-    const std::size_t size = size_of(out.dtype());
-    std::byte* to = out.mutable_raw_data();
-    std::memcpy(to, value.raw_data(), size);
-    for (std::size_t filled = 1; filled < count; filled *= 2) std::memcpy(to + filled * size, to, std::min(filled, count - filled) * size);
-  }
-}
-
-/// Zeros, or the empty strings that a new value has.
-inline void clear_elements(tensor_value& out) {
-  if (out.dtype() != dtype::string) std::memset(out.mutable_raw_data(), 0, out.bytes());
-}
-
-}  // namespace weft::detail
-WEFT_SIMD_END
-#endif
-
-#endif
-#endif
-
-#if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
-#ifndef WEFT_KERNELS_ARRAY_HPP
-#define WEFT_KERNELS_ARRAY_HPP
-// Kernels that make, pass on and reshape tensors.
-
-#include <algorithm>
-#include <cstring>
-#include <limits>
-#include <string>
-#include <string_view>
-#include <vector>
-
-namespace weft::detail {
-/// The factory of an op on arrays; nullptr for ops of other families.
-kernel_factory array_kernel(std::string_view op);
-}  // namespace weft::detail
-
-#if WEFT_HAS_KERNEL_BODIES
-WEFT_SIMD_BEGIN
-namespace weft::detail {
-
-/// A scalar 1 of a number dtype or bool.
-inline tensor_value one_of(dtype type) {
-  switch (type) {
-    case dtype::float32: return tensor_value::scalar(1.f);
-    case dtype::float64: return tensor_value::scalar(1.0);
-    case dtype::half: return tensor_value::scalar(half(1.f));
-    case dtype::bfloat16: return tensor_value::scalar(bfloat16(1.f));
-    case dtype::int16: case dtype::uint16: return tensor_value(type, shape(), tensor_value::scalar(std::uint16_t(1)).buffer());
-    case dtype::int32: case dtype::uint32: return tensor_value(type, shape(), tensor_value::scalar(std::uint32_t(1)).buffer());
-    case dtype::int64: case dtype::uint64: return tensor_value(type, shape(), tensor_value::scalar(std::uint64_t(1)).buffer());
-    default: return tensor_value(type, shape(), tensor_value::scalar(std::uint8_t(1)).buffer());
-  }
-}
-
-/// The value of its attribute, shared by every step.
-class const_kernel final : public cheap_kernel {
- public:
-  explicit const_kernel(const node& n) : value_(n.attr<tensor_value>("value")) {
-    if (value_.dtype() != type_attr(n, "dtype"))
-      n.fail_about(error_code::invalid_argument, std::string("the value is ") + to_text(value_.dtype()) + ", attribute 'dtype' says " + to_text(type_attr(n, "dtype")));
-  }
-  void compute(kernel_context& context) override { context.set_output(0, value_); }
-
- private:
-  tensor_value value_;
-};
-
-/// Passes on its inputs.
-class identity_kernel final : public cheap_kernel {
- public:
-  explicit identity_kernel(const node&) {}
-  void compute(kernel_context& context) override {
-    expect_inputs(context, context.about().output_count());
-    for (int i = 0; i < context.input_count(); ++i) context.set_output(i, context.take_input(i));
-  }
-};
-
-/// Stands where a value must be fed; runs only when none was.
-class placeholder_kernel final : public cheap_kernel {
- public:
-  explicit placeholder_kernel(const node&) {}
-  void compute(kernel_context& context) override {
-    const auto* wanted = context.about().find_attr<partial_shape>("shape");
-    context.fail(std::string("the placeholder must be fed a value of dtype ") + to_text(type_attr(context.about(), "dtype")) +
-                 (wanted != nullptr && wanted->known_rank() ? " and shape " + wanted->text() : std::string()));
-  }
-};
-
-/// The same elements in another shape: Reshape, ExpandDims, Squeeze.
-class reshape_kernel final : public cheap_kernel {
- public:
-  explicit reshape_kernel(const node& n) : op_(n.op()) {
-    if (const auto* axes = n.find_attr<std::vector<std::int64_t>>("squeeze_dims")) squeezed_ = *axes;
-  }
-  void compute(kernel_context& context) override {
-    expect_inputs(context, op_ == "Squeeze" ? 1 : 2);
-    shape wanted = op_ == "Reshape" ? reshaped(context) : op_ == "ExpandDims" ? expanded(context) : squeezed(context);
-    tensor_value v = context.take_input(0);
-    v.reshape(std::move(wanted));
-    context.set_output(0, std::move(v));
-  }
-
- private:
-  shape reshaped(const kernel_context& context) const;
-  shape expanded(const kernel_context& context) const;
-  shape squeezed(const kernel_context& context) const;
-  std::string op_;
-  std::vector<std::int64_t> squeezed_;
-};
-
-inline shape reshape_kernel::reshaped(const kernel_context& context) const {
-  const tensor_value &in = context.input(0), &wanted = context.input(1);
-  if (wanted.shape().rank() != 1) context.fail("the wanted shape must be a vector, found shape " + wanted.shape().text());
-  std::vector<std::int64_t> sizes = integers_of(context, 1, "the wanted shape");
-  const std::string text = shape_text(sizes);
-  std::int64_t* open = nullptr;
-  for (auto& size : sizes) {
-    if (size < -1) context.fail("the wanted shape " + text + " has a negative size other than -1");
-    if (size != -1) continue;
-    if (open != nullptr) context.fail("the wanted shape " + text + " has more than one -1");
-    open = &size;
-  }
-  if (open != nullptr) *open = 1;
-  const auto known = checked_elements(sizes.data(), sizes.size());
-  if (open != nullptr && known && *known > 0 && in.elements() % *known == 0) *open = in.elements() / *known;
-  else if (open != nullptr && known && *known == 0) *open = 0;
-  if (checked_elements(sizes.data(), sizes.size()) != in.elements())
-    context.fail("a tensor of shape " + in.shape().text() + " has " + std::to_string(in.elements()) + " elements and cannot be given shape " + text);
-  return shape(sizes);
-}
-
-inline shape reshape_kernel::expanded(const kernel_context& context) const {
-  if (context.input(1).elements() != 1) context.fail("the axis must be a single integer, found shape " + context.input(1).shape().text());
-  std::vector<std::int64_t> sizes = context.input(0).shape().vector();
-  const int axis = axis_of(context, integers_of(context, 1, "the axis")[0], static_cast<int>(sizes.size()) + 1, "axis");
-  sizes.insert(sizes.begin() + axis, 1);
-  return shape(sizes);
-}
-
-inline shape reshape_kernel::squeezed(const kernel_context& context) const {
-  const shape& in = context.input(0).shape();
-  std::vector<bool> dropped(static_cast<std::size_t>(in.rank()), squeezed_.empty());
-  for (const std::int64_t wanted : squeezed_) {
-    const int axis = axis_of(context, wanted, in.rank(), "axis");
-    if (in[axis] != 1) context.fail("dimension " + std::to_string(axis) + " of shape " + in.text() + " cannot be dropped, its size is not 1");
-    dropped[static_cast<std::size_t>(axis)] = true;
-  }
-  std::vector<std::int64_t> sizes;
-  for (int i = 0; i < in.rank(); ++i)
-    if (in[i] != 1 || !dropped[static_cast<std::size_t>(i)]) sizes.push_back(in[i]);
-  return shape(sizes);
-}
-
-/// Shape, size or rank of its input, or the shape of each.
-class shape_kernel final : public cheap_kernel {
- public:
-  explicit shape_kernel(const node& n) : op_(n.op()), type_(n.find_attr<dtype>("out_type") != nullptr ? *n.find_attr<dtype>("out_type") : dtype::int32) {
-    if (type_ != dtype::int32 && type_ != dtype::int64)
-      n.fail_about(error_code::invalid_argument, std::string("attribute 'out_type' must be int32 or int64, found ") + to_text(type_));
-  }
-  void compute(kernel_context& context) override;
-
- private:
-  std::string op_;
-  dtype type_;
-};
-
-inline void shape_kernel::compute(kernel_context& context) {
-  expect_inputs(context, context.about().output_count());
-  for (int input = 0; input < context.input_count(); ++input) {
-    const shape s = context.input(input).shape();
-    const bool scalar = op_ == "Size" || op_ == "Rank";
-    const std::vector<std::int64_t> numbers = scalar ? std::vector<std::int64_t>{op_ == "Size" ? s.elements() : s.rank()} : s.vector();
-    tensor_value& out = context.allocate_output(input, type_, scalar ? shape() : shape{static_cast<std::int64_t>(numbers.size())});
-    for (std::size_t i = 0; i < numbers.size(); ++i) {
-      if (type_ == dtype::int64) {
-        out.mutable_data<std::int64_t>()[i] = numbers[i];
-      } else {
-        if (numbers[i] > std::numeric_limits<std::int32_t>::max()) context.fail(std::to_string(numbers[i]) + " does not fit into int32; ask for out_type int64");
-        out.mutable_data<std::int32_t>()[i] = static_cast<std::int32_t>(numbers[i]);
-      }
-    }
-  }
-}
-
-/// A tensor with one value everywhere: Fill, ZerosLike, OnesLike.
-class fill_kernel final : public kernel {
- public:
-  explicit fill_kernel(const node& n) : op_(n.op()), type_(type_attr(n, "T")) {}
-  void compute(kernel_context& context) override;
-  bool expensive(const kernel_context& context) const noexcept override { return op_ == "Fill" || input_elements(context) > expensive_elements; }
-
- private:
-  std::string op_;
-  dtype type_;
-};
-
-inline void fill_kernel::compute(kernel_context& context) {
-  const bool fill = op_ == "Fill";
-  expect_inputs(context, fill ? 2 : 1);
-  expect_dtype(context, fill ? 1 : 0, type_);
-  if (fill) {
-    if (context.input(1).shape().rank() != 0) context.fail("the value must be a scalar, found shape " + context.input(1).shape().text());
-    fill_elements(context.allocate_output(0, type_, wanted_shape(context, 0, "the wanted shape")), context.input(1));
-  } else if (op_ == "OnesLike") {
-    fill_elements(context.forward_or_allocate(0, 0, type_, context.input(0).shape()), one_of(type_));
-  } else {
-    tensor_value& out = context.forward_or_allocate(0, 0, type_, context.input(0).shape());
-    if (type_ != dtype::string) std::memset(out.mutable_raw_data(), 0, out.bytes());
-  }
-}
-
-WEFT_DECL kernel_factory array_kernel(std::string_view op) {
-  if (op == "Const") return &make_kernel<const_kernel>;
-  if (op == "Placeholder" || op == "PlaceholderV2") return &make_kernel<placeholder_kernel>;
-  for (const char* same : {"Identity", "IdentityN", "StopGradient", "Snapshot", "PreventGradient", "PlaceholderWithDefault"})
-    if (op == same) return &make_kernel<identity_kernel>;
-  if (op == "Reshape" || op == "ExpandDims" || op == "Squeeze") return &make_kernel<reshape_kernel>;
-  if (op == "Shape" || op == "ShapeN" || op == "Size" || op == "Rank") return &make_kernel<shape_kernel>;
-  if (op == "Fill" || op == "ZerosLike" || op == "OnesLike") return &make_kernel<fill_kernel>;
-  return nullptr;
-}
-
-}  // namespace weft::detail
-WEFT_SIMD_END
-#endif
-
-#endif
-#endif
-
-#if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
-#ifndef WEFT_KERNELS_FUNCTION_KERNEL_HPP
-#define WEFT_KERNELS_FUNCTION_KERNEL_HPP
-// Kernels that are one function each, listed in tables; and the shapes of a running node's outputs, found by the op's own shape rule.
-
-#include <cstddef>
-#include <cstdlib>
-#include <memory>
-#include <string>
-#include <string_view>
-#include <vector>
-
-#if WEFT_HAS_KERNEL_BODIES
-namespace weft::detail {
-
-/// How long a function may take: some microseconds, as long as its inputs are large, or as long as values say.
-enum class kernel_cost : unsigned char { cheap, by_inputs, by_values };
-
-/// One row of a table of kernels. `inputs` is their number, or the least number when negative; `outputs` is theirs, or any when negative.
-struct kernel_function {
-  std::string_view op;
-  void (*compute)(kernel_context&);
-  int inputs = 1, outputs = 1;
-  kernel_cost cost = kernel_cost::by_inputs;
-};
-
-/// A kernel that calls the function of its row.
-class function_kernel final : public kernel {
- public:
-  explicit function_kernel(const kernel_function& function) : function_(function) {}
-  void compute(kernel_context& context) override {
-    const bool fits = function_.inputs < 0 ? context.input_count() >= -function_.inputs : context.input_count() == function_.inputs;
-    if (!fits) context.fail("expected " + std::to_string(std::abs(function_.inputs)) + (function_.inputs < 0 ? " or more" : "") + " inputs, found " + std::to_string(context.input_count()));
-    if (function_.outputs >= 0 && context.about().output_count() != function_.outputs) context.fail("expected " + std::to_string(function_.outputs) + " outputs, found " + std::to_string(context.about().output_count()));
-    function_.compute(context);
-  }
-  bool expensive(const kernel_context& context) const noexcept override {
-    return function_.cost == kernel_cost::by_values || (function_.cost == kernel_cost::by_inputs && input_elements(context) > expensive_elements);
-  }
-
- private:
-  kernel_function function_;
-};
-
-/// The row of an op, or nullptr.
-template <std::size_t N> const kernel_function* find_function(const kernel_function (&rows)[N], std::string_view op) noexcept {
-  for (const kernel_function& row : rows)
-    if (row.op == op) return &row;
-  return nullptr;
-}
-
-/// What the op's shape rule says of the outputs, now that all inputs have values. Throws as the rule does.
-inline std::vector<output_type> outputs_now(const kernel_context& context, shape_function rule) {
-  std::vector<output_type> out(static_cast<std::size_t>(context.about().output_count()));
-  shape_context shapes(context.about(), &context.input(0), static_cast<std::size_t>(context.input_count()), out);
-  rule(shapes);
-  return out;
-}
-/// A shape that a rule found. Fails when the rule could not tell, or when memory cannot hold so many elements.
-inline shape found_shape(const kernel_context& context, const output_type& found) {
-  if (!found.shape.fully_known()) context.fail("the shape of the result " + found.shape.text() + " cannot be told from these inputs");
-  const shape out = found.shape.to_shape();
-  if (!checked_elements(out.data(), static_cast<std::size_t>(out.rank()))) context.fail("a result of shape " + out.text() + " has more elements than memory can address");
-  return out;
-}
-inline shape output_shape_now(const kernel_context& context, shape_function rule) { return found_shape(context, outputs_now(context, rule)[0]); }
-
-/// Fails unless input i has the dtype of input `like`.
-inline void expect_same_dtype(const kernel_context& context, int i, int like) { expect_dtype(context, i, context.input(like).dtype()); }
-
-}  // namespace weft::detail
-#endif
-
-#endif
-#endif
-
-#if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
 #ifndef WEFT_KERNELS_SCALAR_FUNCTIONS_HPP
 #define WEFT_KERNELS_SCALAR_FUNCTIONS_HPP
 // The element functions that loops are made of: types with a static `apply<S>(values...)` on scalars, always inlined. Integers wrap,
@@ -17509,6 +17101,2622 @@ inline tensor_value narrowed(tensor_value v, dtype type) {
   narrow(v.raw_data(), out.mutable_raw_data(), static_cast<std::size_t>(v.elements()));
   return out;
 }
+
+}  // namespace weft::detail
+#endif
+
+#endif
+#endif
+
+#if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
+#ifndef WEFT_KERNELS_LOOPS_HPP
+#define WEFT_KERNELS_LOOPS_HPP
+// Elementwise loops over contiguous arrays: unary, binary with broadcasting, and casts. `F` is one of the types in `element`.
+// The output may be an input itself, if both have the same elements of the same size; it must not overlap one in any other way.
+// Types and functions that gain by it run in the body of the processor's instruction set, the others in the portable one.
+
+#include <optional>
+
+namespace weft::detail {
+
+/// What a loop has to report.
+enum class loop_status : unsigned char { ok, division_by_zero };
+
+/// Two broadcast operands over two axes: the inner one is contiguous or, for an operand that does not vary there, one element.
+struct binary_grid {
+  std::size_t rows, columns;
+  std::size_t a_row, b_row;  // distance between rows, in elements
+  bool a_varies, b_varies;   // along a row
+};
+
+/// How two shapes broadcast, with axes that behave alike merged. Each axis that is left has at least two elements, so 63 are enough.
+struct broadcast_plan {
+  static constexpr std::size_t max_rank = 63;
+  std::size_t count = 1;  // elements of the result
+  std::size_t rank = 0;
+  std::size_t extents[max_rank];
+  std::size_t a_strides[max_rank], b_strides[max_rank];  // 0 where an operand does not vary
+
+  /// Elements of the second operand, 0 if the result has none.
+  std::size_t b_count() const noexcept;
+};
+
+#if WEFT_HAS_KERNEL_BODIES
+
+/// Plans the broadcast of two shapes, nothing if they do not fit; `out_dims`, if given, receives max(a_rank, b_rank) extents.
+std::optional<broadcast_plan> plan_broadcast(const std::int64_t* a_dims, std::size_t a_rank, const std::int64_t* b_dims, std::size_t b_rank,
+                                             std::int64_t* out_dims = nullptr);
+
+// 1. Align the shapes at their last axis and find each axis' extent. 2. Drop axes of one element. 3. Merge an axis into the one after
+// it if the same operands vary along both. Strides follow from which operand varies.
+inline std::optional<broadcast_plan> plan_broadcast(const std::int64_t* a_dims, std::size_t a_rank, const std::int64_t* b_dims,
+                                                    std::size_t b_rank, std::int64_t* out_dims) {
+  broadcast_plan plan;
+  const std::size_t rank = a_rank > b_rank ? a_rank : b_rank;
+  std::size_t a_stride = 1, b_stride = 1;
+  bool a_before = false, b_before = false, empty = false;
+  for (std::size_t i = 0; i < a_rank; ++i) empty = empty || a_dims[i] == 0;
+  for (std::size_t i = 0; i < b_rank; ++i) empty = empty || b_dims[i] == 0;
+  for (std::size_t back = 1; back <= rank; ++back) {
+    const std::int64_t a = back <= a_rank ? a_dims[a_rank - back] : 1, b = back <= b_rank ? b_dims[b_rank - back] : 1;
+    if (a != b && a != 1 && b != 1) return std::nullopt;
+    const auto extent = static_cast<std::size_t>(a == 1 ? b : a);
+    if (out_dims) out_dims[rank - back] = static_cast<std::int64_t>(extent);
+    if (extent == 1 || empty) continue;
+    const bool a_varies = a != 1, b_varies = b != 1;
+    if (plan.rank > 0 && a_varies == a_before && b_varies == b_before) {
+      plan.extents[plan.rank - 1] *= extent;
+    } else if (plan.rank == broadcast_plan::max_rank) {
+      return std::nullopt;  // more than 2^63 elements
+    } else {
+      plan.extents[plan.rank] = extent;
+      plan.a_strides[plan.rank] = a_varies ? a_stride : 0;
+      plan.b_strides[plan.rank] = b_varies ? b_stride : 0;
+      ++plan.rank;
+    }
+    a_stride *= a_varies ? extent : 1;
+    b_stride *= b_varies ? extent : 1;
+    plan.count *= extent;
+    a_before = a_varies;
+    b_before = b_varies;
+  }
+  if (empty) plan.count = 0;
+  return plan;
+}
+
+inline std::size_t broadcast_plan::b_count() const noexcept {
+  std::size_t elements = count > 0 ? 1 : 0;
+  for (std::size_t axis = 0; axis < rank; ++axis) elements *= b_strides[axis] != 0 ? extents[axis] : 1;
+  return elements;
+}
+
+/// The same with the operands exchanged.
+inline binary_grid turned(const binary_grid& grid) noexcept {
+  return {grid.rows, grid.columns, grid.b_row, grid.a_row, grid.b_varies, grid.a_varies};
+}
+inline broadcast_plan turned(const broadcast_plan& plan) noexcept {
+  broadcast_plan result = plan;
+  for (std::size_t axis = 0; axis < plan.rank; ++axis) {
+    result.a_strides[axis] = plan.b_strides[axis];
+    result.b_strides[axis] = plan.a_strides[axis];
+  }
+  return result;
+}
+
+/// Calls `visit(grid, a_offset, b_offset, out_offset)` for each grid of a plan; the plan's axes run from the innermost outward.
+template <class Visit>
+void for_each_grid(const broadcast_plan& plan, Visit visit) {
+  if (plan.count == 0) return;
+  binary_grid grid{1, 1, 0, 0, true, true};
+  if (plan.rank > 0) {
+    grid.columns = plan.extents[0];
+    grid.a_varies = plan.a_strides[0] != 0;
+    grid.b_varies = plan.b_strides[0] != 0;
+  }
+  if (plan.rank > 1) {
+    grid.rows = plan.extents[1];
+    grid.a_row = plan.a_strides[1];
+    grid.b_row = plan.b_strides[1];
+  }
+  std::size_t index[broadcast_plan::max_rank] = {};
+  std::size_t a = 0, b = 0;
+  for (std::size_t out = 0; out < plan.count; out += grid.rows * grid.columns) {
+    visit(grid, a, b, out);
+    for (std::size_t axis = 2; axis < plan.rank; ++axis) {
+      a += plan.a_strides[axis];
+      b += plan.b_strides[axis];
+      if (++index[axis] < plan.extents[axis]) break;
+      a -= plan.a_strides[axis] * plan.extents[axis];
+      b -= plan.b_strides[axis] * plan.extents[axis];
+      index[axis] = 0;
+    }
+  }
+}
+
+/// The type in which F computes on arrays of T, so that few loops serve all: float for 16-bit floats, int32 for narrower integers, int64
+/// for uint32 where the sign makes a difference.
+template <class F, class T> constexpr auto loop_type() {
+  if constexpr (is_float16_v<T>) return float();
+  else if constexpr (std::is_same_v<T, bool> && F::logical) return bool();
+  else if constexpr (is_small_integer_v<T>) return std::int32_t();
+  else if constexpr (std::is_same_v<T, std::uint32_t> && !F::wraps) return std::int64_t();
+  else return T();
+}
+template <class F, class T> using loop_type_t = decltype(loop_type<F, T>());
+
+/// The type with which a loop of F over T is compiled once for signed and unsigned.
+template <class F, class T> using loop_bits_t =
+    std::conditional_t<F::wraps && std::is_integral_v<T> && (sizeof(T) >= 4), unsigned_of<T>, T>;
+
+/// The best set for which loops of F are compiled: wide vectors pay for long formulas only, and division of integers has none.
+template <class F, class T>
+inline constexpr instruction_set loop_limit_v = F::heavy && std::is_floating_point_v<T>          ? instruction_set::avx512
+                                                : sizeof(T) >= 4 && !(F::divides && std::is_integral_v<T>) ? instruction_set::avx2
+                                                                                                   : instruction_set::portable;
+
+WEFT_SIMD_BEGIN
+
+template <class F, class T, class R> struct binary_body {
+  template <instruction_set S> WEFT_SIMD_INLINE static void run(const T* a, const T* b, R* out, std::size_t count) {
+    WEFT_SIMD_INDEPENDENT
+    for (std::size_t i = 0; i < count; ++i) out[i] = F::template apply<S>(a[i], b[i]);
+  }
+};
+
+template <class T> struct spread_body {
+  template <instruction_set S> WEFT_SIMD_INLINE static void run(T value, T* out, std::size_t count) {
+    WEFT_SIMD_INDEPENDENT
+    for (std::size_t i = 0; i < count; ++i) out[i] = value;
+  }
+};
+
+template <class T> struct zero_body {
+  template <instruction_set S> WEFT_SIMD_INLINE static void run(const T* in, std::size_t count, bool* found) {
+    unsigned zeros = 0;
+    for (std::size_t i = 0; i < count; ++i) zeros |= in[i] == T(0);
+    *found = zeros != 0;
+  }
+};
+
+/// in * scale + offset, the product being rounded before the addition.
+template <class T> struct scale_and_add_body {
+  template <instruction_set S> WEFT_SIMD_INLINE static void run(const T* in, T scale, T offset, T* out, std::size_t count) {
+    WEFT_SIMD_INDEPENDENT
+    for (std::size_t i = 0; i < count; ++i) {
+      const T product = in[i] * scale;
+      out[i] = product + offset;
+    }
+  }
+};
+
+WEFT_SIMD_END
+
+/// out[i] = in[i] * scale + offset in one pass, for float and double, with the bits of two passes (but for clang under -ffast-math).
+template <class T>
+void scale_and_add_loop(const T* in, T scale, T offset, T* out, std::size_t count, instruction_set set = best_instruction_set()) {
+  static_assert(std::is_floating_point_v<T>, "scale_and_add_loop takes float or double");
+  dispatch<scale_and_add_body<T>, instruction_set::avx2>(set, in, scale, offset, out, count);
+}
+
+/// Whether any element is zero.
+template <class T>
+bool contains_zero(const T* in, std::size_t count) {
+  bool found = false;
+  run_portable<zero_body<unsigned_of<T>>>(reinterpret_cast<const unsigned_of<T>*>(in), count, &found);
+  return found;
+}
+
+/// What F makes of elements of T: bool for comparisons, T itself otherwise.
+template <class F, class T> using loop_result_t = std::conditional_t<F::compares, bool, T>;
+
+/// A loop over an array, or two, and the result.
+template <class T, class R> using unary_function = void (*)(const T*, R*, std::size_t);
+template <class T, class R> using binary_function = void (*)(const T*, const T*, R*, std::size_t);
+
+/// Applies a loop over L to arrays of T, block by block.
+template <class T, class L>
+void convert_unary(unary_function<L, L> function, const T* in, T* out, std::size_t count, instruction_set set) {
+  L block[block_size];
+  for (std::size_t begin = 0; begin < count; begin += block_size) {
+    const std::size_t size = count - begin < block_size ? count - begin : block_size;
+    cast_loop<L>(in + begin, block, size, set);
+    function(block, block, size);
+    cast_loop<T>(static_cast<const L*>(block), out + begin, size, set);
+  }
+}
+
+/// Applies a loop over two arrays of L to arrays of T, block by block; the result is bool or becomes T again.
+template <class T, class L, class R> struct converting_function {
+  binary_function<L, R> function;
+  instruction_set set;
+
+  void operator()(const T* a, const T* b, std::conditional_t<std::is_same_v<R, bool>, bool, T>* out, std::size_t count) const {
+    L left[block_size], right[block_size];
+    for (std::size_t begin = 0; begin < count; begin += block_size) {
+      const std::size_t size = count - begin < block_size ? count - begin : block_size;
+      cast_loop<L>(a + begin, left, size, set);
+      cast_loop<L>(b + begin, right, size, set);
+      if constexpr (std::is_same_v<R, bool> && !std::is_same_v<L, bool>) {
+        function(left, right, out + begin, size);
+      } else {
+        function(left, right, left, size);
+        cast_loop<T>(static_cast<const L*>(left), out + begin, size, set);
+      }
+    }
+  }
+};
+
+/// Columns of a row over which an operand that does not vary is spread.
+inline constexpr std::size_t spread_size = block_size / 2;
+
+/// One operand of a grid as rows that lie next to each other: the operand itself if it is so, else a block that holds some rows of it.
+template <class T> class row_source {
+ public:
+  row_source(const T* data, bool varies, std::size_t stride, std::size_t columns, std::size_t rows_at_once) noexcept
+      : data_(data), stride_(stride), columns_(columns), varies_(varies), direct_(varies && (rows_at_once == 1 || stride == columns)) {}
+
+  /// `rows` rows from `row` on, each from column `begin` on.
+  const T* at(std::size_t row, std::size_t rows, std::size_t begin) noexcept {
+    if (direct_) return data_ + row * stride_ + begin;
+    if (!filled_ || (stride_ != 0 && row != filled_row_)) fill(row, rows);
+    return block_;
+  }
+
+ private:
+  void fill(std::size_t row, std::size_t rows) noexcept {
+    const std::size_t size = columns_ < spread_size ? columns_ : spread_size;
+    T* out = block_;
+    for (std::size_t r = 0; r < rows; ++r, out += size) {
+      const T* from = data_ + (row + r) * stride_;
+      if (varies_) std::memcpy(static_cast<void*>(out), from, size * sizeof(T));
+      else dispatch<spread_body<T>, instruction_set::avx2>(best_instruction_set(), *from, out, size);
+    }
+    filled_ = true;
+    filled_row_ = row;
+  }
+
+  const T* data_;
+  std::size_t stride_, columns_, filled_row_ = 0;
+  bool varies_, direct_, filled_ = false;
+  alignas(64) T block_[block_size];
+};
+
+/// Runs a loop over a grid: over whole rows, or over several narrow rows at once. Operands that do not vary are spread over a block, so
+/// that a loop is compiled for two arrays only.
+template <class T, class R, class Function>
+void run_grid(Function function, const T* a, const T* b, R* out, const binary_grid& grid) {
+  const bool both_vary = grid.a_varies && grid.b_varies;
+  if (grid.rows == 1 && both_vary) return function(a, b, out, grid.columns);
+  const std::size_t rows_at_once = grid.columns * 2 <= spread_size && grid.columns > 0 ? block_size / grid.columns : 1;
+  const std::size_t step = both_vary || grid.columns < spread_size ? grid.columns : spread_size;
+  row_source<T> left(a, grid.a_varies, grid.a_row, grid.columns, rows_at_once);
+  row_source<T> right(b, grid.b_varies, grid.b_row, grid.columns, rows_at_once);
+  for (std::size_t row = 0; row < grid.rows; row += rows_at_once) {
+    const std::size_t rows = grid.rows - row < rows_at_once ? grid.rows - row : rows_at_once;
+    for (std::size_t begin = 0; begin < grid.columns; begin += step) {
+      const std::size_t size = grid.columns - begin < step ? grid.columns - begin : step;
+      function(left.at(row, rows, begin), right.at(row, rows, begin), out + row * grid.columns + begin, rows * size);
+    }
+  }
+}
+
+/// out[i] = F(in[i]).
+template <class F, class T>
+void unary_loop(const T* in, loop_result_t<F, T>* out, std::size_t count, instruction_set set = best_instruction_set()) {
+  using L = loop_type_t<F, T>;
+  using B = loop_bits_t<F, L>;
+  const auto function = select<unary_body<F, B, B>, loop_limit_v<F, B>, const B*, B*, std::size_t>(set);
+  if constexpr (std::is_same_v<L, T>) function(reinterpret_cast<const B*>(in), reinterpret_cast<B*>(out), count);
+  else convert_unary<T, B>(function, in, out, count, set);
+}
+
+/// Runs a loop over all grids of a plan.
+template <class T, class R, class Function>
+void run_plan(Function function, const T* a, const T* b, R* out, const broadcast_plan& plan) {
+  for_each_grid(plan, [&](const binary_grid& grid, std::size_t a_offset, std::size_t b_offset, std::size_t out_offset) {
+    run_grid<T, R>(function, a + a_offset, b + b_offset, out + out_offset, grid);
+  });
+}
+
+/// Runs F over a grid or a plan.
+template <class F, class T, class Where>
+void run_binary(const T* a, const T* b, loop_result_t<F, T>* out, const Where& where, instruction_set set) {
+  using L = loop_type_t<F, T>;
+  using B = loop_bits_t<F, L>;
+  using R = loop_result_t<F, B>;
+  const auto function = select<binary_body<F, B, R>, loop_limit_v<F, B>, const B*, const B*, R*, std::size_t>(set);
+  const auto run = [&where](auto loop, auto* left, auto* right, auto* result) {
+    if constexpr (std::is_same_v<Where, binary_grid>) run_grid(loop, left, right, result, where);
+    else run_plan(loop, left, right, result, where);
+  };
+  if constexpr (std::is_same_v<L, T>) {
+    run(function, reinterpret_cast<const B*>(a), reinterpret_cast<const B*>(b), reinterpret_cast<R*>(out));
+  } else {
+    run(converting_function<T, B, R>{function, set}, a, b, out);
+  }
+}
+
+/// out = F(a, b) for operands of equal size, or of which one has a single element.
+template <class F, class T>
+loop_status binary_loop(const T* a, std::size_t a_count, const T* b, std::size_t b_count, loop_result_t<F, T>* out,
+                        instruction_set set = best_instruction_set()) {
+  if constexpr (F::divides && std::is_integral_v<T>) {
+    if (a_count > 0 && contains_zero(b, b_count)) return loop_status::division_by_zero;
+  }
+  const bool same = a_count == b_count;
+  const binary_grid grid{1, a_count == 1 ? b_count : a_count, 0, 0, same || a_count != 1, same || b_count != 1};
+  if constexpr (std::is_base_of_v<element::swapped, F>) run_binary<typename F::other>(b, a, out, turned(grid), set);
+  else run_binary<F>(a, b, out, grid, set);
+  return loop_status::ok;
+}
+
+/// out = F(a, b) for operands of the plan's shapes, out in C order.
+template <class F, class T>
+loop_status binary_loop(const T* a, const T* b, loop_result_t<F, T>* out, const broadcast_plan& plan,
+                        instruction_set set = best_instruction_set()) {
+  if constexpr (F::divides && std::is_integral_v<T>) {
+    if (contains_zero(b, plan.b_count())) return loop_status::division_by_zero;
+  }
+  if constexpr (std::is_base_of_v<element::swapped, F>) run_binary<typename F::other>(b, a, out, turned(plan), set);
+  else run_binary<F>(a, b, out, plan, set);
+  return loop_status::ok;
+}
+
+#endif
+
+}  // namespace weft::detail
+
+#endif
+#endif
+
+#if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
+#ifndef WEFT_KERNELS_MATH_FUNCTIONS_HPP
+#define WEFT_KERNELS_MATH_FUNCTIONS_HPP
+// Element functions of TensorFlow's further elementwise ops: divisions and remainders, bits, rounding, activations and their gradients. As in
+// scalar_functions.hpp nothing traps; what a kernel refuses beforehand (a zero divisor, a negative exponent) gives some value here.
+
+#if WEFT_HAS_KERNEL_BODIES
+#include <cmath>
+
+namespace weft::detail::element {
+
+WEFT_SIMD_BEGIN
+
+/// A function that is rare, or bound by memory: one body for every processor is enough.
+struct plain_traits : traits { static constexpr bool plain = true; };
+/// A function with a last argument that is the same for all elements.
+struct tuned_traits : traits { static constexpr bool tuned = true; };
+
+/// Largest integer that is not above x.
+WEFT_SIMD_INLINE float floor_of(float x) {
+#if defined(__GNUC__) || defined(__clang__)
+  return __builtin_floorf(x);
+#else
+  return std::floor(x);
+#endif
+}
+WEFT_SIMD_INLINE double floor_of(double x) {
+#if defined(__GNUC__) || defined(__clang__)
+  return __builtin_floor(x);
+#else
+  return std::floor(x);
+#endif
+}
+/// The nearest integer, ties to the even one.
+WEFT_SIMD_INLINE float rint_of(float x) {
+#if defined(__GNUC__) || defined(__clang__)
+  return __builtin_rintf(x);
+#else
+  return std::rint(x);
+#endif
+}
+WEFT_SIMD_INLINE double rint_of(double x) {
+#if defined(__GNUC__) || defined(__clang__)
+  return __builtin_rint(x);
+#else
+  return std::rint(x);
+#endif
+}
+
+/// The largest integer that is not above a.
+struct floor : traits {
+  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T a) { return floor_of(a); }
+};
+/// The smallest integer that is not below a.
+struct ceil : traits {
+  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T a) { return -floor_of(-a); }
+};
+/// The nearest integer, ties to the even one.
+struct rint : traits {
+  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T a) {
+    if constexpr (std::is_floating_point_v<T>) return rint_of(a);
+    else return a;
+  }
+};
+
+/// 1, 0 or -1 with the sign of a; NaN of NaN.
+struct sign : plain_traits {
+  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T a) {
+    const T up = a > T(0) ? T(1) : T(0), down = a < T(0) ? T(1) : T(0);
+    return is_nan(a) ? a : static_cast<T>(up - down);
+  }
+};
+
+/// 1 / a.
+struct reciprocal : traits {
+  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T a) { return T(1) / a; }
+};
+
+/// Whether a is NaN, infinite, neither of them.
+struct nan_test : plain_traits {
+  static constexpr bool compares = true;
+  template <instruction_set S, class T> WEFT_SIMD_INLINE static bool apply(T a) { return is_nan(a); }
+};
+struct infinity_test : plain_traits {
+  static constexpr bool compares = true;
+  template <instruction_set S, class T> WEFT_SIMD_INLINE static bool apply(T a) { return to_bits(magnitude(a)) == float_constants<T>::infinity; }
+};
+struct finite_test : plain_traits {
+  static constexpr bool compares = true;
+  template <instruction_set S, class T> WEFT_SIMD_INLINE static bool apply(T a) { return to_bits(magnitude(a)) < float_constants<T>::infinity; }
+};
+
+/// a % b with the sign of a; the remainder by -1, and by 0, is 0.
+struct truncate_mod : plain_traits {
+  static constexpr bool divides = true;
+  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T a, T b) {
+    if constexpr (std::is_floating_point_v<T>) {
+      return static_cast<T>(std::fmod(a, b));
+    } else {
+      if (b == T(0) || (std::is_signed_v<T> && b == static_cast<T>(-1))) return T(0);
+      return static_cast<T>(a % b);
+    }
+  }
+};
+/// The remainder with the sign of b.
+struct floor_mod : plain_traits {
+  static constexpr bool divides = true;
+  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T a, T b) {
+    const T rest = truncate_mod::apply<S, T>(a, b);
+    if constexpr (std::is_unsigned_v<T>) return rest;
+    else return rest != T(0) && (rest < T(0)) != (b < T(0)) ? static_cast<T>(rest + b) : rest;
+  }
+};
+/// The quotient without its fraction.
+struct truncate_div : plain_traits {
+  static constexpr bool divides = true;
+  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T a, T b) {
+    if constexpr (std::is_floating_point_v<T>) {
+      const T quotient = a / b, size = floor_of(magnitude(quotient));
+      return quotient < T(0) ? -size : is_nan(quotient) ? quotient : size;
+    } else {
+      return div::apply<S, T>(a, b);
+    }
+  }
+};
+/// The largest integer that is not above the quotient.
+struct floor_div : plain_traits {
+  static constexpr bool divides = true;
+  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T a, T b) {
+    if constexpr (std::is_floating_point_v<T>) {
+      return floor_of(a / b);
+    } else {
+      const T quotient = div::apply<S, T>(a, b);
+      if constexpr (std::is_unsigned_v<T>) return quotient;
+      else return truncate_mod::apply<S, T>(a, b) != T(0) && (a < T(0)) != (b < T(0)) ? static_cast<T>(quotient - 1) : quotient;
+    }
+  }
+};
+/// a / b, 0 where b is 0.
+struct div_no_nan : plain_traits {
+  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T a, T b) { return b == T(0) ? T(0) : a / b; }
+};
+/// a * b, 0 where b is 0.
+struct mul_no_nan : plain_traits {
+  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T a, T b) { return b == T(0) ? T(0) : a * b; }
+};
+/// a / b, a where a is 0.
+struct xdivy : plain_traits {
+  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T a, T b) { return a == T(0) ? a : a / b; }
+};
+/// a log(b), a where a is 0.
+struct xlogy : plain_traits {
+  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T a, T b) {
+    return a == T(0) ? a : static_cast<T>(static_cast<double>(a) * std::log(static_cast<double>(b)));
+  }
+};
+/// a to the power b; integers wrap, and their exponents are not negative.
+struct pow : plain_traits {
+  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T a, T b) {
+    if constexpr (std::is_floating_point_v<T>) {
+      return static_cast<T>(std::pow(static_cast<double>(a), static_cast<double>(b)));
+    } else {
+      T result = 1;
+      for (auto left = static_cast<wrapping_t<T>>(b < T(0) ? T(0) : b); left != 0; left >>= 1) {
+        if ((left & 1U) != 0) result = mul::apply<S, T>(result, a);
+        a = mul::apply<S, T>(a, a);
+      }
+      return result;
+    }
+  }
+};
+/// The angle of the point (b, a).
+struct atan2 : plain_traits {
+  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T a, T b) {
+    return static_cast<T>(std::atan2(static_cast<double>(a), static_cast<double>(b)));
+  }
+};
+
+struct bit_and : plain_traits {
+  static constexpr bool wraps = true;
+  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T a, T b) { return a & b; }
+};
+struct bit_or : plain_traits {
+  static constexpr bool wraps = true;
+  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T a, T b) { return a | b; }
+};
+struct bit_xor : plain_traits {
+  static constexpr bool wraps = true;
+  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T a, T b) { return a ^ b; }
+};
+struct bit_not : plain_traits {
+  static constexpr bool wraps = true;
+  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T a) { return ~a; }
+};
+/// a shifted by b, which is brought into [0, most] first.
+struct shift_left : plain_traits {
+  static constexpr bool tuned = true;
+  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T a, T b, T most) {
+    const T count = b < T(0) ? T(0) : b > most ? most : b;
+    return static_cast<T>(static_cast<std::uint64_t>(a) << count);
+  }
+};
+struct shift_right : plain_traits {
+  static constexpr bool tuned = true;
+  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T a, T b, T most) {
+    const T count = b < T(0) ? T(0) : b > most ? most : b;
+    return static_cast<T>(a >> count);
+  }
+};
+
+/// Whether a and b are at most `tolerance` apart.
+struct approximate_equal : plain_traits {
+  static constexpr bool compares = true, tuned = true;
+  template <instruction_set S, class T> WEFT_SIMD_INLINE static bool apply(T a, T b, T tolerance) {
+    if constexpr (std::is_floating_point_v<T>) return magnitude(a - b) <= tolerance;
+    else return static_cast<std::uint64_t>(a < b ? sub::apply<S, T>(b, a) : sub::apply<S, T>(a, b)) <= static_cast<std::uint64_t>(tolerance);
+  }
+};
+
+/// a if it is in [0, 6] or NaN, else the nearer end.
+struct relu6 : traits {
+  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T a) {
+    const T positive = relu::apply<S, T>(a);
+    return positive > T(6) ? T(6) : positive;
+  }
+};
+/// a if it is positive, else alpha a.
+struct leaky_relu : tuned_traits {
+  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T a, T alpha) {
+    const T below = a * alpha;
+    return a > T(0) ? a : below;
+  }
+};
+/// a if it is not negative, else e^a - 1.
+struct elu : traits {
+  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T a) {
+    const T below = expm1::apply<S, T>(a);
+    return a < T(0) ? below : a;
+  }
+};
+/// The self-normalising form of elu.
+struct selu : traits {
+  template <class T> static constexpr T scale = T(1.0507009873554804934193349852946);
+  template <class T> static constexpr T scaled_alpha = T(1.7580993408473768599402175208123);
+  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T a) {
+    const T below = scaled_alpha<T> * expm1::apply<S, T>(a);
+    return a < T(0) ? below : scale<T> * a;
+  }
+};
+/// log(1 + e^a).
+struct softplus : traits {
+  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T a) {
+    using c = float_constants<T>;
+    // 1 + power is in [1, 2]; what the sum loses is divided by it to a few digits, which is enough.
+    const T power = exp::apply<S, T>(-magnitude(a)), sum = T(1) + power, lost = power - (sum - T(1));
+    return (a > T(0) ? a : T(0)) + log_of_normal<S, T>(sum, c::shift + T(c::bias), lost * (T(1.5) - T(0.5) * sum));
+  }
+};
+/// a / (1 + |a|).
+struct softsign : plain_traits {
+  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T a) { return a / (T(1) + magnitude(a)); }
+};
+
+// Gradients: g is that of the result, x the operand, y the result.
+
+struct relu_grad : traits {
+  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T g, T x) { return g * (x > T(0) ? T(1) : T(0)); }
+};
+struct relu6_grad : traits {
+  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T g, T x) { return g * (((x > T(0)) & (x < T(6))) ? T(1) : T(0)); }
+};
+struct leaky_relu_grad : tuned_traits {
+  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T g, T x, T alpha) {
+    const T below = g * alpha;
+    return x > T(0) ? g : below;
+  }
+};
+struct elu_grad : plain_traits {
+  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T g, T y) { return y < T(0) ? g * (y + T(1)) : g; }
+};
+struct selu_grad : plain_traits {
+  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T g, T y) { return g * (y < T(0) ? y + selu::scaled_alpha<T> : selu::scale<T>); }
+};
+struct softplus_grad : traits {
+  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T g, T x) { return g / (exp::apply<S, T>(-x) + T(1)); }
+};
+struct softsign_grad : plain_traits {
+  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T g, T x) {
+    const T size = T(1) + magnitude(x);
+    return g / (size * size);
+  }
+};
+struct tanh_grad : traits {
+  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T y, T g) { return g * (T(1) - y * y); }
+};
+struct sigmoid_grad : traits {
+  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T y, T g) { return g * y * (T(1) - y); }
+};
+struct sqrt_grad : plain_traits {
+  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T y, T g) { return T(0.5) * g / y; }
+};
+struct rsqrt_grad : plain_traits {
+  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T y, T g) { return T(-0.5) * g * (y * y * y); }
+};
+struct reciprocal_grad : plain_traits {
+  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T y, T g) { return -g * (y * y); }
+};
+
+WEFT_SIMD_END
+
+}  // namespace weft::detail::element
+#endif
+
+#endif
+#endif
+
+#if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
+#ifndef WEFT_KERNELS_REAL_FUNCTIONS_HPP
+#define WEFT_KERNELS_REAL_FUNCTIONS_HPP
+// Functions of one number that are computed in double, one by one, also for float where there is no loop: trigonometry, hyperbolic functions, the error function, gamma.
+
+#include <cmath>
+#include <cstddef>
+#include <limits>
+
+#if WEFT_HAS_KERNEL_BODIES
+namespace weft::detail::real {
+
+/// A function of one number.
+using function = double (*)(double);
+
+inline double sin(double x) { return std::sin(x); }
+inline double cos(double x) { return std::cos(x); }
+inline double tan(double x) { return std::tan(x); }
+inline double asin(double x) { return std::asin(x); }
+inline double acos(double x) { return std::acos(x); }
+inline double atan(double x) { return std::atan(x); }
+inline double sinh(double x) { return std::sinh(x); }
+inline double cosh(double x) { return std::cosh(x); }
+inline double asinh(double x) { return std::asinh(x); }
+inline double acosh(double x) { return std::acosh(x); }
+inline double atanh(double x) { return std::atanh(x); }
+inline double expm1(double x) { return std::expm1(x); }
+inline double log1p(double x) { return std::log1p(x); }
+inline double elu(double x) { return x < 0 ? std::expm1(x) : x; }
+inline double selu(double x) { return x < 0 ? 1.7580993408473768599402175208123 * std::expm1(x) : 1.0507009873554804934193349852946 * x; }
+inline double softplus(double x) { return (x > 0 ? x : 0) + std::log1p(std::exp(-std::fabs(x))); }
+inline double erf(double x) { return std::erf(x); }
+inline double erfc(double x) { return std::erfc(x); }
+
+/// The logarithm of |gamma(x)|; infinite at 0 and at the negative integers. Unlike std::lgamma it writes no global sign.
+inline double lgamma(double x) {
+#if defined(__GLIBC__) || defined(__APPLE__)
+  int sign = 0;
+  return ::lgamma_r(x, &sign);
+#else
+  return std::lgamma(x);
+#endif
+}
+
+/// The derivative of log(gamma(x)); NaN at 0 and at the negative integers. 1. Below 0: reflection. 2. Below 10: steps upward. 3. The asymptotic series.
+inline double digamma(double x) {
+  constexpr double pi = 3.14159265358979323846;
+  double result = 0;
+  if (x <= 0) {
+    const double nearest = std::rint(x);
+    if (x == nearest) return std::numeric_limits<double>::quiet_NaN();
+    // The cotangent has period pi, and keeps its digits beside a pole.
+    result = -pi / std::tan(pi * (x - nearest));
+    x = 1 - x;
+  }
+  for (; x < 10; x += 1) result -= 1 / x;
+  const double square = 1 / (x * x);
+  const double series = square * (1. / 12 - square * (1. / 120 - square * (1. / 252 - square * (1. / 240 - square * (1. / 132 - square * (691. / 32760 - square / 12))))));
+  return result + std::log(x) - 0.5 / x - series;
+}
+
+/// The sum of (q + i) to the power -s over i = 0, 1, ..., for s > 1 and q > 0: 1. term by term until q + i is large, 2. the rest by Euler and Maclaurin.
+inline double hurwitz_zeta(double s, double q) {
+  // (2k)! / B(2k) for the Bernoulli numbers B(2), B(4), ...
+  constexpr double ratios[] = {12, -720, 30240, -1209600, 47900160, -1307674368000. / 691, 74724249600., -10670622842880000. / 3617, 5109094217170944000. / 43867};
+  if (std::isinf(q)) return 0;
+  double sum = 0;
+  for (; q < 10; q += 1) sum += std::pow(q, -s);
+  const double last = std::pow(q, -s);
+  sum += last * q / (s - 1) + last / 2;
+  double term = last * s / q;
+  for (int k = 0; k < 9; ++k) {
+    sum += term / ratios[k];
+    term *= (s + 2 * k + 1) * (s + 2 * k + 2) / (q * q);
+  }
+  return sum;
+}
+
+/// The n-th derivative of digamma; NaN where n is not 0, 1, 2, ... At 0 and the negative integers infinite for odd n, else NaN.
+inline double polygamma(double n, double x) {
+  if (!(n >= 0) || n != std::floor(n)) return std::numeric_limits<double>::quiet_NaN();
+  if (n == 0) return digamma(x);
+  const double s = n + 1, sign = std::fmod(n, 2) == 1 ? 1 : -1, factor = sign * std::exp(lgamma(s));
+  if (x > 0 || x != x) return factor * hurwitz_zeta(s, x);
+  if (x == std::floor(x)) return sign > 0 ? std::numeric_limits<double>::infinity() : std::numeric_limits<double>::quiet_NaN();
+  // The terms below 0 are those from -x downward; without a loop over them, which could be long.
+  const double below = std::floor(-x) + 1, up = x + below;
+  return factor * (hurwitz_zeta(s, up) + sign * (hurwitz_zeta(s, 1 - up) - hurwitz_zeta(s, 1 - up + below)));
+}
+
+/// out[i] = f(in[i]).
+template <class T> void run(function f, const void* in_data, void* out_data, std::size_t count) {
+  const auto* in = static_cast<const T*>(in_data);
+  auto* out = static_cast<T*>(out_data);
+  for (std::size_t i = 0; i < count; ++i) out[i] = static_cast<T>(f(static_cast<double>(in[i])));
+}
+
+}  // namespace weft::detail::real
+#endif
+
+#endif
+#endif
+
+#if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
+#ifndef WEFT_KERNELS_SINE_LOOPS_HPP
+#define WEFT_KERNELS_SINE_LOOPS_HPP
+// Sine, cosine and the error function of floats, computed in double without branches so that loops over them become vector code; within one unit in the last place.
+
+#if WEFT_HAS_KERNEL_BODIES
+namespace weft::detail {
+namespace element {
+
+WEFT_SIMD_BEGIN
+
+/// sin(x + Quarters pi / 2) for |x| below `limit`, by the Taylor series of sine and cosine on [-pi/4, pi/4].
+template <unsigned Quarters> struct sine : traits {
+  /// Below it the multiple of pi / 2 that is taken off is exact.
+  static constexpr float limit = 0x1p19f;
+
+  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T x) {
+    const double wide = static_cast<double>(x), shifted = multiply_add<S>(wide, 0x1.45f306dc9c883p-1, 0x1.8p52), n = shifted - 0x1.8p52;
+    const double r = multiply_add<S>(n, -0x1.0b4611a626331p-34, multiply_add<S>(n, -0x1.921fb544p0, wide)), z = r * r;
+    double s = multiply_add<S>(z, -1. / 39916800, 1. / 362880);
+    s = multiply_add<S>(s, z, -1. / 5040);
+    s = multiply_add<S>(s, z, 1. / 120);
+    s = multiply_add<S>(s, z, -1. / 6);
+    s = multiply_add<S>(s * z, r, r);
+    double c = multiply_add<S>(z, 1. / 479001600, -1. / 3628800);
+    c = multiply_add<S>(c, z, 1. / 40320);
+    c = multiply_add<S>(c, z, -1. / 720);
+    c = multiply_add<S>(c, z, 1. / 24);
+    c = multiply_add<S>(c, z, -0.5);
+    c = multiply_add<S>(c, z, 1.);
+    const std::uint64_t quarter = to_bits(shifted) + Quarters;
+    const double size = (quarter & 1U) != 0 ? c : s;
+    return static_cast<T>(from_bits(to_bits(size) ^ (quarter & 2U) << 62));
+  }
+};
+using sin = sine<0>;
+using cos = sine<1>;
+
+/// The error function, by polynomials on [-1, 1] and [1, 4]: erf(x) / x in x^2, and erf in |x| - 2.5. Beyond 4 it is 1 to the last place.
+struct erf : traits {
+  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T x) {
+    const double wide = static_cast<double>(x), size = magnitude(wide), near = size > 1 ? 1 : size, z = near * near;
+    double p = 0x1.1c6a41c18c4d7p-20;
+    p = multiply_add<S>(p, z, -0x1.d2cca216c626cp-17);
+    p = multiply_add<S>(p, z, 0x1.f582be125b731p-14);
+    p = multiply_add<S>(p, z, -0x1.bfe1c88c37d65p-11);
+    p = multiply_add<S>(p, z, 0x1.565891c121c8dp-8);
+    p = multiply_add<S>(p, z, -0x1.b82cbb52224ffp-6);
+    p = multiply_add<S>(p, z, 0x1.ce2f20aa957b8p-4);
+    p = multiply_add<S>(p, z, -0x1.812746adedce2p-2);
+    p = multiply_add<S>(p, z, 0x1.20dd750428d06p+0);
+    const double far = size > 4 ? 1.5 : size - 2.5;
+    double q = -0x1.79345f5e99079p-22;
+    q = multiply_add<S>(q, far, 0x1.dde3845f2900dp-21);
+    q = multiply_add<S>(q, far, 0x1.d0bfdffbf043fp-19);
+    q = multiply_add<S>(q, far, -0x1.07b9c1023437ap-16);
+    q = multiply_add<S>(q, far, 0x1.04435be0ff2b5p-17);
+    q = multiply_add<S>(q, far, 0x1.5428f8381f376p-14);
+    q = multiply_add<S>(q, far, -0x1.09bc08e878286p-12);
+    q = multiply_add<S>(q, far, 0x1.0f4c564999710p-12);
+    q = multiply_add<S>(q, far, 0x1.1d7e17f27dce1p-11);
+    q = multiply_add<S>(q, far, -0x1.6eae5bca4c5f9p-9);
+    q = multiply_add<S>(q, far, 0x1.90db4f883d185p-8);
+    q = multiply_add<S>(q, far, -0x1.1a8ba5bb7de16p-7);
+    q = multiply_add<S>(q, far, 0x1.119ea73e27dcep-7);
+    q = multiply_add<S>(q, far, -0x1.64e37eaa9d735p-8);
+    q = multiply_add<S>(q, far, 0x1.1d82e5df7a0c7p-9);
+    q = multiply_add<S>(q, far, 0x1.ffcaa8f1c77a7p-1);
+    const double result = size > 1 ? from_bits(to_bits(q) | (to_bits(wide) & float_constants<double>::sign)) : p * wide;
+    return static_cast<T>(result);
+  }
+};
+
+WEFT_SIMD_END
+
+}  // namespace element
+
+WEFT_SIMD_BEGIN
+
+/// Sines of large numbers, and of what is not finite, are left to the library, a block at a time.
+template <unsigned Quarters> struct unary_body<element::sine<Quarters>, float, float> {
+  template <instruction_set S> WEFT_SIMD_INLINE static void run(const float* in, float* out, std::size_t count) {
+    constexpr std::size_t block = 128;
+    for (std::size_t begin = 0; begin < count; begin += block, in += block, out += block) {
+      const std::size_t size = count - begin < block ? count - begin : block;
+      unsigned large = 0;
+      for (std::size_t i = 0; i < size; ++i) large |= element::magnitude(in[i]) < element::sine<Quarters>::limit ? 0U : 1U;
+      if (large != 0) {
+        for (std::size_t i = 0; i < size; ++i) out[i] = static_cast<float>(Quarters == 0 ? real::sin(static_cast<double>(in[i])) : real::cos(static_cast<double>(in[i])));
+        continue;
+      }
+      WEFT_SIMD_INDEPENDENT
+      for (std::size_t i = 0; i < size; ++i) out[i] = element::sine<Quarters>::template apply<S>(in[i]);
+    }
+  }
+};
+
+WEFT_SIMD_END
+
+}  // namespace weft::detail
+#endif
+
+#endif
+#endif
+
+#if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
+#ifndef WEFT_KERNELS_MATH_TABLE_HPP
+#define WEFT_KERNELS_MATH_TABLE_HPP
+// The elementwise ops by name: their loops in each wide dtype, and what is peculiar to them.
+
+#include <string_view>
+
+#if WEFT_HAS_KERNEL_BODIES
+WEFT_SIMD_BEGIN
+namespace weft::detail {
+
+/// The best instruction set for which a loop is compiled. Each costs every program compile time: only arithmetic on floats, and long formulas of doubles, get wide vectors.
+template <class F, class T> inline constexpr instruction_set kernel_limit_v =
+    std::is_same_v<T, float> && !F::plain ? loop_limit_v<F, T> : std::is_same_v<T, double> && F::heavy ? instruction_set::avx2 : instruction_set::portable;
+
+/// The derivative of digamma of order a at b.
+struct polygamma : element::plain_traits {
+  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T a, T b) { return static_cast<T>(real::polygamma(static_cast<double>(a), static_cast<double>(b))); }
+};
+
+template <class F, class T, class R> struct tuned_binary_body {
+  template <instruction_set S> WEFT_SIMD_INLINE static void run(const T* a, const T* b, R* out, std::size_t count, T last) {
+    WEFT_SIMD_INDEPENDENT
+    for (std::size_t i = 0; i < count; ++i) out[i] = F::template apply<S>(a[i], b[i], last);
+  }
+};
+template <class F, class T, class R> struct tuned_unary_body {
+  template <instruction_set S> WEFT_SIMD_INLINE static void run(const T* in, R* out, std::size_t count, T last) {
+    WEFT_SIMD_INDEPENDENT
+    for (std::size_t i = 0; i < count; ++i) out[i] = F::template apply<S>(in[i], last);
+  }
+};
+
+/// out[i] = f(a[i], b[i]) with a last argument, which most functions do not have.
+using pair_loop = void (*)(const void* a, const void* b, void* out, std::size_t count, double last);
+/// out[i] = f(in[i]) with a last argument, which most functions do not have.
+using single_loop = void (*)(const void* in, void* out, std::size_t count, double last);
+
+/// Runs a body: what is compiled once only stands in the calling function itself.
+template <class Body, instruction_set Highest, class... Arguments> WEFT_SIMD_INLINE void run_body(Arguments... arguments) {
+  if constexpr (Highest == instruction_set::portable) Body::template run<instruction_set::portable>(arguments...);
+  else dispatch<Body, Highest>(best_instruction_set(), arguments...);
+}
+
+template <class F, class T> WEFT_SIMD_OPTIMIZED void pair_array(const void* a, const void* b, void* out, std::size_t count, [[maybe_unused]] double last) {
+  using R = loop_result_t<F, T>;
+  const auto *left = static_cast<const T*>(a), *right = static_cast<const T*>(b);
+  if constexpr (F::tuned) run_body<tuned_binary_body<F, T, R>, kernel_limit_v<F, T>>(left, right, static_cast<R*>(out), count, static_cast<T>(last));
+  else run_body<binary_body<F, T, R>, kernel_limit_v<F, T>>(left, right, static_cast<R*>(out), count);
+}
+template <class F, class T> WEFT_SIMD_OPTIMIZED void single_array(const void* in, void* out, std::size_t count, [[maybe_unused]] double last) {
+  using R = loop_result_t<F, T>;
+  const auto* from = static_cast<const T*>(in);
+  if constexpr (F::tuned) run_body<tuned_unary_body<F, T, R>, kernel_limit_v<F, T>>(from, static_cast<R*>(out), count, static_cast<T>(last));
+  else run_body<unary_body<F, T, R>, kernel_limit_v<F, T>>(from, static_cast<R*>(out), count);
+}
+
+/// What is peculiar to an op of two operands.
+enum class pair_traits : unsigned {
+  none = 0,
+  gives_bool = 1,
+  swapped = 2,         // a > b is b < a
+  zero_fails = 4,      // an integer zero on the right is an error
+  negative_fails = 8,  // a negative integer on the right is an error
+  strings = 16,        // takes strings too
+  same_shape = 32,     // does not broadcast
+};
+constexpr pair_traits operator|(pair_traits a, pair_traits b) { return static_cast<pair_traits>(static_cast<unsigned>(a) | static_cast<unsigned>(b)); }
+constexpr bool operator&(pair_traits a, pair_traits b) { return (static_cast<unsigned>(a) & static_cast<unsigned>(b)) != 0; }
+
+/// An op of two operands.
+struct pair_op {
+  std::string_view name;
+  wide_functions<pair_loop> loops;
+  pair_traits traits = pair_traits::none;
+};
+
+/// An op of one operand: loops in its wide dtypes, and a function of doubles that serves floating ones without a loop.
+struct single_op {
+  std::string_view name;
+  wide_functions<single_loop> loops;
+  real::function function = nullptr;
+  bool gives_bool = false;
+};
+
+/// The op of two operands of this name, or nullptr. Bools are compared as the bytes they are.
+const pair_op* find_pair_op(std::string_view name);
+/// The op of one operand of this name, or nullptr.
+const single_op* find_single_op(std::string_view name);
+
+template <class F> constexpr wide_functions<pair_loop> floating_pairs() { return {pair_array<F, float>, pair_array<F, double>, nullptr, nullptr, nullptr}; }
+template <class F> constexpr wide_functions<pair_loop> integer_pairs() {
+  using integer = std::conditional_t<F::wraps, std::uint64_t, std::int64_t>;
+  return {nullptr, nullptr, pair_array<F, integer>, pair_array<F, std::uint64_t>, nullptr};
+}
+template <class F> constexpr wide_functions<pair_loop> number_pairs() {
+  const auto floats = floating_pairs<F>(), integers = integer_pairs<F>();
+  return {floats.float32, floats.float64, integers.int64, integers.uint64, nullptr};
+}
+template <class F> constexpr wide_functions<single_loop> float_single() { return {single_array<F, float>, nullptr, nullptr, nullptr, nullptr}; }
+template <class F> constexpr wide_functions<single_loop> floating_singles() { return {single_array<F, float>, single_array<F, double>, nullptr, nullptr, nullptr}; }
+template <class F> constexpr wide_functions<single_loop> number_singles() {
+  using integer = std::conditional_t<F::wraps, std::uint64_t, std::int64_t>;
+  return {single_array<F, float>, single_array<F, double>, single_array<F, integer>, single_array<F, std::uint64_t>, nullptr};
+}
+
+WEFT_DECL const pair_op* find_pair_op(std::string_view name) {
+  using namespace element;
+  using traits = pair_traits;
+  static constexpr auto less_loops = number_pairs<less>(), at_most_loops = number_pairs<less_equal>(), add_loops = number_pairs<add>(), divide_loops = number_pairs<div>(),
+                        remainder_loops = number_pairs<truncate_mod>(), reciprocal_loops = floating_pairs<reciprocal_grad>();
+  static constexpr wide_functions<pair_loop> equal_loops = {pair_array<equal, float>, pair_array<equal, double>, pair_array<equal, std::uint64_t>, pair_array<equal, std::uint64_t>,
+                                                            pair_array<equal, std::uint8_t>};
+  static constexpr wide_functions<pair_loop> not_equal_loops = {pair_array<not_equal, float>, pair_array<not_equal, double>, pair_array<not_equal, std::uint64_t>,
+                                                                pair_array<not_equal, std::uint64_t>, pair_array<not_equal, std::uint8_t>};
+  static constexpr pair_op table[] = {
+      {"AddV2", add_loops, traits::strings},
+      {"Add", add_loops, traits::strings},
+      {"Sub", number_pairs<sub>()},
+      {"Mul", number_pairs<mul>()},
+      {"RealDiv", divide_loops, traits::zero_fails},
+      {"Div", divide_loops, traits::zero_fails},
+      {"TruncateDiv", number_pairs<truncate_div>(), traits::zero_fails},
+      {"FloorDiv", number_pairs<floor_div>(), traits::zero_fails},
+      {"Mod", remainder_loops, traits::zero_fails},
+      {"TruncateMod", remainder_loops, traits::zero_fails},
+      {"FloorMod", number_pairs<floor_mod>(), traits::zero_fails},
+      {"DivNoNan", floating_pairs<div_no_nan>()},
+      {"MulNoNan", floating_pairs<mul_no_nan>()},
+      {"Xdivy", floating_pairs<xdivy>()},
+      {"Xlogy", floating_pairs<xlogy>()},
+      {"Pow", number_pairs<element::pow>(), traits::negative_fails},
+      {"Atan2", floating_pairs<element::atan2>()},
+      {"Polygamma", floating_pairs<polygamma>()},
+      {"Maximum", number_pairs<maximum>()},
+      {"Minimum", number_pairs<minimum>()},
+      {"SquaredDifference", number_pairs<squared_difference>()},
+      {"Less", less_loops, traits::gives_bool},
+      {"LessEqual", at_most_loops, traits::gives_bool},
+      {"Greater", less_loops, traits::gives_bool | traits::swapped},
+      {"GreaterEqual", at_most_loops, traits::gives_bool | traits::swapped},
+      {"Equal", equal_loops, traits::gives_bool | traits::strings},
+      {"NotEqual", not_equal_loops, traits::gives_bool | traits::strings},
+      {"ApproximateEqual", number_pairs<approximate_equal>(), traits::gives_bool | traits::same_shape},
+      {"LogicalAnd", {nullptr, nullptr, nullptr, nullptr, pair_array<logical_and, bool>}, traits::gives_bool},
+      {"LogicalOr", {nullptr, nullptr, nullptr, nullptr, pair_array<logical_or, bool>}, traits::gives_bool},
+      {"BitwiseAnd", integer_pairs<bit_and>()},
+      {"BitwiseOr", integer_pairs<bit_or>()},
+      {"BitwiseXor", integer_pairs<bit_xor>()},
+      {"LeftShift", integer_pairs<shift_left>()},
+      {"RightShift", integer_pairs<shift_right>()},
+      {"ReluGrad", number_pairs<relu_grad>(), traits::same_shape},
+      {"Relu6Grad", number_pairs<relu6_grad>(), traits::same_shape},
+      {"LeakyReluGrad", floating_pairs<leaky_relu_grad>(), traits::same_shape},
+      {"EluGrad", floating_pairs<elu_grad>(), traits::same_shape},
+      {"SeluGrad", floating_pairs<selu_grad>(), traits::same_shape},
+      {"SoftplusGrad", floating_pairs<softplus_grad>(), traits::same_shape},
+      {"SoftsignGrad", floating_pairs<softsign_grad>(), traits::same_shape},
+      {"TanhGrad", floating_pairs<tanh_grad>(), traits::same_shape},
+      {"SigmoidGrad", floating_pairs<sigmoid_grad>(), traits::same_shape},
+      {"SqrtGrad", floating_pairs<sqrt_grad>(), traits::same_shape},
+      {"RsqrtGrad", floating_pairs<rsqrt_grad>(), traits::same_shape},
+      {"ReciprocalGrad", reciprocal_loops, traits::same_shape},
+      {"InvGrad", reciprocal_loops, traits::same_shape},
+  };
+  for (const pair_op& entry : table)
+    if (entry.name == name) return &entry;
+  return nullptr;
+}
+
+WEFT_DECL const single_op* find_single_op(std::string_view name) {
+  using namespace element;
+  using i64 = std::int64_t;
+  using u64 = std::uint64_t;
+  static constexpr wide_functions<single_loop> none = {nullptr, nullptr, nullptr, nullptr, nullptr};
+  static constexpr auto rint_loops = floating_singles<element::rint>(), reciprocal_loops = floating_singles<reciprocal>();
+  static constexpr single_op table[] = {
+      {"Neg", number_singles<neg>()},
+      {"Abs", {single_array<element::abs, float>, single_array<element::abs, double>, single_array<element::abs, i64>, nullptr, nullptr}},
+      {"Square", number_singles<square>()},
+      {"Sign", {single_array<sign, float>, single_array<sign, double>, single_array<sign, i64>, nullptr, nullptr}},
+      {"Reciprocal", reciprocal_loops},
+      {"Inv", reciprocal_loops},
+      {"Sqrt", floating_singles<element::sqrt>()},
+      {"Rsqrt", floating_singles<rsqrt>()},
+      {"Exp", floating_singles<element::exp>()},
+      {"Expm1", float_single<element::expm1>(), real::expm1},
+      {"Log", floating_singles<element::log>()},
+      {"Log1p", float_single<element::log1p>(), real::log1p},
+      {"Sin", float_single<element::sin>(), real::sin},
+      {"Cos", float_single<element::cos>(), real::cos},
+      {"Tan", none, real::tan},
+      {"Asin", none, real::asin},
+      {"Acos", none, real::acos},
+      {"Atan", none, real::atan},
+      {"Sinh", none, real::sinh},
+      {"Cosh", none, real::cosh},
+      {"Tanh", floating_singles<element::tanh>()},
+      {"Asinh", none, real::asinh},
+      {"Acosh", none, real::acosh},
+      {"Atanh", none, real::atanh},
+      {"Sigmoid", floating_singles<sigmoid>()},
+      {"Erf", float_single<element::erf>(), real::erf},
+      {"Erfc", none, real::erfc},
+      {"Lgamma", none, real::lgamma},
+      {"Digamma", none, real::digamma},
+      {"Floor", floating_singles<element::floor>()},
+      {"Ceil", floating_singles<element::ceil>()},
+      {"Rint", rint_loops},
+      {"Round", {rint_loops.float32, rint_loops.float64, single_array<element::rint, i64>, nullptr, nullptr}},
+      {"IsNan", floating_singles<nan_test>(), nullptr, true},
+      {"IsInf", floating_singles<infinity_test>(), nullptr, true},
+      {"IsFinite", floating_singles<finite_test>(), nullptr, true},
+      {"Invert", {nullptr, nullptr, single_array<bit_not, u64>, single_array<bit_not, u64>, nullptr}},
+      {"LogicalNot", {nullptr, nullptr, nullptr, nullptr, single_array<logical_not, bool>}},
+      {"Relu", number_singles<relu>()},
+      {"Relu6", number_singles<relu6>()},
+      {"LeakyRelu", floating_singles<leaky_relu>()},
+      {"Elu", float_single<element::elu>(), real::elu},
+      {"Selu", float_single<element::selu>(), real::selu},
+      {"Softplus", float_single<element::softplus>(), real::softplus},
+      {"Softsign", floating_singles<softsign>()},
+  };
+  for (const single_op& entry : table)
+    if (entry.name == name) return &entry;
+  return nullptr;
+}
+
+}  // namespace weft::detail
+WEFT_SIMD_END
+#endif
+
+#endif
+#endif
+
+#if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
+#ifndef WEFT_KERNELS_MATH_HPP
+#define WEFT_KERNELS_MATH_HPP
+// Elementwise kernels: arithmetic, comparisons, logic, functions of one argument, sums of many tensors.
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace weft::detail {
+/// The factory of an elementwise op; nullptr for ops of other families.
+kernel_factory math_kernel(std::string_view op);
+}  // namespace weft::detail
+
+#if WEFT_HAS_KERNEL_BODIES
+WEFT_SIMD_BEGIN
+namespace weft::detail {
+
+[[noreturn]] inline void fail_without_loop(const node& n, dtype type) {
+  n.fail_about(error_code::unimplemented, std::string("no kernel of this op takes elements of dtype ") + to_text(type));
+}
+/// Attribute T; bool for the ops that have none.
+inline dtype element_type(const node& n) noexcept {
+  const dtype* type = n.find_attr<dtype>("T");
+  return type == nullptr ? dtype::boolean : *type;
+}
+/// The last argument of an op's function: an attribute, or for shifts the largest count.
+inline double last_argument(const node& n, dtype type) noexcept {
+  for (const char* name : {"alpha", "tolerance"})
+    if (const float* value = n.find_attr<float>(name)) return static_cast<double>(*value);
+  return static_cast<double>(8 * size_of(type)) - 1;
+}
+
+/// Whether any integer of a value is negative.
+inline bool any_negative(const tensor_value& v) {
+  if (wide_dtype(v.dtype()) != dtype::int64) return false;
+  const tensor_value wide = widened(v);
+  std::int64_t all = 0;
+  for (std::int64_t i = 0; i < wide.elements(); ++i) all |= wide.data<std::int64_t>()[i];
+  return all < 0;
+}
+/// Whether any integer of a value is zero.
+inline bool any_zero(const tensor_value& v) {
+  const std::byte* data = v.raw_data();
+  const auto count = static_cast<std::size_t>(v.elements());
+  switch (size_of(v.dtype())) {
+    case 1: return contains_zero(reinterpret_cast<const std::uint8_t*>(data), count);
+    case 2: return contains_zero(reinterpret_cast<const std::uint16_t*>(data), count);
+    case 4: return contains_zero(reinterpret_cast<const std::uint32_t*>(data), count);
+    default: return contains_zero(reinterpret_cast<const std::uint64_t*>(data), count);
+  }
+}
+
+/// An operand along a row of the result: its elements, or the one that stands for all of them.
+struct row_operand {
+  const void* data;
+  bool varies;
+};
+
+/// Runs a binary op over rows of elements of one dtype.
+class pair_rows {
+ public:
+  pair_rows(const pair_op& op, dtype type, double last = 0)
+      : function_(op.loops.of(type)), widen_(widening(type)), narrow_(op.traits & pair_traits::gives_bool ? nullptr : narrowing(type)), size_(size_of(type)),
+        wide_size_(size_of(wide_dtype(type))), out_size_(op.traits & pair_traits::gives_bool ? 1 : size_of(type)), last_(last) {}
+  bool exists() const noexcept { return function_ != nullptr; }
+  void run(row_operand a, row_operand b, void* out, std::size_t count) const;
+
+ private:
+  void prepare(const row_operand& x, block_storage& block, std::size_t count) const;
+  const void* part(const row_operand& x, block_storage& block, std::size_t at, std::size_t count) const {
+    if (!x.varies) return block.bytes;
+    const void* from = static_cast<const unsigned char*>(x.data) + at * size_;
+    if (widen_ == nullptr) return from;
+    widen_(from, block.bytes, count);
+    return block.bytes;
+  }
+  pair_loop function_;
+  array_function widen_, narrow_;
+  std::size_t size_, wide_size_, out_size_;
+  double last_;
+};
+
+inline void pair_rows::prepare(const row_operand& x, block_storage& block, std::size_t count) const {
+  if (x.varies || count == 0) return;
+  if (widen_ != nullptr) widen_(x.data, block.bytes, 1);
+  else std::memcpy(block.bytes, x.data, size_);
+  block.repeat_first(wide_size_, std::min(count, block_storage::elements));
+}
+
+// Blocks go through the stack when elements are widened or one stands for many; otherwise the row is one call.
+inline void pair_rows::run(row_operand a, row_operand b, void* out, std::size_t count) const {
+  if (a.varies && b.varies && widen_ == nullptr) return function_(a.data, b.data, out, count, last_);
+  block_storage a_block, b_block, result;
+  prepare(a, a_block, count);
+  prepare(b, b_block, count);
+  for (std::size_t at = 0; at < count; at += block_storage::elements) {
+    const std::size_t some = std::min(count - at, block_storage::elements);
+    const void *left = part(a, a_block, at, some), *right = part(b, b_block, at, some);
+    unsigned char* to = static_cast<unsigned char*>(out) + at * out_size_;
+    function_(left, right, narrow_ == nullptr ? to : result.bytes, some, last_);
+    if (narrow_ != nullptr) narrow_(result.bytes, to, some);
+  }
+}
+
+/// One operand of a grid of narrow rows: several rows next to each other, as they lie or copied into a block.
+class row_block {
+ public:
+  /// Rows of more elements are not put together.
+  static constexpr std::size_t most_columns = block_storage::elements / 4;
+
+  row_block(const unsigned char* data, bool varies, std::size_t stride, std::size_t columns, std::size_t size)
+      : data_(data), stride_(stride), columns_(columns), size_(size), varies_(varies) {}
+
+  /// `count` rows from `row` on; columns * count elements fit a block.
+  const void* rows(std::size_t row, std::size_t count) {
+    if (varies_ && stride_ == columns_) return data_ + row * stride_ * size_;
+    if (stride_ == 0 && filled_ >= count) return block_.bytes;
+    for (std::size_t r = 0; r < count; ++r) fill(data_ + (row + r) * stride_ * size_, block_.bytes + r * columns_ * size_);
+    filled_ = count;
+    return block_.bytes;
+  }
+
+ private:
+  template <class T> void spread(const unsigned char* from, unsigned char* to) const {
+    T value;
+    std::memcpy(&value, from, sizeof value);
+    for (std::size_t i = 0; i < columns_; ++i) std::memcpy(to + i * sizeof value, &value, sizeof value);
+  }
+  void fill(const unsigned char* from, unsigned char* to) const {
+    if (varies_) std::memcpy(to, from, columns_ * size_);
+    else if (size_ == 1) spread<std::uint8_t>(from, to);
+    else if (size_ == 2) spread<std::uint16_t>(from, to);
+    else if (size_ == 4) spread<std::uint32_t>(from, to);
+    else spread<std::uint64_t>(from, to);
+  }
+  const unsigned char* data_;
+  std::size_t stride_, columns_, size_, filled_ = 0;
+  bool varies_;
+  block_storage block_;
+};
+
+// Strings are joined and compared one by one.
+inline void string_row(std::string_view op, row_operand a, row_operand b, void* out, std::size_t count) {
+  const auto *left = static_cast<const std::string*>(a.data), *right = static_cast<const std::string*>(b.data);
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::string &x = left[a.varies ? i : 0], &y = right[b.varies ? i : 0];
+    if (op == "Equal") static_cast<bool*>(out)[i] = x == y;
+    else if (op == "NotEqual") static_cast<bool*>(out)[i] = x != y;
+    else static_cast<std::string*>(out)[i] = x + y;
+  }
+}
+
+/// Two operands under broadcasting.
+class binary_kernel final : public kernel {
+ public:
+  explicit binary_kernel(const node& n) : op_(*find_pair_op(n.op())), type_(element_type(n)), rows_(op_, type_, last_argument(n, type_)) {
+    if (type_ == dtype::string ? !has(pair_traits::strings) : !rows_.exists()) fail_without_loop(n, type_);
+    const bool* strict = n.find_attr<bool>("incompatible_shape_error");
+    lenient_ = strict != nullptr && !*strict;
+  }
+  void compute(kernel_context& context) override;
+  bool expensive(const kernel_context& context) const noexcept override { return input_elements(context) > 2 * expensive_elements; }
+
+ private:
+  bool has(pair_traits trait) const noexcept { return op_.traits & trait; }
+  void broadcast(kernel_context& context) const;
+  void narrow_rows(const binary_grid& grid, const unsigned char* a, const unsigned char* b, unsigned char* out) const;
+  void check_right(const kernel_context& context) const;
+  tensor_value& make_output(kernel_context& context, const shape& s) const {
+    const tensor_value& a = context.input(0);
+    return context.forward_or_allocate(a.writable() && a.shape() == s ? 0 : 1, 0, has(pair_traits::gives_bool) ? dtype::boolean : type_, s);
+  }
+  void row(row_operand a, row_operand b, void* out, std::size_t count) const {
+    if (type_ == dtype::string) string_row(op_.name, a, b, out, count);
+    else if (has(pair_traits::swapped)) rows_.run(b, a, out, count);
+    else rows_.run(a, b, out, count);
+  }
+  const pair_op& op_;
+  dtype type_;
+  bool lenient_ = false;
+  pair_rows rows_;
+};
+
+// Integers that the op refuses on its right; only where there is a result.
+inline void binary_kernel::check_right(const kernel_context& context) const {
+  if (!is_integer(type_)) return;
+  if (has(pair_traits::zero_fails) && any_zero(context.input(1))) {
+    const bool truncates = op_.name.substr(0, 8) == "Truncate";  // the code is TensorFlow's
+    context.fail(truncates ? error_code::internal : error_code::invalid_argument, "integer division by zero");
+  }
+  if (has(pair_traits::negative_fails) && any_negative(context.input(1))) context.fail("an integer to the power of a negative integer is not an integer");
+}
+
+// Equal shapes and single elements need no plan.
+inline void binary_kernel::compute(kernel_context& context) {
+  expect_inputs(context, 2);
+  expect_dtype(context, 0, type_);
+  expect_dtype(context, 1, type_);
+  const tensor_value &a = context.input(0), &b = context.input(1);
+  const bool same = a.shape() == b.shape();
+  if (!same && has(pair_traits::same_shape)) context.fail("shapes " + a.shape().text() + " and " + b.shape().text() + " differ");
+  const bool b_alone = !same && b.elements() == 1 && b.shape().rank() <= a.shape().rank();
+  const bool a_alone = !same && !b_alone && a.elements() == 1 && a.shape().rank() <= b.shape().rank();
+  if (!same && !a_alone && !b_alone) return broadcast(context);
+  if (a.elements() != 0) check_right(context);
+  tensor_value& out = make_output(context, a_alone ? b.shape() : a.shape());
+  row({elements_of(a), !a_alone}, {elements_of(b), !b_alone}, elements_of(out), static_cast<std::size_t>(out.elements()));
+}
+
+inline void binary_kernel::broadcast(kernel_context& context) const {
+  const tensor_value &a = context.input(0), &b = context.input(1);
+  const auto a_rank = static_cast<std::size_t>(a.shape().rank()), b_rank = static_cast<std::size_t>(b.shape().rank());
+  std::vector<std::int64_t> sizes(std::max(a_rank, b_rank));
+  const auto plan = plan_broadcast(a.shape().data(), a_rank, b.shape().data(), b_rank, sizes.data());
+  if (!plan && lenient_) return context.set_output(0, tensor_value::scalar(op_.name == "NotEqual"));
+  if (!plan) context.fail("shapes " + a.shape().text() + " and " + b.shape().text() + " cannot be broadcast");
+  if (!checked_elements(sizes.data(), sizes.size())) context.fail("shapes " + a.shape().text() + " and " + b.shape().text() + " give too many elements");
+  if (plan->count != 0) check_right(context);
+  tensor_value& out = make_output(context, shape(sizes));
+  const auto *left = static_cast<const unsigned char*>(elements_of(a)), *right = static_cast<const unsigned char*>(elements_of(b));
+  auto* result = static_cast<unsigned char*>(elements_of(out));
+  const std::size_t in_size = object_size(type_), out_size = object_size(out.dtype());
+  for_each_grid(*plan, [&](const binary_grid& grid, std::size_t a_at, std::size_t b_at, std::size_t out_at) {
+    if (grid.columns <= row_block::most_columns && grid.rows > 1 && type_ != dtype::string)
+      return narrow_rows(grid, left + a_at * in_size, right + b_at * in_size, result + out_at * out_size);
+    for (std::size_t i = 0; i < grid.rows; ++i)
+      row({left + (a_at + i * grid.a_row) * in_size, grid.a_varies}, {right + (b_at + i * grid.b_row) * in_size, grid.b_varies},
+          result + (out_at + i * grid.columns) * out_size, grid.columns);
+  });
+}
+
+inline void binary_kernel::narrow_rows(const binary_grid& grid, const unsigned char* a, const unsigned char* b, unsigned char* out) const {
+  const std::size_t in_size = size_of(type_), out_size = has(pair_traits::gives_bool) ? 1 : in_size, together = block_storage::elements / grid.columns;
+  row_block left(a, grid.a_varies, grid.a_row, grid.columns, in_size), right(b, grid.b_varies, grid.b_row, grid.columns, in_size);
+  for (std::size_t at = 0; at < grid.rows; at += together) {
+    const std::size_t rows = std::min(together, grid.rows - at);
+    row({left.rows(at, rows), true}, {right.rows(at, rows), true}, out + at * grid.columns * out_size, rows * grid.columns);
+  }
+}
+
+/// A function of one operand.
+class unary_kernel final : public kernel {
+ public:
+  explicit unary_kernel(const node& n)
+      : type_(element_type(n)), op_(*find_single_op(n.op())), loop_(op_.loops.of(type_)), widen_(widening(type_)), narrow_(narrowing(type_)), last_(last_argument(n, type_)) {
+    if (loop_ == nullptr && (op_.function == nullptr || !is_floating(type_))) fail_without_loop(n, type_);
+    if (op_.gives_bool) {
+      out_type_ = dtype::boolean;
+      narrow_ = nullptr;
+    }
+  }
+  void compute(kernel_context& context) override;
+  bool expensive(const kernel_context& context) const noexcept override { return input_elements(context) > (loop_ == nullptr ? expensive_elements / 8 : expensive_elements); }
+
+ private:
+  void apply(const void* from, void* to, std::size_t count) const {
+    if (loop_ != nullptr) loop_(from, to, count, last_);
+    else if (type_ == dtype::float64) real::run<double>(op_.function, from, to, count);
+    else real::run<float>(op_.function, from, to, count);
+  }
+  dtype type_, out_type_ = type_;
+  const single_op& op_;
+  single_loop loop_;
+  array_function widen_, narrow_;
+  double last_;
+};
+
+inline void unary_kernel::compute(kernel_context& context) {
+  expect_inputs(context, 1);
+  expect_dtype(context, 0, type_);
+  const tensor_value& in = context.input(0);
+  tensor_value& out = context.forward_or_allocate(0, 0, out_type_, in.shape());
+  const auto count = static_cast<std::size_t>(in.elements());
+  const std::byte* from = in.raw_data();
+  std::byte* to = out.mutable_raw_data();
+  if (widen_ == nullptr) return apply(from, to, count);
+  block_storage block;
+  for (std::size_t at = 0; at < count; at += block_storage::elements) {
+    const std::size_t some = std::min(count - at, block_storage::elements);
+    widen_(from + at * size_of(type_), block.bytes, some);
+    std::byte* target = to + at * size_of(out_type_);
+    if (narrow_ == nullptr) {
+      apply(block.bytes, target, some);
+    } else {
+      apply(block.bytes, block.bytes, some);
+      narrow_(block.bytes, target, some);
+    }
+  }
+}
+
+/// The sum of N tensors of one shape, added in their order.
+class add_n_kernel final : public kernel {
+ public:
+  explicit add_n_kernel(const node& n) : type_(type_attr(n, "T")), add_(*find_pair_op("AddV2"), type_) {
+    if (!add_.exists()) fail_without_loop(n, type_);
+  }
+  void compute(kernel_context& context) override;
+  bool expensive(const kernel_context& context) const noexcept override { return input_elements(context) > 2 * expensive_elements; }
+
+ private:
+  dtype type_;
+  pair_rows add_;
+};
+
+inline void add_n_kernel::compute(kernel_context& context) {
+  const int n = context.input_count();
+  if (n == 0) context.fail("expected at least one input, found none");
+  const shape s = context.input(0).shape();
+  for (int i = 0; i < n; ++i) {
+    expect_dtype(context, i, type_);
+    if (context.input(i).shape() != s)
+      context.fail("all inputs must have one shape, found " + s.text() + " for input 0 and " + context.input(i).shape().text() + " for input " + std::to_string(i));
+  }
+  if (n == 1) return context.set_output(0, context.take_input(0));
+  tensor_value& out = context.forward_or_allocate(0, 0, type_, s);
+  const auto count = static_cast<std::size_t>(s.elements());
+  const std::byte* sum = context.input(0).raw_data();
+  for (int i = 1; i < n; ++i) {
+    add_.run({sum, true}, {context.input(i).raw_data(), true}, out.mutable_raw_data(), count);
+    sum = out.raw_data();
+  }
+}
+
+WEFT_DECL kernel_factory math_kernel(std::string_view op) {
+  if (op == "AddN" || op == "AccumulateNV2") return &make_kernel<add_n_kernel>;
+  if (find_single_op(op) != nullptr) return &make_kernel<unary_kernel>;
+  if (find_pair_op(op) != nullptr) return &make_kernel<binary_kernel>;
+  return nullptr;
+}
+
+}  // namespace weft::detail
+WEFT_SIMD_END
+#endif
+
+#endif
+#endif
+
+#if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
+#ifndef WEFT_KERNELS_ACCUMULATOR_STATE_HPP
+#define WEFT_KERNELS_ACCUMULATOR_STATE_HPP
+// A conditional accumulator in its task: the sum of the gradients that are not stale, and the line of those who wait until there are enough. Nobody who waits holds a thread.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#if WEFT_HAS_KERNEL_BODIES
+WEFT_SIMD_BEGIN
+namespace weft::detail {
+
+/// What an accumulator is made from; two nodes that share one must say the same.
+struct accumulator_spec {
+  std::string name;
+  dtype type = dtype::float32;
+  /// Of the gradients, of the whole variable when they are sparse.
+  partial_shape shape;
+  /// Gives the sum instead of the mean.
+  bool sum = false;
+  bool sparse = false;
+};
+
+/// Accumulated gradients: an array, or rows with their indices.
+struct accumulated {
+  tensor_value values;
+  std::vector<std::int64_t> indices;
+  // By row, how many gradients held it.
+  std::vector<std::int64_t> held;
+  std::int64_t count = 0;
+};
+
+/// A conditional accumulator. Thread-safe.
+class accumulator_resource final : public resource, public std::enable_shared_from_this<accumulator_resource> {
+ public:
+  /// Says that a wait has ended, and gives what was accumulated. Called once, never while the accumulator is locked.
+  using done_function = std::function<void(const status&, accumulated)>;
+
+  explicit accumulator_resource(accumulator_spec spec)
+      : spec_(std::move(spec)), add_(*find_pair_op("AddV2"), spec_.type), divide_(*find_pair_op("RealDiv"), spec_.type) {}
+  std::string describe() const override { return std::string(spec_.sparse ? "SparseConditionalAccumulator" : "ConditionalAccumulator") + " '" + spec_.name + "'"; }
+  const accumulator_spec& spec() const noexcept { return spec_; }
+
+  /// Adds a gradient unless it is stale: computed for an earlier step than the accumulator's. Throws INVALID_ARGUMENT when its shape does not fit.
+  void push(std::int64_t local_step, tensor_value gradient);
+  /// Adds the rows of a sparse gradient; `whole` is the shape that it claims for the variable, of unknown rank when it claims none.
+  void push(std::int64_t local_step, std::vector<std::int64_t> indices, tensor_value rows, const partial_shape& whole);
+  /// Takes all that is accumulated once there are `required` gradients; the accumulator is then empty and one step further.
+  void take(std::int64_t required, const cancellation_token& token, done_function done);
+  void set_step(std::int64_t step);
+  std::int64_t count() const;
+  /// Sends everybody away.
+  void close(const status& why) override;
+
+  /// The mean, or the sum, of what was taken.
+  tensor_value reduced(const accumulated& taken) const;
+
+ private:
+  struct waiter {
+    std::int64_t required = 0;
+    cancellation_token token;
+    std::uint64_t registration = 0;
+    done_function done;
+    accumulated taken;
+    status result;
+  };
+  using waiter_ptr = std::shared_ptr<waiter>;
+
+  [[noreturn]] void refuse(const std::string& message) const { fail(error_code::invalid_argument, describe() + ": " + message); }
+  bool admits(std::int64_t local_step) const noexcept { return local_step >= step_; }
+  void check_rows(const std::vector<std::int64_t>& indices, const tensor_value& rows, const partial_shape& whole) const;
+  void merge(const std::vector<std::int64_t>& indices, const tensor_value& rows);
+  std::vector<waiter_ptr> serve();
+  static void finish(std::vector<waiter_ptr>& ended);
+  void cancel(const waiter_ptr& w, const status& why);
+
+  const accumulator_spec spec_;
+  const pair_rows add_, divide_;
+  mutable std::mutex mutex_;
+  std::int64_t step_ = 0;
+  accumulated held_;
+  std::deque<waiter_ptr> takers_;
+};
+
+WEFT_DECL void accumulator_resource::push(std::int64_t local_step, tensor_value gradient) {
+  std::vector<waiter_ptr> ended;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!spec_.shape.accepts(gradient.shape())) refuse("expected a gradient of shape " + spec_.shape.text() + ", found " + gradient.shape().text());
+    if (!admits(local_step)) return;
+    if (held_.count == 0) {
+      held_.values = std::move(gradient);
+    } else {
+      if (gradient.shape() != held_.values.shape()) refuse("expected a gradient of shape " + held_.values.shape().text() + " as those before it, found " + gradient.shape().text());
+      tensor_value sum = held_.values.writable() ? held_.values : tensor_value(spec_.type, gradient.shape());
+      add_.run({held_.values.raw_data(), true}, {gradient.raw_data(), true}, sum.mutable_raw_data(), static_cast<std::size_t>(gradient.elements()));
+      held_.values = std::move(sum);
+    }
+    ++held_.count;
+    ended = serve();
+  }
+  finish(ended);
+}
+
+WEFT_DECL void accumulator_resource::check_rows(const std::vector<std::int64_t>& indices, const tensor_value& rows, const partial_shape& whole) const {
+  const shape& found = rows.shape();
+  if (found.rank() == 0) refuse("expected rows, found a scalar");
+  if (found[0] != static_cast<std::int64_t>(indices.size())) refuse("expected a row for each of " + std::to_string(indices.size()) + " indices, found rows of shape " + found.text());
+  if (!merge_shapes(spec_.shape, whole)) refuse("expected a gradient for a variable of shape " + spec_.shape.text() + ", found one for " + whole.text());
+  const partial_shape& variable = spec_.shape.known_rank() ? spec_.shape : whole;
+  if (variable.known_rank()) {
+    if (variable.rank() != found.rank()) refuse("expected rows of a variable of shape " + variable.text() + ", found rows of shape " + found.text());
+    for (int d = 1; d < found.rank(); ++d)
+      if (variable[d] >= 0 && variable[d] != found[d]) refuse("expected rows of a variable of shape " + variable.text() + ", found rows of shape " + found.text());
+    for (const std::int64_t i : indices)
+      if (variable[0] >= 0 && i >= variable[0]) refuse("index " + std::to_string(i) + " is not in [0, " + std::to_string(variable[0]) + ")");
+  }
+  if (held_.count == 0) return;
+  const shape& before = held_.values.shape();
+  bool same = before.rank() == found.rank();
+  for (int d = 1; same && d < found.rank(); ++d) same = before[d] == found[d];
+  if (!same) refuse("expected rows like those before it, of shape " + before.text() + ", found rows of shape " + found.text());
+}
+
+// Both lists of indices are taken for sorted, as TensorFlow takes them: equal indices that meet become one row.
+WEFT_DECL void accumulator_resource::merge(const std::vector<std::int64_t>& indices, const tensor_value& rows) {
+  const std::vector<std::int64_t>& old = held_.indices;
+  accumulated out;
+  // 1. Which row comes from where.
+  std::vector<std::pair<std::size_t, std::size_t>> from;
+  constexpr std::size_t none = static_cast<std::size_t>(-1);
+  for (std::size_t i = 0, j = 0; i < old.size() || j < indices.size();) {
+    const bool take_old = j == indices.size() || (i < old.size() && old[i] <= indices[j]), take_new = i == old.size() || (j < indices.size() && indices[j] <= old[i]);
+    out.indices.push_back(take_old ? old[i] : indices[j]);
+    out.held.push_back((take_old ? held_.held[i] : 0) + (take_new ? 1 : 0));
+    from.emplace_back(take_old ? i++ : none, take_new ? j++ : none);
+  }
+  // 2. The rows.
+  std::vector<std::int64_t> sizes(rows.shape().begin(), rows.shape().end());
+  sizes[0] = static_cast<std::int64_t>(from.size());
+  out.values = tensor_value(spec_.type, shape(sizes));
+  const std::size_t width = out.values.elements() == 0 ? 0 : static_cast<std::size_t>(out.values.elements()) / from.size(), bytes = width * size_of(spec_.type);
+  std::byte* to = out.values.mutable_raw_data();
+  for (std::size_t k = 0; k < from.size() && bytes != 0; ++k, to += bytes) {
+    const std::byte* left = from[k].first == none ? nullptr : held_.values.raw_data() + from[k].first * bytes;
+    const std::byte* right = from[k].second == none ? nullptr : rows.raw_data() + from[k].second * bytes;
+    if (left != nullptr && right != nullptr) add_.run({left, true}, {right, true}, to, width);
+    else std::memcpy(to, left != nullptr ? left : right, bytes);
+  }
+  out.count = held_.count;
+  held_ = std::move(out);
+}
+
+WEFT_DECL void accumulator_resource::push(std::int64_t local_step, std::vector<std::int64_t> indices, tensor_value rows, const partial_shape& whole) {
+  std::vector<waiter_ptr> ended;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    check_rows(indices, rows, whole);
+    if (!admits(local_step)) return;
+    if (held_.count == 0) {
+      held_.held.assign(indices.size(), 1);
+      held_.indices = std::move(indices);
+      held_.values = std::move(rows);
+    } else {
+      merge(indices, rows);
+    }
+    ++held_.count;
+    ended = serve();
+  }
+  finish(ended);
+}
+
+// It stands in line before it can be cancelled, so that a cancellation finds it.
+WEFT_DECL void accumulator_resource::take(std::int64_t required, const cancellation_token& token, done_function done) {
+  const auto w = std::make_shared<waiter>();
+  w->required = required;
+  w->token = token;
+  w->done = std::move(done);
+  std::vector<waiter_ptr> ended;
+  const auto waits = [&] { return std::find(takers_.begin(), takers_.end(), w) != takers_.end(); };
+  bool waiting = false;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    takers_.push_back(w);
+    ended = serve();
+    waiting = waits();
+  }
+  finish(ended);
+  if (!waiting) return;
+  const std::uint64_t registration = token.on_cancel([self = shared_from_this(), w](const status& why) { self->cancel(w, why); });
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    waiting = waits();
+    if (waiting) w->registration = registration;
+  }
+  if (!waiting) token.forget(registration);
+}
+
+WEFT_DECL void accumulator_resource::cancel(const waiter_ptr& w, const status& why) {
+  std::vector<waiter_ptr> ended;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto at = std::find(takers_.begin(), takers_.end(), w);
+    if (at == takers_.end()) return;
+    takers_.erase(at);
+    ended = serve();
+  }
+  finish(ended);
+  w->done(why, {});
+}
+
+WEFT_DECL std::vector<accumulator_resource::waiter_ptr> accumulator_resource::serve() {
+  std::vector<waiter_ptr> ended;
+  while (!takers_.empty() && held_.count >= takers_.front()->required) {
+    takers_.front()->taken = std::exchange(held_, {});
+    ended.push_back(std::move(takers_.front()));
+    takers_.pop_front();
+    ++step_;
+  }
+  return ended;
+}
+
+WEFT_DECL void accumulator_resource::finish(std::vector<waiter_ptr>& ended) {
+  for (const waiter_ptr& w : ended) {
+    w->token.forget(w->registration);
+    const done_function done = std::move(w->done);
+    done(w->result, std::move(w->taken));
+  }
+}
+
+WEFT_DECL void accumulator_resource::set_step(std::int64_t step) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  step_ = step;
+}
+
+WEFT_DECL std::int64_t accumulator_resource::count() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return held_.count;
+}
+
+WEFT_DECL void accumulator_resource::close(const status& why) {
+  std::vector<waiter_ptr> ended;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    ended.assign(takers_.begin(), takers_.end());
+    takers_.clear();
+    for (const waiter_ptr& w : ended) w->result = why;
+  }
+  finish(ended);
+}
+
+WEFT_DECL tensor_value accumulator_resource::reduced(const accumulated& taken) const {
+  if (spec_.sum || taken.values.elements() == 0) return taken.values;
+  const auto divisor = [this](std::int64_t n) {
+    tensor_value out(spec_.type, shape());
+    switch (spec_.type) {
+      case dtype::float64: *out.mutable_data<double>() = static_cast<double>(n); break;
+      case dtype::half: *out.mutable_data<half>() = half(static_cast<float>(n)); break;
+      case dtype::bfloat16: *out.mutable_data<bfloat16>() = bfloat16(static_cast<float>(n)); break;
+      default: *out.mutable_data<float>() = static_cast<float>(n); break;
+    }
+    return out;
+  };
+  tensor_value out(spec_.type, taken.values.shape());
+  const auto all = static_cast<std::size_t>(out.elements());
+  if (!spec_.sparse) {
+    divide_.run({taken.values.raw_data(), true}, {divisor(taken.count).raw_data(), false}, out.mutable_raw_data(), all);
+    return out;
+  }
+  const std::size_t width = all / taken.held.size(), bytes = width * size_of(spec_.type);
+  for (std::size_t i = 0; i < taken.held.size(); ++i)
+    divide_.run({taken.values.raw_data() + i * bytes, true}, {divisor(taken.held[i]).raw_data(), false}, out.mutable_raw_data() + i * bytes, width);
+  return out;
+}
+
+}  // namespace weft::detail
+WEFT_SIMD_END
+#endif
+
+#endif
+#endif
+
+#if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
+#ifndef WEFT_KERNELS_STATE_HANDLE_HPP
+#define WEFT_KERNELS_STATE_HANDLE_HPP
+// Where the queues and accumulators of a task live and how ops find them: under their shared name for all sessions, else under their node's name in the session that made them.
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#if WEFT_HAS_KERNEL_BODIES
+namespace weft::detail {
+
+/// What a handle says instead of a container when the resource belongs to its session. No container can be called so.
+inline constexpr const char* session_container = "(session)";
+/// The container of such resources among the session's state.
+inline constexpr const char* session_resources = "resources";
+
+/// The name of a resource that a node makes.
+class resource_name {
+ public:
+  resource_name(const kernel_construction& what, const char* kind) {
+    const auto text = [&](std::string_view attr) {
+      const auto* found = what.about.find_attr<std::string>(attr);
+      return found == nullptr ? std::string() : *found;
+    };
+    handle_.device = what.device;
+    handle_.kind = kind;
+    handle_.name = text("shared_name");
+    handle_.container = text("container");
+    if (!handle_.name.empty()) return;
+    handle_.name = what.about.name();
+    handle_.container = session_container;
+  }
+  const std::string& name() const noexcept { return handle_.name; }
+
+  /// The resource, made by `make()` where there is none.
+  template <class R, class Make> std::shared_ptr<R> find_or_make(kernel_context& context, Make&& make) const {
+    if (handle_.container != session_container) return context.resources().find_or_make<R>(handle_.container, handle_.name, std::forward<Make>(make));
+    resource_manager* session = context.environment().session_state;
+    if (session == nullptr) context.fail(error_code::internal, "the step has no session state to keep '" + handle_.name + "' in");
+    return session->find_or_make<R>(session_resources, handle_.name, std::forward<Make>(make));
+  }
+  /// Sets output 0 to the handle: a resource, or as TensorFlow's older ops have it a vector of container and name.
+  void set_output(kernel_context& context) const {
+    resource_handle handle = handle_;
+    if (handle.container.empty()) handle.container = std::string(context.resources().default_container());
+    if (context.about().output_dtype(0) == dtype::string) {
+      tensor_value& out = context.allocate_output(0, dtype::string, shape{2});
+      out.mutable_data<std::string>()[0] = handle.container;
+      out.mutable_data<std::string>()[1] = handle.name;
+      return;
+    }
+    *context.allocate_output(0, dtype::resource, shape()).mutable_data<resource_handle>() = std::move(handle);
+  }
+
+ private:
+  resource_handle handle_;
+};
+
+/// The resource that input 0 names; fails when there is none.
+template <class R> std::shared_ptr<R> resource_of(kernel_context& context, const char* kind) {
+  if (context.input_count() == 0) context.fail(std::string("expected the handle of ") + kind + ", found no input");
+  const tensor_value& in = context.input(0);
+  std::string container, name;
+  if (in.dtype() == dtype::string && in.elements() == 2) {
+    container = in.data<std::string>()[0];
+    name = in.data<std::string>()[1];
+  } else {
+    expect_dtype(context, 0, dtype::resource);
+    if (in.elements() != 1) context.fail("the handle must be a scalar, found shape " + in.shape().text());
+    container = in.data<resource_handle>()->container;
+    name = in.data<resource_handle>()->name;
+  }
+  const bool own = container == session_container;
+  const resource_manager* where = own ? context.environment().session_state : &context.resources();
+  auto found = where == nullptr ? nullptr : where->find<R>(own ? session_resources : container, name);
+  if (found == nullptr) context.fail(error_code::not_found, std::string("there is no ") + kind + " '" + name + "'" + (own ? " in this session" : " in container '" + container + "'"));
+  return found;
+}
+
+}  // namespace weft::detail
+#endif
+
+#endif
+#endif
+
+#if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
+#ifndef WEFT_KERNELS_ACCUMULATOR_HPP
+#define WEFT_KERNELS_ACCUMULATOR_HPP
+// Kernels of conditional accumulators. Taking waits without a thread: the accumulator answers when enough gradients have come.
+
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace weft::detail {
+/// The factory of an op on accumulators; nullptr for ops of other families.
+kernel_factory accumulator_kernel(std::string_view op);
+}  // namespace weft::detail
+
+#if WEFT_HAS_KERNEL_BODIES
+namespace weft::detail {
+
+/// Makes the accumulator where there is none yet, and names it.
+class accumulator_handle_kernel final : public cheap_kernel {
+ public:
+  explicit accumulator_handle_kernel(const kernel_construction& what) : handle_(what, "accumulator") {
+    const node& n = what.about;
+    spec_.name = handle_.name();
+    spec_.type = type_attr(n, "dtype");
+    spec_.shape = n.attr<partial_shape>("shape");
+    const auto* reduction = n.find_attr<std::string>("reduction_type");
+    spec_.sum = reduction != nullptr && *reduction == "SUM";
+    spec_.sparse = n.op() == "SparseConditionalAccumulator";
+  }
+  static std::unique_ptr<kernel> make(const kernel_construction& what) { return std::make_unique<accumulator_handle_kernel>(what); }
+  void compute(kernel_context& context) override {
+    const auto made = handle_.find_or_make<accumulator_resource>(context, [this] { return std::make_shared<accumulator_resource>(spec_); });
+    const auto differ = [&](const char* what, const std::string& has, const std::string& wanted) {
+      if (has != wanted) context.fail("the shared accumulator '" + spec_.name + "' has " + what + " " + has + ", found " + wanted);
+    };
+    const auto reduction = [](const accumulator_spec& s) { return std::string(s.sum ? "SUM" : "MEAN"); };
+    const auto kind = [](const accumulator_spec& s) { return std::string(s.sparse ? "sparse" : "dense"); };
+    differ("kind", kind(made->spec()), kind(spec_));
+    differ("dtype", to_text(made->spec().type), to_text(spec_.type));
+    differ("shape", made->spec().shape.text(), spec_.shape.text());
+    differ("reduction", reduction(made->spec()), reduction(spec_));
+    handle_.set_output(context);
+  }
+
+ private:
+  resource_name handle_;
+  accumulator_spec spec_;
+};
+
+// The accumulator of a kernel that works on gradients of dtype `type`.
+inline std::shared_ptr<accumulator_resource> accumulator_of(kernel_context& context, bool sparse, dtype type) {
+  auto found = resource_of<accumulator_resource>(context, "accumulator");
+  if (found->spec().sparse != sparse) context.fail(found->describe() + " is for " + (sparse ? "dense" : "sparse") + " gradients, this op is for " + (sparse ? "sparse" : "dense") + " ones");
+  if (found->spec().type != type) context.fail(found->describe() + " is " + to_text(found->spec().type) + ", this op expects " + to_text(type));
+  return found;
+}
+
+// The number in input i, an int64 or int32 scalar.
+inline std::int64_t step_input(const kernel_context& context, int i, const char* what) {
+  const tensor_value& v = context.input(i);
+  if (v.elements() != 1) context.fail(std::string(what) + " must be a scalar, found shape " + v.shape().text());
+  return integers_of(context, i, what)[0];
+}
+
+/// Adds a gradient.
+class accumulator_apply_kernel final : public kernel {
+ public:
+  explicit accumulator_apply_kernel(const node& n) : type_(type_attr(n, "dtype")), sparse_(n.op() == "SparseAccumulatorApplyGradient") {
+    const bool* known = n.find_attr<bool>("has_known_shape");
+    known_shape_ = known != nullptr && *known;
+  }
+  void compute(kernel_context& context) override {
+    expect_inputs(context, sparse_ ? 5 : 3);
+    const auto accumulator = accumulator_of(context, sparse_, type_);
+    const std::int64_t step = step_input(context, 1, "the local step");
+    expect_dtype(context, sparse_ ? 3 : 2, type_);
+    try {
+      if (!sparse_) return accumulator->push(step, context.take_input(2));
+      for (const int i : {2, 4})
+        if (context.input(i).shape().rank() != 1) context.fail(std::string(i == 2 ? "the indices" : "the shape") + " must be a vector, found shape " + context.input(i).shape().text());
+      std::vector<std::int64_t> sizes = integers_of(context, 4, "the shape");
+      const bool known = known_shape_ && !sizes.empty();
+      accumulator->push(step, integers_of(context, 2, "the indices"), context.take_input(3), known ? partial_shape(std::move(sizes)) : partial_shape());
+    } catch (const error& e) {
+      if (!e.node().empty()) throw;
+      context.fail(e.code(), e.message());
+    }
+  }
+  bool expensive(const kernel_context& context) const noexcept override { return input_elements(context) > expensive_elements; }
+
+ private:
+  dtype type_;
+  bool sparse_, known_shape_;
+};
+
+/// Takes the mean or the sum of the gradients once there are enough.
+class accumulator_take_kernel final : public kernel {
+ public:
+  explicit accumulator_take_kernel(const node& n) : type_(type_attr(n, "dtype")), sparse_(n.op() == "SparseAccumulatorTakeGradient") {}
+  bool asynchronous() const noexcept override { return true; }
+  void compute(kernel_context& context) override { context.fail(error_code::internal, "this kernel answers later, it was called as if it answered at once"); }
+  void compute_async(kernel_context& context, kernel_done done) override {
+    expect_inputs(context, 2);
+    const auto accumulator = accumulator_of(context, sparse_, type_);
+    const std::int64_t required = step_input(context, 1, "the number of gradients");
+    if (required <= 0) context.fail("the number of gradients must be positive, found " + std::to_string(required));
+    accumulator->take(required, context.environment().cancellation, [&context, accumulator, done = std::move(done)](const status& s, accumulated taken) { done(s.ok() ? deliver(context, *accumulator, taken) : s); });
+  }
+
+ private:
+  static status deliver(kernel_context& context, const accumulator_resource& accumulator, const accumulated& taken) {
+    try {
+      tensor_value values = accumulator.reduced(taken);
+      if (!accumulator.spec().sparse) {
+        context.set_output(0, std::move(values));
+        return status();
+      }
+      // The first size is that of the variable, where it is known.
+      std::vector<std::int64_t> whole(values.shape().begin(), values.shape().end());
+      const partial_shape& declared = accumulator.spec().shape;
+      whole[0] = declared.known_rank() && declared.rank() > 0 ? declared[0] : -1;
+      context.set_output(0, tensor_value::from(shape{static_cast<std::int64_t>(taken.indices.size())}, taken.indices));
+      context.set_output(1, std::move(values));
+      context.set_output(2, tensor_value::from(shape{static_cast<std::int64_t>(whole.size())}, whole));
+      return status();
+    } catch (const error& e) {
+      return e.status();
+    } catch (const std::bad_alloc&) {
+      return status(error_code::resource_exhausted, "out of memory");
+    }
+  }
+  dtype type_;
+  bool sparse_;
+};
+
+/// How many gradients there are.
+class accumulator_count_kernel final : public cheap_kernel {
+ public:
+  explicit accumulator_count_kernel(const node&) {}
+  void compute(kernel_context& context) override {
+    const std::int64_t count = resource_of<accumulator_resource>(context, "accumulator")->count();
+    context.set_output(0, tensor_value::scalar(static_cast<std::int32_t>(std::min<std::int64_t>(count, std::numeric_limits<std::int32_t>::max()))));
+  }
+};
+
+/// Sets the step before which gradients are stale.
+class accumulator_step_kernel final : public cheap_kernel {
+ public:
+  explicit accumulator_step_kernel(const node&) {}
+  void compute(kernel_context& context) override {
+    expect_inputs(context, 2);
+    resource_of<accumulator_resource>(context, "accumulator")->set_step(step_input(context, 1, "the step"));
+  }
+};
+
+WEFT_DECL kernel_factory accumulator_kernel(std::string_view op) {
+  if (op == "ConditionalAccumulator" || op == "ResourceConditionalAccumulator" || op == "SparseConditionalAccumulator") return &accumulator_handle_kernel::make;
+  if (op == "AccumulatorApplyGradient" || op == "ResourceAccumulatorApplyGradient" || op == "SparseAccumulatorApplyGradient") return &make_kernel<accumulator_apply_kernel>;
+  if (op == "AccumulatorTakeGradient" || op == "ResourceAccumulatorTakeGradient" || op == "SparseAccumulatorTakeGradient") return &make_kernel<accumulator_take_kernel>;
+  if (op == "AccumulatorNumAccumulated" || op == "ResourceAccumulatorNumAccumulated") return &make_kernel<accumulator_count_kernel>;
+  if (op == "AccumulatorSetGlobalStep" || op == "ResourceAccumulatorSetGlobalStep") return &make_kernel<accumulator_step_kernel>;
+  return nullptr;
+}
+
+}  // namespace weft::detail
+#endif
+
+#endif
+#endif
+
+#if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
+#ifndef WEFT_KERNELS_STRIDED_COPY_HPP
+#define WEFT_KERNELS_STRIDED_COPY_HPP
+// Copies between two regular arrangements of elements, whatever the elements are: what slices, joins, tiles, paddings, reversals and
+// transpositions have in common. Rows of elements by index are here as well.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#if WEFT_HAS_KERNEL_BODIES
+WEFT_SIMD_BEGIN
+namespace weft::detail {
+
+/// Where the elements of a value lie, how large one is, and whether they are strings.
+struct element_source {
+  const std::byte* data;
+  std::ptrdiff_t size;
+  bool strings;
+};
+struct element_target {
+  std::byte* data;
+  std::ptrdiff_t size;
+  bool strings;
+};
+inline element_source source_of(const tensor_value& v) { return {static_cast<const std::byte*>(elements_of(v)), static_cast<std::ptrdiff_t>(object_size(v.dtype())), v.dtype() == dtype::string}; }
+inline element_target target_of(tensor_value& v) { return {static_cast<std::byte*>(elements_of(v)), static_cast<std::ptrdiff_t>(object_size(v.dtype())), v.dtype() == dtype::string}; }
+
+/// Elements that follow each other, or the same one again and again.
+template <std::size_t Size> WEFT_SIMD_OPTIMIZED void copy_plain(const std::byte* from, std::ptrdiff_t from_step, std::byte* to, std::ptrdiff_t to_step, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) std::memcpy(to + i * to_step, from + i * from_step, Size);
+}
+inline void copy_strings(const std::byte* from, std::ptrdiff_t from_step, std::byte* to, std::ptrdiff_t to_step, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) *reinterpret_cast<std::string*>(to + i * to_step) = *reinterpret_cast<const std::string*>(from + i * from_step);
+}
+inline void copy_blocks(const std::byte* from, std::ptrdiff_t from_step, std::byte* to, std::ptrdiff_t to_step, std::int64_t count, std::size_t size) {
+  for (std::int64_t i = 0; i < count; ++i) std::memcpy(to + i * to_step, from + i * from_step, size);
+}
+
+/// `count` units of `size` bytes; steps are bytes.
+inline void copy_units(const std::byte* from, std::ptrdiff_t from_step, std::byte* to, std::ptrdiff_t to_step, std::int64_t count, std::size_t size, bool strings) {
+  if (strings) return copy_strings(from, from_step, to, to_step, count);
+  const auto whole = static_cast<std::ptrdiff_t>(size);
+  if (from_step == whole && to_step == whole) {
+    std::memcpy(to, from, size * static_cast<std::size_t>(count));
+    return;
+  }
+  switch (size) {
+    case 1: return copy_plain<1>(from, from_step, to, to_step, count);
+    case 2: return copy_plain<2>(from, from_step, to, to_step, count);
+    case 4: return copy_plain<4>(from, from_step, to, to_step, count);
+    case 8: return copy_plain<8>(from, from_step, to, to_step, count);
+    case 16: return copy_plain<16>(from, from_step, to, to_step, count);
+    default: return copy_blocks(from, from_step, to, to_step, count, size);
+  }
+}
+
+#if defined(__clang__) || (defined(__GNUC__) && __GNUC__ >= 12)
+#define WEFT_HAS_SHUFFLES 1
+#else
+#define WEFT_HAS_SHUFFLES 0
+#endif
+
+#if WEFT_HAS_SHUFFLES
+/// `Chunks` squares of elements that lie below each other, as wide as 16 bytes, with rows and columns exchanged: one register holds a row of each, and then a column of all. Interleaving
+/// the rows of the upper half with those of the lower one, as often as it takes to halve them down to one, exchanges both.
+template <std::size_t Size, std::size_t Chunks> struct exchanged_block {
+  static constexpr std::size_t lanes = 16 / Size, whole = lanes * Chunks;
+  using element = std::conditional_t<Size == 1, std::uint8_t, std::conditional_t<Size == 2, std::uint16_t, std::conditional_t<Size == 4, std::uint32_t, std::uint64_t>>>;
+  typedef element part __attribute__((vector_size(16)));
+  typedef element vector __attribute__((vector_size(16 * Chunks)));
+
+  template <std::size_t... I, std::size_t... Half>
+  WEFT_SIMD_INLINE static void run(const std::byte* from, std::ptrdiff_t from_row, std::byte* to, std::ptrdiff_t to_row, std::index_sequence<I...>, std::index_sequence<Half...>) {
+    vector rows[lanes], next[lanes];
+    WEFT_SIMD_UNROLL
+    for (std::size_t i = 0; i < lanes; ++i) {
+      part parts[Chunks];
+      WEFT_SIMD_UNROLL
+      for (std::size_t k = 0; k < Chunks; ++k) std::memcpy(&parts[k], from + static_cast<std::ptrdiff_t>(i + k * lanes) * from_row, 16);
+      if constexpr (Chunks == 1) {
+        rows[i] = parts[0];
+      } else if constexpr (Chunks == 2) {
+        rows[i] = __builtin_shufflevector(parts[0], parts[1], static_cast<int>(I)...);
+      } else {
+        typedef element half __attribute__((vector_size(32)));
+        const half upper = __builtin_shufflevector(parts[0], parts[1], static_cast<int>(Half)...), lower = __builtin_shufflevector(parts[2], parts[3], static_cast<int>(Half)...);
+        rows[i] = __builtin_shufflevector(upper, lower, static_cast<int>(I)...);
+      }
+    }
+    WEFT_SIMD_UNROLL
+    for (std::size_t step = 1; step < lanes; step *= 2) {
+      WEFT_SIMD_UNROLL
+      for (std::size_t i = 0; i < lanes / 2; ++i) {
+        next[2 * i] = __builtin_shufflevector(rows[i], rows[i + lanes / 2], static_cast<int>((I % 2) * whole + I / lanes * lanes + I % lanes / 2)...);
+        next[2 * i + 1] = __builtin_shufflevector(rows[i], rows[i + lanes / 2], static_cast<int>((I % 2) * whole + I / lanes * lanes + lanes / 2 + I % lanes / 2)...);
+      }
+      WEFT_SIMD_UNROLL
+      for (std::size_t i = 0; i < lanes; ++i) rows[i] = next[i];
+    }
+    WEFT_SIMD_UNROLL
+    for (std::size_t i = 0; i < lanes; ++i) std::memcpy(to + static_cast<std::ptrdiff_t>(i) * to_row, &rows[i], 16 * Chunks);
+  }
+};
+
+/// A square as wide as 64 bytes with rows and columns exchanged: every cache line is read and written once, which matters where rows at distances of a power of two drive each other out of the cache.
+template <std::size_t Size> struct exchanged_lines {
+  static constexpr std::size_t side = 64 / Size;
+  using element = std::conditional_t<Size == 4, std::uint32_t, std::uint64_t>;
+  typedef element vector __attribute__((vector_size(64)));
+
+  template <std::size_t... I> WEFT_SIMD_INLINE static void run(const std::byte* from, std::ptrdiff_t from_row, std::byte* to, std::ptrdiff_t to_row, std::index_sequence<I...>) {
+    vector rows[side], next[side];
+    WEFT_SIMD_UNROLL
+    for (std::size_t i = 0; i < side; ++i) std::memcpy(&rows[i], from + static_cast<std::ptrdiff_t>(i) * from_row, 64);
+    WEFT_SIMD_UNROLL
+    for (std::size_t step = 1; step < side; step *= 2) {
+      WEFT_SIMD_UNROLL
+      for (std::size_t i = 0; i < side / 2; ++i) {
+        next[2 * i] = __builtin_shufflevector(rows[i], rows[i + side / 2], static_cast<int>((I % 2) * side + I / 2)...);
+        next[2 * i + 1] = __builtin_shufflevector(rows[i], rows[i + side / 2], static_cast<int>((I % 2) * side + side / 2 + I / 2)...);
+      }
+      WEFT_SIMD_UNROLL
+      for (std::size_t i = 0; i < side; ++i) rows[i] = next[i];
+    }
+    WEFT_SIMD_UNROLL
+    for (std::size_t i = 0; i < side; ++i) std::memcpy(to + static_cast<std::ptrdiff_t>(i) * to_row, &rows[i], 64);
+  }
+};
+#endif
+
+/// A matrix with rows and columns exchanged; rows of both are contiguous, their distances are bytes. Works on squares as wide as a cache line.
+template <std::size_t Size> struct exchange_body {
+  static constexpr auto side = static_cast<std::int64_t>(64 / Size), size = static_cast<std::int64_t>(Size);
+
+  template <instruction_set S> WEFT_SIMD_INLINE static void square(const std::byte* from, std::ptrdiff_t from_row, std::byte* to, std::ptrdiff_t to_row) {
+#if WEFT_HAS_SHUFFLES
+    if constexpr (S == instruction_set::avx512 && Size >= 4) {
+      exchanged_lines<Size>::run(from, from_row, to, to_row, std::make_index_sequence<64 / Size>());
+    } else {
+      using block = exchanged_block<Size, S == instruction_set::avx512 ? 4 : S == instruction_set::avx2 ? 2 : 1>;
+      for (std::int64_t i = 0; i < side; i += static_cast<std::int64_t>(block::whole))
+        for (std::int64_t k = 0; k < side; k += static_cast<std::int64_t>(block::lanes))
+          block::run(from + i * from_row + k * size, from_row, to + k * to_row + i * size, to_row, std::make_index_sequence<block::whole>(), std::make_index_sequence<block::lanes * 2>());
+    }
+#else
+    edge(from, from_row, to, to_row, side, side);
+#endif
+  }
+  WEFT_SIMD_INLINE static void edge(const std::byte* from, std::ptrdiff_t from_row, std::byte* to, std::ptrdiff_t to_row, std::int64_t rows, std::int64_t columns) {
+    for (std::int64_t k = 0; k < columns; ++k)
+      for (std::int64_t i = 0; i < rows; ++i) std::memcpy(to + k * to_row + i * size, from + i * from_row + k * size, Size);
+  }
+  template <instruction_set S> WEFT_SIMD_INLINE static void run(const std::byte* from, std::ptrdiff_t from_row, std::byte* to, std::ptrdiff_t to_row, std::int64_t rows, std::int64_t columns) {
+    for (std::int64_t c = 0; c < columns; c += side)
+      for (std::int64_t r = 0; r < rows; r += side) {
+        const std::int64_t wide = columns - c < side ? columns - c : side, high = rows - r < side ? rows - r : side;
+        const std::byte* in = from + r * from_row + c * size;
+        std::byte* out = to + c * to_row + r * size;
+        if (wide == side && high == side) square<S>(in, from_row, out, to_row);
+        else edge(in, from_row, out, to_row, high, wide);
+      }
+  }
+};
+#undef WEFT_HAS_SHUFFLES
+
+/// What is copied: axes from the outermost to the innermost, each with its steps in elements through source and target. Axes of one element vanish, those that
+/// continue each other become one, so 63 are enough. Steps may be negative, those of the source 0.
+class strided_copy {
+ public:
+  void add(std::int64_t extent, std::int64_t from_step, std::int64_t to_step) noexcept {
+    if (extent == 1 || empty_) return;
+    empty_ = extent == 0;
+    if (rank_ > 0 && !empty_ && axes_[rank_ - 1].from == extent * from_step && axes_[rank_ - 1].to == extent * to_step) {
+      axes_[rank_ - 1] = {axes_[rank_ - 1].extent * extent, static_cast<std::ptrdiff_t>(from_step), static_cast<std::ptrdiff_t>(to_step)};
+    } else if (!empty_) {
+      axes_[rank_++] = {extent, static_cast<std::ptrdiff_t>(from_step), static_cast<std::ptrdiff_t>(to_step)};
+    }
+  }
+  /// Copies from element `from_at` of the source to element `to_at` of the target on; both have the same dtype.
+  void run(element_source from, std::int64_t from_at, element_target to, std::int64_t to_at) const;
+
+ private:
+  struct axis {
+    std::int64_t extent;
+    std::ptrdiff_t from, to;
+  };
+  static constexpr std::size_t most = 64;
+  void run_rows(const axis* axes, std::size_t rank, const std::byte* from, std::byte* to, std::size_t unit, bool strings) const;
+  axis axes_[most];
+  std::size_t rank_ = 0;
+  bool empty_ = false;
+};
+
+// 1. Steps become bytes; a contiguous innermost axis of plain elements becomes part of the unit. 2. Where the target's innermost axis strides through the source and another axis is
+// contiguous there, the two are exchanged as matrices. 3. Everything else goes row by row.
+inline void strided_copy::run(element_source from, std::int64_t from_at, element_target to, std::int64_t to_at) const {
+  if (empty_) return;
+  axis axes[most];
+  std::size_t rank = rank_;
+  for (std::size_t i = 0; i < rank; ++i) axes[i] = {axes_[i].extent, axes_[i].from * from.size, axes_[i].to * to.size};
+  auto unit = static_cast<std::size_t>(from.size);
+  const std::byte* source = from.data + from_at * from.size;
+  std::byte* target = to.data + to_at * to.size;
+  if (!from.strings && rank > 0 && axes[rank - 1].from == from.size && axes[rank - 1].to == from.size) unit *= static_cast<std::size_t>(axes[--rank].extent);
+  if (rank > 1 && !from.strings && unit <= 8 && axes[rank - 1].to == static_cast<std::ptrdiff_t>(unit)) {
+    for (std::size_t i = 0; i + 1 < rank; ++i)
+      if (axes[i].from == static_cast<std::ptrdiff_t>(unit)) {
+        std::swap(axes[i], axes[rank - 2]);
+        break;
+      }
+  }
+  run_rows(axes, rank, source, target, unit, from.strings);
+}
+
+inline void exchange_units(std::size_t unit, const std::byte* from, std::ptrdiff_t from_row, std::byte* to, std::ptrdiff_t to_row, std::int64_t rows, std::int64_t columns) {
+  const instruction_set set = best_instruction_set();
+  switch (unit) {
+    case 1: return dispatch<exchange_body<1>>(set, from, from_row, to, to_row, rows, columns);
+    case 2: return dispatch<exchange_body<2>>(set, from, from_row, to, to_row, rows, columns);
+    case 4: return dispatch<exchange_body<4>>(set, from, from_row, to, to_row, rows, columns);
+    default: return dispatch<exchange_body<8>>(set, from, from_row, to, to_row, rows, columns);
+  }
+}
+
+inline void strided_copy::run_rows(const axis* axes, std::size_t rank, const std::byte* from, std::byte* to, std::size_t unit, bool strings) const {
+  const auto size = static_cast<std::ptrdiff_t>(unit);
+  const bool exchanges = rank > 1 && !strings && (unit == 1 || unit == 2 || unit == 4 || unit == 8) && axes[rank - 1].to == size && axes[rank - 2].from == size;
+  const std::size_t outer = rank - (exchanges ? 2 : rank > 0 ? 1 : 0);
+  std::int64_t index[most] = {};
+  for (;;) {
+    if (exchanges) exchange_units(unit, from, axes[rank - 1].from, to, axes[rank - 2].to, axes[rank - 1].extent, axes[rank - 2].extent);
+    else if (rank > 0) copy_units(from, axes[rank - 1].from, to, axes[rank - 1].to, axes[rank - 1].extent, unit, strings);
+    else copy_units(from, size, to, size, 1, unit, strings);
+    std::size_t i = outer;
+    for (; i > 0; --i) {
+      const axis& a = axes[i - 1];
+      from += a.from;
+      to += a.to;
+      if (++index[i - 1] < a.extent) break;
+      from -= a.from * a.extent;
+      to -= a.to * a.extent;
+      index[i - 1] = 0;
+    }
+    if (i == 0) return;
+  }
+}
+
+template <std::size_t Size> WEFT_SIMD_OPTIMIZED void gather_plain(const std::byte* from, const std::int64_t* rows, std::size_t count, std::byte* to) {
+  for (std::size_t i = 0; i < count; ++i) std::memcpy(to + i * Size, from + rows[i] * static_cast<std::ptrdiff_t>(Size), Size);
+}
+
+/// Rows of `length` elements from where `rows` says, one behind the other.
+inline void gather_rows(element_source from, const std::int64_t* rows, std::size_t count, std::int64_t length, std::byte* to) {
+  const std::ptrdiff_t bytes = static_cast<std::ptrdiff_t>(length) * from.size;
+  if (!from.strings) {
+    switch (bytes) {
+      case 1: return gather_plain<1>(from.data, rows, count, to);
+      case 2: return gather_plain<2>(from.data, rows, count, to);
+      case 4: return gather_plain<4>(from.data, rows, count, to);
+      case 8: return gather_plain<8>(from.data, rows, count, to);
+      case 16: return gather_plain<16>(from.data, rows, count, to);
+      default: break;
+    }
+  }
+  for (std::size_t i = 0; i < count; ++i, to += bytes) copy_units(from.data + rows[i] * bytes, from.size, to, from.size, length, static_cast<std::size_t>(from.size), from.strings);
+}
+/// Rows of `length` elements to where `rows` says, in their order.
+inline void scatter_rows(element_source from, const std::int64_t* rows, std::size_t count, std::int64_t length, std::byte* to) {
+  const std::ptrdiff_t bytes = static_cast<std::ptrdiff_t>(length) * from.size;
+  for (std::size_t i = 0; i < count; ++i) copy_units(from.data + static_cast<std::ptrdiff_t>(i) * bytes, from.size, to + rows[i] * bytes, from.size, length, static_cast<std::size_t>(from.size), from.strings);
+}
+
+/// Steps in elements of a shape in C order. (Products wrap where a shape without elements has huge sizes; nothing is reached by such steps.)
+inline std::vector<std::int64_t> steps_of(const shape& s) {
+  std::vector<std::int64_t> out(static_cast<std::size_t>(s.rank()), 1);
+  for (int i = s.rank() - 2; i >= 0; --i)
+    out[static_cast<std::size_t>(i)] = static_cast<std::int64_t>(static_cast<std::uint64_t>(out[static_cast<std::size_t>(i) + 1]) * static_cast<std::uint64_t>(s[i + 1]));
+  return out;
+}
+/// The product of the sizes from dimension `first` up to `last`, which wraps likewise.
+inline std::int64_t elements_between(const shape& s, int first, int last) { return shape(s.data() + first, static_cast<std::size_t>(last - first)).elements(); }
+
+/// Copies `count` elements from position `from_at` of one value to position `to_at` of another of the same dtype.
+inline void copy_elements(const tensor_value& from, std::int64_t from_at, tensor_value& to, std::int64_t to_at, std::int64_t count) {
+  strided_copy copy;
+  copy.add(count, 1, 1);
+  copy.run(source_of(from), from_at, target_of(to), to_at);
+}
+
+/// Gives every element of `out` the one of `value`, which has the same dtype.
+inline void fill_elements(tensor_value& out, const tensor_value& value) {
+  const auto count = static_cast<std::size_t>(out.elements());
+  if (out.dtype() == dtype::string) {
+    std::fill_n(out.mutable_data<std::string>(), count, *value.data<std::string>());
+  } else if (count > 0) {
+    const std::size_t size = size_of(out.dtype());
+    std::byte* to = out.mutable_raw_data();
+    std::memcpy(to, value.raw_data(), size);
+    for (std::size_t filled = 1; filled < count; filled *= 2) std::memcpy(to + filled * size, to, std::min(filled, count - filled) * size);
+  }
+}
+
+/// Zeros, or the empty strings that a new value has.
+inline void clear_elements(tensor_value& out) {
+  if (out.dtype() != dtype::string) std::memset(out.mutable_raw_data(), 0, out.bytes());
+}
+
+}  // namespace weft::detail
+WEFT_SIMD_END
+#endif
+
+#endif
+#endif
+
+#if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
+#ifndef WEFT_KERNELS_ARRAY_HPP
+#define WEFT_KERNELS_ARRAY_HPP
+// Kernels that make, pass on and reshape tensors.
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace weft::detail {
+/// The factory of an op on arrays; nullptr for ops of other families.
+kernel_factory array_kernel(std::string_view op);
+}  // namespace weft::detail
+
+#if WEFT_HAS_KERNEL_BODIES
+WEFT_SIMD_BEGIN
+namespace weft::detail {
+
+/// A scalar 1 of a number dtype or bool.
+inline tensor_value one_of(dtype type) {
+  switch (type) {
+    case dtype::float32: return tensor_value::scalar(1.f);
+    case dtype::float64: return tensor_value::scalar(1.0);
+    case dtype::half: return tensor_value::scalar(half(1.f));
+    case dtype::bfloat16: return tensor_value::scalar(bfloat16(1.f));
+    case dtype::int16: case dtype::uint16: return tensor_value(type, shape(), tensor_value::scalar(std::uint16_t(1)).buffer());
+    case dtype::int32: case dtype::uint32: return tensor_value(type, shape(), tensor_value::scalar(std::uint32_t(1)).buffer());
+    case dtype::int64: case dtype::uint64: return tensor_value(type, shape(), tensor_value::scalar(std::uint64_t(1)).buffer());
+    default: return tensor_value(type, shape(), tensor_value::scalar(std::uint8_t(1)).buffer());
+  }
+}
+
+/// The value of its attribute, shared by every step.
+class const_kernel final : public cheap_kernel {
+ public:
+  explicit const_kernel(const node& n) : value_(n.attr<tensor_value>("value")) {
+    if (value_.dtype() != type_attr(n, "dtype"))
+      n.fail_about(error_code::invalid_argument, std::string("the value is ") + to_text(value_.dtype()) + ", attribute 'dtype' says " + to_text(type_attr(n, "dtype")));
+  }
+  void compute(kernel_context& context) override { context.set_output(0, value_); }
+
+ private:
+  tensor_value value_;
+};
+
+/// Passes on its inputs.
+class identity_kernel final : public cheap_kernel {
+ public:
+  explicit identity_kernel(const node&) {}
+  void compute(kernel_context& context) override {
+    expect_inputs(context, context.about().output_count());
+    for (int i = 0; i < context.input_count(); ++i) context.set_output(i, context.take_input(i));
+  }
+};
+
+/// Stands where a value must be fed; runs only when none was.
+class placeholder_kernel final : public cheap_kernel {
+ public:
+  explicit placeholder_kernel(const node&) {}
+  void compute(kernel_context& context) override {
+    const auto* wanted = context.about().find_attr<partial_shape>("shape");
+    context.fail(std::string("the placeholder must be fed a value of dtype ") + to_text(type_attr(context.about(), "dtype")) +
+                 (wanted != nullptr && wanted->known_rank() ? " and shape " + wanted->text() : std::string()));
+  }
+};
+
+/// The same elements in another shape: Reshape, ExpandDims, Squeeze.
+class reshape_kernel final : public cheap_kernel {
+ public:
+  explicit reshape_kernel(const node& n) : op_(n.op()) {
+    if (const auto* axes = n.find_attr<std::vector<std::int64_t>>("squeeze_dims")) squeezed_ = *axes;
+  }
+  void compute(kernel_context& context) override {
+    expect_inputs(context, op_ == "Squeeze" ? 1 : 2);
+    shape wanted = op_ == "Reshape" ? reshaped(context) : op_ == "ExpandDims" ? expanded(context) : squeezed(context);
+    tensor_value v = context.take_input(0);
+    v.reshape(std::move(wanted));
+    context.set_output(0, std::move(v));
+  }
+
+ private:
+  shape reshaped(const kernel_context& context) const;
+  shape expanded(const kernel_context& context) const;
+  shape squeezed(const kernel_context& context) const;
+  std::string op_;
+  std::vector<std::int64_t> squeezed_;
+};
+
+inline shape reshape_kernel::reshaped(const kernel_context& context) const {
+  const tensor_value &in = context.input(0), &wanted = context.input(1);
+  if (wanted.shape().rank() != 1) context.fail("the wanted shape must be a vector, found shape " + wanted.shape().text());
+  std::vector<std::int64_t> sizes = integers_of(context, 1, "the wanted shape");
+  const std::string text = shape_text(sizes);
+  std::int64_t* open = nullptr;
+  for (auto& size : sizes) {
+    if (size < -1) context.fail("the wanted shape " + text + " has a negative size other than -1");
+    if (size != -1) continue;
+    if (open != nullptr) context.fail("the wanted shape " + text + " has more than one -1");
+    open = &size;
+  }
+  if (open != nullptr) *open = 1;
+  const auto known = checked_elements(sizes.data(), sizes.size());
+  if (open != nullptr && known && *known > 0 && in.elements() % *known == 0) *open = in.elements() / *known;
+  else if (open != nullptr && known && *known == 0) *open = 0;
+  if (checked_elements(sizes.data(), sizes.size()) != in.elements())
+    context.fail("a tensor of shape " + in.shape().text() + " has " + std::to_string(in.elements()) + " elements and cannot be given shape " + text);
+  return shape(sizes);
+}
+
+inline shape reshape_kernel::expanded(const kernel_context& context) const {
+  if (context.input(1).elements() != 1) context.fail("the axis must be a single integer, found shape " + context.input(1).shape().text());
+  std::vector<std::int64_t> sizes = context.input(0).shape().vector();
+  const int axis = axis_of(context, integers_of(context, 1, "the axis")[0], static_cast<int>(sizes.size()) + 1, "axis");
+  sizes.insert(sizes.begin() + axis, 1);
+  return shape(sizes);
+}
+
+inline shape reshape_kernel::squeezed(const kernel_context& context) const {
+  const shape& in = context.input(0).shape();
+  std::vector<bool> dropped(static_cast<std::size_t>(in.rank()), squeezed_.empty());
+  for (const std::int64_t wanted : squeezed_) {
+    const int axis = axis_of(context, wanted, in.rank(), "axis");
+    if (in[axis] != 1) context.fail("dimension " + std::to_string(axis) + " of shape " + in.text() + " cannot be dropped, its size is not 1");
+    dropped[static_cast<std::size_t>(axis)] = true;
+  }
+  std::vector<std::int64_t> sizes;
+  for (int i = 0; i < in.rank(); ++i)
+    if (in[i] != 1 || !dropped[static_cast<std::size_t>(i)]) sizes.push_back(in[i]);
+  return shape(sizes);
+}
+
+/// Shape, size or rank of its input, or the shape of each.
+class shape_kernel final : public cheap_kernel {
+ public:
+  explicit shape_kernel(const node& n) : op_(n.op()), type_(n.find_attr<dtype>("out_type") != nullptr ? *n.find_attr<dtype>("out_type") : dtype::int32) {
+    if (type_ != dtype::int32 && type_ != dtype::int64)
+      n.fail_about(error_code::invalid_argument, std::string("attribute 'out_type' must be int32 or int64, found ") + to_text(type_));
+  }
+  void compute(kernel_context& context) override;
+
+ private:
+  std::string op_;
+  dtype type_;
+};
+
+inline void shape_kernel::compute(kernel_context& context) {
+  expect_inputs(context, context.about().output_count());
+  for (int input = 0; input < context.input_count(); ++input) {
+    const shape s = context.input(input).shape();
+    const bool scalar = op_ == "Size" || op_ == "Rank";
+    const std::vector<std::int64_t> numbers = scalar ? std::vector<std::int64_t>{op_ == "Size" ? s.elements() : s.rank()} : s.vector();
+    tensor_value& out = context.allocate_output(input, type_, scalar ? shape() : shape{static_cast<std::int64_t>(numbers.size())});
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+      if (type_ == dtype::int64) {
+        out.mutable_data<std::int64_t>()[i] = numbers[i];
+      } else {
+        if (numbers[i] > std::numeric_limits<std::int32_t>::max()) context.fail(std::to_string(numbers[i]) + " does not fit into int32; ask for out_type int64");
+        out.mutable_data<std::int32_t>()[i] = static_cast<std::int32_t>(numbers[i]);
+      }
+    }
+  }
+}
+
+/// A tensor with one value everywhere: Fill, ZerosLike, OnesLike.
+class fill_kernel final : public kernel {
+ public:
+  explicit fill_kernel(const node& n) : op_(n.op()), type_(type_attr(n, "T")) {}
+  void compute(kernel_context& context) override;
+  bool expensive(const kernel_context& context) const noexcept override { return op_ == "Fill" || input_elements(context) > expensive_elements; }
+
+ private:
+  std::string op_;
+  dtype type_;
+};
+
+inline void fill_kernel::compute(kernel_context& context) {
+  const bool fill = op_ == "Fill";
+  expect_inputs(context, fill ? 2 : 1);
+  expect_dtype(context, fill ? 1 : 0, type_);
+  if (fill) {
+    if (context.input(1).shape().rank() != 0) context.fail("the value must be a scalar, found shape " + context.input(1).shape().text());
+    fill_elements(context.allocate_output(0, type_, wanted_shape(context, 0, "the wanted shape")), context.input(1));
+  } else if (op_ == "OnesLike") {
+    fill_elements(context.forward_or_allocate(0, 0, type_, context.input(0).shape()), one_of(type_));
+  } else {
+    tensor_value& out = context.forward_or_allocate(0, 0, type_, context.input(0).shape());
+    if (type_ != dtype::string) std::memset(out.mutable_raw_data(), 0, out.bytes());
+  }
+}
+
+WEFT_DECL kernel_factory array_kernel(std::string_view op) {
+  if (op == "Const") return &make_kernel<const_kernel>;
+  if (op == "Placeholder" || op == "PlaceholderV2") return &make_kernel<placeholder_kernel>;
+  for (const char* same : {"Identity", "IdentityN", "StopGradient", "Snapshot", "PreventGradient", "PlaceholderWithDefault"})
+    if (op == same) return &make_kernel<identity_kernel>;
+  if (op == "Reshape" || op == "ExpandDims" || op == "Squeeze") return &make_kernel<reshape_kernel>;
+  if (op == "Shape" || op == "ShapeN" || op == "Size" || op == "Rank") return &make_kernel<shape_kernel>;
+  if (op == "Fill" || op == "ZerosLike" || op == "OnesLike") return &make_kernel<fill_kernel>;
+  return nullptr;
+}
+
+}  // namespace weft::detail
+WEFT_SIMD_END
+#endif
+
+#endif
+#endif
+
+#if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
+#ifndef WEFT_KERNELS_FUNCTION_KERNEL_HPP
+#define WEFT_KERNELS_FUNCTION_KERNEL_HPP
+// Kernels that are one function each, listed in tables; and the shapes of a running node's outputs, found by the op's own shape rule.
+
+#include <cstddef>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#if WEFT_HAS_KERNEL_BODIES
+namespace weft::detail {
+
+/// How long a function may take: some microseconds, as long as its inputs are large, or as long as values say.
+enum class kernel_cost : unsigned char { cheap, by_inputs, by_values };
+
+/// One row of a table of kernels. `inputs` is their number, or the least number when negative; `outputs` is theirs, or any when negative.
+struct kernel_function {
+  std::string_view op;
+  void (*compute)(kernel_context&);
+  int inputs = 1, outputs = 1;
+  kernel_cost cost = kernel_cost::by_inputs;
+};
+
+/// A kernel that calls the function of its row.
+class function_kernel final : public kernel {
+ public:
+  explicit function_kernel(const kernel_function& function) : function_(function) {}
+  void compute(kernel_context& context) override {
+    const bool fits = function_.inputs < 0 ? context.input_count() >= -function_.inputs : context.input_count() == function_.inputs;
+    if (!fits) context.fail("expected " + std::to_string(std::abs(function_.inputs)) + (function_.inputs < 0 ? " or more" : "") + " inputs, found " + std::to_string(context.input_count()));
+    if (function_.outputs >= 0 && context.about().output_count() != function_.outputs) context.fail("expected " + std::to_string(function_.outputs) + " outputs, found " + std::to_string(context.about().output_count()));
+    function_.compute(context);
+  }
+  bool expensive(const kernel_context& context) const noexcept override {
+    return function_.cost == kernel_cost::by_values || (function_.cost == kernel_cost::by_inputs && input_elements(context) > expensive_elements);
+  }
+
+ private:
+  kernel_function function_;
+};
+
+/// The row of an op, or nullptr.
+template <std::size_t N> const kernel_function* find_function(const kernel_function (&rows)[N], std::string_view op) noexcept {
+  for (const kernel_function& row : rows)
+    if (row.op == op) return &row;
+  return nullptr;
+}
+
+/// What the op's shape rule says of the outputs, now that all inputs have values. Throws as the rule does.
+inline std::vector<output_type> outputs_now(const kernel_context& context, shape_function rule) {
+  std::vector<output_type> out(static_cast<std::size_t>(context.about().output_count()));
+  shape_context shapes(context.about(), &context.input(0), static_cast<std::size_t>(context.input_count()), out);
+  rule(shapes);
+  return out;
+}
+/// A shape that a rule found. Fails when the rule could not tell, or when memory cannot hold so many elements.
+inline shape found_shape(const kernel_context& context, const output_type& found) {
+  if (!found.shape.fully_known()) context.fail("the shape of the result " + found.shape.text() + " cannot be told from these inputs");
+  const shape out = found.shape.to_shape();
+  if (!checked_elements(out.data(), static_cast<std::size_t>(out.rank()))) context.fail("a result of shape " + out.text() + " has more elements than memory can address");
+  return out;
+}
+inline shape output_shape_now(const kernel_context& context, shape_function rule) { return found_shape(context, outputs_now(context, rule)[0]); }
+
+/// Fails unless input i has the dtype of input `like`.
+inline void expect_same_dtype(const kernel_context& context, int i, int like) { expect_dtype(context, i, context.input(like).dtype()); }
 
 }  // namespace weft::detail
 #endif
@@ -19468,1126 +21676,6 @@ WEFT_DECL kernel_factory control_kernel(std::string_view op) {
 #endif
 
 #if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
-#ifndef WEFT_KERNELS_LOOPS_HPP
-#define WEFT_KERNELS_LOOPS_HPP
-// Elementwise loops over contiguous arrays: unary, binary with broadcasting, and casts. `F` is one of the types in `element`.
-// The output may be an input itself, if both have the same elements of the same size; it must not overlap one in any other way.
-// Types and functions that gain by it run in the body of the processor's instruction set, the others in the portable one.
-
-#include <optional>
-
-namespace weft::detail {
-
-/// What a loop has to report.
-enum class loop_status : unsigned char { ok, division_by_zero };
-
-/// Two broadcast operands over two axes: the inner one is contiguous or, for an operand that does not vary there, one element.
-struct binary_grid {
-  std::size_t rows, columns;
-  std::size_t a_row, b_row;  // distance between rows, in elements
-  bool a_varies, b_varies;   // along a row
-};
-
-/// How two shapes broadcast, with axes that behave alike merged. Each axis that is left has at least two elements, so 63 are enough.
-struct broadcast_plan {
-  static constexpr std::size_t max_rank = 63;
-  std::size_t count = 1;  // elements of the result
-  std::size_t rank = 0;
-  std::size_t extents[max_rank];
-  std::size_t a_strides[max_rank], b_strides[max_rank];  // 0 where an operand does not vary
-
-  /// Elements of the second operand, 0 if the result has none.
-  std::size_t b_count() const noexcept;
-};
-
-#if WEFT_HAS_KERNEL_BODIES
-
-/// Plans the broadcast of two shapes, nothing if they do not fit; `out_dims`, if given, receives max(a_rank, b_rank) extents.
-std::optional<broadcast_plan> plan_broadcast(const std::int64_t* a_dims, std::size_t a_rank, const std::int64_t* b_dims, std::size_t b_rank,
-                                             std::int64_t* out_dims = nullptr);
-
-// 1. Align the shapes at their last axis and find each axis' extent. 2. Drop axes of one element. 3. Merge an axis into the one after
-// it if the same operands vary along both. Strides follow from which operand varies.
-inline std::optional<broadcast_plan> plan_broadcast(const std::int64_t* a_dims, std::size_t a_rank, const std::int64_t* b_dims,
-                                                    std::size_t b_rank, std::int64_t* out_dims) {
-  broadcast_plan plan;
-  const std::size_t rank = a_rank > b_rank ? a_rank : b_rank;
-  std::size_t a_stride = 1, b_stride = 1;
-  bool a_before = false, b_before = false, empty = false;
-  for (std::size_t i = 0; i < a_rank; ++i) empty = empty || a_dims[i] == 0;
-  for (std::size_t i = 0; i < b_rank; ++i) empty = empty || b_dims[i] == 0;
-  for (std::size_t back = 1; back <= rank; ++back) {
-    const std::int64_t a = back <= a_rank ? a_dims[a_rank - back] : 1, b = back <= b_rank ? b_dims[b_rank - back] : 1;
-    if (a != b && a != 1 && b != 1) return std::nullopt;
-    const auto extent = static_cast<std::size_t>(a == 1 ? b : a);
-    if (out_dims) out_dims[rank - back] = static_cast<std::int64_t>(extent);
-    if (extent == 1 || empty) continue;
-    const bool a_varies = a != 1, b_varies = b != 1;
-    if (plan.rank > 0 && a_varies == a_before && b_varies == b_before) {
-      plan.extents[plan.rank - 1] *= extent;
-    } else if (plan.rank == broadcast_plan::max_rank) {
-      return std::nullopt;  // more than 2^63 elements
-    } else {
-      plan.extents[plan.rank] = extent;
-      plan.a_strides[plan.rank] = a_varies ? a_stride : 0;
-      plan.b_strides[plan.rank] = b_varies ? b_stride : 0;
-      ++plan.rank;
-    }
-    a_stride *= a_varies ? extent : 1;
-    b_stride *= b_varies ? extent : 1;
-    plan.count *= extent;
-    a_before = a_varies;
-    b_before = b_varies;
-  }
-  if (empty) plan.count = 0;
-  return plan;
-}
-
-inline std::size_t broadcast_plan::b_count() const noexcept {
-  std::size_t elements = count > 0 ? 1 : 0;
-  for (std::size_t axis = 0; axis < rank; ++axis) elements *= b_strides[axis] != 0 ? extents[axis] : 1;
-  return elements;
-}
-
-/// The same with the operands exchanged.
-inline binary_grid turned(const binary_grid& grid) noexcept {
-  return {grid.rows, grid.columns, grid.b_row, grid.a_row, grid.b_varies, grid.a_varies};
-}
-inline broadcast_plan turned(const broadcast_plan& plan) noexcept {
-  broadcast_plan result = plan;
-  for (std::size_t axis = 0; axis < plan.rank; ++axis) {
-    result.a_strides[axis] = plan.b_strides[axis];
-    result.b_strides[axis] = plan.a_strides[axis];
-  }
-  return result;
-}
-
-/// Calls `visit(grid, a_offset, b_offset, out_offset)` for each grid of a plan; the plan's axes run from the innermost outward.
-template <class Visit>
-void for_each_grid(const broadcast_plan& plan, Visit visit) {
-  if (plan.count == 0) return;
-  binary_grid grid{1, 1, 0, 0, true, true};
-  if (plan.rank > 0) {
-    grid.columns = plan.extents[0];
-    grid.a_varies = plan.a_strides[0] != 0;
-    grid.b_varies = plan.b_strides[0] != 0;
-  }
-  if (plan.rank > 1) {
-    grid.rows = plan.extents[1];
-    grid.a_row = plan.a_strides[1];
-    grid.b_row = plan.b_strides[1];
-  }
-  std::size_t index[broadcast_plan::max_rank] = {};
-  std::size_t a = 0, b = 0;
-  for (std::size_t out = 0; out < plan.count; out += grid.rows * grid.columns) {
-    visit(grid, a, b, out);
-    for (std::size_t axis = 2; axis < plan.rank; ++axis) {
-      a += plan.a_strides[axis];
-      b += plan.b_strides[axis];
-      if (++index[axis] < plan.extents[axis]) break;
-      a -= plan.a_strides[axis] * plan.extents[axis];
-      b -= plan.b_strides[axis] * plan.extents[axis];
-      index[axis] = 0;
-    }
-  }
-}
-
-/// The type in which F computes on arrays of T, so that few loops serve all: float for 16-bit floats, int32 for narrower integers, int64
-/// for uint32 where the sign makes a difference.
-template <class F, class T> constexpr auto loop_type() {
-  if constexpr (is_float16_v<T>) return float();
-  else if constexpr (std::is_same_v<T, bool> && F::logical) return bool();
-  else if constexpr (is_small_integer_v<T>) return std::int32_t();
-  else if constexpr (std::is_same_v<T, std::uint32_t> && !F::wraps) return std::int64_t();
-  else return T();
-}
-template <class F, class T> using loop_type_t = decltype(loop_type<F, T>());
-
-/// The type with which a loop of F over T is compiled once for signed and unsigned.
-template <class F, class T> using loop_bits_t =
-    std::conditional_t<F::wraps && std::is_integral_v<T> && (sizeof(T) >= 4), unsigned_of<T>, T>;
-
-/// The best set for which loops of F are compiled: wide vectors pay for long formulas only, and division of integers has none.
-template <class F, class T>
-inline constexpr instruction_set loop_limit_v = F::heavy && std::is_floating_point_v<T>          ? instruction_set::avx512
-                                                : sizeof(T) >= 4 && !(F::divides && std::is_integral_v<T>) ? instruction_set::avx2
-                                                                                                   : instruction_set::portable;
-
-WEFT_SIMD_BEGIN
-
-template <class F, class T, class R> struct binary_body {
-  template <instruction_set S> WEFT_SIMD_INLINE static void run(const T* a, const T* b, R* out, std::size_t count) {
-    WEFT_SIMD_INDEPENDENT
-    for (std::size_t i = 0; i < count; ++i) out[i] = F::template apply<S>(a[i], b[i]);
-  }
-};
-
-template <class T> struct spread_body {
-  template <instruction_set S> WEFT_SIMD_INLINE static void run(T value, T* out, std::size_t count) {
-    WEFT_SIMD_INDEPENDENT
-    for (std::size_t i = 0; i < count; ++i) out[i] = value;
-  }
-};
-
-template <class T> struct zero_body {
-  template <instruction_set S> WEFT_SIMD_INLINE static void run(const T* in, std::size_t count, bool* found) {
-    unsigned zeros = 0;
-    for (std::size_t i = 0; i < count; ++i) zeros |= in[i] == T(0);
-    *found = zeros != 0;
-  }
-};
-
-/// in * scale + offset, the product being rounded before the addition.
-template <class T> struct scale_and_add_body {
-  template <instruction_set S> WEFT_SIMD_INLINE static void run(const T* in, T scale, T offset, T* out, std::size_t count) {
-    WEFT_SIMD_INDEPENDENT
-    for (std::size_t i = 0; i < count; ++i) {
-      const T product = in[i] * scale;
-      out[i] = product + offset;
-    }
-  }
-};
-
-WEFT_SIMD_END
-
-/// out[i] = in[i] * scale + offset in one pass, for float and double, with the bits of two passes (but for clang under -ffast-math).
-template <class T>
-void scale_and_add_loop(const T* in, T scale, T offset, T* out, std::size_t count, instruction_set set = best_instruction_set()) {
-  static_assert(std::is_floating_point_v<T>, "scale_and_add_loop takes float or double");
-  dispatch<scale_and_add_body<T>, instruction_set::avx2>(set, in, scale, offset, out, count);
-}
-
-/// Whether any element is zero.
-template <class T>
-bool contains_zero(const T* in, std::size_t count) {
-  bool found = false;
-  run_portable<zero_body<unsigned_of<T>>>(reinterpret_cast<const unsigned_of<T>*>(in), count, &found);
-  return found;
-}
-
-/// What F makes of elements of T: bool for comparisons, T itself otherwise.
-template <class F, class T> using loop_result_t = std::conditional_t<F::compares, bool, T>;
-
-/// A loop over an array, or two, and the result.
-template <class T, class R> using unary_function = void (*)(const T*, R*, std::size_t);
-template <class T, class R> using binary_function = void (*)(const T*, const T*, R*, std::size_t);
-
-/// Applies a loop over L to arrays of T, block by block.
-template <class T, class L>
-void convert_unary(unary_function<L, L> function, const T* in, T* out, std::size_t count, instruction_set set) {
-  L block[block_size];
-  for (std::size_t begin = 0; begin < count; begin += block_size) {
-    const std::size_t size = count - begin < block_size ? count - begin : block_size;
-    cast_loop<L>(in + begin, block, size, set);
-    function(block, block, size);
-    cast_loop<T>(static_cast<const L*>(block), out + begin, size, set);
-  }
-}
-
-/// Applies a loop over two arrays of L to arrays of T, block by block; the result is bool or becomes T again.
-template <class T, class L, class R> struct converting_function {
-  binary_function<L, R> function;
-  instruction_set set;
-
-  void operator()(const T* a, const T* b, std::conditional_t<std::is_same_v<R, bool>, bool, T>* out, std::size_t count) const {
-    L left[block_size], right[block_size];
-    for (std::size_t begin = 0; begin < count; begin += block_size) {
-      const std::size_t size = count - begin < block_size ? count - begin : block_size;
-      cast_loop<L>(a + begin, left, size, set);
-      cast_loop<L>(b + begin, right, size, set);
-      if constexpr (std::is_same_v<R, bool> && !std::is_same_v<L, bool>) {
-        function(left, right, out + begin, size);
-      } else {
-        function(left, right, left, size);
-        cast_loop<T>(static_cast<const L*>(left), out + begin, size, set);
-      }
-    }
-  }
-};
-
-/// Columns of a row over which an operand that does not vary is spread.
-inline constexpr std::size_t spread_size = block_size / 2;
-
-/// One operand of a grid as rows that lie next to each other: the operand itself if it is so, else a block that holds some rows of it.
-template <class T> class row_source {
- public:
-  row_source(const T* data, bool varies, std::size_t stride, std::size_t columns, std::size_t rows_at_once) noexcept
-      : data_(data), stride_(stride), columns_(columns), varies_(varies), direct_(varies && (rows_at_once == 1 || stride == columns)) {}
-
-  /// `rows` rows from `row` on, each from column `begin` on.
-  const T* at(std::size_t row, std::size_t rows, std::size_t begin) noexcept {
-    if (direct_) return data_ + row * stride_ + begin;
-    if (!filled_ || (stride_ != 0 && row != filled_row_)) fill(row, rows);
-    return block_;
-  }
-
- private:
-  void fill(std::size_t row, std::size_t rows) noexcept {
-    const std::size_t size = columns_ < spread_size ? columns_ : spread_size;
-    T* out = block_;
-    for (std::size_t r = 0; r < rows; ++r, out += size) {
-      const T* from = data_ + (row + r) * stride_;
-      if (varies_) std::memcpy(static_cast<void*>(out), from, size * sizeof(T));
-      else dispatch<spread_body<T>, instruction_set::avx2>(best_instruction_set(), *from, out, size);
-    }
-    filled_ = true;
-    filled_row_ = row;
-  }
-
-  const T* data_;
-  std::size_t stride_, columns_, filled_row_ = 0;
-  bool varies_, direct_, filled_ = false;
-  alignas(64) T block_[block_size];
-};
-
-/// Runs a loop over a grid: over whole rows, or over several narrow rows at once. Operands that do not vary are spread over a block, so
-/// that a loop is compiled for two arrays only.
-template <class T, class R, class Function>
-void run_grid(Function function, const T* a, const T* b, R* out, const binary_grid& grid) {
-  const bool both_vary = grid.a_varies && grid.b_varies;
-  if (grid.rows == 1 && both_vary) return function(a, b, out, grid.columns);
-  const std::size_t rows_at_once = grid.columns * 2 <= spread_size && grid.columns > 0 ? block_size / grid.columns : 1;
-  const std::size_t step = both_vary || grid.columns < spread_size ? grid.columns : spread_size;
-  row_source<T> left(a, grid.a_varies, grid.a_row, grid.columns, rows_at_once);
-  row_source<T> right(b, grid.b_varies, grid.b_row, grid.columns, rows_at_once);
-  for (std::size_t row = 0; row < grid.rows; row += rows_at_once) {
-    const std::size_t rows = grid.rows - row < rows_at_once ? grid.rows - row : rows_at_once;
-    for (std::size_t begin = 0; begin < grid.columns; begin += step) {
-      const std::size_t size = grid.columns - begin < step ? grid.columns - begin : step;
-      function(left.at(row, rows, begin), right.at(row, rows, begin), out + row * grid.columns + begin, rows * size);
-    }
-  }
-}
-
-/// out[i] = F(in[i]).
-template <class F, class T>
-void unary_loop(const T* in, loop_result_t<F, T>* out, std::size_t count, instruction_set set = best_instruction_set()) {
-  using L = loop_type_t<F, T>;
-  using B = loop_bits_t<F, L>;
-  const auto function = select<unary_body<F, B, B>, loop_limit_v<F, B>, const B*, B*, std::size_t>(set);
-  if constexpr (std::is_same_v<L, T>) function(reinterpret_cast<const B*>(in), reinterpret_cast<B*>(out), count);
-  else convert_unary<T, B>(function, in, out, count, set);
-}
-
-/// Runs a loop over all grids of a plan.
-template <class T, class R, class Function>
-void run_plan(Function function, const T* a, const T* b, R* out, const broadcast_plan& plan) {
-  for_each_grid(plan, [&](const binary_grid& grid, std::size_t a_offset, std::size_t b_offset, std::size_t out_offset) {
-    run_grid<T, R>(function, a + a_offset, b + b_offset, out + out_offset, grid);
-  });
-}
-
-/// Runs F over a grid or a plan.
-template <class F, class T, class Where>
-void run_binary(const T* a, const T* b, loop_result_t<F, T>* out, const Where& where, instruction_set set) {
-  using L = loop_type_t<F, T>;
-  using B = loop_bits_t<F, L>;
-  using R = loop_result_t<F, B>;
-  const auto function = select<binary_body<F, B, R>, loop_limit_v<F, B>, const B*, const B*, R*, std::size_t>(set);
-  const auto run = [&where](auto loop, auto* left, auto* right, auto* result) {
-    if constexpr (std::is_same_v<Where, binary_grid>) run_grid(loop, left, right, result, where);
-    else run_plan(loop, left, right, result, where);
-  };
-  if constexpr (std::is_same_v<L, T>) {
-    run(function, reinterpret_cast<const B*>(a), reinterpret_cast<const B*>(b), reinterpret_cast<R*>(out));
-  } else {
-    run(converting_function<T, B, R>{function, set}, a, b, out);
-  }
-}
-
-/// out = F(a, b) for operands of equal size, or of which one has a single element.
-template <class F, class T>
-loop_status binary_loop(const T* a, std::size_t a_count, const T* b, std::size_t b_count, loop_result_t<F, T>* out,
-                        instruction_set set = best_instruction_set()) {
-  if constexpr (F::divides && std::is_integral_v<T>) {
-    if (a_count > 0 && contains_zero(b, b_count)) return loop_status::division_by_zero;
-  }
-  const bool same = a_count == b_count;
-  const binary_grid grid{1, a_count == 1 ? b_count : a_count, 0, 0, same || a_count != 1, same || b_count != 1};
-  if constexpr (std::is_base_of_v<element::swapped, F>) run_binary<typename F::other>(b, a, out, turned(grid), set);
-  else run_binary<F>(a, b, out, grid, set);
-  return loop_status::ok;
-}
-
-/// out = F(a, b) for operands of the plan's shapes, out in C order.
-template <class F, class T>
-loop_status binary_loop(const T* a, const T* b, loop_result_t<F, T>* out, const broadcast_plan& plan,
-                        instruction_set set = best_instruction_set()) {
-  if constexpr (F::divides && std::is_integral_v<T>) {
-    if (contains_zero(b, plan.b_count())) return loop_status::division_by_zero;
-  }
-  if constexpr (std::is_base_of_v<element::swapped, F>) run_binary<typename F::other>(b, a, out, turned(plan), set);
-  else run_binary<F>(a, b, out, plan, set);
-  return loop_status::ok;
-}
-
-#endif
-
-}  // namespace weft::detail
-
-#endif
-#endif
-
-#if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
-#ifndef WEFT_KERNELS_MATH_FUNCTIONS_HPP
-#define WEFT_KERNELS_MATH_FUNCTIONS_HPP
-// Element functions of TensorFlow's further elementwise ops: divisions and remainders, bits, rounding, activations and their gradients. As in
-// scalar_functions.hpp nothing traps; what a kernel refuses beforehand (a zero divisor, a negative exponent) gives some value here.
-
-#if WEFT_HAS_KERNEL_BODIES
-#include <cmath>
-
-namespace weft::detail::element {
-
-WEFT_SIMD_BEGIN
-
-/// A function that is rare, or bound by memory: one body for every processor is enough.
-struct plain_traits : traits { static constexpr bool plain = true; };
-/// A function with a last argument that is the same for all elements.
-struct tuned_traits : traits { static constexpr bool tuned = true; };
-
-/// Largest integer that is not above x.
-WEFT_SIMD_INLINE float floor_of(float x) {
-#if defined(__GNUC__) || defined(__clang__)
-  return __builtin_floorf(x);
-#else
-  return std::floor(x);
-#endif
-}
-WEFT_SIMD_INLINE double floor_of(double x) {
-#if defined(__GNUC__) || defined(__clang__)
-  return __builtin_floor(x);
-#else
-  return std::floor(x);
-#endif
-}
-/// The nearest integer, ties to the even one.
-WEFT_SIMD_INLINE float rint_of(float x) {
-#if defined(__GNUC__) || defined(__clang__)
-  return __builtin_rintf(x);
-#else
-  return std::rint(x);
-#endif
-}
-WEFT_SIMD_INLINE double rint_of(double x) {
-#if defined(__GNUC__) || defined(__clang__)
-  return __builtin_rint(x);
-#else
-  return std::rint(x);
-#endif
-}
-
-/// The largest integer that is not above a.
-struct floor : traits {
-  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T a) { return floor_of(a); }
-};
-/// The smallest integer that is not below a.
-struct ceil : traits {
-  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T a) { return -floor_of(-a); }
-};
-/// The nearest integer, ties to the even one.
-struct rint : traits {
-  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T a) {
-    if constexpr (std::is_floating_point_v<T>) return rint_of(a);
-    else return a;
-  }
-};
-
-/// 1, 0 or -1 with the sign of a; NaN of NaN.
-struct sign : plain_traits {
-  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T a) {
-    const T up = a > T(0) ? T(1) : T(0), down = a < T(0) ? T(1) : T(0);
-    return is_nan(a) ? a : static_cast<T>(up - down);
-  }
-};
-
-/// 1 / a.
-struct reciprocal : traits {
-  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T a) { return T(1) / a; }
-};
-
-/// Whether a is NaN, infinite, neither of them.
-struct nan_test : plain_traits {
-  static constexpr bool compares = true;
-  template <instruction_set S, class T> WEFT_SIMD_INLINE static bool apply(T a) { return is_nan(a); }
-};
-struct infinity_test : plain_traits {
-  static constexpr bool compares = true;
-  template <instruction_set S, class T> WEFT_SIMD_INLINE static bool apply(T a) { return to_bits(magnitude(a)) == float_constants<T>::infinity; }
-};
-struct finite_test : plain_traits {
-  static constexpr bool compares = true;
-  template <instruction_set S, class T> WEFT_SIMD_INLINE static bool apply(T a) { return to_bits(magnitude(a)) < float_constants<T>::infinity; }
-};
-
-/// a % b with the sign of a; the remainder by -1, and by 0, is 0.
-struct truncate_mod : plain_traits {
-  static constexpr bool divides = true;
-  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T a, T b) {
-    if constexpr (std::is_floating_point_v<T>) {
-      return static_cast<T>(std::fmod(a, b));
-    } else {
-      if (b == T(0) || (std::is_signed_v<T> && b == static_cast<T>(-1))) return T(0);
-      return static_cast<T>(a % b);
-    }
-  }
-};
-/// The remainder with the sign of b.
-struct floor_mod : plain_traits {
-  static constexpr bool divides = true;
-  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T a, T b) {
-    const T rest = truncate_mod::apply<S, T>(a, b);
-    if constexpr (std::is_unsigned_v<T>) return rest;
-    else return rest != T(0) && (rest < T(0)) != (b < T(0)) ? static_cast<T>(rest + b) : rest;
-  }
-};
-/// The quotient without its fraction.
-struct truncate_div : plain_traits {
-  static constexpr bool divides = true;
-  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T a, T b) {
-    if constexpr (std::is_floating_point_v<T>) {
-      const T quotient = a / b, size = floor_of(magnitude(quotient));
-      return quotient < T(0) ? -size : is_nan(quotient) ? quotient : size;
-    } else {
-      return div::apply<S, T>(a, b);
-    }
-  }
-};
-/// The largest integer that is not above the quotient.
-struct floor_div : plain_traits {
-  static constexpr bool divides = true;
-  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T a, T b) {
-    if constexpr (std::is_floating_point_v<T>) {
-      return floor_of(a / b);
-    } else {
-      const T quotient = div::apply<S, T>(a, b);
-      if constexpr (std::is_unsigned_v<T>) return quotient;
-      else return truncate_mod::apply<S, T>(a, b) != T(0) && (a < T(0)) != (b < T(0)) ? static_cast<T>(quotient - 1) : quotient;
-    }
-  }
-};
-/// a / b, 0 where b is 0.
-struct div_no_nan : plain_traits {
-  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T a, T b) { return b == T(0) ? T(0) : a / b; }
-};
-/// a * b, 0 where b is 0.
-struct mul_no_nan : plain_traits {
-  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T a, T b) { return b == T(0) ? T(0) : a * b; }
-};
-/// a / b, a where a is 0.
-struct xdivy : plain_traits {
-  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T a, T b) { return a == T(0) ? a : a / b; }
-};
-/// a log(b), a where a is 0.
-struct xlogy : plain_traits {
-  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T a, T b) {
-    return a == T(0) ? a : static_cast<T>(static_cast<double>(a) * std::log(static_cast<double>(b)));
-  }
-};
-/// a to the power b; integers wrap, and their exponents are not negative.
-struct pow : plain_traits {
-  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T a, T b) {
-    if constexpr (std::is_floating_point_v<T>) {
-      return static_cast<T>(std::pow(static_cast<double>(a), static_cast<double>(b)));
-    } else {
-      T result = 1;
-      for (auto left = static_cast<wrapping_t<T>>(b < T(0) ? T(0) : b); left != 0; left >>= 1) {
-        if ((left & 1U) != 0) result = mul::apply<S, T>(result, a);
-        a = mul::apply<S, T>(a, a);
-      }
-      return result;
-    }
-  }
-};
-/// The angle of the point (b, a).
-struct atan2 : plain_traits {
-  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T a, T b) {
-    return static_cast<T>(std::atan2(static_cast<double>(a), static_cast<double>(b)));
-  }
-};
-
-struct bit_and : plain_traits {
-  static constexpr bool wraps = true;
-  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T a, T b) { return a & b; }
-};
-struct bit_or : plain_traits {
-  static constexpr bool wraps = true;
-  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T a, T b) { return a | b; }
-};
-struct bit_xor : plain_traits {
-  static constexpr bool wraps = true;
-  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T a, T b) { return a ^ b; }
-};
-struct bit_not : plain_traits {
-  static constexpr bool wraps = true;
-  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T a) { return ~a; }
-};
-/// a shifted by b, which is brought into [0, most] first.
-struct shift_left : plain_traits {
-  static constexpr bool tuned = true;
-  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T a, T b, T most) {
-    const T count = b < T(0) ? T(0) : b > most ? most : b;
-    return static_cast<T>(static_cast<std::uint64_t>(a) << count);
-  }
-};
-struct shift_right : plain_traits {
-  static constexpr bool tuned = true;
-  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T a, T b, T most) {
-    const T count = b < T(0) ? T(0) : b > most ? most : b;
-    return static_cast<T>(a >> count);
-  }
-};
-
-/// Whether a and b are at most `tolerance` apart.
-struct approximate_equal : plain_traits {
-  static constexpr bool compares = true, tuned = true;
-  template <instruction_set S, class T> WEFT_SIMD_INLINE static bool apply(T a, T b, T tolerance) {
-    if constexpr (std::is_floating_point_v<T>) return magnitude(a - b) <= tolerance;
-    else return static_cast<std::uint64_t>(a < b ? sub::apply<S, T>(b, a) : sub::apply<S, T>(a, b)) <= static_cast<std::uint64_t>(tolerance);
-  }
-};
-
-/// a if it is in [0, 6] or NaN, else the nearer end.
-struct relu6 : traits {
-  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T a) {
-    const T positive = relu::apply<S, T>(a);
-    return positive > T(6) ? T(6) : positive;
-  }
-};
-/// a if it is positive, else alpha a.
-struct leaky_relu : tuned_traits {
-  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T a, T alpha) {
-    const T below = a * alpha;
-    return a > T(0) ? a : below;
-  }
-};
-/// a if it is not negative, else e^a - 1.
-struct elu : traits {
-  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T a) {
-    const T below = expm1::apply<S, T>(a);
-    return a < T(0) ? below : a;
-  }
-};
-/// The self-normalising form of elu.
-struct selu : traits {
-  template <class T> static constexpr T scale = T(1.0507009873554804934193349852946);
-  template <class T> static constexpr T scaled_alpha = T(1.7580993408473768599402175208123);
-  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T a) {
-    const T below = scaled_alpha<T> * expm1::apply<S, T>(a);
-    return a < T(0) ? below : scale<T> * a;
-  }
-};
-/// log(1 + e^a).
-struct softplus : traits {
-  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T a) {
-    using c = float_constants<T>;
-    // 1 + power is in [1, 2]; what the sum loses is divided by it to a few digits, which is enough.
-    const T power = exp::apply<S, T>(-magnitude(a)), sum = T(1) + power, lost = power - (sum - T(1));
-    return (a > T(0) ? a : T(0)) + log_of_normal<S, T>(sum, c::shift + T(c::bias), lost * (T(1.5) - T(0.5) * sum));
-  }
-};
-/// a / (1 + |a|).
-struct softsign : plain_traits {
-  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T a) { return a / (T(1) + magnitude(a)); }
-};
-
-// Gradients: g is that of the result, x the operand, y the result.
-
-struct relu_grad : traits {
-  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T g, T x) { return g * (x > T(0) ? T(1) : T(0)); }
-};
-struct relu6_grad : traits {
-  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T g, T x) { return g * (((x > T(0)) & (x < T(6))) ? T(1) : T(0)); }
-};
-struct leaky_relu_grad : tuned_traits {
-  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T g, T x, T alpha) {
-    const T below = g * alpha;
-    return x > T(0) ? g : below;
-  }
-};
-struct elu_grad : plain_traits {
-  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T g, T y) { return y < T(0) ? g * (y + T(1)) : g; }
-};
-struct selu_grad : plain_traits {
-  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T g, T y) { return g * (y < T(0) ? y + selu::scaled_alpha<T> : selu::scale<T>); }
-};
-struct softplus_grad : traits {
-  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T g, T x) { return g / (exp::apply<S, T>(-x) + T(1)); }
-};
-struct softsign_grad : plain_traits {
-  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T g, T x) {
-    const T size = T(1) + magnitude(x);
-    return g / (size * size);
-  }
-};
-struct tanh_grad : traits {
-  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T y, T g) { return g * (T(1) - y * y); }
-};
-struct sigmoid_grad : traits {
-  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T y, T g) { return g * y * (T(1) - y); }
-};
-struct sqrt_grad : plain_traits {
-  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T y, T g) { return T(0.5) * g / y; }
-};
-struct rsqrt_grad : plain_traits {
-  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T y, T g) { return T(-0.5) * g * (y * y * y); }
-};
-struct reciprocal_grad : plain_traits {
-  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T y, T g) { return -g * (y * y); }
-};
-
-WEFT_SIMD_END
-
-}  // namespace weft::detail::element
-#endif
-
-#endif
-#endif
-
-#if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
-#ifndef WEFT_KERNELS_REAL_FUNCTIONS_HPP
-#define WEFT_KERNELS_REAL_FUNCTIONS_HPP
-// Functions of one number that are computed in double, one by one, also for float where there is no loop: trigonometry, hyperbolic functions, the error function, gamma.
-
-#include <cmath>
-#include <cstddef>
-#include <limits>
-
-#if WEFT_HAS_KERNEL_BODIES
-namespace weft::detail::real {
-
-/// A function of one number.
-using function = double (*)(double);
-
-inline double sin(double x) { return std::sin(x); }
-inline double cos(double x) { return std::cos(x); }
-inline double tan(double x) { return std::tan(x); }
-inline double asin(double x) { return std::asin(x); }
-inline double acos(double x) { return std::acos(x); }
-inline double atan(double x) { return std::atan(x); }
-inline double sinh(double x) { return std::sinh(x); }
-inline double cosh(double x) { return std::cosh(x); }
-inline double asinh(double x) { return std::asinh(x); }
-inline double acosh(double x) { return std::acosh(x); }
-inline double atanh(double x) { return std::atanh(x); }
-inline double expm1(double x) { return std::expm1(x); }
-inline double log1p(double x) { return std::log1p(x); }
-inline double elu(double x) { return x < 0 ? std::expm1(x) : x; }
-inline double selu(double x) { return x < 0 ? 1.7580993408473768599402175208123 * std::expm1(x) : 1.0507009873554804934193349852946 * x; }
-inline double softplus(double x) { return (x > 0 ? x : 0) + std::log1p(std::exp(-std::fabs(x))); }
-inline double erf(double x) { return std::erf(x); }
-inline double erfc(double x) { return std::erfc(x); }
-
-/// The logarithm of |gamma(x)|; infinite at 0 and at the negative integers. Unlike std::lgamma it writes no global sign.
-inline double lgamma(double x) {
-#if defined(__GLIBC__) || defined(__APPLE__)
-  int sign = 0;
-  return ::lgamma_r(x, &sign);
-#else
-  return std::lgamma(x);
-#endif
-}
-
-/// The derivative of log(gamma(x)); NaN at 0 and at the negative integers. 1. Below 0: reflection. 2. Below 10: steps upward. 3. The asymptotic series.
-inline double digamma(double x) {
-  constexpr double pi = 3.14159265358979323846;
-  double result = 0;
-  if (x <= 0) {
-    const double nearest = std::rint(x);
-    if (x == nearest) return std::numeric_limits<double>::quiet_NaN();
-    // The cotangent has period pi, and keeps its digits beside a pole.
-    result = -pi / std::tan(pi * (x - nearest));
-    x = 1 - x;
-  }
-  for (; x < 10; x += 1) result -= 1 / x;
-  const double square = 1 / (x * x);
-  const double series = square * (1. / 12 - square * (1. / 120 - square * (1. / 252 - square * (1. / 240 - square * (1. / 132 - square * (691. / 32760 - square / 12))))));
-  return result + std::log(x) - 0.5 / x - series;
-}
-
-/// The sum of (q + i) to the power -s over i = 0, 1, ..., for s > 1 and q > 0: 1. term by term until q + i is large, 2. the rest by Euler and Maclaurin.
-inline double hurwitz_zeta(double s, double q) {
-  // (2k)! / B(2k) for the Bernoulli numbers B(2), B(4), ...
-  constexpr double ratios[] = {12, -720, 30240, -1209600, 47900160, -1307674368000. / 691, 74724249600., -10670622842880000. / 3617, 5109094217170944000. / 43867};
-  if (std::isinf(q)) return 0;
-  double sum = 0;
-  for (; q < 10; q += 1) sum += std::pow(q, -s);
-  const double last = std::pow(q, -s);
-  sum += last * q / (s - 1) + last / 2;
-  double term = last * s / q;
-  for (int k = 0; k < 9; ++k) {
-    sum += term / ratios[k];
-    term *= (s + 2 * k + 1) * (s + 2 * k + 2) / (q * q);
-  }
-  return sum;
-}
-
-/// The n-th derivative of digamma; NaN where n is not 0, 1, 2, ... At 0 and the negative integers infinite for odd n, else NaN.
-inline double polygamma(double n, double x) {
-  if (!(n >= 0) || n != std::floor(n)) return std::numeric_limits<double>::quiet_NaN();
-  if (n == 0) return digamma(x);
-  const double s = n + 1, sign = std::fmod(n, 2) == 1 ? 1 : -1, factor = sign * std::exp(lgamma(s));
-  if (x > 0 || x != x) return factor * hurwitz_zeta(s, x);
-  if (x == std::floor(x)) return sign > 0 ? std::numeric_limits<double>::infinity() : std::numeric_limits<double>::quiet_NaN();
-  // The terms below 0 are those from -x downward; without a loop over them, which could be long.
-  const double below = std::floor(-x) + 1, up = x + below;
-  return factor * (hurwitz_zeta(s, up) + sign * (hurwitz_zeta(s, 1 - up) - hurwitz_zeta(s, 1 - up + below)));
-}
-
-/// out[i] = f(in[i]).
-template <class T> void run(function f, const void* in_data, void* out_data, std::size_t count) {
-  const auto* in = static_cast<const T*>(in_data);
-  auto* out = static_cast<T*>(out_data);
-  for (std::size_t i = 0; i < count; ++i) out[i] = static_cast<T>(f(static_cast<double>(in[i])));
-}
-
-}  // namespace weft::detail::real
-#endif
-
-#endif
-#endif
-
-#if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
-#ifndef WEFT_KERNELS_SINE_LOOPS_HPP
-#define WEFT_KERNELS_SINE_LOOPS_HPP
-// Sine, cosine and the error function of floats, computed in double without branches so that loops over them become vector code; within one unit in the last place.
-
-#if WEFT_HAS_KERNEL_BODIES
-namespace weft::detail {
-namespace element {
-
-WEFT_SIMD_BEGIN
-
-/// sin(x + Quarters pi / 2) for |x| below `limit`, by the Taylor series of sine and cosine on [-pi/4, pi/4].
-template <unsigned Quarters> struct sine : traits {
-  /// Below it the multiple of pi / 2 that is taken off is exact.
-  static constexpr float limit = 0x1p19f;
-
-  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T x) {
-    const double wide = static_cast<double>(x), shifted = multiply_add<S>(wide, 0x1.45f306dc9c883p-1, 0x1.8p52), n = shifted - 0x1.8p52;
-    const double r = multiply_add<S>(n, -0x1.0b4611a626331p-34, multiply_add<S>(n, -0x1.921fb544p0, wide)), z = r * r;
-    double s = multiply_add<S>(z, -1. / 39916800, 1. / 362880);
-    s = multiply_add<S>(s, z, -1. / 5040);
-    s = multiply_add<S>(s, z, 1. / 120);
-    s = multiply_add<S>(s, z, -1. / 6);
-    s = multiply_add<S>(s * z, r, r);
-    double c = multiply_add<S>(z, 1. / 479001600, -1. / 3628800);
-    c = multiply_add<S>(c, z, 1. / 40320);
-    c = multiply_add<S>(c, z, -1. / 720);
-    c = multiply_add<S>(c, z, 1. / 24);
-    c = multiply_add<S>(c, z, -0.5);
-    c = multiply_add<S>(c, z, 1.);
-    const std::uint64_t quarter = to_bits(shifted) + Quarters;
-    const double size = (quarter & 1U) != 0 ? c : s;
-    return static_cast<T>(from_bits(to_bits(size) ^ (quarter & 2U) << 62));
-  }
-};
-using sin = sine<0>;
-using cos = sine<1>;
-
-/// The error function, by polynomials on [-1, 1] and [1, 4]: erf(x) / x in x^2, and erf in |x| - 2.5. Beyond 4 it is 1 to the last place.
-struct erf : traits {
-  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T x) {
-    const double wide = static_cast<double>(x), size = magnitude(wide), near = size > 1 ? 1 : size, z = near * near;
-    double p = 0x1.1c6a41c18c4d7p-20;
-    p = multiply_add<S>(p, z, -0x1.d2cca216c626cp-17);
-    p = multiply_add<S>(p, z, 0x1.f582be125b731p-14);
-    p = multiply_add<S>(p, z, -0x1.bfe1c88c37d65p-11);
-    p = multiply_add<S>(p, z, 0x1.565891c121c8dp-8);
-    p = multiply_add<S>(p, z, -0x1.b82cbb52224ffp-6);
-    p = multiply_add<S>(p, z, 0x1.ce2f20aa957b8p-4);
-    p = multiply_add<S>(p, z, -0x1.812746adedce2p-2);
-    p = multiply_add<S>(p, z, 0x1.20dd750428d06p+0);
-    const double far = size > 4 ? 1.5 : size - 2.5;
-    double q = -0x1.79345f5e99079p-22;
-    q = multiply_add<S>(q, far, 0x1.dde3845f2900dp-21);
-    q = multiply_add<S>(q, far, 0x1.d0bfdffbf043fp-19);
-    q = multiply_add<S>(q, far, -0x1.07b9c1023437ap-16);
-    q = multiply_add<S>(q, far, 0x1.04435be0ff2b5p-17);
-    q = multiply_add<S>(q, far, 0x1.5428f8381f376p-14);
-    q = multiply_add<S>(q, far, -0x1.09bc08e878286p-12);
-    q = multiply_add<S>(q, far, 0x1.0f4c564999710p-12);
-    q = multiply_add<S>(q, far, 0x1.1d7e17f27dce1p-11);
-    q = multiply_add<S>(q, far, -0x1.6eae5bca4c5f9p-9);
-    q = multiply_add<S>(q, far, 0x1.90db4f883d185p-8);
-    q = multiply_add<S>(q, far, -0x1.1a8ba5bb7de16p-7);
-    q = multiply_add<S>(q, far, 0x1.119ea73e27dcep-7);
-    q = multiply_add<S>(q, far, -0x1.64e37eaa9d735p-8);
-    q = multiply_add<S>(q, far, 0x1.1d82e5df7a0c7p-9);
-    q = multiply_add<S>(q, far, 0x1.ffcaa8f1c77a7p-1);
-    const double result = size > 1 ? from_bits(to_bits(q) | (to_bits(wide) & float_constants<double>::sign)) : p * wide;
-    return static_cast<T>(result);
-  }
-};
-
-WEFT_SIMD_END
-
-}  // namespace element
-
-WEFT_SIMD_BEGIN
-
-/// Sines of large numbers, and of what is not finite, are left to the library, a block at a time.
-template <unsigned Quarters> struct unary_body<element::sine<Quarters>, float, float> {
-  template <instruction_set S> WEFT_SIMD_INLINE static void run(const float* in, float* out, std::size_t count) {
-    constexpr std::size_t block = 128;
-    for (std::size_t begin = 0; begin < count; begin += block, in += block, out += block) {
-      const std::size_t size = count - begin < block ? count - begin : block;
-      unsigned large = 0;
-      for (std::size_t i = 0; i < size; ++i) large |= element::magnitude(in[i]) < element::sine<Quarters>::limit ? 0U : 1U;
-      if (large != 0) {
-        for (std::size_t i = 0; i < size; ++i) out[i] = static_cast<float>(Quarters == 0 ? real::sin(static_cast<double>(in[i])) : real::cos(static_cast<double>(in[i])));
-        continue;
-      }
-      WEFT_SIMD_INDEPENDENT
-      for (std::size_t i = 0; i < size; ++i) out[i] = element::sine<Quarters>::template apply<S>(in[i]);
-    }
-  }
-};
-
-WEFT_SIMD_END
-
-}  // namespace weft::detail
-#endif
-
-#endif
-#endif
-
-#if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
-#ifndef WEFT_KERNELS_MATH_TABLE_HPP
-#define WEFT_KERNELS_MATH_TABLE_HPP
-// The elementwise ops by name: their loops in each wide dtype, and what is peculiar to them.
-
-#include <string_view>
-
-#if WEFT_HAS_KERNEL_BODIES
-WEFT_SIMD_BEGIN
-namespace weft::detail {
-
-/// The best instruction set for which a loop is compiled. Each costs every program compile time: only arithmetic on floats, and long formulas of doubles, get wide vectors.
-template <class F, class T> inline constexpr instruction_set kernel_limit_v =
-    std::is_same_v<T, float> && !F::plain ? loop_limit_v<F, T> : std::is_same_v<T, double> && F::heavy ? instruction_set::avx2 : instruction_set::portable;
-
-/// The derivative of digamma of order a at b.
-struct polygamma : element::plain_traits {
-  template <instruction_set S, class T> WEFT_SIMD_INLINE static T apply(T a, T b) { return static_cast<T>(real::polygamma(static_cast<double>(a), static_cast<double>(b))); }
-};
-
-template <class F, class T, class R> struct tuned_binary_body {
-  template <instruction_set S> WEFT_SIMD_INLINE static void run(const T* a, const T* b, R* out, std::size_t count, T last) {
-    WEFT_SIMD_INDEPENDENT
-    for (std::size_t i = 0; i < count; ++i) out[i] = F::template apply<S>(a[i], b[i], last);
-  }
-};
-template <class F, class T, class R> struct tuned_unary_body {
-  template <instruction_set S> WEFT_SIMD_INLINE static void run(const T* in, R* out, std::size_t count, T last) {
-    WEFT_SIMD_INDEPENDENT
-    for (std::size_t i = 0; i < count; ++i) out[i] = F::template apply<S>(in[i], last);
-  }
-};
-
-/// out[i] = f(a[i], b[i]) with a last argument, which most functions do not have.
-using pair_loop = void (*)(const void* a, const void* b, void* out, std::size_t count, double last);
-/// out[i] = f(in[i]) with a last argument, which most functions do not have.
-using single_loop = void (*)(const void* in, void* out, std::size_t count, double last);
-
-/// Runs a body: what is compiled once only stands in the calling function itself.
-template <class Body, instruction_set Highest, class... Arguments> WEFT_SIMD_INLINE void run_body(Arguments... arguments) {
-  if constexpr (Highest == instruction_set::portable) Body::template run<instruction_set::portable>(arguments...);
-  else dispatch<Body, Highest>(best_instruction_set(), arguments...);
-}
-
-template <class F, class T> WEFT_SIMD_OPTIMIZED void pair_array(const void* a, const void* b, void* out, std::size_t count, [[maybe_unused]] double last) {
-  using R = loop_result_t<F, T>;
-  const auto *left = static_cast<const T*>(a), *right = static_cast<const T*>(b);
-  if constexpr (F::tuned) run_body<tuned_binary_body<F, T, R>, kernel_limit_v<F, T>>(left, right, static_cast<R*>(out), count, static_cast<T>(last));
-  else run_body<binary_body<F, T, R>, kernel_limit_v<F, T>>(left, right, static_cast<R*>(out), count);
-}
-template <class F, class T> WEFT_SIMD_OPTIMIZED void single_array(const void* in, void* out, std::size_t count, [[maybe_unused]] double last) {
-  using R = loop_result_t<F, T>;
-  const auto* from = static_cast<const T*>(in);
-  if constexpr (F::tuned) run_body<tuned_unary_body<F, T, R>, kernel_limit_v<F, T>>(from, static_cast<R*>(out), count, static_cast<T>(last));
-  else run_body<unary_body<F, T, R>, kernel_limit_v<F, T>>(from, static_cast<R*>(out), count);
-}
-
-/// What is peculiar to an op of two operands.
-enum class pair_traits : unsigned {
-  none = 0,
-  gives_bool = 1,
-  swapped = 2,         // a > b is b < a
-  zero_fails = 4,      // an integer zero on the right is an error
-  negative_fails = 8,  // a negative integer on the right is an error
-  strings = 16,        // takes strings too
-  same_shape = 32,     // does not broadcast
-};
-constexpr pair_traits operator|(pair_traits a, pair_traits b) { return static_cast<pair_traits>(static_cast<unsigned>(a) | static_cast<unsigned>(b)); }
-constexpr bool operator&(pair_traits a, pair_traits b) { return (static_cast<unsigned>(a) & static_cast<unsigned>(b)) != 0; }
-
-/// An op of two operands.
-struct pair_op {
-  std::string_view name;
-  wide_functions<pair_loop> loops;
-  pair_traits traits = pair_traits::none;
-};
-
-/// An op of one operand: loops in its wide dtypes, and a function of doubles that serves floating ones without a loop.
-struct single_op {
-  std::string_view name;
-  wide_functions<single_loop> loops;
-  real::function function = nullptr;
-  bool gives_bool = false;
-};
-
-/// The op of two operands of this name, or nullptr. Bools are compared as the bytes they are.
-const pair_op* find_pair_op(std::string_view name);
-/// The op of one operand of this name, or nullptr.
-const single_op* find_single_op(std::string_view name);
-
-template <class F> constexpr wide_functions<pair_loop> floating_pairs() { return {pair_array<F, float>, pair_array<F, double>, nullptr, nullptr, nullptr}; }
-template <class F> constexpr wide_functions<pair_loop> integer_pairs() {
-  using integer = std::conditional_t<F::wraps, std::uint64_t, std::int64_t>;
-  return {nullptr, nullptr, pair_array<F, integer>, pair_array<F, std::uint64_t>, nullptr};
-}
-template <class F> constexpr wide_functions<pair_loop> number_pairs() {
-  const auto floats = floating_pairs<F>(), integers = integer_pairs<F>();
-  return {floats.float32, floats.float64, integers.int64, integers.uint64, nullptr};
-}
-template <class F> constexpr wide_functions<single_loop> float_single() { return {single_array<F, float>, nullptr, nullptr, nullptr, nullptr}; }
-template <class F> constexpr wide_functions<single_loop> floating_singles() { return {single_array<F, float>, single_array<F, double>, nullptr, nullptr, nullptr}; }
-template <class F> constexpr wide_functions<single_loop> number_singles() {
-  using integer = std::conditional_t<F::wraps, std::uint64_t, std::int64_t>;
-  return {single_array<F, float>, single_array<F, double>, single_array<F, integer>, single_array<F, std::uint64_t>, nullptr};
-}
-
-WEFT_DECL const pair_op* find_pair_op(std::string_view name) {
-  using namespace element;
-  using traits = pair_traits;
-  static constexpr auto less_loops = number_pairs<less>(), at_most_loops = number_pairs<less_equal>(), add_loops = number_pairs<add>(), divide_loops = number_pairs<div>(),
-                        remainder_loops = number_pairs<truncate_mod>(), reciprocal_loops = floating_pairs<reciprocal_grad>();
-  static constexpr wide_functions<pair_loop> equal_loops = {pair_array<equal, float>, pair_array<equal, double>, pair_array<equal, std::uint64_t>, pair_array<equal, std::uint64_t>,
-                                                            pair_array<equal, std::uint8_t>};
-  static constexpr wide_functions<pair_loop> not_equal_loops = {pair_array<not_equal, float>, pair_array<not_equal, double>, pair_array<not_equal, std::uint64_t>,
-                                                                pair_array<not_equal, std::uint64_t>, pair_array<not_equal, std::uint8_t>};
-  static constexpr pair_op table[] = {
-      {"AddV2", add_loops, traits::strings},
-      {"Add", add_loops, traits::strings},
-      {"Sub", number_pairs<sub>()},
-      {"Mul", number_pairs<mul>()},
-      {"RealDiv", divide_loops, traits::zero_fails},
-      {"Div", divide_loops, traits::zero_fails},
-      {"TruncateDiv", number_pairs<truncate_div>(), traits::zero_fails},
-      {"FloorDiv", number_pairs<floor_div>(), traits::zero_fails},
-      {"Mod", remainder_loops, traits::zero_fails},
-      {"TruncateMod", remainder_loops, traits::zero_fails},
-      {"FloorMod", number_pairs<floor_mod>(), traits::zero_fails},
-      {"DivNoNan", floating_pairs<div_no_nan>()},
-      {"MulNoNan", floating_pairs<mul_no_nan>()},
-      {"Xdivy", floating_pairs<xdivy>()},
-      {"Xlogy", floating_pairs<xlogy>()},
-      {"Pow", number_pairs<element::pow>(), traits::negative_fails},
-      {"Atan2", floating_pairs<element::atan2>()},
-      {"Polygamma", floating_pairs<polygamma>()},
-      {"Maximum", number_pairs<maximum>()},
-      {"Minimum", number_pairs<minimum>()},
-      {"SquaredDifference", number_pairs<squared_difference>()},
-      {"Less", less_loops, traits::gives_bool},
-      {"LessEqual", at_most_loops, traits::gives_bool},
-      {"Greater", less_loops, traits::gives_bool | traits::swapped},
-      {"GreaterEqual", at_most_loops, traits::gives_bool | traits::swapped},
-      {"Equal", equal_loops, traits::gives_bool | traits::strings},
-      {"NotEqual", not_equal_loops, traits::gives_bool | traits::strings},
-      {"ApproximateEqual", number_pairs<approximate_equal>(), traits::gives_bool | traits::same_shape},
-      {"LogicalAnd", {nullptr, nullptr, nullptr, nullptr, pair_array<logical_and, bool>}, traits::gives_bool},
-      {"LogicalOr", {nullptr, nullptr, nullptr, nullptr, pair_array<logical_or, bool>}, traits::gives_bool},
-      {"BitwiseAnd", integer_pairs<bit_and>()},
-      {"BitwiseOr", integer_pairs<bit_or>()},
-      {"BitwiseXor", integer_pairs<bit_xor>()},
-      {"LeftShift", integer_pairs<shift_left>()},
-      {"RightShift", integer_pairs<shift_right>()},
-      {"ReluGrad", number_pairs<relu_grad>(), traits::same_shape},
-      {"Relu6Grad", number_pairs<relu6_grad>(), traits::same_shape},
-      {"LeakyReluGrad", floating_pairs<leaky_relu_grad>(), traits::same_shape},
-      {"EluGrad", floating_pairs<elu_grad>(), traits::same_shape},
-      {"SeluGrad", floating_pairs<selu_grad>(), traits::same_shape},
-      {"SoftplusGrad", floating_pairs<softplus_grad>(), traits::same_shape},
-      {"SoftsignGrad", floating_pairs<softsign_grad>(), traits::same_shape},
-      {"TanhGrad", floating_pairs<tanh_grad>(), traits::same_shape},
-      {"SigmoidGrad", floating_pairs<sigmoid_grad>(), traits::same_shape},
-      {"SqrtGrad", floating_pairs<sqrt_grad>(), traits::same_shape},
-      {"RsqrtGrad", floating_pairs<rsqrt_grad>(), traits::same_shape},
-      {"ReciprocalGrad", reciprocal_loops, traits::same_shape},
-      {"InvGrad", reciprocal_loops, traits::same_shape},
-  };
-  for (const pair_op& entry : table)
-    if (entry.name == name) return &entry;
-  return nullptr;
-}
-
-WEFT_DECL const single_op* find_single_op(std::string_view name) {
-  using namespace element;
-  using i64 = std::int64_t;
-  using u64 = std::uint64_t;
-  static constexpr wide_functions<single_loop> none = {nullptr, nullptr, nullptr, nullptr, nullptr};
-  static constexpr auto rint_loops = floating_singles<element::rint>(), reciprocal_loops = floating_singles<reciprocal>();
-  static constexpr single_op table[] = {
-      {"Neg", number_singles<neg>()},
-      {"Abs", {single_array<element::abs, float>, single_array<element::abs, double>, single_array<element::abs, i64>, nullptr, nullptr}},
-      {"Square", number_singles<square>()},
-      {"Sign", {single_array<sign, float>, single_array<sign, double>, single_array<sign, i64>, nullptr, nullptr}},
-      {"Reciprocal", reciprocal_loops},
-      {"Inv", reciprocal_loops},
-      {"Sqrt", floating_singles<element::sqrt>()},
-      {"Rsqrt", floating_singles<rsqrt>()},
-      {"Exp", floating_singles<element::exp>()},
-      {"Expm1", float_single<element::expm1>(), real::expm1},
-      {"Log", floating_singles<element::log>()},
-      {"Log1p", float_single<element::log1p>(), real::log1p},
-      {"Sin", float_single<element::sin>(), real::sin},
-      {"Cos", float_single<element::cos>(), real::cos},
-      {"Tan", none, real::tan},
-      {"Asin", none, real::asin},
-      {"Acos", none, real::acos},
-      {"Atan", none, real::atan},
-      {"Sinh", none, real::sinh},
-      {"Cosh", none, real::cosh},
-      {"Tanh", floating_singles<element::tanh>()},
-      {"Asinh", none, real::asinh},
-      {"Acosh", none, real::acosh},
-      {"Atanh", none, real::atanh},
-      {"Sigmoid", floating_singles<sigmoid>()},
-      {"Erf", float_single<element::erf>(), real::erf},
-      {"Erfc", none, real::erfc},
-      {"Lgamma", none, real::lgamma},
-      {"Digamma", none, real::digamma},
-      {"Floor", floating_singles<element::floor>()},
-      {"Ceil", floating_singles<element::ceil>()},
-      {"Rint", rint_loops},
-      {"Round", {rint_loops.float32, rint_loops.float64, single_array<element::rint, i64>, nullptr, nullptr}},
-      {"IsNan", floating_singles<nan_test>(), nullptr, true},
-      {"IsInf", floating_singles<infinity_test>(), nullptr, true},
-      {"IsFinite", floating_singles<finite_test>(), nullptr, true},
-      {"Invert", {nullptr, nullptr, single_array<bit_not, u64>, single_array<bit_not, u64>, nullptr}},
-      {"LogicalNot", {nullptr, nullptr, nullptr, nullptr, single_array<logical_not, bool>}},
-      {"Relu", number_singles<relu>()},
-      {"Relu6", number_singles<relu6>()},
-      {"LeakyRelu", floating_singles<leaky_relu>()},
-      {"Elu", float_single<element::elu>(), real::elu},
-      {"Selu", float_single<element::selu>(), real::selu},
-      {"Softplus", float_single<element::softplus>(), real::softplus},
-      {"Softsign", floating_singles<softsign>()},
-  };
-  for (const single_op& entry : table)
-    if (entry.name == name) return &entry;
-  return nullptr;
-}
-
-}  // namespace weft::detail
-WEFT_SIMD_END
-#endif
-
-#endif
-#endif
-
-#if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
 #ifndef WEFT_KERNELS_BLOCK_PROGRAM_HPP
 #define WEFT_KERNELS_BLOCK_PROGRAM_HPP
 // Several elementwise steps in one pass over arrays: a block of elements goes through all steps while it is in the cache. The steps are the loops
@@ -20870,345 +21958,6 @@ inline void block_run::operator()(const void* const* inputs, void* const* output
 }
 
 }  // namespace weft::detail
-#endif
-
-#endif
-#endif
-
-#if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
-#ifndef WEFT_KERNELS_MATH_HPP
-#define WEFT_KERNELS_MATH_HPP
-// Elementwise kernels: arithmetic, comparisons, logic, functions of one argument, sums of many tensors.
-
-#include <algorithm>
-#include <string>
-#include <string_view>
-#include <vector>
-
-namespace weft::detail {
-/// The factory of an elementwise op; nullptr for ops of other families.
-kernel_factory math_kernel(std::string_view op);
-}  // namespace weft::detail
-
-#if WEFT_HAS_KERNEL_BODIES
-WEFT_SIMD_BEGIN
-namespace weft::detail {
-
-[[noreturn]] inline void fail_without_loop(const node& n, dtype type) {
-  n.fail_about(error_code::unimplemented, std::string("no kernel of this op takes elements of dtype ") + to_text(type));
-}
-/// Attribute T; bool for the ops that have none.
-inline dtype element_type(const node& n) noexcept {
-  const dtype* type = n.find_attr<dtype>("T");
-  return type == nullptr ? dtype::boolean : *type;
-}
-/// The last argument of an op's function: an attribute, or for shifts the largest count.
-inline double last_argument(const node& n, dtype type) noexcept {
-  for (const char* name : {"alpha", "tolerance"})
-    if (const float* value = n.find_attr<float>(name)) return static_cast<double>(*value);
-  return static_cast<double>(8 * size_of(type)) - 1;
-}
-
-/// Whether any integer of a value is negative.
-inline bool any_negative(const tensor_value& v) {
-  if (wide_dtype(v.dtype()) != dtype::int64) return false;
-  const tensor_value wide = widened(v);
-  std::int64_t all = 0;
-  for (std::int64_t i = 0; i < wide.elements(); ++i) all |= wide.data<std::int64_t>()[i];
-  return all < 0;
-}
-/// Whether any integer of a value is zero.
-inline bool any_zero(const tensor_value& v) {
-  const std::byte* data = v.raw_data();
-  const auto count = static_cast<std::size_t>(v.elements());
-  switch (size_of(v.dtype())) {
-    case 1: return contains_zero(reinterpret_cast<const std::uint8_t*>(data), count);
-    case 2: return contains_zero(reinterpret_cast<const std::uint16_t*>(data), count);
-    case 4: return contains_zero(reinterpret_cast<const std::uint32_t*>(data), count);
-    default: return contains_zero(reinterpret_cast<const std::uint64_t*>(data), count);
-  }
-}
-
-/// An operand along a row of the result: its elements, or the one that stands for all of them.
-struct row_operand {
-  const void* data;
-  bool varies;
-};
-
-/// Runs a binary op over rows of elements of one dtype.
-class pair_rows {
- public:
-  pair_rows(const pair_op& op, dtype type, double last = 0)
-      : function_(op.loops.of(type)), widen_(widening(type)), narrow_(op.traits & pair_traits::gives_bool ? nullptr : narrowing(type)), size_(size_of(type)),
-        wide_size_(size_of(wide_dtype(type))), out_size_(op.traits & pair_traits::gives_bool ? 1 : size_of(type)), last_(last) {}
-  bool exists() const noexcept { return function_ != nullptr; }
-  void run(row_operand a, row_operand b, void* out, std::size_t count) const;
-
- private:
-  void prepare(const row_operand& x, block_storage& block, std::size_t count) const;
-  const void* part(const row_operand& x, block_storage& block, std::size_t at, std::size_t count) const {
-    if (!x.varies) return block.bytes;
-    const void* from = static_cast<const unsigned char*>(x.data) + at * size_;
-    if (widen_ == nullptr) return from;
-    widen_(from, block.bytes, count);
-    return block.bytes;
-  }
-  pair_loop function_;
-  array_function widen_, narrow_;
-  std::size_t size_, wide_size_, out_size_;
-  double last_;
-};
-
-inline void pair_rows::prepare(const row_operand& x, block_storage& block, std::size_t count) const {
-  if (x.varies || count == 0) return;
-  if (widen_ != nullptr) widen_(x.data, block.bytes, 1);
-  else std::memcpy(block.bytes, x.data, size_);
-  block.repeat_first(wide_size_, std::min(count, block_storage::elements));
-}
-
-// Blocks go through the stack when elements are widened or one stands for many; otherwise the row is one call.
-inline void pair_rows::run(row_operand a, row_operand b, void* out, std::size_t count) const {
-  if (a.varies && b.varies && widen_ == nullptr) return function_(a.data, b.data, out, count, last_);
-  block_storage a_block, b_block, result;
-  prepare(a, a_block, count);
-  prepare(b, b_block, count);
-  for (std::size_t at = 0; at < count; at += block_storage::elements) {
-    const std::size_t some = std::min(count - at, block_storage::elements);
-    const void *left = part(a, a_block, at, some), *right = part(b, b_block, at, some);
-    unsigned char* to = static_cast<unsigned char*>(out) + at * out_size_;
-    function_(left, right, narrow_ == nullptr ? to : result.bytes, some, last_);
-    if (narrow_ != nullptr) narrow_(result.bytes, to, some);
-  }
-}
-
-/// One operand of a grid of narrow rows: several rows next to each other, as they lie or copied into a block.
-class row_block {
- public:
-  /// Rows of more elements are not put together.
-  static constexpr std::size_t most_columns = block_storage::elements / 4;
-
-  row_block(const unsigned char* data, bool varies, std::size_t stride, std::size_t columns, std::size_t size)
-      : data_(data), stride_(stride), columns_(columns), size_(size), varies_(varies) {}
-
-  /// `count` rows from `row` on; columns * count elements fit a block.
-  const void* rows(std::size_t row, std::size_t count) {
-    if (varies_ && stride_ == columns_) return data_ + row * stride_ * size_;
-    if (stride_ == 0 && filled_ >= count) return block_.bytes;
-    for (std::size_t r = 0; r < count; ++r) fill(data_ + (row + r) * stride_ * size_, block_.bytes + r * columns_ * size_);
-    filled_ = count;
-    return block_.bytes;
-  }
-
- private:
-  template <class T> void spread(const unsigned char* from, unsigned char* to) const {
-    T value;
-    std::memcpy(&value, from, sizeof value);
-    for (std::size_t i = 0; i < columns_; ++i) std::memcpy(to + i * sizeof value, &value, sizeof value);
-  }
-  void fill(const unsigned char* from, unsigned char* to) const {
-    if (varies_) std::memcpy(to, from, columns_ * size_);
-    else if (size_ == 1) spread<std::uint8_t>(from, to);
-    else if (size_ == 2) spread<std::uint16_t>(from, to);
-    else if (size_ == 4) spread<std::uint32_t>(from, to);
-    else spread<std::uint64_t>(from, to);
-  }
-  const unsigned char* data_;
-  std::size_t stride_, columns_, size_, filled_ = 0;
-  bool varies_;
-  block_storage block_;
-};
-
-// Strings are joined and compared one by one.
-inline void string_row(std::string_view op, row_operand a, row_operand b, void* out, std::size_t count) {
-  const auto *left = static_cast<const std::string*>(a.data), *right = static_cast<const std::string*>(b.data);
-  for (std::size_t i = 0; i < count; ++i) {
-    const std::string &x = left[a.varies ? i : 0], &y = right[b.varies ? i : 0];
-    if (op == "Equal") static_cast<bool*>(out)[i] = x == y;
-    else if (op == "NotEqual") static_cast<bool*>(out)[i] = x != y;
-    else static_cast<std::string*>(out)[i] = x + y;
-  }
-}
-
-/// Two operands under broadcasting.
-class binary_kernel final : public kernel {
- public:
-  explicit binary_kernel(const node& n) : op_(*find_pair_op(n.op())), type_(element_type(n)), rows_(op_, type_, last_argument(n, type_)) {
-    if (type_ == dtype::string ? !has(pair_traits::strings) : !rows_.exists()) fail_without_loop(n, type_);
-    const bool* strict = n.find_attr<bool>("incompatible_shape_error");
-    lenient_ = strict != nullptr && !*strict;
-  }
-  void compute(kernel_context& context) override;
-  bool expensive(const kernel_context& context) const noexcept override { return input_elements(context) > 2 * expensive_elements; }
-
- private:
-  bool has(pair_traits trait) const noexcept { return op_.traits & trait; }
-  void broadcast(kernel_context& context) const;
-  void narrow_rows(const binary_grid& grid, const unsigned char* a, const unsigned char* b, unsigned char* out) const;
-  void check_right(const kernel_context& context) const;
-  tensor_value& make_output(kernel_context& context, const shape& s) const {
-    const tensor_value& a = context.input(0);
-    return context.forward_or_allocate(a.writable() && a.shape() == s ? 0 : 1, 0, has(pair_traits::gives_bool) ? dtype::boolean : type_, s);
-  }
-  void row(row_operand a, row_operand b, void* out, std::size_t count) const {
-    if (type_ == dtype::string) string_row(op_.name, a, b, out, count);
-    else if (has(pair_traits::swapped)) rows_.run(b, a, out, count);
-    else rows_.run(a, b, out, count);
-  }
-  const pair_op& op_;
-  dtype type_;
-  bool lenient_ = false;
-  pair_rows rows_;
-};
-
-// Integers that the op refuses on its right; only where there is a result.
-inline void binary_kernel::check_right(const kernel_context& context) const {
-  if (!is_integer(type_)) return;
-  if (has(pair_traits::zero_fails) && any_zero(context.input(1))) {
-    const bool truncates = op_.name.substr(0, 8) == "Truncate";  // the code is TensorFlow's
-    context.fail(truncates ? error_code::internal : error_code::invalid_argument, "integer division by zero");
-  }
-  if (has(pair_traits::negative_fails) && any_negative(context.input(1))) context.fail("an integer to the power of a negative integer is not an integer");
-}
-
-// Equal shapes and single elements need no plan.
-inline void binary_kernel::compute(kernel_context& context) {
-  expect_inputs(context, 2);
-  expect_dtype(context, 0, type_);
-  expect_dtype(context, 1, type_);
-  const tensor_value &a = context.input(0), &b = context.input(1);
-  const bool same = a.shape() == b.shape();
-  if (!same && has(pair_traits::same_shape)) context.fail("shapes " + a.shape().text() + " and " + b.shape().text() + " differ");
-  const bool b_alone = !same && b.elements() == 1 && b.shape().rank() <= a.shape().rank();
-  const bool a_alone = !same && !b_alone && a.elements() == 1 && a.shape().rank() <= b.shape().rank();
-  if (!same && !a_alone && !b_alone) return broadcast(context);
-  if (a.elements() != 0) check_right(context);
-  tensor_value& out = make_output(context, a_alone ? b.shape() : a.shape());
-  row({elements_of(a), !a_alone}, {elements_of(b), !b_alone}, elements_of(out), static_cast<std::size_t>(out.elements()));
-}
-
-inline void binary_kernel::broadcast(kernel_context& context) const {
-  const tensor_value &a = context.input(0), &b = context.input(1);
-  const auto a_rank = static_cast<std::size_t>(a.shape().rank()), b_rank = static_cast<std::size_t>(b.shape().rank());
-  std::vector<std::int64_t> sizes(std::max(a_rank, b_rank));
-  const auto plan = plan_broadcast(a.shape().data(), a_rank, b.shape().data(), b_rank, sizes.data());
-  if (!plan && lenient_) return context.set_output(0, tensor_value::scalar(op_.name == "NotEqual"));
-  if (!plan) context.fail("shapes " + a.shape().text() + " and " + b.shape().text() + " cannot be broadcast");
-  if (!checked_elements(sizes.data(), sizes.size())) context.fail("shapes " + a.shape().text() + " and " + b.shape().text() + " give too many elements");
-  if (plan->count != 0) check_right(context);
-  tensor_value& out = make_output(context, shape(sizes));
-  const auto *left = static_cast<const unsigned char*>(elements_of(a)), *right = static_cast<const unsigned char*>(elements_of(b));
-  auto* result = static_cast<unsigned char*>(elements_of(out));
-  const std::size_t in_size = object_size(type_), out_size = object_size(out.dtype());
-  for_each_grid(*plan, [&](const binary_grid& grid, std::size_t a_at, std::size_t b_at, std::size_t out_at) {
-    if (grid.columns <= row_block::most_columns && grid.rows > 1 && type_ != dtype::string)
-      return narrow_rows(grid, left + a_at * in_size, right + b_at * in_size, result + out_at * out_size);
-    for (std::size_t i = 0; i < grid.rows; ++i)
-      row({left + (a_at + i * grid.a_row) * in_size, grid.a_varies}, {right + (b_at + i * grid.b_row) * in_size, grid.b_varies},
-          result + (out_at + i * grid.columns) * out_size, grid.columns);
-  });
-}
-
-inline void binary_kernel::narrow_rows(const binary_grid& grid, const unsigned char* a, const unsigned char* b, unsigned char* out) const {
-  const std::size_t in_size = size_of(type_), out_size = has(pair_traits::gives_bool) ? 1 : in_size, together = block_storage::elements / grid.columns;
-  row_block left(a, grid.a_varies, grid.a_row, grid.columns, in_size), right(b, grid.b_varies, grid.b_row, grid.columns, in_size);
-  for (std::size_t at = 0; at < grid.rows; at += together) {
-    const std::size_t rows = std::min(together, grid.rows - at);
-    row({left.rows(at, rows), true}, {right.rows(at, rows), true}, out + at * grid.columns * out_size, rows * grid.columns);
-  }
-}
-
-/// A function of one operand.
-class unary_kernel final : public kernel {
- public:
-  explicit unary_kernel(const node& n)
-      : type_(element_type(n)), op_(*find_single_op(n.op())), loop_(op_.loops.of(type_)), widen_(widening(type_)), narrow_(narrowing(type_)), last_(last_argument(n, type_)) {
-    if (loop_ == nullptr && (op_.function == nullptr || !is_floating(type_))) fail_without_loop(n, type_);
-    if (op_.gives_bool) {
-      out_type_ = dtype::boolean;
-      narrow_ = nullptr;
-    }
-  }
-  void compute(kernel_context& context) override;
-  bool expensive(const kernel_context& context) const noexcept override { return input_elements(context) > (loop_ == nullptr ? expensive_elements / 8 : expensive_elements); }
-
- private:
-  void apply(const void* from, void* to, std::size_t count) const {
-    if (loop_ != nullptr) loop_(from, to, count, last_);
-    else if (type_ == dtype::float64) real::run<double>(op_.function, from, to, count);
-    else real::run<float>(op_.function, from, to, count);
-  }
-  dtype type_, out_type_ = type_;
-  const single_op& op_;
-  single_loop loop_;
-  array_function widen_, narrow_;
-  double last_;
-};
-
-inline void unary_kernel::compute(kernel_context& context) {
-  expect_inputs(context, 1);
-  expect_dtype(context, 0, type_);
-  const tensor_value& in = context.input(0);
-  tensor_value& out = context.forward_or_allocate(0, 0, out_type_, in.shape());
-  const auto count = static_cast<std::size_t>(in.elements());
-  const std::byte* from = in.raw_data();
-  std::byte* to = out.mutable_raw_data();
-  if (widen_ == nullptr) return apply(from, to, count);
-  block_storage block;
-  for (std::size_t at = 0; at < count; at += block_storage::elements) {
-    const std::size_t some = std::min(count - at, block_storage::elements);
-    widen_(from + at * size_of(type_), block.bytes, some);
-    std::byte* target = to + at * size_of(out_type_);
-    if (narrow_ == nullptr) {
-      apply(block.bytes, target, some);
-    } else {
-      apply(block.bytes, block.bytes, some);
-      narrow_(block.bytes, target, some);
-    }
-  }
-}
-
-/// The sum of N tensors of one shape, added in their order.
-class add_n_kernel final : public kernel {
- public:
-  explicit add_n_kernel(const node& n) : type_(type_attr(n, "T")), add_(*find_pair_op("AddV2"), type_) {
-    if (!add_.exists()) fail_without_loop(n, type_);
-  }
-  void compute(kernel_context& context) override;
-  bool expensive(const kernel_context& context) const noexcept override { return input_elements(context) > 2 * expensive_elements; }
-
- private:
-  dtype type_;
-  pair_rows add_;
-};
-
-inline void add_n_kernel::compute(kernel_context& context) {
-  const int n = context.input_count();
-  if (n == 0) context.fail("expected at least one input, found none");
-  const shape s = context.input(0).shape();
-  for (int i = 0; i < n; ++i) {
-    expect_dtype(context, i, type_);
-    if (context.input(i).shape() != s)
-      context.fail("all inputs must have one shape, found " + s.text() + " for input 0 and " + context.input(i).shape().text() + " for input " + std::to_string(i));
-  }
-  if (n == 1) return context.set_output(0, context.take_input(0));
-  tensor_value& out = context.forward_or_allocate(0, 0, type_, s);
-  const auto count = static_cast<std::size_t>(s.elements());
-  const std::byte* sum = context.input(0).raw_data();
-  for (int i = 1; i < n; ++i) {
-    add_.run({sum, true}, {context.input(i).raw_data(), true}, out.mutable_raw_data(), count);
-    sum = out.raw_data();
-  }
-}
-
-WEFT_DECL kernel_factory math_kernel(std::string_view op) {
-  if (op == "AddN" || op == "AccumulateNV2") return &make_kernel<add_n_kernel>;
-  if (find_single_op(op) != nullptr) return &make_kernel<unary_kernel>;
-  if (find_pair_op(op) != nullptr) return &make_kernel<binary_kernel>;
-  return nullptr;
-}
-
-}  // namespace weft::detail
-WEFT_SIMD_END
 #endif
 
 #endif
@@ -24893,93 +25642,6 @@ WEFT_DECL std::uint32_t queue_resource::random_word() {
 #endif
 
 #if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
-#ifndef WEFT_KERNELS_STATE_HANDLE_HPP
-#define WEFT_KERNELS_STATE_HANDLE_HPP
-// Where the queues and accumulators of a task live and how ops find them: under their shared name for all sessions, else under their node's name in the session that made them.
-
-#include <memory>
-#include <string>
-#include <string_view>
-#include <utility>
-
-#if WEFT_HAS_KERNEL_BODIES
-namespace weft::detail {
-
-/// What a handle says instead of a container when the resource belongs to its session. No container can be called so.
-inline constexpr const char* session_container = "(session)";
-/// The container of such resources among the session's state.
-inline constexpr const char* session_resources = "resources";
-
-/// The name of a resource that a node makes.
-class resource_name {
- public:
-  resource_name(const kernel_construction& what, const char* kind) {
-    const auto text = [&](std::string_view attr) {
-      const auto* found = what.about.find_attr<std::string>(attr);
-      return found == nullptr ? std::string() : *found;
-    };
-    handle_.device = what.device;
-    handle_.kind = kind;
-    handle_.name = text("shared_name");
-    handle_.container = text("container");
-    if (!handle_.name.empty()) return;
-    handle_.name = what.about.name();
-    handle_.container = session_container;
-  }
-  const std::string& name() const noexcept { return handle_.name; }
-
-  /// The resource, made by `make()` where there is none.
-  template <class R, class Make> std::shared_ptr<R> find_or_make(kernel_context& context, Make&& make) const {
-    if (handle_.container != session_container) return context.resources().find_or_make<R>(handle_.container, handle_.name, std::forward<Make>(make));
-    resource_manager* session = context.environment().session_state;
-    if (session == nullptr) context.fail(error_code::internal, "the step has no session state to keep '" + handle_.name + "' in");
-    return session->find_or_make<R>(session_resources, handle_.name, std::forward<Make>(make));
-  }
-  /// Sets output 0 to the handle: a resource, or as TensorFlow's older ops have it a vector of container and name.
-  void set_output(kernel_context& context) const {
-    resource_handle handle = handle_;
-    if (handle.container.empty()) handle.container = std::string(context.resources().default_container());
-    if (context.about().output_dtype(0) == dtype::string) {
-      tensor_value& out = context.allocate_output(0, dtype::string, shape{2});
-      out.mutable_data<std::string>()[0] = handle.container;
-      out.mutable_data<std::string>()[1] = handle.name;
-      return;
-    }
-    *context.allocate_output(0, dtype::resource, shape()).mutable_data<resource_handle>() = std::move(handle);
-  }
-
- private:
-  resource_handle handle_;
-};
-
-/// The resource that input 0 names; fails when there is none.
-template <class R> std::shared_ptr<R> resource_of(kernel_context& context, const char* kind) {
-  if (context.input_count() == 0) context.fail(std::string("expected the handle of ") + kind + ", found no input");
-  const tensor_value& in = context.input(0);
-  std::string container, name;
-  if (in.dtype() == dtype::string && in.elements() == 2) {
-    container = in.data<std::string>()[0];
-    name = in.data<std::string>()[1];
-  } else {
-    expect_dtype(context, 0, dtype::resource);
-    if (in.elements() != 1) context.fail("the handle must be a scalar, found shape " + in.shape().text());
-    container = in.data<resource_handle>()->container;
-    name = in.data<resource_handle>()->name;
-  }
-  const bool own = container == session_container;
-  const resource_manager* where = own ? context.environment().session_state : &context.resources();
-  auto found = where == nullptr ? nullptr : where->find<R>(own ? session_resources : container, name);
-  if (found == nullptr) context.fail(error_code::not_found, std::string("there is no ") + kind + " '" + name + "'" + (own ? " in this session" : " in container '" + container + "'"));
-  return found;
-}
-
-}  // namespace weft::detail
-#endif
-
-#endif
-#endif
-
-#if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
 #ifndef WEFT_KERNELS_QUEUE_HPP
 #define WEFT_KERNELS_QUEUE_HPP
 // Kernels of queues. Putting in and taking out wait without a thread: the queue answers when their turn has come.
@@ -27475,9 +28137,12 @@ inline constexpr kernel_row standard_kernel_rows[] = {
     {"ResourceSparseApplyProximalGradientDescent ResourceSparseApplyMomentum ResourceSparseApplyKerasMomentum ResourceSparseApplyAdagrad ResourceSparseApplyAdagradV2 "
      "ResourceSparseApplyAdagradDA ResourceSparseApplyProximalAdagrad ResourceSparseApplyAdadelta ResourceSparseApplyRMSProp ResourceSparseApplyCenteredRMSProp ResourceSparseApplyFtrl "
      "ResourceSparseApplyFtrlV2", "T", floats},
-    // Queues.
+    // Queues and accumulators.
     {"FIFOQueueV2 PaddingFIFOQueueV2 RandomShuffleQueueV2 PriorityQueueV2 QueueEnqueueV2 QueueEnqueueManyV2 QueueDequeueV2 QueueDequeueManyV2 QueueDequeueUpToV2 QueueCloseV2 QueueSizeV2 "
      "QueueIsClosedV2", "", 0},
+    {"ConditionalAccumulator AccumulatorApplyGradient AccumulatorTakeGradient ResourceConditionalAccumulator ResourceAccumulatorApplyGradient ResourceAccumulatorTakeGradient "
+     "SparseConditionalAccumulator SparseAccumulatorApplyGradient SparseAccumulatorTakeGradient", "dtype", floats},
+    {"AccumulatorNumAccumulated AccumulatorSetGlobalStep ResourceAccumulatorNumAccumulated ResourceAccumulatorSetGlobalStep", "", 0},
     // Control, and what the executor carries out itself.
     {"NoOp ControlTrigger Assert Print PrintV2", "", 0},
     {"_Arg _Retval _Send _Recv", "", 0},
@@ -27544,7 +28209,7 @@ namespace detail {
 inline kernel_factory standard_factory(const std::string& op) {
   for (const auto family : {math_kernel, cast_kernel_of, reduction_kernel, scan_kernel, segment_kernel, linear_kernel, linear_qr_kernel, array_kernel, array_values_kernel, array_join_kernel, array_slice_kernel,
                             array_layout_kernel, array_select_kernel, nn_kernel, nn_conv_kernel, nn_depthwise_kernel, nn_pool_kernel,
-                            nn_norm_kernel, random_kernel_of, state_kernel, state_rows_kernel, training_kernel, queue_kernel, control_kernel, fused_kernel_of})
+                            nn_norm_kernel, random_kernel_of, state_kernel, state_rows_kernel, training_kernel, queue_kernel, accumulator_kernel, control_kernel, fused_kernel_of})
     if (const kernel_factory factory = family(op)) return factory;
   fail(error_code::internal, "the catalogue of standard kernels names '" + op + "', which has none");
 }
@@ -39839,6 +40504,225 @@ WEFT_DECL output add_clip_by_global_norm(std::vector<gradient_output>& all, cons
 
 #endif
 
+#ifndef WEFT_TRAIN_COORDINATOR_HPP
+#define WEFT_TRAIN_COORDINATOR_HPP
+// Threads that stop together: each asks whether it should stop, any may ask all to stop and say why, and whoever joins them learns the first reason.
+
+#include <chrono>
+#include <condition_variable>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace weft {
+
+/// Options of a coordinator.
+struct coordinator_options {
+  /// How long `join` waits, after a stop was asked for, until all threads have ended.
+  std::chrono::milliseconds stop_grace_period = std::chrono::seconds(120);
+};
+
+/// Lets threads of this process stop together. A thread asks `should_stop()` from time to time; an error in one (`request_stop(status)`, or what a thread run by it throws) stops all. OUT_OF_RANGE
+/// (an input has ended) and CANCELLED (the reason is elsewhere) stop without being errors. Thread-safe.
+class coordinator {
+ public:
+  explicit coordinator(coordinator_options options = {});
+  coordinator(const coordinator&) = delete;
+  coordinator& operator=(const coordinator&) = delete;
+  /// Asks its threads to stop and waits for them without limit: they use what it refers to.
+  ~coordinator();
+
+  /// Runs `body` on a thread of its own; what it throws is the reason for a stop. `name` is for messages.
+  void start(std::string name, std::function<void()> body);
+  /// Calls `body` each `interval`, or without a pause when that is 0, until a stop is asked for.
+  void start_loop(std::string name, std::chrono::milliseconds interval, std::function<void()> body);
+
+  /// Asks all threads to stop. The first reason that is an error is kept; others are dropped.
+  void request_stop(status why = status());
+  /// Asks all threads to stop because of the exception that is being handled.
+  void request_stop_of_exception();
+  bool should_stop() const;
+  /// Waits until a stop is asked for; false when it was not within `limit`.
+  bool wait_for_stop(std::chrono::milliseconds limit) const;
+  /// Calls `wake` once when a stop is asked for, at once if it was: for what must be ended from outside, such as a step that waits.
+  void on_stop(std::function<void()> wake);
+
+  /// Waits for the threads: without limit until a stop is asked for, then for the grace period. Throws the error that was the first reason, once: a second `join` returns. Throws
+  /// DEADLINE_EXCEEDED, naming them, when threads are left after the grace period.
+  void join();
+  /// The first reason that is an error; ok when there is none, also after it was thrown.
+  status reason() const;
+  /// Makes it ready to be used again, once all threads have ended. Throws FAILED_PRECONDITION when one has not.
+  void clear_stop();
+
+  /// Whether a status ends a thread without being an error: ok, OUT_OF_RANGE, CANCELLED.
+  static bool is_clean(const status& s) noexcept { return s.ok() || s.code == error_code::out_of_range || s.code == error_code::cancelled; }
+
+ private:
+  struct member {
+    std::string name;
+    std::thread thread;
+    bool ended = false;
+  };
+  bool all_ended() const;
+  std::string left() const;
+
+  const coordinator_options options_;
+  mutable std::mutex mutex_;
+  mutable std::condition_variable changed_;
+  std::vector<std::unique_ptr<member>> members_;
+  std::vector<std::function<void()>> wakes_;
+  bool stopping_ = false;
+  status reason_;
+};
+
+}  // namespace weft
+
+#if WEFT_HAS_TRAIN_BODIES
+#include <utility>
+
+namespace weft {
+
+namespace detail {
+// The exception that is being handled, as a status.
+WEFT_DECL status status_of_handled() {
+  try {
+    throw;
+  } catch (const error& e) {
+    return e.status();
+  } catch (const std::exception& e) {
+    return status(error_code::unknown, e.what());
+  } catch (...) {
+    return status(error_code::unknown, "a thread threw something that is not a std::exception");
+  }
+}
+}  // namespace detail
+
+WEFT_DECL coordinator::coordinator(coordinator_options options) : options_(options) {}
+
+WEFT_DECL coordinator::~coordinator() {
+  request_stop();
+  for (const auto& m : members_)
+    if (m->thread.joinable()) m->thread.join();
+}
+
+WEFT_DECL void coordinator::start(std::string name, std::function<void()> body) {
+  auto made = std::make_unique<member>();
+  member* const m = made.get();
+  m->name = std::move(name);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  members_.push_back(std::move(made));
+  m->thread = std::thread([this, m, body = std::move(body)] {
+    try {
+      body();
+    } catch (...) {
+      request_stop_of_exception();
+    }
+    const std::lock_guard<std::mutex> inner(mutex_);
+    m->ended = true;
+    changed_.notify_all();
+  });
+}
+
+WEFT_DECL void coordinator::start_loop(std::string name, std::chrono::milliseconds interval, std::function<void()> body) {
+  start(std::move(name), [this, interval, body = std::move(body)] {
+    while (!should_stop()) {
+      body();
+      if (interval.count() > 0 && wait_for_stop(interval)) return;
+    }
+  });
+}
+
+WEFT_DECL void coordinator::request_stop(status why) {
+  std::vector<std::function<void()>> wakes;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    // What follows from a stop is no reason for it.
+    if (!is_clean(why) && reason_.ok() && !stopping_) reason_ = std::move(why);
+    stopping_ = true;
+    wakes.swap(wakes_);
+    changed_.notify_all();
+  }
+  for (const auto& wake : wakes) wake();
+}
+
+WEFT_DECL void coordinator::request_stop_of_exception() { request_stop(detail::status_of_handled()); }
+
+WEFT_DECL bool coordinator::should_stop() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return stopping_;
+}
+
+WEFT_DECL bool coordinator::wait_for_stop(std::chrono::milliseconds limit) const {
+  std::unique_lock<std::mutex> lock(mutex_);
+  return changed_.wait_for(lock, limit, [this] { return stopping_; });
+}
+
+WEFT_DECL void coordinator::on_stop(std::function<void()> wake) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!stopping_) return wakes_.push_back(std::move(wake));
+  }
+  wake();
+}
+
+WEFT_DECL bool coordinator::all_ended() const {
+  for (const auto& m : members_)
+    if (!m->ended) return false;
+  return true;
+}
+
+WEFT_DECL std::string coordinator::left() const {
+  std::string out;
+  for (const auto& m : members_)
+    if (!m->ended) out += (out.empty() ? "'" : ", '") + m->name + "'";
+  return out;
+}
+
+WEFT_DECL void coordinator::join() {
+  std::vector<std::unique_ptr<member>> ended;
+  status why;
+  {
+    std::unique_lock<std::mutex> lock(mutex_);
+    changed_.wait(lock, [this] { return stopping_ || all_ended(); });
+    if (!changed_.wait_for(lock, options_.stop_grace_period, [this] { return all_ended(); }) && reason_.ok())
+      why = status(error_code::deadline_exceeded, "threads did not stop within " + std::to_string(options_.stop_grace_period.count()) + " ms: " + left());
+    for (auto it = members_.begin(); it != members_.end();) {
+      if ((*it)->ended) {
+        ended.push_back(std::move(*it));
+        it = members_.erase(it);
+      } else {
+        ++it;
+      }
+    }
+    if (why.ok()) why = std::exchange(reason_, status());
+    if (members_.empty()) wakes_.clear();
+  }
+  for (const auto& m : ended) m->thread.join();
+  if (!why.ok()) throw error(why);
+}
+
+WEFT_DECL status coordinator::reason() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return reason_;
+}
+
+WEFT_DECL void coordinator::clear_stop() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (!all_ended()) fail(error_code::failed_precondition, "threads have not ended: " + left() + "; join them first");
+  stopping_ = false;
+  reason_ = status();
+}
+
+}  // namespace weft
+#endif
+
+#endif
+
 #ifndef WEFT_TRAIN_DEVICE_SETTER_HPP
 #define WEFT_TRAIN_DEVICE_SETTER_HPP
 // Variables on parameter servers, everything else on a worker: the device function of between-graph replication, as TensorFlow's tf.train.replica_device_setter.
@@ -40941,6 +41825,149 @@ WEFT_DECL void adagrad_da_optimizer::prepare() {
   const output read = read_at_home(global_step_.handle()), one{&detail::add_const(detail::scalar_of(1, dtype::int64), op_name(site()), &read.from->owner()), 0};
   const output wide = read.from->output_dtype(read.index) == dtype::int64 ? read : add("Cast", {read}, {{"DstT", dtype::int64}});
   next_step_ = add("AddV2", {wide, one}, {}, "add");
+}
+
+}  // namespace weft
+#endif
+
+#endif
+
+#ifndef WEFT_TRAIN_QUEUE_RUNNER_HPP
+#define WEFT_TRAIN_QUEUE_RUNNER_HPP
+// Threads that fill a queue: each runs one enqueue operation again and again, and the last one closes the queue behind itself.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace weft {
+
+class session_interface;
+
+/// What fills a queue: each operation gets a thread of its own; the same one several times gets several.
+struct queue_runner {
+  queue_base queue;
+  std::vector<operation> enqueue_ops;
+  /// Runs when the last thread ends by itself: nothing more will come.
+  operation close;
+  /// Runs when the coordinator asks to stop: ends those that wait to put something in.
+  operation cancel;
+  std::string name;
+};
+
+/// Makes a runner of these operations; adds the operations that close its queue, below the queue's device. Throws INVALID_ARGUMENT when there are none.
+queue_runner make_queue_runner(const queue_base& queue, const std::vector<operation>& enqueue_ops, op_name name = {});
+/// Makes a runner and counts it among those of the queue's graph, which `start_queue_runners` starts.
+queue_runner add_queue_runner(const queue_base& queue, const std::vector<operation>& enqueue_ops, op_name name = {});
+/// The runners of a graph.
+std::vector<queue_runner> queue_runners(const graph& g = default_graph());
+
+/// Starts the threads of a runner. A thread ends when its step fails: OUT_OF_RANGE (its input has ended) and CANCELLED end this thread alone, and the last one to end closes the queue; any other
+/// error is the coordinator's reason to stop. When the coordinator stops, those that wait are sent away. The session must live until the coordinator has joined.
+void start_queue_runner(const queue_runner& runner, session_interface& session, coordinator& together);
+/// Starts all runners of the session's graph; how many threads there are.
+std::size_t start_queue_runners(session_interface& session, coordinator& together);
+
+}  // namespace weft
+
+#if WEFT_HAS_TRAIN_BODIES
+
+#include <atomic>
+#include <utility>
+
+namespace weft {
+
+WEFT_DECL queue_runner make_queue_runner(const queue_base& queue, const std::vector<operation>& enqueue_ops, op_name name) {
+  if (enqueue_ops.empty()) throw error(error_code::invalid_argument, "a queue runner needs at least one operation that puts something into '" + queue.name() + "'", name.site);
+  for (const operation& op : enqueue_ops)
+    if (op.empty()) throw error(error_code::invalid_argument, "an operation of the queue runner is empty", name.site);
+  queue_runner out;
+  out.queue = queue;
+  out.enqueue_ops = enqueue_ops;
+  out.close = queue.close(pending_enqueues::finish, op_name(name.site));
+  out.cancel = queue.close(pending_enqueues::cancel, op_name(name.site));
+  out.name = name.text.empty() ? queue.name() : std::string(name.text);
+  return out;
+}
+
+// The graph keeps a runner as its operations, one after the other: those that close the queue come first, and nothing else closes one.
+WEFT_DECL queue_runner add_queue_runner(const queue_base& queue, const std::vector<operation>& enqueue_ops, op_name name) {
+  queue_runner out = make_queue_runner(queue, enqueue_ops, name);
+  detail::graph_state& to = queue.raw().from->owner();
+  to.add_to_collection("queue_runners", out.close.get());
+  to.add_to_collection("queue_runners", out.cancel.get());
+  for (const operation& op : enqueue_ops) to.add_to_collection("queue_runners", op.get());
+  return out;
+}
+
+WEFT_DECL std::vector<queue_runner> queue_runners(const graph& g) {
+  std::vector<queue_runner> out;
+  const std::vector<const node*> kept = g.state()->collection("queue_runners");
+  for (std::size_t i = 0; i < kept.size(); ++i) {
+    if (kept[i]->op() != "QueueCloseV2") {
+      out.back().enqueue_ops.emplace_back(*kept[i]);
+      continue;
+    }
+    queue_runner one;
+    one.queue = queue_base(kept[i]->inputs()[0]);
+    one.name = one.queue.name();
+    one.close = operation(*kept[i]);
+    one.cancel = operation(*kept[++i]);
+    out.push_back(std::move(one));
+  }
+  return out;
+}
+
+namespace detail {
+// What the threads of one runner share.
+struct running_queue {
+  queue_runner runner;
+  session_interface* session;
+  coordinator* together;
+  std::atomic<std::size_t> left;
+  // No thread uses the session any more.
+  std::atomic<bool> ended{false};
+
+  running_queue(const queue_runner& r, session_interface& s, coordinator& c) : runner(r), session(&s), together(&c), left(r.enqueue_ops.size()) {}
+
+  void fill(std::size_t i) {
+    status end;
+    try {
+      while (!together->should_stop()) session->run(runner.enqueue_ops[i]);
+    } catch (...) {
+      end = status_of_handled();
+    }
+    const bool last = left.fetch_sub(1) == 1;
+    if (!coordinator::is_clean(end)) together->request_stop(std::move(end));
+    if (!last) return;
+    run_quietly(runner.close);
+    ended = true;
+  }
+  // The queue may be closed already, and the session may have ended with all that waited in it.
+  void run_quietly(const operation& op) const {
+    try {
+      session->run(op);
+    } catch (const error&) {
+    }
+  }
+};
+}  // namespace detail
+
+WEFT_DECL void start_queue_runner(const queue_runner& runner, session_interface& session, coordinator& together) {
+  const auto shared = std::make_shared<detail::running_queue>(runner, session, together);
+  for (std::size_t i = 0; i < runner.enqueue_ops.size(); ++i) together.start("queue runner " + runner.name, [shared, i] { shared->fill(i); });
+  together.on_stop([shared] {
+    if (!shared->ended) shared->run_quietly(shared->runner.cancel);
+  });
+}
+
+WEFT_DECL std::size_t start_queue_runners(session_interface& session, coordinator& together) {
+  std::size_t threads = 0;
+  for (const queue_runner& runner : queue_runners(session.graph())) {
+    start_queue_runner(runner, session, together);
+    threads += runner.enqueue_ops.size();
+  }
+  return threads;
 }
 
 }  // namespace weft

@@ -14,7 +14,7 @@ bool is_later(const std::string& op) {
       "Assign", "AssignAdd", "AssignSub", "IsVariableInitialized", "If", "StatelessIf", "While", "StatelessWhile", "Case", "StatelessCase", "PartitionedCall", "StatefulPartitionedCall",
       "SymbolicGradient", "SaveV2", "RestoreV2", "MergeV2Checkpoints", "ShardedFilename", "StaticRegexFullMatch", "StringJoin", "ApplyGradientDescent"};
   if (later.count(op) != 0) return true;
-  for (const char* word : {"function ", "Stack", "Accumulator", "Barrier", "TensorArray"})
+  for (const char* word : {"function ", "Stack", "Barrier", "TensorArray"})
     if (op.find(word) != std::string::npos) return true;
   return false;
 }

@@ -45,6 +45,7 @@ run_one format_of(const json_at& record) {
 run_one player_of(const std::string& file) {
   static const std::map<std::string, run_one> players = {
       {"initializers", &run_initializer_record},
+      {"accumulators", &run_thread_program},
       {"optimizers", &run_optimizer_record}, {"training_curves", &run_curve_record},
       {"queues", &run_thread_program},
   };

@@ -2,6 +2,7 @@
 #define WEFT_OPS_STANDARD_HPP
 // The registry of TensorFlow's ops that weft knows.
 
+#include <weft/ops/accumulator.hpp>
 #include <weft/ops/array.hpp>
 #include <weft/ops/array_join.hpp>
 #include <weft/ops/array_layout.hpp>
@@ -29,6 +30,7 @@ namespace weft {
 WEFT_DECL const op_registry& standard_ops() {
   static const op_registry all = [] {
     op_registry ops;
+    ops.add(detail::accumulator_ops);
     ops.add(detail::array_ops);
     ops.add(detail::array_join_ops);
     ops.add(detail::array_layout_ops);
