@@ -5,6 +5,7 @@
 #include <weft/train/clip.hpp>
 #include <weft/train/collections.hpp>
 #include <weft/train/coordinator.hpp>
+#include <weft/train/dataset.hpp>
 #include <weft/train/device_setter.hpp>
 #include <weft/train/hyper_parameter.hpp>
 #include <weft/train/initializers.hpp>

@@ -2,7 +2,10 @@
 #define WEFT_WEFT_HPP
 // All of weft.
 
+#include <weft/format/csv.hpp>
+#include <weft/format/file_kernels.hpp>
 #include <weft/format/graphdef.hpp>
+#include <weft/format/idx.hpp>
 #include <weft/session.hpp>
 #include <weft/simulate.hpp>
 #include <weft/tensor/xtensor_io.hpp>

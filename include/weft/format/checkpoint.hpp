@@ -63,12 +63,6 @@ namespace weft {
 
 namespace detail {
 
-inline bool ends_with(std::string_view text, std::string_view end) { return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0; }
-
-inline bool file_exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
-
-inline std::string base_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
-
 // The files that an index names, as one.
 class sharded_file final : public tensor_file {
  public:

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace weft {
 
@@ -62,6 +63,19 @@ class file_writer {
   std::uint64_t position_ = 0;
 };
 
+namespace detail {
+// `a/b` of `a/b/c`, `.` of `c`.
+std::string folder_of(const std::string& path);
+// `c` of `a/b/c`.
+std::string base_name(const std::string& path);
+bool ends_with(std::string_view text, std::string_view end);
+bool file_exists(const std::string& path);
+// Makes the folders before the last '/', as far as they are missing.
+void make_folders(const std::string& path);
+// Sorted; empty when there is no such folder.
+std::vector<std::string> names_in_folder(const std::string& folder);
+}  // namespace detail
+
 /// Replaces a file by this text, as `file_writer` does.
 void write_whole_file(const std::string& path, std::string_view text);
 /// Removes what a killed process left of a file in the making; false when there is nothing, or when its writer is alive.
@@ -75,6 +89,7 @@ bool remove_unfinished(const std::string& temporary);
 #include <cstdio>
 #include <cstring>
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -104,9 +119,25 @@ inline std::uint64_t get_little(const char* from, int bytes) {
 // The most that one system call is asked to move.
 inline constexpr std::size_t file_piece = std::size_t(1) << 20;
 
-inline std::string folder_of(const std::string& path) {
+WEFT_DECL std::string folder_of(const std::string& path) {
   const auto slash = path.rfind('/');
   return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
+}
+WEFT_DECL std::string base_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+WEFT_DECL bool ends_with(std::string_view text, std::string_view end) { return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0; }
+WEFT_DECL bool file_exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
+WEFT_DECL void make_folders(const std::string& path) {
+  for (auto slash = path.find('/', 1); slash != std::string::npos; slash = path.find('/', slash + 1))
+    if (const std::string folder = path.substr(0, slash); ::mkdir(folder.c_str(), 0777) != 0 && errno != EEXIST) fail_file("make the folder", folder, errno);
+}
+WEFT_DECL std::vector<std::string> names_in_folder(const std::string& folder) {
+  std::vector<std::string> out;
+  DIR* open = ::opendir(folder.c_str());
+  if (open == nullptr) return out;
+  while (const dirent* entry = ::readdir(open)) out.emplace_back(entry->d_name);
+  ::closedir(open);
+  std::sort(out.begin(), out.end());
+  return out;
 }
 
 // Opens a file in the making and locks it: what a killed writer left is taken over, what a living one holds is not.

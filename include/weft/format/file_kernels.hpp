@@ -19,21 +19,27 @@ struct file_kernel_options {
 };
 
 /// Kernels of SaveV2, RestoreV2, MergeV2Checkpoints, ShardedFilename and ShardedFilespec: `kernels.add(weft::file_kernels({"/var/checkpoints"}))`. A graph can reach nothing outside the folder: absolute names, `..`
-/// and links that lead out are refused with PERMISSION_DENIED. Throws NOT_FOUND when there is no such folder.
+/// and links are refused with PERMISSION_DENIED. Throws NOT_FOUND when there is no such folder.
 kernel_registry file_kernels(const file_kernel_options& options);
 
 }  // namespace weft
 
 #if WEFT_HAS_FORMAT_BODIES
-#include <filesystem>
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
 #include <utility>
+
+#include <sys/stat.h>
+#include <unistd.h>
 
 namespace weft {
 
 namespace detail {
 
 struct file_settings final : kernel_settings {
-  std::filesystem::path root;
+  std::string root;
   checkpoint_format format = checkpoint_format::safetensors;
 };
 
@@ -53,12 +59,16 @@ class file_kernel : public kernel {
     const char* end = extension_of(format_of(path));
     return ends_with(path, end) ? path : path + end;
   }
-  // The path of a file of the folder.
+  // The path of a file of the folder. Links are not followed, wherever they lead.
   std::string resolve(const kernel_context& context, const std::string& name) const;
   void make_folders(const kernel_context& context, const std::string& path) const {
-    std::error_code why;
-    std::filesystem::create_directories(std::filesystem::path(path).parent_path(), why);
-    if (why) context.fail(error_code::unavailable, "cannot make the folder of '" + path + "': " + why.message());
+    for (auto slash = path.find('/', settings_->root.size() + 1); slash != std::string::npos; slash = path.find('/', slash + 1))
+      if (::mkdir(path.substr(0, slash).c_str(), 0777) != 0 && errno != EEXIST) context.fail(error_code::unavailable, "cannot make the folder '" + path.substr(0, slash) + "': " + std::strerror(errno));
+  }
+  static void expect_no_link(const kernel_context& context, const std::string& path, const std::string& name) {
+    struct stat about;
+    if (::lstat(path.c_str(), &about) == 0 && S_ISLNK(about.st_mode))
+      context.fail(error_code::permission_denied, "'" + name.substr(0, 200) + "' goes through the link '" + path + "'; links in the folder that file_kernels() was given are not followed");
   }
   // Runs something on files; its errors get the node's name.
   template <class F> static void about_files(const kernel_context& context, F&& run) {
@@ -73,18 +83,21 @@ class file_kernel : public kernel {
 };
 
 WEFT_DECL std::string file_kernel::resolve(const kernel_context& context, const std::string& name) const {
-  const std::filesystem::path relative(name);
   const auto refuse = [&](const std::string& why) { context.fail(error_code::permission_denied, "'" + name.substr(0, 200) + "' " + why + "; files are named relative to the folder that file_kernels() was given"); };
   if (name.empty() || name.back() == '/' || name.find('\0') != std::string::npos || name.size() > 1024) context.fail("'" + name.substr(0, 200) + "' is not the name of a file");
-  if (relative.is_absolute()) refuse("is an absolute path");
-  for (const auto& part : relative)
+  if (name[0] == '/') refuse("is an absolute path");
+  std::string full = settings_->root;
+  for (std::size_t begin = 0; begin < name.size();) {
+    const std::size_t end = std::min(name.find('/', begin), name.size());
+    const std::string part = name.substr(begin, end - begin);
+    begin = end + 1;
+    if (part.empty() || part == ".") continue;
     if (part == "..") refuse("has a '..'");
-  std::error_code why;
-  const std::filesystem::path full = std::filesystem::weakly_canonical(settings_->root / relative, why);
-  if (why) context.fail(error_code::unavailable, "cannot reach '" + name + "': " + why.message());
-  const std::filesystem::path inside = full.lexically_relative(settings_->root);
-  if (inside.empty() || *inside.begin() == ".." || inside == ".") refuse("leads out of the folder");
-  return full.string();
+    full += "/" + part;
+    expect_no_link(context, full, name);
+  }
+  if (full.size() == settings_->root.size()) context.fail("'" + name + "' is not the name of a file");
+  return full;
 }
 
 /// Writes its tensors to a file.
@@ -121,6 +134,7 @@ class restore_kernel final : public file_kernel {
     if (context.input(1).elements() != count || context.input(2).elements() != count)
       context.fail("there are " + std::to_string(count) + " dtypes, " + std::to_string(context.input(1).elements()) + " names and " + std::to_string(context.input(2).elements()) + " slices");
     const std::string prefix = resolve(context, text(context, 0));
+    for (const char* end : {".safetensors", ".npz", ".index.json", ".safetensors.index.json", ".npz.index.json", ".index"}) expect_no_link(context, prefix + end, text(context, 0) + end);
     about_files(context, [&] {
       const auto file = open_checkpoint(prefix);
       for (std::int64_t i = 0; i < count; ++i) {
@@ -220,9 +234,13 @@ template <class K> std::unique_ptr<kernel> make_file_kernel(const kernel_constru
 
 WEFT_DECL kernel_registry file_kernels(const file_kernel_options& options) {
   auto settings = std::make_shared<detail::file_settings>();
-  std::error_code why;
-  settings->root = std::filesystem::canonical(options.directory, why);
-  if (why || !std::filesystem::is_directory(settings->root, why)) fail(error_code::not_found, "'" + options.directory + "' is no folder that file kernels could use");
+  char* root = ::realpath(options.directory.c_str(), nullptr);
+  struct stat about;
+  const bool folder = root != nullptr && ::stat(root, &about) == 0 && S_ISDIR(about.st_mode);
+  if (root != nullptr) settings->root = root;
+  std::free(root);
+  if (!folder) fail(error_code::not_found, "'" + options.directory + "' is no folder that file kernels could use");
+  if (settings->root == "/") settings->root.clear();
   settings->format = options.format;
   kernel_registry out;
   out.add({"SaveV2", "CPU", {}, 0}, detail::make_file_kernel<detail::save_kernel>, settings);
