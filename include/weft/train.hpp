@@ -2,6 +2,7 @@
 #define WEFT_TRAIN_HPP
 // Training.
 
+#include <weft/train/checkpoint_state.hpp>
 #include <weft/train/clip.hpp>
 #include <weft/train/collections.hpp>
 #include <weft/train/coordinator.hpp>
@@ -14,6 +15,7 @@
 #include <weft/train/optimizers.hpp>
 #include <weft/train/queue_runner.hpp>
 #include <weft/train/replicate.hpp>
+#include <weft/train/saver.hpp>
 #include <weft/train/schedules.hpp>
 #include <weft/train/variable_scope.hpp>
 
