@@ -244,344 +244,6 @@ class error : public std::runtime_error {
 
 #endif
 
-#ifndef WEFT_FORMAT_JSON_VALUE_HPP
-#define WEFT_FORMAT_JSON_VALUE_HPP
-// JSON as protobuf writes it: a parsed text as a tree, at most 64 levels deep, and readers that name the way to what they refuse, as in
-// `node[3].attr.dtype.type`. Nothing that was read is ever copied or printed as a whole.
-
-#include <cstddef>
-#include <cstdint>
-#include <initializer_list>
-#include <string>
-#include <string_view>
-#include <vector>
-
-namespace weft::detail {
-
-enum class json_kind : std::uint8_t { null, boolean, integer, natural, real, string, array, object };
-
-// One value of a parsed text. An integer is a `natural` only where it is too large for the other.
-struct json_value {
-  json_kind kind = json_kind::null;
-  union {
-    bool boolean;
-    std::int64_t integer = 0;
-    std::uint64_t natural;
-    double real;
-  };
-  // Of a string; the key of a member of an object.
-  std::string text, key;
-  // Elements or members, in the order of the text.
-  std::vector<json_value> items;
-};
-
-// The deepest nesting that is read.
-inline constexpr std::size_t max_json_depth = 64;
-
-// Parses a text. Throws INVALID_ARGUMENT with line and column: what is not JSON, nested too deeply, or names a member twice.
-json_value parse_json(std::string_view text);
-
-// The bytes of a file. Throws NOT_FOUND, UNAVAILABLE.
-std::string read_whole_file(const std::string& path);
-
-// A value and the way to it from the top.
-struct json_at {
-  const json_value& value;
-  const json_at* up = nullptr;
-  std::string_view name;
-  std::size_t index = 0;
-
-  json_at(const json_value& top) : value(top) {}
-  // A member of an object, by the field's name in the .proto file; an element of an array.
-  json_at(const json_value& v, const json_at& parent, std::string_view member) : value(v), up(&parent), name(member) {}
-  json_at(const json_value& v, const json_at& parent, std::size_t element) : value(v), up(&parent), index(element) {}
-};
-
-std::string path_of(const json_at& at);
-[[noreturn]] void bad_json(const json_at& at, const std::string& fault, error_code code = error_code::invalid_argument);
-// Refuses what is not an object, and members that are none of these fields.
-void expect_fields(const json_at& at, std::initializer_list<std::string_view> fields);
-// The member of this name in either spelling (`tensor_shape`, `tensorShape`), or nullptr; null counts as absent.
-const json_value* find_field(const json_at& at, std::string_view field);
-// The elements of an array.
-const std::vector<json_value>& elements_at(const json_at& at);
-const std::string& string_at(const json_at& at);
-bool bool_at(const json_at& at);
-// An integer in these bounds, as a number or in quotes.
-std::int64_t integer_at(const json_at& at, std::int64_t least = INT64_MIN, std::int64_t most = INT64_MAX);
-std::uint64_t natural_at(const json_at& at);
-// A number, also in quotes; `"NaN"`, `"Infinity"`, `"-Infinity"`.
-double real_at(const json_at& at);
-float float_at(const json_at& at);
-// Bytes in base64, of either alphabet, with or without padding.
-std::string bytes_at(const json_at& at);
-
-}  // namespace weft::detail
-
-#if WEFT_HAS_FORMAT_BODIES
-#include <nlohmann/json.hpp>
-
-#include <algorithm>
-#include <cmath>
-#include <cstdio>
-#include <limits>
-
-namespace weft::detail {
-
-inline const char* kind_name(json_kind kind) {
-  constexpr const char* names[] = {"null", "a bool", "a number", "a number", "a number", "a string", "an array", "an object"};
-  return names[static_cast<std::size_t>(kind)];
-}
-
-// Builds the tree from the parser's events. The values that are open lie in vectors that do not grow until they are closed.
-class json_builder : public nlohmann::json_sax<nlohmann::json> {
- public:
-  json_builder(json_value& top, std::string_view text) : top_(top), text_(text) {}
-  const std::string& fault() const noexcept { return fault_; }
-
-  bool null() override { return add(json_kind::null) != nullptr; }
-  bool boolean(bool v) override {
-    add(json_kind::boolean)->boolean = v;
-    return true;
-  }
-  bool number_integer(number_integer_t v) override {
-    add(json_kind::integer)->integer = v;
-    return true;
-  }
-  bool number_unsigned(number_unsigned_t v) override {
-    if (v <= static_cast<std::uint64_t>(INT64_MAX)) return number_integer(static_cast<std::int64_t>(v));
-    add(json_kind::natural)->natural = v;
-    return true;
-  }
-  bool number_float(number_float_t v, const string_t&) override {
-    add(json_kind::real)->real = v;
-    return true;
-  }
-  bool string(string_t& v) override {
-    add(json_kind::string)->text = std::move(v);
-    return true;
-  }
-  bool binary(binary_t&) override { return stop("binary data"); }
-  bool start_object(std::size_t) override { return open(json_kind::object); }
-  bool start_array(std::size_t) override { return open(json_kind::array); }
-  bool key(string_t& v) override {
-    key_ = std::move(v);
-    return true;
-  }
-  bool end_array() override {
-    open_.pop_back();
-    return true;
-  }
-  bool end_object() override {
-    std::vector<const std::string*> keys;
-    for (const json_value& member : open_.back()->items) keys.push_back(&member.key);
-    std::sort(keys.begin(), keys.end(), [](const std::string* a, const std::string* b) { return *a < *b; });
-    for (std::size_t i = 1; i < keys.size(); ++i)
-      if (*keys[i - 1] == *keys[i]) return stop("an object has two members '" + keys[i]->substr(0, 80) + "'");
-    open_.pop_back();
-    return true;
-  }
-  bool parse_error(std::size_t position, const std::string&, const nlohmann::json::exception&) override {
-    const std::string_view before = text_.substr(0, position == 0 ? 0 : position - 1);
-    const auto line = std::count(before.begin(), before.end(), '\n') + 1;
-    const auto column = before.size() - (before.rfind('\n') == std::string_view::npos ? 0 : before.rfind('\n') + 1) + 1;
-    return stop("not JSON at line " + std::to_string(line) + ", column " + std::to_string(column));
-  }
-
- private:
-  json_value* add(json_kind kind) {
-    json_value* v = &top_;
-    if (!open_.empty()) {
-      v = &open_.back()->items.emplace_back();
-      if (open_.back()->kind == json_kind::object) v->key = std::move(key_);
-    }
-    v->kind = kind;
-    return v;
-  }
-  bool open(json_kind kind) {
-    if (open_.size() == max_json_depth) return stop("nested more than " + std::to_string(max_json_depth) + " levels deep");
-    open_.push_back(add(kind));
-    return true;
-  }
-  bool stop(std::string fault) {
-    fault_ = std::move(fault);
-    return false;
-  }
-
-  json_value& top_;
-  std::string_view text_;
-  std::vector<json_value*> open_;
-  std::string key_, fault_;
-};
-
-WEFT_DECL json_value parse_json(std::string_view text) {
-  json_value out;
-  json_builder builder(out, text);
-  if (!nlohmann::json::sax_parse(text.begin(), text.end(), &builder)) fail(error_code::invalid_argument, builder.fault());
-  return out;
-}
-
-WEFT_DECL std::string read_whole_file(const std::string& path) {
-  std::FILE* file = std::fopen(path.c_str(), "rb");
-  if (file == nullptr) fail(error_code::not_found, "cannot open '" + path + "'");
-  std::string out;
-  char block[1 << 14];
-  while (const std::size_t n = std::fread(block, 1, sizeof block, file)) out.append(block, n);
-  const bool failed = std::ferror(file) != 0;
-  std::fclose(file);
-  if (failed) fail(error_code::unavailable, "cannot read '" + path + "'");
-  return out;
-}
-
-WEFT_DECL std::string path_of(const json_at& at) {
-  std::vector<const json_at*> way;
-  for (const json_at* a = &at; a->up != nullptr; a = a->up) way.push_back(a);
-  std::string out;
-  for (auto a = way.rbegin(); a != way.rend(); ++a)
-    if ((*a)->name.data() == nullptr) out += "[" + std::to_string((*a)->index) + "]";
-    else out += (out.empty() ? "" : ".") + std::string((*a)->name.substr(0, 80));
-  return out;
-}
-
-WEFT_DECL void bad_json(const json_at& at, const std::string& fault, error_code code) {
-  const std::string path = path_of(at);
-  fail(code, path.empty() ? fault : path + ": " + fault);
-}
-
-inline void expect_kind(const json_at& at, json_kind kind) {
-  if (at.value.kind != kind) bad_json(at, std::string("expected ") + kind_name(kind) + ", found " + kind_name(at.value.kind));
-}
-
-// Whether a key is the field in lowerCamelCase.
-inline bool is_camel(std::string_view key, std::string_view field) {
-  std::size_t k = 0;
-  for (std::size_t f = 0; f < field.size(); ++f, ++k) {
-    char c = field[f];
-    if (c == '_' && f + 1 < field.size()) {
-      c = field[++f];
-      if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
-    }
-    if (k >= key.size() || key[k] != c) return false;
-  }
-  return k == key.size();
-}
-
-inline bool names_field(std::string_view key, std::string_view field) { return key == field || is_camel(key, field); }
-
-WEFT_DECL void expect_fields(const json_at& at, std::initializer_list<std::string_view> fields) {
-  expect_kind(at, json_kind::object);
-  for (const json_value& member : at.value.items)
-    if (std::none_of(fields.begin(), fields.end(), [&](std::string_view f) { return names_field(member.key, f); }))
-      bad_json(at, "there is no field '" + member.key.substr(0, 80) + "' here");
-}
-
-WEFT_DECL const json_value* find_field(const json_at& at, std::string_view field) {
-  const json_value* found = nullptr;
-  for (const json_value& member : at.value.items)
-    if (names_field(member.key, field)) {
-      if (found != nullptr) bad_json(at, "the field '" + std::string(field) + "' is given twice, in both spellings");
-      found = &member;
-    }
-  return found == nullptr || found->kind == json_kind::null ? nullptr : found;
-}
-
-WEFT_DECL const std::vector<json_value>& elements_at(const json_at& at) {
-  expect_kind(at, json_kind::array);
-  return at.value.items;
-}
-
-WEFT_DECL const std::string& string_at(const json_at& at) {
-  expect_kind(at, json_kind::string);
-  return at.value.text;
-}
-
-WEFT_DECL bool bool_at(const json_at& at) {
-  expect_kind(at, json_kind::boolean);
-  return at.value.boolean;
-}
-
-// The number in a string; anything else as it is.
-inline json_value unquoted(const json_at& at) {
-  json_value out;
-  if (at.value.kind == json_kind::string && at.value.text.size() <= 64 && !at.value.text.empty()) {
-    json_builder builder(out, at.value.text);
-    if (!nlohmann::json::sax_parse(at.value.text, &builder)) out.kind = json_kind::null;
-  } else {
-    out.kind = at.value.kind;
-    out.natural = at.value.natural;
-  }
-  const bool number = out.kind == json_kind::integer || out.kind == json_kind::natural || out.kind == json_kind::real;
-  if (!number) bad_json(at, "expected a number, found " + (at.value.kind == json_kind::string ? "\"" + at.value.text.substr(0, 80) + "\"" : std::string(kind_name(at.value.kind))));
-  return out;
-}
-
-WEFT_DECL std::int64_t integer_at(const json_at& at, std::int64_t least, std::int64_t most) {
-  const json_value v = unquoted(at);
-  std::int64_t out = v.integer;
-  if (v.kind == json_kind::real) {
-    if (!(std::abs(v.real) <= 0x1p53) || v.real != std::floor(v.real)) bad_json(at, "expected an integer");
-    out = static_cast<std::int64_t>(v.real);
-  }
-  if (v.kind == json_kind::natural || out < least || out > most)
-    bad_json(at, "expected an integer from " + std::to_string(least) + " to " + std::to_string(most) + ", found " +
-                     (v.kind == json_kind::natural ? std::to_string(v.natural) : std::to_string(out)));
-  return out;
-}
-
-WEFT_DECL std::uint64_t natural_at(const json_at& at) {
-  if (const json_value v = unquoted(at); v.kind == json_kind::natural) return v.natural;
-  return static_cast<std::uint64_t>(integer_at(at, 0));
-}
-
-WEFT_DECL double real_at(const json_at& at) {
-  if (at.value.kind == json_kind::string) {
-    if (at.value.text == "NaN") return std::numeric_limits<double>::quiet_NaN();
-    if (at.value.text == "Infinity") return std::numeric_limits<double>::infinity();
-    if (at.value.text == "-Infinity") return -std::numeric_limits<double>::infinity();
-  }
-  const json_value v = unquoted(at);
-  return v.kind == json_kind::real ? v.real : v.kind == json_kind::natural ? static_cast<double>(v.natural) : static_cast<double>(v.integer);
-}
-
-WEFT_DECL float float_at(const json_at& at) {
-  const double v = real_at(at);
-  // Halfway beyond the largest float; what lies below rounds to it.
-  if (std::isfinite(v) && std::abs(v) >= 0x1.ffffffp127) bad_json(at, "the number is too large for a float");
-  return static_cast<float>(v);
-}
-
-WEFT_DECL std::string bytes_at(const json_at& at) {
-  std::string_view text = string_at(at);
-  if (text.size() % 4 == 0)
-    for (int i = 0; i < 2 && !text.empty() && text.back() == '='; ++i) text.remove_suffix(1);
-  std::string out;
-  out.reserve(text.size() / 4 * 3 + 2);
-  std::uint32_t bits = 0;
-  int count = 0;
-  for (const char c : text) {
-    std::uint32_t digit = 64;
-    if (c >= 'A' && c <= 'Z') digit = static_cast<std::uint32_t>(c - 'A');
-    else if (c >= 'a' && c <= 'z') digit = static_cast<std::uint32_t>(c - 'a') + 26;
-    else if (c >= '0' && c <= '9') digit = static_cast<std::uint32_t>(c - '0') + 52;
-    else if (c == '+' || c == '-') digit = 62;
-    else if (c == '/' || c == '_') digit = 63;
-    if (digit == 64) bad_json(at, "not base64");
-    bits = bits << 6 | digit;
-    count += 6;
-    if (count >= 8) {
-      count -= 8;
-      out += static_cast<char>(bits >> count & 0xffU);
-    }
-  }
-  if (count == 6) bad_json(at, "not base64");
-  return out;
-}
-
-}  // namespace weft::detail
-#endif
-
-#endif
-
 #ifndef WEFT_TENSOR_BUFFER_HPP
 #define WEFT_TENSOR_BUFFER_HPP
 // Shared, reference-counted storage of a tensor's elements, and the memory it comes from.
@@ -1325,224 +987,2600 @@ WEFT_DECL bool operator==(const tensor_value& a, const tensor_value& b) {
 
 #endif
 
-#ifndef WEFT_FORMAT_TENSOR_PROTO_HPP
-#define WEFT_FORMAT_TENSOR_PROTO_HPP
-// TensorProto, TensorShapeProto and DataType read from protobuf-JSON, with the rules of TensorFlow's runtime: content fits exactly, a
-// list that is too short repeats its last value, one that is too long is cut, lists of other dtypes are ignored.
+#ifndef WEFT_FORMAT_FILE_ACCESS_HPP
+#define WEFT_FORMAT_FILE_ACCESS_HPP
+// Files as the readers and writers of formats use them: reads that name the file in every fault, and writes that put a file in its place only when it is whole.
 
-namespace weft::detail {
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
 
-// `DT_FLOAT`, `DT_BFLOAT16`.
-std::string proto_name(dtype type);
-// A DataType, by name or number. Throws INVALID_ARGUMENT for none and for references, UNIMPLEMENTED for those that weft has not.
-dtype dtype_at(const json_at& at);
-partial_shape shape_at(const json_at& at);
-// `room` is how many bytes the values may still take that the text does not spell out (a few characters may repeat one value any number of
-// times); what this value takes is subtracted. Throws RESOURCE_EXHAUSTED.
-tensor_value tensor_at(const json_at& at, std::uint64_t& room);
-// Room for one value.
-inline constexpr std::uint64_t usual_room = std::uint64_t(1) << 30;
+namespace weft {
 
-}  // namespace weft::detail
+/// An open file, read at any position. Every error names it.
+class file_reader {
+ public:
+  /// Throws NOT_FOUND, PERMISSION_DENIED, INVALID_ARGUMENT for what is not a regular file.
+  explicit file_reader(std::string path);
+  file_reader(const file_reader&) = delete;
+  file_reader& operator=(const file_reader&) = delete;
+  ~file_reader();
+
+  const std::string& path() const noexcept { return path_; }
+  /// Its size when it was opened.
+  std::uint64_t size() const noexcept { return size_; }
+  /// Reads n bytes. Throws DATA_LOSS when the file ends before, UNAVAILABLE. Thread-safe.
+  void read(std::uint64_t position, void* to, std::size_t n) const;
+  std::string text(std::uint64_t position, std::size_t n) const;
+  /// Throws DATA_LOSS: `'file': what`.
+  [[noreturn]] void damaged(const std::string& what) const { fail(error_code::data_loss, "'" + path_ + "': " + what); }
+
+ private:
+  std::string path_;
+  int file_ = -1;
+  std::uint64_t size_ = 0;
+};
+
+/// A file in the making. It grows under the name `path + ".tmp"` and takes its own name, in one step, when it is complete and on the disk; until then whatever had the name stays as it is, also when
+/// the process is killed or the disk is full.
+class file_writer {
+ public:
+  /// Throws NOT_FOUND when there is no such folder, UNAVAILABLE when somebody else is writing this file.
+  explicit file_writer(std::string path);
+  file_writer(const file_writer&) = delete;
+  file_writer& operator=(const file_writer&) = delete;
+  /// Removes what was not committed.
+  ~file_writer();
+
+  /// Appends. Throws RESOURCE_EXHAUSTED when there is no room, UNAVAILABLE.
+  void write(const void* data, std::size_t n);
+  void write(std::string_view text) { write(text.data(), text.size()); }
+  /// How many bytes were appended.
+  std::uint64_t position() const noexcept { return position_; }
+  /// Syncs the file, gives it its name, and syncs the folder. Nothing can be appended afterwards.
+  void commit();
+
+ private:
+  void flush();
+  std::string path_, temporary_, waiting_;
+  int file_ = -1;
+  std::uint64_t position_ = 0;
+};
+
+namespace detail {
+// `a/b` of `a/b/c`, `.` of `c`.
+std::string folder_of(const std::string& path);
+// `c` of `a/b/c`.
+std::string base_name(const std::string& path);
+bool ends_with(std::string_view text, std::string_view end);
+bool file_exists(const std::string& path);
+// Makes the folders before the last '/', as far as they are missing.
+void make_folders(const std::string& path);
+// Sorted; empty when there is no such folder.
+std::vector<std::string> names_in_folder(const std::string& folder);
+}  // namespace detail
+
+/// Replaces a file by this text, as `file_writer` does.
+void write_whole_file(const std::string& path, std::string_view text);
+/// Removes what a killed process left of a file in the making; false when there is nothing, or when its writer is alive.
+bool remove_unfinished(const std::string& temporary);
+
+}  // namespace weft
+
+#if WEFT_HAS_FORMAT_BODIES
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace weft {
+
+namespace detail {
+
+[[noreturn]] inline void fail_file(const char* what, const std::string& path, int number) {
+  const error_code code = number == ENOENT || number == ENOTDIR ? error_code::not_found
+                          : number == EACCES || number == EPERM || number == EROFS ? error_code::permission_denied
+                          : number == ENOSPC || number == EDQUOT || number == EFBIG || number == EMFILE || number == ENFILE ? error_code::resource_exhausted : error_code::unavailable;
+  fail(code, std::string("cannot ") + what + " '" + path + "': " + std::strerror(number));
+}
+
+inline void put_little(std::string& out, std::uint64_t v, int bytes) {
+  for (int i = 0; i < bytes; ++i) out += static_cast<char>(v >> (8 * i) & 0xffU);
+}
+
+inline std::uint64_t get_little(const char* from, int bytes) {
+  std::uint64_t v = 0;
+  for (int i = bytes; i-- > 0;) v = v << 8 | static_cast<unsigned char>(from[i]);
+  return v;
+}
+
+// The most that one system call is asked to move.
+inline constexpr std::size_t file_piece = std::size_t(1) << 20;
+
+WEFT_DECL std::string folder_of(const std::string& path) {
+  const auto slash = path.rfind('/');
+  return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
+}
+WEFT_DECL std::string base_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+WEFT_DECL bool ends_with(std::string_view text, std::string_view end) { return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0; }
+WEFT_DECL bool file_exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
+WEFT_DECL void make_folders(const std::string& path) {
+  for (auto slash = path.find('/', 1); slash != std::string::npos; slash = path.find('/', slash + 1))
+    if (const std::string folder = path.substr(0, slash); ::mkdir(folder.c_str(), 0777) != 0 && errno != EEXIST) fail_file("make the folder", folder, errno);
+}
+WEFT_DECL std::vector<std::string> names_in_folder(const std::string& folder) {
+  std::vector<std::string> out;
+  DIR* open = ::opendir(folder.c_str());
+  if (open == nullptr) return out;
+  while (const dirent* entry = ::readdir(open)) out.emplace_back(entry->d_name);
+  ::closedir(open);
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+// Opens a file in the making and locks it: what a killed writer left is taken over, what a living one holds is not.
+inline int open_locked(const std::string& temporary, int flags) {
+  for (int tries = 0; tries < 100; ++tries) {
+    const int file = ::open(temporary.c_str(), flags | O_CLOEXEC | O_NOFOLLOW, 0666);
+    if (file < 0) return -1;
+    struct stat mine, named;
+    const bool locked = ::flock(file, LOCK_EX | LOCK_NB) == 0;
+    // Its writer may have given it its name, or removed it, between the two calls.
+    if (locked && ::fstat(file, &mine) == 0 && ::stat(temporary.c_str(), &named) == 0 && mine.st_ino == named.st_ino && mine.st_dev == named.st_dev) return file;
+    ::close(file);
+    if (!locked) break;
+  }
+  errno = EWOULDBLOCK;
+  return -1;
+}
+
+}  // namespace detail
+
+WEFT_DECL file_reader::file_reader(std::string path) : path_(std::move(path)) {
+  if (path_.find('\0') != std::string::npos) fail(error_code::invalid_argument, "the name of a file has no zero byte");
+  file_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (file_ < 0) detail::fail_file("open", path_, errno);
+  struct stat about;
+  if (::fstat(file_, &about) != 0 || !S_ISREG(about.st_mode)) {
+    ::close(file_);
+    fail(error_code::invalid_argument, "'" + path_ + "' is not a regular file");
+  }
+  size_ = static_cast<std::uint64_t>(about.st_size);
+}
+
+WEFT_DECL file_reader::~file_reader() { ::close(file_); }
+
+WEFT_DECL void file_reader::read(std::uint64_t position, void* to, std::size_t n) const {
+  if (position > size_ || n > size_ - position)
+    damaged("the file has " + std::to_string(size_) + " bytes, expected " + std::to_string(n) + " more at " + std::to_string(position));
+  for (char* next = static_cast<char*>(to); n > 0;) {
+    const ssize_t got = ::pread(file_, next, std::min(n, detail::file_piece), static_cast<off_t>(position));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) detail::fail_file("read", path_, errno);
+    if (got == 0) damaged("the file was cut while it was read");
+    next += got;
+    position += static_cast<std::uint64_t>(got);
+    n -= static_cast<std::size_t>(got);
+  }
+}
+
+WEFT_DECL std::string file_reader::text(std::uint64_t position, std::size_t n) const {
+  if (position > size_ || n > size_ - position) read(position, nullptr, n);
+  std::string out(n, '\0');
+  read(position, out.data(), n);
+  return out;
+}
+
+WEFT_DECL file_writer::file_writer(std::string path) : path_(std::move(path)), temporary_(path_ + ".tmp") {
+  if (path_.find('\0') != std::string::npos) fail(error_code::invalid_argument, "the name of a file has no zero byte");
+  file_ = detail::open_locked(temporary_, O_WRONLY | O_CREAT);
+  if (file_ < 0 && errno == EWOULDBLOCK) fail(error_code::unavailable, "somebody else is writing '" + path_ + "'");
+  if (file_ < 0) detail::fail_file("write", path_, errno);
+  if (::ftruncate(file_, 0) != 0) {
+    const int why = errno;
+    ::close(file_);
+    detail::fail_file("write", path_, why);
+  }
+}
+
+WEFT_DECL file_writer::~file_writer() {
+  if (file_ < 0) return;
+  ::unlink(temporary_.c_str());
+  ::close(file_);
+}
+
+WEFT_DECL void file_writer::write(const void* data, std::size_t n) {
+  position_ += n;
+  if (waiting_.size() + n <= detail::file_piece) {
+    waiting_.append(static_cast<const char*>(data), n);
+    return;
+  }
+  flush();
+  const char* next = static_cast<const char*>(data);
+  while (n > 0) {
+    const ssize_t put = ::write(file_, next, std::min(n, detail::file_piece));
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0) detail::fail_file("write", path_, errno);
+    next += put;
+    n -= static_cast<std::size_t>(put);
+  }
+}
+
+WEFT_DECL void file_writer::flush() {
+  for (std::size_t done = 0; done < waiting_.size();) {
+    const ssize_t put = ::write(file_, waiting_.data() + done, waiting_.size() - done);
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0) detail::fail_file("write", path_, errno);
+    done += static_cast<std::size_t>(put);
+  }
+  waiting_.clear();
+}
+
+WEFT_DECL void file_writer::commit() {
+  flush();
+  if (::fsync(file_) != 0) detail::fail_file("write", path_, errno);
+  if (std::rename(temporary_.c_str(), path_.c_str()) != 0) detail::fail_file("write", path_, errno);
+  ::close(file_);
+  file_ = -1;
+  // Some file systems cannot sync a folder; the name is there all the same.
+  const int folder = ::open(detail::folder_of(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder < 0) return;
+  const int failed = ::fsync(folder) == 0 || errno == EINVAL ? 0 : errno;
+  ::close(folder);
+  if (failed != 0) detail::fail_file("write", path_, failed);
+}
+
+WEFT_DECL void write_whole_file(const std::string& path, std::string_view text) {
+  file_writer out(path);
+  out.write(text);
+  out.commit();
+}
+
+WEFT_DECL bool remove_unfinished(const std::string& temporary) {
+  const int file = detail::open_locked(temporary, O_WRONLY);
+  if (file < 0) return false;
+  const bool removed = ::unlink(temporary.c_str()) == 0;
+  ::close(file);
+  return removed;
+}
+
+}  // namespace weft
+#endif
+
+#endif
+
+#ifndef WEFT_FORMAT_CSV_HPP
+#define WEFT_FORMAT_CSV_HPP
+// Tables as text, one row a line: fields apart by commas, in quotes where they hold commas, quotes or line ends.
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace weft {
+
+/// Whether the first row of a table names its columns.
+enum class csv_header { none, first_row };
+
+/// How a table is read.
+struct csv_options {
+  csv_header header = csv_header::none;
+  char separator = ',';
+  char quote = '"';
+};
+
+/// A table of texts, from which tensors are taken. Errors name the file, the line and the column.
+class csv_table {
+ public:
+  /// Reads a file. Throws NOT_FOUND, INVALID_ARGUMENT for rows of different lengths and quotes that do not close. Empty lines do not count.
+  static csv_table read(const std::string& path, const csv_options& options = {});
+  /// The same for a text; `name` stands for the file in errors.
+  static csv_table parse(std::string text, const csv_options& options = {}, std::string name = "csv");
+
+  std::int64_t rows() const noexcept { return columns_ == 0 ? 0 : static_cast<std::int64_t>(fields_.size() / columns_); }
+  int columns() const noexcept { return static_cast<int>(columns_); }
+  /// The names of the columns; empty when there is no header.
+  const std::vector<std::string>& names() const noexcept { return names_; }
+  /// The number of the column of this name. Throws NOT_FOUND.
+  int column(std::string_view name) const;
+  std::string_view field(std::int64_t row, int column) const;
+
+  /// Columns as numbers: `[rows, count]` of float, double, int32, int64 or uint8. Throws INVALID_ARGUMENT for a field that is none, or does not fit.
+  tensor_value numbers(int first, int count, dtype type = dtype::float32) const;
+  /// A column as numbers: `[rows]`.
+  tensor_value numbers(int column, dtype type = dtype::float32) const;
+  /// A column as texts: `[rows]`.
+  tensor_value texts(int column) const;
+  /// The different texts of a column, sorted: the classes of labels.
+  std::vector<std::string> classes(int column) const;
+  /// A column as the position of each text among `classes`: `[rows]` of int32. Throws INVALID_ARGUMENT for one that is not among them.
+  tensor_value labels(int column, const std::vector<std::string>& classes) const;
+
+ private:
+  struct place {
+    std::size_t begin, size;
+    std::uint32_t line, column;
+  };
+  void parse_rows(const csv_options& options);
+  const place& at(std::int64_t row, int column) const;
+  void expect_columns(int first, int count) const;
+  [[noreturn]] void bad(const place& where, const std::string& fault) const;
+  std::string name_, text_;
+  std::size_t columns_ = 0;
+  std::vector<place> fields_;
+  std::vector<std::string> names_;
+};
+
+}  // namespace weft
+
+#if WEFT_HAS_FORMAT_BODIES
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <limits>
+
+namespace weft {
+
+WEFT_DECL csv_table csv_table::read(const std::string& path, const csv_options& options) {
+  const file_reader file(path);
+  return parse(file.text(0, static_cast<std::size_t>(file.size())), options, path);
+}
+
+WEFT_DECL csv_table csv_table::parse(std::string text, const csv_options& options, std::string name) {
+  csv_table out;
+  out.name_ = std::move(name);
+  out.text_ = std::move(text);
+  out.parse_rows(options);
+  if (options.header == csv_header::first_row && !out.fields_.empty()) {
+    for (int c = 0; c < out.columns(); ++c) out.names_.emplace_back(out.field(0, c));
+    out.fields_.erase(out.fields_.begin(), out.fields_.begin() + out.columns());
+  }
+  return out;
+}
+
+WEFT_DECL void csv_table::bad(const place& where, const std::string& fault) const {
+  fail(error_code::invalid_argument, "'" + name_ + "' line " + std::to_string(where.line) + ", column " + std::to_string(where.column) + ": " + fault);
+}
+
+// Doubled quotes become one, in place: the text only gets shorter.
+WEFT_DECL void csv_table::parse_rows(const csv_options& options) {
+  std::uint32_t line = 1;
+  std::size_t line_begin = text_.compare(0, 3, "\xef\xbb\xbf") == 0 ? 3 : 0, row_fields = 0;
+  const std::size_t size = text_.size();
+  for (std::size_t i = line_begin; i < size;) {
+    if (row_fields == 0 && (text_[i] == '\n' || text_[i] == '\r')) {
+      if (text_[i] == '\n') ++line;
+      line_begin = ++i;
+      continue;
+    }
+    place field{i, 0, line, static_cast<std::uint32_t>(i - line_begin + 1)};
+    if (text_[i] == options.quote) {
+      std::size_t to = field.begin = ++i;
+      for (;; ++i) {
+        if (i == size) bad(field, "the quote is not closed");
+        if (text_[i] == options.quote) {
+          if (i + 1 == size || text_[i + 1] != options.quote) break;
+          ++i;
+        }
+        if (text_[i] == '\n') {
+          ++line;
+          line_begin = i + 1;
+        }
+        text_[to++] = text_[i];
+      }
+      field.size = to - field.begin;
+      ++i;
+    } else {
+      while (i < size && text_[i] != options.separator && text_[i] != '\n' && !(text_[i] == '\r' && (i + 1 == size || text_[i + 1] == '\n'))) ++i;
+      field.size = i - field.begin;
+    }
+    if (i < size && text_[i] == '\r' && (i + 1 == size || text_[i + 1] == '\n')) ++i;
+    fields_.push_back(field);
+    ++row_fields;
+    if (i < size && text_[i] != options.separator && text_[i] != '\n') bad(field, "there is something behind the closing quote");
+    const bool more = i < size && text_[i] == options.separator;
+    ++i;
+    if (more && i < size) continue;
+    if (more) {
+      fields_.push_back({size, 0, line, static_cast<std::uint32_t>(size - line_begin + 1)});
+      ++row_fields;
+    }
+    if (columns_ == 0) columns_ = row_fields;
+    if (row_fields != columns_) fail(error_code::invalid_argument, "'" + name_ + "' line " + std::to_string(line) + ": expected " + std::to_string(columns_) + " fields, found " + std::to_string(row_fields));
+    row_fields = 0;
+    ++line;
+    line_begin = i;
+  }
+}
+
+WEFT_DECL int csv_table::column(std::string_view name) const {
+  const auto at = std::find(names_.begin(), names_.end(), name);
+  if (at == names_.end()) fail(error_code::not_found, "'" + name_ + "' has no column '" + std::string(name) + "'");
+  return static_cast<int>(at - names_.begin());
+}
+
+WEFT_DECL void csv_table::expect_columns(int first, int count) const {
+  if (first < 0 || count < 0 || first > columns() - count)
+    fail(error_code::invalid_argument, "'" + name_ + "' has " + std::to_string(columns()) + " columns, asked for " + std::to_string(count) + " from number " + std::to_string(first));
+}
+
+WEFT_DECL const csv_table::place& csv_table::at(std::int64_t row, int column) const { return fields_[static_cast<std::size_t>(row) * columns_ + static_cast<std::size_t>(column)]; }
+
+WEFT_DECL std::string_view csv_table::field(std::int64_t row, int column) const {
+  expect_columns(column, 1);
+  if (row < 0 || row >= rows()) fail(error_code::invalid_argument, "'" + name_ + "' has " + std::to_string(rows()) + " rows, asked for number " + std::to_string(row));
+  const place& p = at(row, column);
+  return std::string_view(text_).substr(p.begin, p.size);
+}
+
+namespace detail {
+// A text without the blanks around it and without a plus before it.
+inline std::string_view bare_number(std::string_view text) {
+  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
+  if (text.size() > 1 && text[0] == '+' && text[1] != '-') text.remove_prefix(1);
+  return text;
+}
+}  // namespace detail
+
+WEFT_DECL tensor_value csv_table::numbers(int first, int count, dtype type) const {
+  expect_columns(first, count);
+  const bool floating = type == dtype::float32 || type == dtype::float64;
+  if (!floating && type != dtype::int32 && type != dtype::int64 && type != dtype::uint8)
+    fail(error_code::unimplemented, "a table is read as float, double, int32, int64 or uint8, not as " + std::string(to_text(type)));
+  tensor_value out(type, weft::shape{rows(), count});
+  std::int64_t n = 0;
+  for (std::int64_t r = 0; r < rows(); ++r)
+    for (int c = first; c < first + count; ++c, ++n) {
+      const place& p = at(r, c);
+      const std::string_view text = detail::bare_number(std::string_view(text_).substr(p.begin, p.size));
+      double real = 0;
+      std::int64_t whole = 0;
+      const auto read = floating ? std::from_chars(text.data(), text.data() + text.size(), real) : std::from_chars(text.data(), text.data() + text.size(), whole);
+      if (text.empty() || read.ptr != text.data() + text.size() || (read.ec != std::errc() && read.ec != std::errc::result_out_of_range))
+        bad(p, std::string(floating ? "expected a number" : "expected an integer") + ", found '" + std::string(text.substr(0, 80)) + "'");
+      const bool narrow = type == dtype::int32 ? whole < INT32_MIN || whole > INT32_MAX : type == dtype::uint8 && (whole < 0 || whole > 255);
+      if (read.ec != std::errc() || narrow || (type == dtype::float32 && std::isfinite(real) && std::abs(real) > static_cast<double>(std::numeric_limits<float>::max())))
+        bad(p, "'" + std::string(text.substr(0, 80)) + "' does not fit " + to_text(type));
+      if (type == dtype::float32) out.mutable_data<float>()[n] = static_cast<float>(real);
+      else if (type == dtype::float64) out.mutable_data<double>()[n] = real;
+      else if (type == dtype::int32) out.mutable_data<std::int32_t>()[n] = static_cast<std::int32_t>(whole);
+      else if (type == dtype::int64) out.mutable_data<std::int64_t>()[n] = whole;
+      else out.mutable_data<std::uint8_t>()[n] = static_cast<std::uint8_t>(whole);
+    }
+  return out;
+}
+
+WEFT_DECL tensor_value csv_table::numbers(int column, dtype type) const {
+  tensor_value out = numbers(column, 1, type);
+  out.reshape(weft::shape{rows()});
+  return out;
+}
+
+WEFT_DECL tensor_value csv_table::texts(int column) const {
+  expect_columns(column, 1);
+  tensor_value out(dtype::string, weft::shape{rows()});
+  for (std::int64_t r = 0; r < rows(); ++r) out.mutable_data<std::string>()[r] = std::string(field(r, column));
+  return out;
+}
+
+WEFT_DECL std::vector<std::string> csv_table::classes(int column) const {
+  std::vector<std::string> out;
+  for (std::int64_t r = 0; r < rows(); ++r) out.emplace_back(field(r, column));
+  std::sort(out.begin(), out.end());
+  out.erase(std::unique(out.begin(), out.end()), out.end());
+  return out;
+}
+
+WEFT_DECL tensor_value csv_table::labels(int column, const std::vector<std::string>& classes) const {
+  expect_columns(column, 1);
+  tensor_value out(dtype::int32, weft::shape{rows()});
+  for (std::int64_t r = 0; r < rows(); ++r) {
+    const auto found = std::find(classes.begin(), classes.end(), field(r, column));
+    if (found == classes.end()) bad(at(r, column), "'" + std::string(field(r, column).substr(0, 80)) + "' is none of the " + std::to_string(classes.size()) + " classes");
+    out.mutable_data<std::int32_t>()[r] = static_cast<std::int32_t>(found - classes.begin());
+  }
+  return out;
+}
+
+}  // namespace weft
+#endif
+
+#endif
+
+#ifndef WEFT_FORMAT_TENSOR_FILE_HPP
+#define WEFT_FORMAT_TENSOR_FILE_HPP
+// Files of named tensors, whatever their format: what is in one, and its values one at a time. `open_tensor_file` (checkpoint.hpp) finds out the format.
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace weft {
+
+/// A value and its name, for writers. The value's elements are shared, not copied.
+struct named_tensor {
+  std::string name;
+  tensor_value value;
+};
+
+/// What a file says about one of its tensors.
+struct tensor_entry {
+  std::string name;
+  weft::dtype dtype = weft::dtype::invalid;
+  weft::shape shape;
+  /// Where its bytes are, and in which file of several.
+  std::uint64_t position = 0, bytes = 0;
+  int file = 0;
+  /// What the format needs besides: a checksum, the way elements are written.
+  std::uint32_t checksum = 0, layout = 0;
+};
+
+/// An open file of named tensors. Reading is thread-safe.
+class tensor_file {
+ public:
+  virtual ~tensor_file() = default;
+  tensor_file(const tensor_file&) = delete;
+  tensor_file& operator=(const tensor_file&) = delete;
+
+  /// The file's name, for messages.
+  const std::string& path() const noexcept { return path_; }
+  /// What is in it, sorted by name; names are unique.
+  const std::vector<tensor_entry>& entries() const noexcept { return entries_; }
+  /// The tensor of this name, or nullptr.
+  const tensor_entry* find(std::string_view name) const noexcept;
+  /// The value of one of its entries. Throws DATA_LOSS, RESOURCE_EXHAUSTED, UNIMPLEMENTED.
+  virtual tensor_value read(const tensor_entry& entry) const = 0;
+  /// The value of this name. Throws NOT_FOUND.
+  tensor_value read(std::string_view name) const;
+
+ protected:
+  explicit tensor_file(std::string path) : path_(std::move(path)) {}
+  // Sorts the entries. Throws DATA_LOSS where two have one name.
+  void index();
+  std::string path_;
+  std::vector<tensor_entry> entries_;
+};
+
+}  // namespace weft
 
 #if WEFT_HAS_FORMAT_BODIES
 #include <algorithm>
 #include <cstring>
 
+namespace weft {
+
+namespace detail {
+
+// Turns the bytes of numbers of `size` bytes around.
+inline void swap_bytes(std::byte* data, std::size_t count, std::size_t size) {
+  for (std::size_t i = 0; i < count; ++i) std::reverse(data + i * size, data + (i + 1) * size);
+}
+
+// How many bytes a value takes in a file; fails for what no memory holds.
+inline std::uint64_t plain_bytes(const file_reader& file, const std::string& name, dtype type, const std::int64_t* sizes, std::size_t rank) {
+  const auto n = checked_elements(sizes, rank);
+  if (rank > static_cast<std::size_t>(max_rank)) file.damaged("tensor '" + name.substr(0, 200) + "' has " + std::to_string(rank) + " dimensions, at most " + std::to_string(max_rank) + " are allowed");
+  if (!n || static_cast<std::uint64_t>(*n) > static_cast<std::uint64_t>(INT64_MAX) / size_of(type))
+    file.damaged("tensor '" + name.substr(0, 200) + "' has a shape with more elements than memory can address");
+  return static_cast<std::uint64_t>(*n) * size_of(type);
+}
+
+// Any byte but 0 is true.
+inline void normalize_bools(tensor_value& v) {
+  if (v.dtype() != dtype::boolean) return;
+  std::byte* data = v.mutable_raw_data();
+  for (std::int64_t i = 0; i < v.elements(); ++i) data[i] = data[i] == std::byte{0} ? std::byte{0} : std::byte{1};
+}
+
+// A value as it lies in the file, little-endian.
+inline tensor_value read_plain(const file_reader& file, const tensor_entry& entry) {
+  tensor_value out(entry.dtype, entry.shape);
+  if (entry.bytes > 0) file.read(entry.position, out.mutable_raw_data(), static_cast<std::size_t>(entry.bytes));
+  normalize_bools(out);
+  return out;
+}
+
+inline std::string unique_names_fault(const std::vector<named_tensor>& tensors) {
+  std::vector<const std::string*> names;
+  for (const named_tensor& t : tensors) names.push_back(&t.name);
+  std::sort(names.begin(), names.end(), [](const std::string* a, const std::string* b) { return *a < *b; });
+  for (std::size_t i = 1; i < names.size(); ++i)
+    if (*names[i] == *names[i - 1]) return *names[i];
+  return "";
+}
+
+// Refuses what no format can hold.
+inline void expect_writable(const std::string& path, const std::vector<named_tensor>& tensors) {
+  for (const named_tensor& t : tensors) {
+    if (t.name.empty()) fail(error_code::invalid_argument, "cannot write '" + path + "': a tensor has no name");
+    if (t.value.empty()) fail(error_code::invalid_argument, "cannot write '" + path + "': tensor '" + t.name + "' has no value");
+  }
+  if (const std::string twice = unique_names_fault(tensors); !twice.empty()) fail(error_code::invalid_argument, "cannot write '" + path + "': there are two tensors '" + twice + "'");
+}
+
+}  // namespace detail
+
+WEFT_DECL void tensor_file::index() {
+  std::sort(entries_.begin(), entries_.end(), [](const tensor_entry& a, const tensor_entry& b) { return a.name < b.name; });
+  for (std::size_t i = 1; i < entries_.size(); ++i)
+    if (entries_[i].name == entries_[i - 1].name) fail(error_code::data_loss, "'" + path_ + "': there are two tensors '" + entries_[i].name.substr(0, 200) + "'");
+}
+
+WEFT_DECL const tensor_entry* tensor_file::find(std::string_view name) const noexcept {
+  const auto at = std::lower_bound(entries_.begin(), entries_.end(), name, [](const tensor_entry& e, std::string_view n) { return e.name < n; });
+  return at != entries_.end() && at->name == name ? &*at : nullptr;
+}
+
+WEFT_DECL tensor_value tensor_file::read(std::string_view name) const {
+  const tensor_entry* entry = find(name);
+  if (entry == nullptr) fail(error_code::not_found, "'" + path_ + "' has no tensor '" + std::string(name) + "'");
+  return read(*entry);
+}
+
+}  // namespace weft
+#endif
+
+#endif
+
+#ifndef WEFT_FORMAT_NPY_HPP
+#define WEFT_FORMAT_NPY_HPP
+// numpy's .npy format: one array with a header that is a Python literal.
+
+#include <cstdint>
+#include <string>
+
+namespace weft {
+
+/// The array in this file. Numbers of either byte order, in C or Fortran order; bytes and Unicode texts become strings; two bytes of raw data (`|V2`) are bfloat16. Throws NOT_FOUND, DATA_LOSS,
+/// UNIMPLEMENTED for other dtypes (objects, records, dates).
+tensor_value read_npy(const std::string& path);
+/// Writes this value as numpy.save does. Strings are written as bytes of the longest one's length; bfloat16 as `|V2`. The file takes its name when it is complete. Throws UNIMPLEMENTED for resources and for
+/// strings that end in a zero byte, which numpy would lose.
+void write_npy(const std::string& path, const tensor_value& value);
+
+namespace detail {
+// The head of an .npy file for this value.
+std::string npy_head(const std::string& path, const std::string& name, const tensor_value& v);
+// How many bytes of elements follow it.
+std::uint64_t npy_bytes(const tensor_value& v);
+// Passes those bytes on in pieces.
+void npy_elements(const tensor_value& v, void* to, void (*put)(void* to, const void* data, std::size_t n));
+// Reads a head of a file that has `room` bytes from `position` on. `layout` keeps what `read_npy_elements` needs.
+tensor_entry read_npy_head(const file_reader& file, std::string name, std::uint64_t position, std::uint64_t room);
+tensor_value read_npy_elements(const file_reader& file, const tensor_entry& entry);
+}  // namespace detail
+
+}  // namespace weft
+
+#if WEFT_HAS_FORMAT_BODIES
+#include <algorithm>
+#include <cstring>
+
+namespace weft {
+
+namespace detail {
+
+// Of `tensor_entry::layout`: the bytes of one element, and these.
+inline constexpr std::uint32_t npy_swapped = 1U << 31, npy_fortran = 1U << 30, npy_unicode = 1U << 29, npy_width = npy_unicode - 1;
+inline constexpr std::uint32_t max_npy_header = std::uint32_t(1) << 20;
+
+struct npy_type {
+  char kind;
+  std::uint32_t size;
+  dtype type;
+};
+inline constexpr npy_type npy_types[] = {{'b', 1, dtype::boolean}, {'i', 1, dtype::int8}, {'i', 2, dtype::int16}, {'i', 4, dtype::int32}, {'i', 8, dtype::int64}, {'u', 1, dtype::uint8}, {'u', 2, dtype::uint16},
+                                        {'u', 4, dtype::uint32}, {'u', 8, dtype::uint64}, {'f', 2, dtype::half}, {'f', 4, dtype::float32}, {'f', 8, dtype::float64}, {'c', 8, dtype::complex64},
+                                        {'c', 16, dtype::complex128}, {'V', 2, dtype::bfloat16}};
+
+// Reads the Python literal of a header: `{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }`.
+class npy_literal {
+ public:
+  npy_literal(const file_reader& file, const std::string& name, const std::string& text) : file_(file), name_(name), text_(text) {}
+  tensor_entry read() {
+    bool seen[3] = {false, false, false};
+    expect('{');
+    while (!accept('}')) {
+      const std::string key = quoted();
+      expect(':');
+      const int which = key == "descr" ? 0 : key == "fortran_order" ? 1 : key == "shape" ? 2 : -1;
+      if (which < 0) bad("there is no key '" + key.substr(0, 80) + "'");
+      if (seen[which]) bad("the key '" + key + "' is there twice");
+      seen[which] = true;
+      if (which == 0) descr();
+      else if (which == 1) fortran();
+      else sizes();
+      if (!accept(',')) {
+        expect('}');
+        break;
+      }
+    }
+    skip();
+    if (at_ != text_.size()) bad("there is something behind the '}'");
+    if (!seen[0] || !seen[1] || !seen[2]) bad("it needs 'descr', 'fortran_order' and 'shape'");
+    finish();
+    return std::move(out_);
+  }
+
+ private:
+  [[noreturn]] void bad(const std::string& fault) const { file_.damaged((name_.empty() ? "" : "tensor '" + name_.substr(0, 200) + "': ") + "header: " + fault); }
+  [[noreturn]] void unsupported(const std::string& descr) const {
+    fail(error_code::unimplemented, "'" + file_.path() + "': " + (name_.empty() ? "the array" : "tensor '" + name_.substr(0, 200) + "'") + " has dtype '" + descr.substr(0, 80) + "', which cannot be read");
+  }
+  void skip() {
+    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\t')) ++at_;
+  }
+  bool accept(char c) {
+    skip();
+    if (at_ == text_.size() || text_[at_] != c) return false;
+    ++at_;
+    return true;
+  }
+  void expect(char c) {
+    if (!accept(c)) bad(std::string("expected '") + c + "' at character " + std::to_string(at_));
+  }
+  std::string quoted() {
+    skip();
+    const char quote = at_ < text_.size() ? text_[at_] : ' ';
+    if (quote != '\'' && quote != '"') bad("expected a string at character " + std::to_string(at_));
+    const auto end = text_.find(quote, ++at_);
+    if (end == std::string::npos || text_.find('\\', at_) < end) bad("a string does not end, or has an escape");
+    std::string out = text_.substr(at_, end - at_);
+    at_ = end + 1;
+    return out;
+  }
+  void descr() {
+    skip();
+    if (at_ < text_.size() && text_[at_] == '[') unsupported("a record");
+    const std::string text = quoted();
+    if (text.size() < 2 || text.size() > 12 || std::strchr("<>|=", text[0]) == nullptr || text[0] == '\0') unsupported(text);
+    std::uint64_t size = 0;
+    for (std::size_t i = 2; i < text.size(); ++i) {
+      if (text[i] < '0' || text[i] > '9') unsupported(text);
+      size = size * 10 + static_cast<std::uint64_t>(text[i] - '0');
+    }
+    const bool unicode = text[1] == 'U';
+    if (unicode) size *= 4;
+    if (size > npy_width) unsupported(text);
+    out_.layout = static_cast<std::uint32_t>(size) | (unicode ? npy_unicode : 0U) | (text[0] == '>' && text[1] != 'V' && text[1] != 'S' ? npy_swapped : 0U);
+    if (unicode || text[1] == 'S') out_.dtype = dtype::string;
+    for (const npy_type& t : npy_types)
+      if (t.kind == text[1] && t.size == size) out_.dtype = t.type;
+    if (out_.dtype == dtype::invalid) unsupported(text);
+  }
+  void fortran() {
+    skip();
+    const bool yes = text_.compare(at_, 4, "True") == 0;
+    if (!yes && text_.compare(at_, 5, "False") != 0) bad("'fortran_order' must be True or False");
+    if (yes) fortran_ = true;
+    at_ += yes ? 4 : 5;
+  }
+  void sizes() {
+    expect('(');
+    while (!accept(')')) {
+      skip();
+      std::uint64_t size = 0;
+      const std::size_t begin = at_;
+      for (; at_ < text_.size() && text_[at_] >= '0' && text_[at_] <= '9'; ++at_) {
+        if (size > static_cast<std::uint64_t>(INT64_MAX) / 10 - 1) bad("a size of the shape is too large");
+        size = size * 10 + static_cast<std::uint64_t>(text_[at_] - '0');
+      }
+      if (at_ == begin) bad("expected a size at character " + std::to_string(at_));
+      if (at_ < text_.size() && text_[at_] == 'L') ++at_;
+      sizes_.push_back(static_cast<std::int64_t>(size));
+      if (sizes_.size() > static_cast<std::size_t>(max_rank)) bad("the shape has more than " + std::to_string(max_rank) + " dimensions");
+      if (!accept(',')) {
+        expect(')');
+        break;
+      }
+    }
+  }
+  void finish() {
+    const auto n = checked_elements(sizes_.data(), sizes_.size());
+    const std::uint64_t width = std::max<std::uint64_t>(out_.layout & npy_width, 1);
+    if (!n || static_cast<std::uint64_t>(*n) > static_cast<std::uint64_t>(INT64_MAX) / width) bad("shape " + weft::shape(sizes_).text() + " has more elements than memory can address");
+    out_.bytes = static_cast<std::uint64_t>(*n) * (out_.layout & npy_width);
+    out_.shape = weft::shape(sizes_);
+    if (fortran_ && out_.shape.rank() > 1) out_.layout |= npy_fortran;
+  }
+
+  const file_reader& file_;
+  const std::string& name_;
+  const std::string& text_;
+  std::size_t at_ = 0;
+  std::vector<std::int64_t> sizes_;
+  bool fortran_ = false;
+  tensor_entry out_;
+};
+
+// The bytes of the longest string.
+inline std::size_t longest_string(const tensor_value& v) {
+  std::size_t out = 1;
+  for (std::int64_t i = 0; i < v.elements(); ++i) out = std::max(out, v.data<std::string>()[i].size());
+  return out;
+}
+
+WEFT_DECL std::uint64_t npy_bytes(const tensor_value& v) {
+  if (v.dtype() != dtype::string) return v.bytes();
+  const std::uint64_t n = static_cast<std::uint64_t>(v.elements()), width = longest_string(v);
+  if (n > static_cast<std::uint64_t>(INT64_MAX) / width) fail(error_code::resource_exhausted, "strings of " + std::to_string(width) + " bytes each take more than a file can hold");
+  return n * width;
+}
+
+WEFT_DECL std::string npy_head(const std::string& path, const std::string& name, const tensor_value& v) {
+  std::string descr;
+  for (const npy_type& t : npy_types)
+    if (t.type == v.dtype()) descr = (t.size == 1 || t.kind == 'V' ? "|" : "<") + std::string(1, t.kind) + std::to_string(t.size);
+  if (v.dtype() == dtype::string) {
+    for (std::int64_t i = 0; i < v.elements(); ++i)
+      if (const std::string& s = v.data<std::string>()[i]; !s.empty() && s.back() == '\0')
+        fail(error_code::unimplemented, "cannot write '" + path + "': a string of '" + name + "' ends in a zero byte, which numpy's format does not keep");
+    descr = "|S" + std::to_string(longest_string(v));
+  }
+  if (descr.empty()) fail(error_code::unimplemented, "cannot write '" + path + "': numpy's format has no dtype for " + std::string(to_text(v.dtype())) + ", which '" + name + "' has");
+  std::string text = "{'descr': '" + descr + "', 'fortran_order': False, 'shape': (";
+  for (int i = 0; i < v.shape().rank(); ++i) text += (i > 0 ? ", " : "") + std::to_string(v.shape()[i]);
+  text += v.shape().rank() == 1 ? ",), }" : "), }";
+  const bool wide = text.size() + 11 + 63 > 0xffff;
+  const std::size_t before = wide ? 12 : 10;
+  while ((before + text.size() + 1) % 64 != 0) text += ' ';
+  text += '\n';
+  std::string out = std::string("\x93NUMPY", 6) + (wide ? '\2' : '\1') + '\0';
+  put_little(out, text.size(), wide ? 4 : 2);
+  return out + text;
+}
+
+WEFT_DECL void npy_elements(const tensor_value& v, void* to, void (*put)(void* to, const void* data, std::size_t n)) {
+  if (v.elements() == 0) return;
+  if (v.dtype() != dtype::string) return put(to, v.raw_data(), v.bytes());
+  std::string padded;
+  const std::size_t width = longest_string(v);
+  for (std::int64_t i = 0; i < v.elements(); ++i) {
+    padded = v.data<std::string>()[i];
+    padded.resize(width, '\0');
+    put(to, padded.data(), width);
+  }
+}
+
+WEFT_DECL tensor_entry read_npy_head(const file_reader& file, std::string name, std::uint64_t position, std::uint64_t room) {
+  const auto bad = [&](const std::string& what) { file.damaged((name.empty() ? "" : "tensor '" + name.substr(0, 200) + "': ") + what); };
+  if (room < 10) bad("not an .npy array: it has " + std::to_string(room) + " bytes");
+  const std::string magic = file.text(position, 10);
+  if (magic.compare(0, 6, "\x93NUMPY") != 0) bad("not an .npy array: it does not begin with '\\x93NUMPY'");
+  const int version = static_cast<unsigned char>(magic[6]);
+  if (version < 1 || version > 3) bad("version " + std::to_string(version) + " of the .npy format is not known");
+  const std::uint64_t before = version == 1 ? 10 : 12;
+  if (room < before) bad("not an .npy array: it has " + std::to_string(room) + " bytes");
+  const std::uint64_t length = version == 1 ? get_little(magic.data() + 8, 2) : get_little(file.text(position + 8, 4).data(), 4);
+  if (length > max_npy_header || length > room - before) bad("the header claims " + std::to_string(length) + " bytes, there are " + std::to_string(room - before));
+  const std::string text = file.text(position + before, static_cast<std::size_t>(length));
+  tensor_entry out = npy_literal(file, name, text).read();
+  out.position = position + before + length;
+  if (out.bytes != room - before - length)
+    bad("shape " + out.shape.text() + " needs " + std::to_string(out.bytes) + " bytes of elements, found " + std::to_string(room - before - length));
+  // Elements without bytes are empty strings; as many as a file of this size could name.
+  if (out.layout << 3 == 0 && static_cast<std::uint64_t>(out.shape.elements()) > (std::uint64_t(1) << 24)) bad("shape " + out.shape.text() + " of empty strings is too large");
+  out.name = std::move(name);
+  return out;
+}
+
+// The text of a numpy string: UTF-32 without the zeros behind it, or bytes without them.
+inline std::string npy_string(const file_reader& file, const std::byte* from, std::uint32_t layout) {
+  const std::size_t width = layout & npy_width;
+  std::string out;
+  if ((layout & npy_unicode) == 0) {
+    out.assign(reinterpret_cast<const char*>(from), width);
+    out.resize(out.find_last_not_of('\0') + 1);
+    return out;
+  }
+  std::size_t pending = 0;
+  for (std::size_t i = 0; i + 4 <= width; i += 4) {
+    std::uint32_t c = 0;
+    for (std::size_t b = 0; b < 4; ++b) c |= static_cast<std::uint32_t>(from[i + b]) << (8 * ((layout & npy_swapped) != 0 ? 3 - b : b));
+    if (c == 0) {
+      ++pending;
+      continue;
+    }
+    if (c > 0x10ffff || (c >= 0xd800 && c < 0xe000)) file.damaged("a text has a character that does not exist");
+    out.append(pending, '\0');
+    pending = 0;
+    if (c < 0x80) {
+      out += static_cast<char>(c);
+    } else {
+      const int more = c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
+      out += static_cast<char>((more == 1 ? 0xc0U : more == 2 ? 0xe0U : 0xf0U) | c >> (6 * more));
+      for (int k = more; k-- > 0;) out += static_cast<char>(0x80U | (c >> (6 * k) & 0x3fU));
+    }
+  }
+  return out;
+}
+
+// The elements in C order of what lies in Fortran order.
+inline void from_fortran(const std::byte* from, std::byte* to, const weft::shape& s, std::size_t size) {
+  std::vector<std::int64_t> at(static_cast<std::size_t>(s.rank()), 0), step(at.size(), 1);
+  for (std::size_t d = 1; d < step.size(); ++d) step[d] = step[d - 1] * s[static_cast<int>(d) - 1];
+  std::int64_t source = 0;
+  for (std::int64_t i = 0; i < s.elements(); ++i) {
+    std::memcpy(to + static_cast<std::size_t>(i) * size, from + static_cast<std::size_t>(source) * size, size);
+    for (std::size_t d = at.size(); d-- > 0;) {
+      source += step[d];
+      if (++at[d] < s[static_cast<int>(d)]) break;
+      source -= step[d] * at[d];
+      at[d] = 0;
+    }
+  }
+}
+
+WEFT_DECL tensor_value read_npy_elements(const file_reader& file, const tensor_entry& entry) {
+  const std::size_t width = entry.layout & npy_width;
+  const bool plain = entry.dtype != dtype::string, fortran = (entry.layout & npy_fortran) != 0;
+  if (plain && !fortran) {
+    tensor_value out = read_plain(file, entry);
+    const bool complex = entry.dtype == dtype::complex64 || entry.dtype == dtype::complex128;
+    if ((entry.layout & npy_swapped) != 0) swap_bytes(out.mutable_raw_data(), static_cast<std::size_t>(out.elements()) * (complex ? 2 : 1), complex ? width / 2 : width);
+    return out;
+  }
+  std::vector<std::byte> bytes(static_cast<std::size_t>(entry.bytes));
+  if (!bytes.empty()) file.read(entry.position, bytes.data(), bytes.size());
+  if (fortran && !bytes.empty()) {
+    std::vector<std::byte> turned(bytes.size());
+    from_fortran(bytes.data(), turned.data(), entry.shape, width);
+    bytes.swap(turned);
+  }
+  tensor_value out(entry.dtype, entry.shape);
+  if (plain) {
+    if (!bytes.empty()) std::memcpy(out.mutable_raw_data(), bytes.data(), bytes.size());
+    const bool complex = entry.dtype == dtype::complex64 || entry.dtype == dtype::complex128;
+    if ((entry.layout & npy_swapped) != 0) swap_bytes(out.mutable_raw_data(), static_cast<std::size_t>(out.elements()) * (complex ? 2 : 1), complex ? width / 2 : width);
+    normalize_bools(out);
+    return out;
+  }
+  std::string* to = out.mutable_data<std::string>();
+  for (std::int64_t i = 0; i < out.elements(); ++i) to[i] = npy_string(file, bytes.data() + static_cast<std::size_t>(i) * width, entry.layout);
+  return out;
+}
+
+}  // namespace detail
+
+WEFT_DECL tensor_value read_npy(const std::string& path) {
+  const file_reader file(path);
+  return detail::read_npy_elements(file, detail::read_npy_head(file, "", 0, file.size()));
+}
+
+WEFT_DECL void write_npy(const std::string& path, const tensor_value& value) {
+  if (value.empty()) fail(error_code::invalid_argument, "cannot write '" + path + "': there is no value");
+  const std::string head = detail::npy_head(path, "the array", value);
+  file_writer out(path);
+  out.write(head);
+  detail::npy_elements(value, &out, [](void* to, const void* data, std::size_t n) { static_cast<file_writer*>(to)->write(data, n); });
+  out.commit();
+}
+
+}  // namespace weft
+#endif
+
+#endif
+
+#ifndef WEFT_FORMAT_NPZ_HPP
+#define WEFT_FORMAT_NPZ_HPP
+// numpy's .npz format: a zip archive of .npy arrays, not compressed, as numpy.savez writes it.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace weft {
+
+/// Writes these arrays under their names, so that `numpy.load(path)[name]` gives them; archives above 4 GiB are zip64. The file takes its name when it is complete. Throws as `write_npy`.
+void write_npz(const std::string& path, const std::vector<named_tensor>& tensors);
+
+/// An open .npz file. Opening reads the directory and the arrays' headers; the checksum of an array is checked when it is read.
+class npz_file final : public tensor_file {
+ public:
+  /// Throws NOT_FOUND, DATA_LOSS with the file and the fault, UNIMPLEMENTED for compressed archives and for dtypes that weft has not.
+  explicit npz_file(const std::string& path);
+  tensor_value read(const tensor_entry& entry) const override;
+  using tensor_file::read;
+
+ private:
+  struct directory;
+  directory find_directory() const;
+  std::size_t read_member(const std::string& listing, std::size_t at, std::uint64_t members_end);
+  file_reader file_;
+  // Where the member of each entry begins and how long it is, by `tensor_entry::file`.
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> members_;
+};
+
+}  // namespace weft
+
+#if WEFT_HAS_FORMAT_BODIES
+#include <algorithm>
+#include <array>
+
+namespace weft {
+
+namespace detail {
+
+// A table-driven checksum, eight bytes a turn; `polynomial` is reflected.
+class crc_table {
+ public:
+  explicit crc_table(std::uint32_t polynomial) {
+    for (std::uint32_t i = 0; i < 256; ++i) {
+      std::uint32_t v = i;
+      for (int bit = 0; bit < 8; ++bit) v = v >> 1 ^ ((v & 1U) != 0 ? polynomial : 0U);
+      rows_[0][i] = v;
+    }
+    for (std::size_t row = 1; row < 8; ++row)
+      for (std::size_t i = 0; i < 256; ++i) rows_[row][i] = rows_[row - 1][i] >> 8 ^ rows_[0][rows_[row - 1][i] & 0xffU];
+  }
+  std::uint32_t update(std::uint32_t crc, const void* data, std::size_t n) const {
+    const auto* p = static_cast<const unsigned char*>(data);
+    crc = ~crc;
+    for (; n >= 8; n -= 8, p += 8) {
+      crc ^= static_cast<std::uint32_t>(p[0]) | static_cast<std::uint32_t>(p[1]) << 8 | static_cast<std::uint32_t>(p[2]) << 16 | static_cast<std::uint32_t>(p[3]) << 24;
+      crc = rows_[7][crc & 0xffU] ^ rows_[6][crc >> 8 & 0xffU] ^ rows_[5][crc >> 16 & 0xffU] ^ rows_[4][crc >> 24] ^ rows_[3][p[4]] ^ rows_[2][p[5]] ^ rows_[1][p[6]] ^ rows_[0][p[7]];
+    }
+    for (; n > 0; --n, ++p) crc = crc >> 8 ^ rows_[0][(crc ^ *p) & 0xffU];
+    return ~crc;
+  }
+
+ private:
+  std::array<std::array<std::uint32_t, 256>, 8> rows_;
+};
+
+// The checksum of zip archives.
+inline std::uint32_t crc32(std::uint32_t crc, const void* data, std::size_t n) {
+  static const crc_table table(0xedb88320U);
+  return table.update(crc, data, n);
+}
+
+inline constexpr std::uint64_t zip_limit = 0xffffffffU;
+// 1980-01-01, the first day a zip archive can name: equal tensors give equal files.
+inline constexpr std::uint64_t zip_day = 0x21;
+
+struct zip_member {
+  std::string name;
+  std::uint64_t begin, size;
+  std::uint32_t crc;
+};
+
+// The fields that the local header and the directory share; the sizes go into `extra` where 32 bits do not hold them.
+inline std::string zip_fields(const zip_member& m, std::string& extra, bool with_place) {
+  const bool large = m.size >= zip_limit, far = with_place && m.begin >= zip_limit;
+  if (large || far) {
+    put_little(extra, 1, 2);
+    put_little(extra, (large ? 16U : 0U) + (far ? 8U : 0U), 2);
+    if (large) put_little(extra, m.size, 8);
+    if (large) put_little(extra, m.size, 8);
+    if (far) put_little(extra, m.begin, 8);
+  }
+  std::string out;
+  put_little(out, large || far ? 45 : 20, 2);
+  put_little(out, 0x800, 2);  // the name is UTF-8
+  put_little(out, 0, 2);
+  put_little(out, zip_day << 16, 4);
+  put_little(out, m.crc, 4);
+  put_little(out, large ? zip_limit : m.size, 4);
+  put_little(out, large ? zip_limit : m.size, 4);
+  put_little(out, m.name.size(), 2);
+  put_little(out, extra.size(), 2);
+  return out;
+}
+
+inline std::string zip_local(const zip_member& m) {
+  std::string extra;
+  const std::string fields = zip_fields(m, extra, false);
+  return "PK\3\4" + fields + m.name + extra;
+}
+
+inline std::string zip_listed(const zip_member& m) {
+  std::string extra, out = "PK\1\2";
+  const std::string fields = zip_fields(m, extra, true);
+  put_little(out, 3 << 8 | 45, 2);
+  out += fields;
+  put_little(out, 0, 2);  // comment
+  put_little(out, 0, 2);  // disk
+  put_little(out, 0, 2);  // attributes
+  put_little(out, 0600ULL << 16 | 1ULL << 31, 4);
+  put_little(out, std::min(m.begin, zip_limit), 4);
+  return out + m.name + extra;
+}
+
+inline std::string zip_end(std::uint64_t count, std::uint64_t begin, std::uint64_t size) {
+  std::string out;
+  if (count >= 0xffff || begin >= zip_limit || size >= zip_limit) {
+    out += "PK\6\6";
+    put_little(out, 44, 8);
+    put_little(out, 3 << 8 | 45, 2);
+    put_little(out, 45, 2);
+    put_little(out, 0, 8);
+    put_little(out, count, 8);
+    put_little(out, count, 8);
+    put_little(out, size, 8);
+    put_little(out, begin, 8);
+    out += "PK\6\7";
+    put_little(out, 0, 4);
+    put_little(out, begin + size, 8);
+    put_little(out, 1, 4);
+  }
+  out += "PK\5\6";
+  put_little(out, 0, 4);
+  put_little(out, std::min<std::uint64_t>(count, 0xffff), 2);
+  put_little(out, std::min<std::uint64_t>(count, 0xffff), 2);
+  put_little(out, std::min(size, zip_limit), 4);
+  put_little(out, std::min(begin, zip_limit), 4);
+  put_little(out, 0, 2);
+  return out;
+}
+
+}  // namespace detail
+
+WEFT_DECL void write_npz(const std::string& path, const std::vector<named_tensor>& tensors) {
+  detail::expect_writable(path, tensors);
+  for (const named_tensor& t : tensors)
+    if (t.name.size() > 0xf000) fail(error_code::invalid_argument, "cannot write '" + path + "': the name of a tensor has " + std::to_string(t.name.size()) + " characters");
+  file_writer out(path);
+  std::vector<detail::zip_member> members;
+  for (const named_tensor& t : tensors) {
+    const std::string head = detail::npy_head(path, t.name, t.value);
+    detail::zip_member m{t.name + ".npy", out.position(), head.size() + detail::npy_bytes(t.value), detail::crc32(0, head.data(), head.size())};
+    detail::npy_elements(t.value, &m.crc, [](void* to, const void* data, std::size_t n) {
+      auto& crc = *static_cast<std::uint32_t*>(to);
+      crc = detail::crc32(crc, data, n);
+    });
+    out.write(detail::zip_local(m));
+    out.write(head);
+    detail::npy_elements(t.value, &out, [](void* to, const void* data, std::size_t n) { static_cast<file_writer*>(to)->write(data, n); });
+    members.push_back(std::move(m));
+  }
+  const std::uint64_t begin = out.position();
+  for (const detail::zip_member& m : members) out.write(detail::zip_listed(m));
+  out.write(detail::zip_end(members.size(), begin, out.position() - begin));
+  out.commit();
+}
+
+struct npz_file::directory {
+  std::uint64_t count, begin, size;
+};
+
+// The record at the end of the archive, behind which there may be a comment; the one of zip64 before it, where its numbers do not fit.
+WEFT_DECL npz_file::directory npz_file::find_directory() const {
+  const std::size_t tail_size = static_cast<std::size_t>(std::min<std::uint64_t>(file_.size(), 22 + 0xffff + 20));
+  const std::string tail = file_.text(file_.size() - tail_size, tail_size);
+  std::size_t at = std::string::npos;
+  for (std::size_t i = tail.size() < 22 ? 0 : tail.size() - 21; i-- > 0;)
+    if (tail.compare(i, 4, "PK\5\6") == 0 && detail::get_little(&tail[i + 20], 2) == tail.size() - i - 22) {
+      at = i;
+      break;
+    }
+  if (at == std::string::npos) file_.damaged("not an .npz file: it is no zip archive, or its end is missing");
+  const auto number = [&](std::size_t from, int bytes) { return detail::get_little(&tail[at + from], bytes); };
+  directory out{number(10, 2), number(16, 4), number(12, 4)};
+  if (number(4, 2) != 0 && number(4, 2) != 0xffff) file_.damaged("the zip archive is in several files");
+  const bool wide = out.count == 0xffff || out.begin == detail::zip_limit || out.size == detail::zip_limit;
+  if (wide && at >= 20 && tail.compare(at - 20, 4, "PK\6\7") == 0) {
+    const std::uint64_t place = detail::get_little(&tail[at - 12], 8);
+    if (place > file_.size() || file_.size() - place < 56) file_.damaged("the zip64 record is not within the file");
+    const std::string record = file_.text(place, 56);
+    if (record.compare(0, 4, "PK\6\6") != 0) file_.damaged("the zip64 record is not where its locator says");
+    out = {detail::get_little(&record[32], 8), detail::get_little(&record[48], 8), detail::get_little(&record[40], 8)};
+  }
+  if (out.begin > file_.size() || out.size > file_.size() - out.begin) file_.damaged("the zip directory is not within the file");
+  // A member takes 46 bytes of the directory at least.
+  if (out.count > out.size / 46) file_.damaged("the zip directory claims " + std::to_string(out.count) + " members in " + std::to_string(out.size) + " bytes");
+  return out;
+}
+
+// Reads the member at `at` of the directory; returns where the next one is.
+WEFT_DECL std::size_t npz_file::read_member(const std::string& listing, std::size_t at, std::uint64_t members_end) {
+  const auto number = [&](std::size_t from, int bytes) { return detail::get_little(&listing[at + from], bytes); };
+  if (listing.size() - at < 46 || listing.compare(at, 4, "PK\1\2") != 0) file_.damaged("the zip directory is damaged");
+  const std::size_t name_size = number(28, 2), extra_size = number(30, 2), comment_size = number(32, 2);
+  if (listing.size() - at - 46 < name_size + extra_size + comment_size) file_.damaged("the zip directory is damaged");
+  std::string name = listing.substr(at + 46, name_size);
+  const std::string shown = "'" + name.substr(0, 200) + "'";
+  std::uint64_t size = number(24, 4), stored = number(20, 4), begin = number(42, 4);
+  for (std::size_t e = at + 46 + name_size, end = e + extra_size; end - e >= 4;) {
+    const std::size_t tag = detail::get_little(&listing[e], 2), length = detail::get_little(&listing[e + 2], 2);
+    if (length > end - e - 4) file_.damaged("the zip directory is damaged at " + shown);
+    std::size_t field = e + 4;
+    for (std::uint64_t* wide : {&size, &stored, &begin})
+      if (tag == 1 && *wide == detail::zip_limit) {
+        if (e + 4 + length - field < 8) file_.damaged("the zip64 field of " + shown + " is too short");
+        *wide = detail::get_little(&listing[field], 8);
+        field += 8;
+      }
+    e += 4 + length;
+  }
+  if ((number(8, 2) & 1U) != 0) fail(error_code::unimplemented, "'" + path_ + "': member " + shown + " is encrypted");
+  if (number(10, 2) != 0)
+    fail(error_code::unimplemented, "'" + path_ + "': member " + shown + " is compressed; write the file with numpy.savez instead of numpy.savez_compressed");
+  if (size != stored) file_.damaged("member " + shown + " is not compressed, but has two sizes");
+  if (begin > members_end || members_end - begin < 30) file_.damaged("member " + shown + " is not within the file");
+  const std::string local = file_.text(begin, 30);
+  if (local.compare(0, 4, "PK\3\4") != 0 || detail::get_little(&local[26], 2) != name_size) file_.damaged("member " + shown + " is not where the zip directory says");
+  const std::uint64_t head = 30 + detail::get_little(&local[26], 2) + detail::get_little(&local[28], 2);
+  if (head > members_end - begin || size > members_end - begin - head) file_.damaged("member " + shown + " is not within the file");
+  if (file_.text(begin + 30, name_size) != name) file_.damaged("member " + shown + " has another name in the zip directory");
+  if (name.size() < 5 || name.compare(name.size() - 4, 4, ".npy") != 0) file_.damaged("member " + shown + " is no .npy array");
+  name.resize(name.size() - 4);
+  tensor_entry entry = detail::read_npy_head(file_, std::move(name), begin + head, size);
+  entry.checksum = static_cast<std::uint32_t>(number(16, 4));
+  entry.file = static_cast<int>(members_.size());
+  members_.emplace_back(begin + head, size);
+  entries_.push_back(std::move(entry));
+  return at + 46 + name_size + extra_size + comment_size;
+}
+
+WEFT_DECL npz_file::npz_file(const std::string& path) : tensor_file(path), file_(path) {
+  const directory found = find_directory();
+  const std::string listing = file_.text(found.begin, static_cast<std::size_t>(found.size));
+  std::size_t at = 0;
+  for (std::uint64_t i = 0; i < found.count; ++i) at = read_member(listing, at, found.begin);
+  index();
+}
+
+WEFT_DECL tensor_value npz_file::read(const tensor_entry& entry) const {
+  const auto& [begin, size] = members_[static_cast<std::size_t>(entry.file)];
+  std::uint32_t crc = 0;
+  std::string piece;
+  for (std::uint64_t done = 0; done < size; done += piece.size()) {
+    piece = file_.text(begin + done, static_cast<std::size_t>(std::min<std::uint64_t>(size - done, 1U << 18)));
+    crc = detail::crc32(crc, piece.data(), piece.size());
+  }
+  if (crc != entry.checksum) file_.damaged("the checksum of tensor '" + entry.name.substr(0, 200) + "' is wrong; the file is damaged");
+  return detail::read_npy_elements(file_, entry);
+}
+
+}  // namespace weft
+#endif
+
+#endif
+
+#ifndef WEFT_FORMAT_JSON_VALUE_HPP
+#define WEFT_FORMAT_JSON_VALUE_HPP
+// JSON as protobuf writes it: a parsed text as a tree, at most 64 levels deep, and readers that name the way to what they refuse, as in
+// `node[3].attr.dtype.type`. Nothing that was read is ever copied or printed as a whole.
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <vector>
+
 namespace weft::detail {
 
-WEFT_DECL std::string proto_name(dtype type) {
-  std::string out = "DT_";
-  for (const char* c = to_text(type); *c != '\0'; ++c) out += *c >= 'a' && *c <= 'z' ? static_cast<char>(*c - 'a' + 'A') : *c;
+enum class json_kind : std::uint8_t { null, boolean, integer, natural, real, string, array, object };
+
+// One value of a parsed text. An integer is a `natural` only where it is too large for the other.
+struct json_value {
+  json_kind kind = json_kind::null;
+  union {
+    bool boolean;
+    std::int64_t integer = 0;
+    std::uint64_t natural;
+    double real;
+  };
+  // Of a string; the key of a member of an object.
+  std::string text, key;
+  // Elements or members, in the order of the text.
+  std::vector<json_value> items;
+};
+
+// The deepest nesting that is read.
+inline constexpr std::size_t max_json_depth = 64;
+
+// Parses a text. Throws INVALID_ARGUMENT with line and column: what is not JSON, nested too deeply, or names a member twice.
+json_value parse_json(std::string_view text);
+
+// The bytes of a file. Throws NOT_FOUND, UNAVAILABLE.
+std::string read_whole_file(const std::string& path);
+
+// A value and the way to it from the top.
+struct json_at {
+  const json_value& value;
+  const json_at* up = nullptr;
+  std::string_view name;
+  std::size_t index = 0;
+
+  json_at(const json_value& top) : value(top) {}
+  // A member of an object, by the field's name in the .proto file; an element of an array.
+  json_at(const json_value& v, const json_at& parent, std::string_view member) : value(v), up(&parent), name(member) {}
+  json_at(const json_value& v, const json_at& parent, std::size_t element) : value(v), up(&parent), index(element) {}
+};
+
+std::string path_of(const json_at& at);
+[[noreturn]] void bad_json(const json_at& at, const std::string& fault, error_code code = error_code::invalid_argument);
+// Refuses what is not an object, and members that are none of these fields.
+void expect_fields(const json_at& at, std::initializer_list<std::string_view> fields);
+// The member of this name in either spelling (`tensor_shape`, `tensorShape`), or nullptr; null counts as absent.
+const json_value* find_field(const json_at& at, std::string_view field);
+// The elements of an array.
+const std::vector<json_value>& elements_at(const json_at& at);
+const std::string& string_at(const json_at& at);
+bool bool_at(const json_at& at);
+// An integer in these bounds, as a number or in quotes.
+std::int64_t integer_at(const json_at& at, std::int64_t least = INT64_MIN, std::int64_t most = INT64_MAX);
+std::uint64_t natural_at(const json_at& at);
+// A number, also in quotes; `"NaN"`, `"Infinity"`, `"-Infinity"`.
+double real_at(const json_at& at);
+float float_at(const json_at& at);
+// Bytes in base64, of either alphabet, with or without padding.
+std::string bytes_at(const json_at& at);
+
+}  // namespace weft::detail
+
+#if WEFT_HAS_FORMAT_BODIES
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <limits>
+
+namespace weft::detail {
+
+inline const char* kind_name(json_kind kind) {
+  constexpr const char* names[] = {"null", "a bool", "a number", "a number", "a number", "a string", "an array", "an object"};
+  return names[static_cast<std::size_t>(kind)];
+}
+
+// Builds the tree from the parser's events. The values that are open lie in vectors that do not grow until they are closed.
+class json_builder : public nlohmann::json_sax<nlohmann::json> {
+ public:
+  json_builder(json_value& top, std::string_view text) : top_(top), text_(text) {}
+  const std::string& fault() const noexcept { return fault_; }
+
+  bool null() override { return add(json_kind::null) != nullptr; }
+  bool boolean(bool v) override {
+    add(json_kind::boolean)->boolean = v;
+    return true;
+  }
+  bool number_integer(number_integer_t v) override {
+    add(json_kind::integer)->integer = v;
+    return true;
+  }
+  bool number_unsigned(number_unsigned_t v) override {
+    if (v <= static_cast<std::uint64_t>(INT64_MAX)) return number_integer(static_cast<std::int64_t>(v));
+    add(json_kind::natural)->natural = v;
+    return true;
+  }
+  bool number_float(number_float_t v, const string_t&) override {
+    add(json_kind::real)->real = v;
+    return true;
+  }
+  bool string(string_t& v) override {
+    add(json_kind::string)->text = std::move(v);
+    return true;
+  }
+  bool binary(binary_t&) override { return stop("binary data"); }
+  bool start_object(std::size_t) override { return open(json_kind::object); }
+  bool start_array(std::size_t) override { return open(json_kind::array); }
+  bool key(string_t& v) override {
+    key_ = std::move(v);
+    return true;
+  }
+  bool end_array() override {
+    open_.pop_back();
+    return true;
+  }
+  bool end_object() override {
+    std::vector<const std::string*> keys;
+    for (const json_value& member : open_.back()->items) keys.push_back(&member.key);
+    std::sort(keys.begin(), keys.end(), [](const std::string* a, const std::string* b) { return *a < *b; });
+    for (std::size_t i = 1; i < keys.size(); ++i)
+      if (*keys[i - 1] == *keys[i]) return stop("an object has two members '" + keys[i]->substr(0, 80) + "'");
+    open_.pop_back();
+    return true;
+  }
+  bool parse_error(std::size_t position, const std::string&, const nlohmann::json::exception&) override {
+    const std::string_view before = text_.substr(0, position == 0 ? 0 : position - 1);
+    const auto line = std::count(before.begin(), before.end(), '\n') + 1;
+    const auto column = before.size() - (before.rfind('\n') == std::string_view::npos ? 0 : before.rfind('\n') + 1) + 1;
+    return stop("not JSON at line " + std::to_string(line) + ", column " + std::to_string(column));
+  }
+
+ private:
+  json_value* add(json_kind kind) {
+    json_value* v = &top_;
+    if (!open_.empty()) {
+      v = &open_.back()->items.emplace_back();
+      if (open_.back()->kind == json_kind::object) v->key = std::move(key_);
+    }
+    v->kind = kind;
+    return v;
+  }
+  bool open(json_kind kind) {
+    if (open_.size() == max_json_depth) return stop("nested more than " + std::to_string(max_json_depth) + " levels deep");
+    open_.push_back(add(kind));
+    return true;
+  }
+  bool stop(std::string fault) {
+    fault_ = std::move(fault);
+    return false;
+  }
+
+  json_value& top_;
+  std::string_view text_;
+  std::vector<json_value*> open_;
+  std::string key_, fault_;
+};
+
+WEFT_DECL json_value parse_json(std::string_view text) {
+  json_value out;
+  json_builder builder(out, text);
+  if (!nlohmann::json::sax_parse(text.begin(), text.end(), &builder)) fail(error_code::invalid_argument, builder.fault());
   return out;
 }
 
-WEFT_DECL dtype dtype_at(const json_at& at) {
-  constexpr std::pair<std::string_view, unsigned> others[] = {{"DT_QINT8", 11}, {"DT_QUINT8", 12}, {"DT_QINT32", 13}, {"DT_QINT16", 15}, {"DT_QUINT16", 16}, {"DT_FLOAT8_E5M2", 24}, {"DT_FLOAT8_E4M3FN", 25}, {"DT_INT4", 29}, {"DT_UINT4", 30}};
-  if (at.value.kind != json_kind::string) {
-    const auto number = static_cast<unsigned>(integer_at(at, 0, 255));
-    if (is_known_dtype(number)) return static_cast<dtype>(number);
-    for (const auto& [name, other] : others)
-      if (number == other) bad_json(at, "values of dtype " + std::string(name) + " are not supported", error_code::unimplemented);
-    if (number > 100 && is_known_dtype(number - 100)) bad_json(at, "a reference dtype cannot stand here, found number " + std::to_string(number));
-    bad_json(at, "there is no dtype of number " + std::to_string(number));
-  }
-  const std::string& name = string_at(at);
-  for (unsigned number = 1; number <= 23; ++number)
-    if (is_known_dtype(number) && name == proto_name(static_cast<dtype>(number))) return static_cast<dtype>(number);
-  for (const auto& other : others)
-    if (name == other.first) bad_json(at, "values of dtype " + name + " are not supported", error_code::unimplemented);
-  if (name.size() > 4 && name.size() < 40 && name.compare(name.size() - 4, 4, "_REF") == 0) bad_json(at, "a reference dtype cannot stand here, found '" + name + "'");
-  bad_json(at, "there is no dtype '" + name.substr(0, 80) + "'");
-}
-
-inline std::vector<std::int64_t> sizes_at(const json_at& at, const json_value* dims, std::int64_t least) {
-  std::vector<std::int64_t> out;
-  if (dims == nullptr) return out;
-  const json_at list(*dims, at, "dim");
-  for (const json_value& dim : elements_at(list)) {
-    const json_at one(dim, list, out.size());
-    expect_fields(one, {"size", "name"});
-    const json_value* size = find_field(one, "size");
-    out.push_back(size == nullptr ? 0 : integer_at(json_at(*size, one, "size"), least));
-    if (out.size() > static_cast<std::size_t>(max_rank)) bad_json(list, "a shape has at most " + std::to_string(max_rank) + " dimensions, found " + std::to_string(dims->items.size()));
-  }
+WEFT_DECL std::string read_whole_file(const std::string& path) {
+  std::FILE* file = std::fopen(path.c_str(), "rb");
+  if (file == nullptr) fail(error_code::not_found, "cannot open '" + path + "'");
+  std::string out;
+  char block[1 << 14];
+  while (const std::size_t n = std::fread(block, 1, sizeof block, file)) out.append(block, n);
+  const bool failed = std::ferror(file) != 0;
+  std::fclose(file);
+  if (failed) fail(error_code::unavailable, "cannot read '" + path + "'");
   return out;
 }
 
-WEFT_DECL partial_shape shape_at(const json_at& at) {
-  expect_fields(at, {"dim", "unknown_rank"});
-  const json_value* dims = find_field(at, "dim");
-  if (const json_value* unknown = find_field(at, "unknown_rank"); unknown != nullptr && bool_at(json_at(*unknown, at, "unknown_rank"))) {
-    if (dims != nullptr && !dims->items.empty()) bad_json(at, "the rank cannot be unknown where there are dimensions");
-    return partial_shape();
-  }
-  return partial_shape(sizes_at(at, dims, -1));
+WEFT_DECL std::string path_of(const json_at& at) {
+  std::vector<const json_at*> way;
+  for (const json_at* a = &at; a->up != nullptr; a = a->up) way.push_back(a);
+  std::string out;
+  for (auto a = way.rbegin(); a != way.rend(); ++a)
+    if ((*a)->name.data() == nullptr) out += "[" + std::to_string((*a)->index) + "]";
+    else out += (out.empty() ? "" : ".") + std::string((*a)->name.substr(0, 80));
+  return out;
 }
 
-// Fills the elements from a list, whose last value is repeated; `put` writes one element at its place.
-template <class Put> void fill_elements(const json_at& at, const json_value* list, std::string_view field, std::byte* to, std::size_t size, std::size_t count, std::size_t numbers, Put put) {
-  std::memset(to, 0, size * count);
-  if (list == nullptr) return;
-  const json_at where(*list, at, field);
-  const auto& items = elements_at(where);
-  const std::size_t given = std::min(count, items.size() / numbers);
-  for (std::size_t i = 0; i < given * numbers; ++i) put(json_at(items[i], where, i), to + i * (size / numbers));
-  for (std::size_t i = given; i < count && given > 0; ++i) std::memcpy(to + i * size, to + (given - 1) * size, size);
+WEFT_DECL void bad_json(const json_at& at, const std::string& fault, error_code code) {
+  const std::string path = path_of(at);
+  fail(code, path.empty() ? fault : path + ": " + fault);
 }
 
-template <class T> void put_bits(std::byte* to, T v) { std::memcpy(to, &v, sizeof v); }
-
-inline void fill_integers(const json_at& at, dtype type, std::byte* to, std::size_t count) {
-  const std::size_t size = size_of(type);
-  const bool bits = type == dtype::half || type == dtype::bfloat16;
-  const char* field = bits ? "half_val" : type == dtype::int64 ? "int64_val" : type == dtype::uint64 ? "uint64_val" : type == dtype::uint32 ? "uint32_val" : "int_val";
-  fill_elements(at, find_field(at, field), field, to, size, count, 1, [type, size](const json_at& item, std::byte* place) {
-    // What is too wide is cut, as TensorFlow does: the bytes are little-endian.
-    std::uint64_t v;
-    if (type == dtype::uint64) v = natural_at(item);
-    else if (type == dtype::int64) v = static_cast<std::uint64_t>(integer_at(item));
-    else if (type == dtype::uint32) v = static_cast<std::uint64_t>(integer_at(item, 0, UINT32_MAX));
-    else v = static_cast<std::uint64_t>(integer_at(item, INT32_MIN, INT32_MAX));
-    for (std::size_t i = 0; i < size; ++i) place[i] = static_cast<std::byte>(v >> (8 * i) & 0xffU);
-  });
+inline void expect_kind(const json_at& at, json_kind kind) {
+  if (at.value.kind != kind) bad_json(at, std::string("expected ") + kind_name(kind) + ", found " + kind_name(at.value.kind));
 }
 
-inline void fill_plain(const json_at& at, tensor_value& v) {
-  std::byte* to = v.mutable_raw_data();
-  const auto count = static_cast<std::size_t>(v.elements());
-  const std::size_t size = size_of(v.dtype());
-  switch (v.dtype()) {
-    case dtype::float32: case dtype::complex64: {
-      const bool complex = v.dtype() == dtype::complex64;
-      const char* field = complex ? "scomplex_val" : "float_val";
-      return fill_elements(at, find_field(at, field), field, to, size, count, complex ? 2 : 1, [](const json_at& item, std::byte* place) { put_bits(place, float_at(item)); });
+// Whether a key is the field in lowerCamelCase.
+inline bool is_camel(std::string_view key, std::string_view field) {
+  std::size_t k = 0;
+  for (std::size_t f = 0; f < field.size(); ++f, ++k) {
+    char c = field[f];
+    if (c == '_' && f + 1 < field.size()) {
+      c = field[++f];
+      if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
     }
-    case dtype::float64: case dtype::complex128: {
-      const bool complex = v.dtype() == dtype::complex128;
-      const char* field = complex ? "dcomplex_val" : "double_val";
-      return fill_elements(at, find_field(at, field), field, to, size, count, complex ? 2 : 1, [](const json_at& item, std::byte* place) { put_bits(place, real_at(item)); });
+    if (k >= key.size() || key[k] != c) return false;
+  }
+  return k == key.size();
+}
+
+inline bool names_field(std::string_view key, std::string_view field) { return key == field || is_camel(key, field); }
+
+WEFT_DECL void expect_fields(const json_at& at, std::initializer_list<std::string_view> fields) {
+  expect_kind(at, json_kind::object);
+  for (const json_value& member : at.value.items)
+    if (std::none_of(fields.begin(), fields.end(), [&](std::string_view f) { return names_field(member.key, f); }))
+      bad_json(at, "there is no field '" + member.key.substr(0, 80) + "' here");
+}
+
+WEFT_DECL const json_value* find_field(const json_at& at, std::string_view field) {
+  const json_value* found = nullptr;
+  for (const json_value& member : at.value.items)
+    if (names_field(member.key, field)) {
+      if (found != nullptr) bad_json(at, "the field '" + std::string(field) + "' is given twice, in both spellings");
+      found = &member;
     }
-    case dtype::boolean:
-      return fill_elements(at, find_field(at, "bool_val"), "bool_val", to, size, count, 1, [](const json_at& item, std::byte* place) { put_bits(place, bool_at(item)); });
-    default: return fill_integers(at, v.dtype(), to, count);
+  return found == nullptr || found->kind == json_kind::null ? nullptr : found;
+}
+
+WEFT_DECL const std::vector<json_value>& elements_at(const json_at& at) {
+  expect_kind(at, json_kind::array);
+  return at.value.items;
+}
+
+WEFT_DECL const std::string& string_at(const json_at& at) {
+  expect_kind(at, json_kind::string);
+  return at.value.text;
+}
+
+WEFT_DECL bool bool_at(const json_at& at) {
+  expect_kind(at, json_kind::boolean);
+  return at.value.boolean;
+}
+
+// The number in a string; anything else as it is.
+inline json_value unquoted(const json_at& at) {
+  json_value out;
+  if (at.value.kind == json_kind::string && at.value.text.size() <= 64 && !at.value.text.empty()) {
+    json_builder builder(out, at.value.text);
+    if (!nlohmann::json::sax_parse(at.value.text, &builder)) out.kind = json_kind::null;
+  } else {
+    out.kind = at.value.kind;
+    out.natural = at.value.natural;
   }
+  const bool number = out.kind == json_kind::integer || out.kind == json_kind::natural || out.kind == json_kind::real;
+  if (!number) bad_json(at, "expected a number, found " + (at.value.kind == json_kind::string ? "\"" + at.value.text.substr(0, 80) + "\"" : std::string(kind_name(at.value.kind))));
+  return out;
 }
 
-inline resource_handle handle_at(const json_at& at) {
-  expect_fields(at, {"device", "container", "name", "hash_code", "maybe_type_name", "dtypes_and_shapes"});
-  const auto text = [&at](const char* field) {
-    const json_value* v = find_field(at, field);
-    return v == nullptr ? std::string() : string_at(json_at(*v, at, field));
-  };
-  return {text("device"), text("container"), text("name"), text("maybe_type_name")};
+WEFT_DECL std::int64_t integer_at(const json_at& at, std::int64_t least, std::int64_t most) {
+  const json_value v = unquoted(at);
+  std::int64_t out = v.integer;
+  if (v.kind == json_kind::real) {
+    if (!(std::abs(v.real) <= 0x1p53) || v.real != std::floor(v.real)) bad_json(at, "expected an integer");
+    out = static_cast<std::int64_t>(v.real);
+  }
+  if (v.kind == json_kind::natural || out < least || out > most)
+    bad_json(at, "expected an integer from " + std::to_string(least) + " to " + std::to_string(most) + ", found " +
+                     (v.kind == json_kind::natural ? std::to_string(v.natural) : std::to_string(out)));
+  return out;
 }
 
-template <class T, class Read> void fill_objects(const json_at& at, tensor_value& v, const char* field, Read read) {
-  const json_value* list = find_field(at, field);
-  const auto count = static_cast<std::size_t>(v.elements());
-  if (list == nullptr || count == 0) return;
-  const json_at where(*list, at, field);
-  const auto& items = elements_at(where);
-  T* to = v.mutable_data<T>();
-  for (std::size_t i = 0; i < count && !items.empty(); ++i) to[i] = i < items.size() ? read(json_at(items[i], where, i)) : to[items.size() - 1];
+WEFT_DECL std::uint64_t natural_at(const json_at& at) {
+  if (const json_value v = unquoted(at); v.kind == json_kind::natural) return v.natural;
+  return static_cast<std::uint64_t>(integer_at(at, 0));
 }
 
-// String content: the lengths as varints, then the bytes.
-inline void fill_string_content(const json_at& at, const std::string& content, tensor_value& v) {
-  const auto count = static_cast<std::size_t>(v.elements());
-  const auto fits = [&](bool ok) {
-    if (!ok) bad_json(at, "the content does not hold " + std::to_string(count) + " strings");
-  };
-  std::size_t position = 0;
-  std::vector<std::size_t> sizes(count);
-  for (std::size_t& size : sizes) {
-    for (unsigned shift = 0;; shift += 7) {
-      fits(position < content.size() && shift < 35);
-      const auto byte = static_cast<unsigned char>(content[position++]);
-      size |= static_cast<std::size_t>(byte & 0x7fU) << shift;
-      if (byte < 0x80) break;
+WEFT_DECL double real_at(const json_at& at) {
+  if (at.value.kind == json_kind::string) {
+    if (at.value.text == "NaN") return std::numeric_limits<double>::quiet_NaN();
+    if (at.value.text == "Infinity") return std::numeric_limits<double>::infinity();
+    if (at.value.text == "-Infinity") return -std::numeric_limits<double>::infinity();
+  }
+  const json_value v = unquoted(at);
+  return v.kind == json_kind::real ? v.real : v.kind == json_kind::natural ? static_cast<double>(v.natural) : static_cast<double>(v.integer);
+}
+
+WEFT_DECL float float_at(const json_at& at) {
+  const double v = real_at(at);
+  // Halfway beyond the largest float; what lies below rounds to it.
+  if (std::isfinite(v) && std::abs(v) >= 0x1.ffffffp127) bad_json(at, "the number is too large for a float");
+  return static_cast<float>(v);
+}
+
+WEFT_DECL std::string bytes_at(const json_at& at) {
+  std::string_view text = string_at(at);
+  if (text.size() % 4 == 0)
+    for (int i = 0; i < 2 && !text.empty() && text.back() == '='; ++i) text.remove_suffix(1);
+  std::string out;
+  out.reserve(text.size() / 4 * 3 + 2);
+  std::uint32_t bits = 0;
+  int count = 0;
+  for (const char c : text) {
+    std::uint32_t digit = 64;
+    if (c >= 'A' && c <= 'Z') digit = static_cast<std::uint32_t>(c - 'A');
+    else if (c >= 'a' && c <= 'z') digit = static_cast<std::uint32_t>(c - 'a') + 26;
+    else if (c >= '0' && c <= '9') digit = static_cast<std::uint32_t>(c - '0') + 52;
+    else if (c == '+' || c == '-') digit = 62;
+    else if (c == '/' || c == '_') digit = 63;
+    if (digit == 64) bad_json(at, "not base64");
+    bits = bits << 6 | digit;
+    count += 6;
+    if (count >= 8) {
+      count -= 8;
+      out += static_cast<char>(bits >> count & 0xffU);
     }
   }
-  std::string* to = v.mutable_data<std::string>();
-  for (std::size_t i = 0; i < count; ++i) {
-    fits(sizes[i] <= content.size() - position);
-    to[i] = content.substr(position, sizes[i]);
-    position += sizes[i];
-  }
-  fits(position == content.size());
-}
-
-// The number of elements; as in TensorFlow, sizes before a zero must not overflow although the value has no elements.
-inline std::optional<std::int64_t> elements_in_order(const shape& s) {
-  int before_zero = 0;
-  while (before_zero < s.rank() && s[before_zero] != 0) ++before_zero;
-  const auto front = checked_elements(s.data(), static_cast<std::size_t>(before_zero));
-  return front && before_zero < s.rank() ? std::optional<std::int64_t>(0) : front;
-}
-
-// The memory is taken only when the claim has been checked.
-inline void take_room(const json_at& at, const shape& s, std::uint64_t bytes, std::uint64_t& room) {
-  if (bytes > room)
-    bad_json(at, "shape " + s.text() + " would take " + std::to_string(bytes) + " bytes, more than import_options::max_repeated_bytes leaves (" + std::to_string(room) + ")", error_code::resource_exhausted);
-  room -= bytes;
-}
-
-WEFT_DECL tensor_value tensor_at(const json_at& at, std::uint64_t& room) {
-  expect_fields(at, {"dtype", "tensor_shape", "version_number", "tensor_content", "float_val", "double_val", "int_val", "string_val", "scomplex_val", "int64_val", "bool_val",
-                     "dcomplex_val", "half_val", "resource_handle_val", "variant_val", "uint32_val", "uint64_val", "float8_val"});
-  const json_value* type_field = find_field(at, "dtype");
-  if (type_field == nullptr) bad_json(at, "a tensor needs a dtype");
-  const dtype type = dtype_at(json_at(*type_field, at, "dtype"));
-  shape s;
-  if (const json_value* shape_field = find_field(at, "tensor_shape")) {
-    const json_at where(*shape_field, at, "tensor_shape");
-    expect_fields(where, {"dim", "unknown_rank"});
-    s = shape(sizes_at(where, find_field(where, "dim"), 0));
-  }
-  const auto count = elements_in_order(s);
-  const std::uint64_t size = is_plain(type) ? size_of(type) : sizeof(std::string);
-  if (!count || static_cast<std::uint64_t>(*count) > static_cast<std::uint64_t>(INT64_MAX) / size)
-    bad_json(at, "shape " + s.text() + " has more elements than memory can address");
-  if (type == dtype::variant || type == dtype::invalid) bad_json(at, std::string("values of dtype ") + to_text(type) + " are not supported", error_code::unimplemented);
-  std::string content;
-  if (const json_value* bytes = find_field(at, "tensor_content")) content = bytes_at(json_at(*bytes, at, "tensor_content"));
-  if (!content.empty() && type == dtype::string && static_cast<std::uint64_t>(*count) > content.size()) bad_json(at, "the content does not hold " + std::to_string(*count) + " strings");
-  if (!content.empty() && *count > 0 && is_plain(type) && content.size() != static_cast<std::uint64_t>(*count) * size)
-    bad_json(at, "shape " + s.text() + " of " + to_text(type) + " needs " + std::to_string(static_cast<std::uint64_t>(*count) * size) + " bytes of content, found " + std::to_string(content.size()));
-  if (content.empty()) take_room(at, s, static_cast<std::uint64_t>(*count) * size, room);
-  tensor_value out(type, std::move(s));
-  if (*count == 0) return out;
-  if (type == dtype::resource) fill_objects<resource_handle>(at, out, "resource_handle_val", handle_at);
-  else if (type == dtype::string && !content.empty()) fill_string_content(at, content, out);
-  else if (type == dtype::string) fill_objects<std::string>(at, out, "string_val", bytes_at);
-  else if (content.empty()) fill_plain(at, out);
-  else if (type == dtype::boolean) std::transform(content.begin(), content.end(), out.mutable_data<bool>(), [](char c) { return c != 0; });
-  else std::memcpy(out.mutable_raw_data(), content.data(), content.size());
+  if (count == 6) bad_json(at, "not base64");
   return out;
 }
 
 }  // namespace weft::detail
+#endif
+
+#endif
+
+#ifndef WEFT_FORMAT_JSON_WRITER_HPP
+#define WEFT_FORMAT_JSON_WRITER_HPP
+// Writes JSON the way protobuf does: 64-bit integers in quotes, bytes in base64, the shortest numbers that read back. Equal calls give
+// equal bytes.
+
+#if WEFT_HAS_FORMAT_BODIES
+#include <charconv>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace weft::detail {
+
+/// Text of nested objects and arrays. Members are named by the field's name in the .proto file, in either spelling.
+class json_writer {
+ public:
+  json_writer(int indent, bool proto_names) : indent_(indent), proto_names_(proto_names) {}
+
+  json_writer& begin(char bracket) {
+    separate();
+    out_ += bracket;
+    ++depth_;
+    first_ = true;
+    return *this;
+  }
+  json_writer& end(char bracket) {
+    --depth_;
+    if (!first_) line();
+    out_ += bracket;
+    first_ = false;
+    return *this;
+  }
+  /// A member of a message.
+  json_writer& field(std::string_view name) {
+    std::string text;
+    for (std::size_t i = 0; i < name.size(); ++i) {
+      const bool upper = !proto_names_ && name[i] == '_' && i + 1 < name.size();
+      text += upper ? static_cast<char>(name[++i] - 'a' + 'A') : name[i];
+    }
+    return key(text);
+  }
+  /// A member of a map, whose keys stay as they are.
+  json_writer& key(std::string_view name) {
+    separate();
+    quote(name);
+    out_ += indent_ > 0 ? ": " : ":";
+    after_key_ = true;
+    return *this;
+  }
+  json_writer& string(std::string_view text) {
+    separate();
+    quote(text);
+    return *this;
+  }
+  json_writer& boolean(bool v) { return word(v ? "true" : "false"); }
+  /// A number without quotes, for those of at most 32 bits and for texts that protobuf does not write.
+  json_writer& small(std::int64_t v) { return word(std::to_string(v)); }
+  json_writer& integer(std::int64_t v) { return word("\"" + std::to_string(v) + "\""); }
+  json_writer& natural(std::uint64_t v) { return word("\"" + std::to_string(v) + "\""); }
+  json_writer& real(double v) {
+    if (!std::isfinite(v)) return special(v);
+    if (v == 0 && std::signbit(v)) return word("-0.0");  // readers take "-0" for an integer
+    char text[32];
+    return word(std::string_view(text, static_cast<std::size_t>(std::to_chars(text, text + sizeof text, v).ptr - text)));
+  }
+  json_writer& real(float v) {
+    if (!std::isfinite(v) || v == 0) return real(static_cast<double>(v));
+    char text[32];
+    const char* end = std::to_chars(text, text + sizeof text, v).ptr;
+    // Readers take the nearest double and then the nearest float, which is not always the float that these digits are meant for.
+    double wide = 0;
+    std::from_chars(text, end, wide);
+    if (static_cast<float>(wide) != v) return real(static_cast<double>(v));
+    return word(std::string_view(text, static_cast<std::size_t>(end - text)));
+  }
+  json_writer& bytes(std::string_view data);
+  std::string take() {
+    if (indent_ > 0) out_ += '\n';
+    return std::move(out_);
+  }
+
+ private:
+  json_writer& word(std::string_view text) {
+    separate();
+    out_ += text;
+    return *this;
+  }
+  json_writer& special(double v) { return word(std::isnan(v) ? "\"NaN\"" : v > 0 ? "\"Infinity\"" : "\"-Infinity\""); }
+  void line() {
+    if (indent_ <= 0) return;
+    out_ += '\n';
+    out_.append(static_cast<std::size_t>(indent_ * depth_), ' ');
+  }
+  void separate() {
+    if (after_key_) {
+      after_key_ = false;
+      return;
+    }
+    if (!first_) out_ += ',';
+    if (depth_ > 0) line();
+    first_ = false;
+  }
+  void quote(std::string_view text);
+
+  std::string out_;
+  int indent_, depth_ = 0;
+  bool proto_names_, first_ = true, after_key_ = false;
+};
+
+inline json_writer& json_writer::bytes(std::string_view data) {
+  constexpr char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  separate();
+  out_ += '"';
+  for (std::size_t i = 0; i < data.size(); i += 3) {
+    std::uint32_t bits = 0;
+    for (std::size_t j = 0; j < 3; ++j) bits = bits << 8 | (i + j < data.size() ? static_cast<unsigned char>(data[i + j]) : 0U);
+    for (std::size_t j = 0; j < 4; ++j) out_ += i + j > data.size() ? '=' : digits[bits >> (18 - 6 * j) & 63U];
+  }
+  out_ += '"';
+  return *this;
+}
+
+// How many bytes the UTF-8 character here has; 0 where there is none.
+inline std::size_t utf8_length(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned>(static_cast<unsigned char>(text[i])); };
+  const unsigned lead = byte(0);
+  const std::size_t n = lead < 0x80 ? 1 : lead < 0xc2 ? 0 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : lead < 0xf5 ? 4 : 0;
+  if (n > text.size()) return 0;
+  for (std::size_t i = 1; i < n; ++i)
+    if ((byte(i) & 0xc0U) != 0x80U) return 0;
+  if (n == 3 && ((lead == 0xe0 && byte(1) < 0xa0) || (lead == 0xed && byte(1) > 0x9f))) return 0;
+  if (n == 4 && ((lead == 0xf0 && byte(1) < 0x90) || (lead == 0xf4 && byte(1) > 0x8f))) return 0;
+  return n;
+}
+
+// What is not UTF-8 becomes the replacement character.
+inline void json_writer::quote(std::string_view text) {
+  constexpr char digits[] = "0123456789abcdef";
+  out_ += '"';
+  while (!text.empty()) {
+    const auto c = static_cast<unsigned char>(text[0]);
+    std::size_t n = utf8_length(text);
+    if (c == '"' || c == '\\') {
+      out_ += '\\';
+      out_ += text[0];
+    } else if (c < 0x20) {
+      out_ += "\\u00";
+      out_ += digits[c >> 4];
+      out_ += digits[c & 15U];
+    } else if (n == 0) {
+      out_ += "\\ufffd";
+      n = 1;
+    } else {
+      out_ += text.substr(0, n);
+    }
+    text.remove_prefix(n);
+  }
+  out_ += '"';
+}
+
+}  // namespace weft::detail
+#endif
+
+#endif
+
+#ifndef WEFT_FORMAT_SAFETENSORS_HPP
+#define WEFT_FORMAT_SAFETENSORS_HPP
+// The safetensors format: the length of a JSON header in 8 bytes, the header, then the elements of all tensors without gaps.
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace weft {
+
+/// Writes these tensors, with texts about them in `__metadata__`; those with the largest elements come first, so that all are aligned. The file takes its name when it is complete. Throws UNIMPLEMENTED
+/// for dtypes that the format has not: strings, resources, complex128.
+void write_safetensors(const std::string& path, const std::vector<named_tensor>& tensors, const std::map<std::string, std::string>& metadata = {});
+
+/// An open safetensors file, all of whose header was checked. Reading a tensor reads its bytes only.
+class safetensors_file final : public tensor_file {
+ public:
+  /// Throws NOT_FOUND, DATA_LOSS with the file and the fault, UNIMPLEMENTED for dtypes that weft has not.
+  explicit safetensors_file(const std::string& path);
+
+  /// The texts in `__metadata__`.
+  const std::map<std::string, std::string>& metadata() const noexcept { return metadata_; }
+  tensor_value read(const tensor_entry& entry) const override;
+  using tensor_file::read;
+
+ private:
+  void read_entry(const detail::json_at& at, std::uint64_t data, std::uint64_t data_size);
+  void check_cover(std::uint64_t data, std::uint64_t data_size) const;
+  file_reader file_;
+  std::map<std::string, std::string> metadata_;
+};
+
+}  // namespace weft
+
+#if WEFT_HAS_FORMAT_BODIES
+#include <algorithm>
+
+namespace weft {
+
+namespace detail {
+
+struct safetensors_name {
+  const char* text;
+  dtype type;
+};
+inline constexpr safetensors_name safetensors_names[] = {
+    {"BOOL", dtype::boolean}, {"U8", dtype::uint8}, {"I8", dtype::int8}, {"U16", dtype::uint16}, {"I16", dtype::int16}, {"F16", dtype::half}, {"BF16", dtype::bfloat16}, {"U32", dtype::uint32},
+    {"I32", dtype::int32}, {"F32", dtype::float32}, {"U64", dtype::uint64}, {"I64", dtype::int64}, {"F64", dtype::float64}, {"C64", dtype::complex64}};
+
+// The largest header that is read, as in the format's own library.
+inline constexpr std::uint64_t max_safetensors_header = 100'000'000;
+
+inline const char* safetensors_dtype(const std::string& path, const named_tensor& t) {
+  for (const safetensors_name& n : safetensors_names)
+    if (n.type == t.value.dtype()) return n.text;
+  fail(error_code::unimplemented, "cannot write '" + path + "': safetensors has no dtype for " + std::string(to_text(t.value.dtype())) + ", which tensor '" + t.name + "' has" +
+                                      (t.value.dtype() == dtype::string || t.value.dtype() == dtype::complex128 ? "; write an .npz file instead" : ""));
+}
+
+inline bool is_utf8(std::string_view text) {
+  while (!text.empty()) {
+    const std::size_t n = utf8_length(text);
+    if (n == 0) return false;
+    text.remove_prefix(n);
+  }
+  return true;
+}
+
+}  // namespace detail
+
+WEFT_DECL void write_safetensors(const std::string& path, const std::vector<named_tensor>& tensors, const std::map<std::string, std::string>& metadata) {
+  detail::expect_writable(path, tensors);
+  std::vector<const named_tensor*> order;
+  for (const named_tensor& t : tensors) order.push_back(&t);
+  std::sort(order.begin(), order.end(), [](const named_tensor* a, const named_tensor* b) {
+    const std::size_t left = size_of(a->value.dtype()), right = size_of(b->value.dtype());
+    return left != right ? left > right : a->name < b->name;
+  });
+  detail::json_writer header(0, true);
+  header.begin('{');
+  std::uint64_t end = 0;
+  for (const named_tensor* each : order) {
+    const named_tensor& t = *each;
+    if (!detail::is_utf8(t.name)) fail(error_code::invalid_argument, "cannot write '" + path + "': the name of a tensor is not UTF-8");
+    if (t.name == "__metadata__") fail(error_code::invalid_argument, "cannot write '" + path + "': a tensor of safetensors cannot be named '__metadata__'");
+    header.key(t.name).begin('{').key("dtype").string(detail::safetensors_dtype(path, t)).key("shape").begin('[');
+    for (const std::int64_t size : t.value.shape()) header.small(size);
+    header.end(']').key("data_offsets").begin('[').small(static_cast<std::int64_t>(end));
+    end += t.value.bytes();
+    header.small(static_cast<std::int64_t>(end)).end(']').end('}');
+  }
+  if (!metadata.empty()) {
+    header.key("__metadata__").begin('{');
+    for (const auto& [key, text] : metadata) header.key(key).string(text);
+    header.end('}');
+  }
+  std::string text = header.end('}').take();
+  while (text.size() % 8 != 0) text += ' ';
+  std::string length;
+  detail::put_little(length, text.size(), 8);
+  if (text.size() > detail::max_safetensors_header) fail(error_code::resource_exhausted, "cannot write '" + path + "': the header would be larger than safetensors allows");
+
+  file_writer out(path);
+  out.write(length);
+  out.write(text);
+  for (const named_tensor* t : order)
+    if (t->value.bytes() > 0) out.write(t->value.raw_data(), t->value.bytes());
+  out.commit();
+}
+
+WEFT_DECL safetensors_file::safetensors_file(const std::string& path) : tensor_file(path), file_(path) {
+  if (file_.size() < 8) file_.damaged("not a safetensors file: it has " + std::to_string(file_.size()) + " bytes");
+  const std::uint64_t length = detail::get_little(file_.text(0, 8).data(), 8);
+  if (length > detail::max_safetensors_header) file_.damaged("the header claims " + std::to_string(length) + " bytes, at most " + std::to_string(detail::max_safetensors_header) + " are allowed");
+  if (length > file_.size() - 8) file_.damaged("the header claims " + std::to_string(length) + " bytes, the file has " + std::to_string(file_.size() - 8) + " behind its length");
+  const std::string text = file_.text(8, static_cast<std::size_t>(length));
+  if (text.empty() || text[0] != '{') file_.damaged("the header does not begin with '{'");
+  const std::uint64_t data = 8 + length, data_size = file_.size() - data;
+  try {
+    const detail::json_value header = detail::parse_json(text);
+    const detail::json_at top(header);
+    for (const detail::json_value& member : header.items) {
+      const detail::json_at at(member, top, member.key);
+      if (member.key != "__metadata__") {
+        read_entry(at, data, data_size);
+        continue;
+      }
+      if (member.kind != detail::json_kind::object) detail::bad_json(at, "expected an object");
+      for (const detail::json_value& one : member.items) metadata_.emplace(one.key, detail::string_at(detail::json_at(one, at, one.key)));
+    }
+  } catch (const error& e) {
+    if (e.code() != error_code::invalid_argument) throw;
+    file_.damaged("header: " + e.message());
+  }
+  check_cover(data, data_size);
+  index();
+}
+
+WEFT_DECL void safetensors_file::read_entry(const detail::json_at& at, std::uint64_t data, std::uint64_t data_size) {
+  tensor_entry out;
+  out.name = at.value.key;
+  if (at.value.kind != detail::json_kind::object) detail::bad_json(at, "expected an object");
+  const auto field = [&at](const char* name) {
+    for (const detail::json_value& member : at.value.items)
+      if (member.key == name) return detail::json_at(member, at, member.key);
+    detail::bad_json(at, std::string("there is no '") + name + "'");
+  };
+  for (const detail::json_value& member : at.value.items)
+    if (member.key != "dtype" && member.key != "shape" && member.key != "data_offsets") detail::bad_json(at, "there is no field '" + member.key.substr(0, 80) + "' here");
+  const detail::json_at dtype_at = field("dtype"), shape_at = field("shape"), offsets_at = field("data_offsets");
+  const std::string& type = detail::string_at(dtype_at);
+  for (const detail::safetensors_name& n : detail::safetensors_names)
+    if (type == n.text) out.dtype = n.type;
+  if (out.dtype == dtype::invalid && type.size() > 3 && type.size() < 16 && type.compare(0, 1, "F") == 0 && type.find('_') != std::string::npos)
+    fail(error_code::unimplemented, "'" + path_ + "': tensor '" + out.name.substr(0, 200) + "' has dtype " + type + ", which is not supported");
+  if (out.dtype == dtype::invalid) detail::bad_json(dtype_at, "there is no dtype '" + type.substr(0, 80) + "'");
+
+  std::vector<std::int64_t> sizes;
+  for (const detail::json_value& size : detail::elements_at(shape_at)) {
+    const detail::json_at one(size, shape_at, sizes.size());
+    if (size.kind != detail::json_kind::integer) detail::bad_json(one, "expected an integer");
+    sizes.push_back(detail::integer_at(one, 0));
+  }
+  out.bytes = detail::plain_bytes(file_, out.name, out.dtype, sizes.data(), sizes.size());
+  out.shape = weft::shape(sizes);
+
+  std::vector<std::uint64_t> offsets;
+  for (const detail::json_value& offset : detail::elements_at(offsets_at)) {
+    const detail::json_at one(offset, offsets_at, offsets.size());
+    if (offset.kind != detail::json_kind::integer) detail::bad_json(one, "expected an integer");
+    offsets.push_back(static_cast<std::uint64_t>(detail::integer_at(one, 0)));
+  }
+  if (offsets.size() != 2) detail::bad_json(offsets_at, "expected 2 numbers, found " + std::to_string(offsets.size()));
+  if (offsets[0] > offsets[1] || offsets[1] > data_size)
+    detail::bad_json(offsets_at, "[" + std::to_string(offsets[0]) + "," + std::to_string(offsets[1]) + "] is not within the " + std::to_string(data_size) + " bytes of data");
+  if (offsets[1] - offsets[0] != out.bytes)
+    detail::bad_json(offsets_at, "shape " + out.shape.text() + " of " + type + " needs " + std::to_string(out.bytes) + " bytes, found " + std::to_string(offsets[1] - offsets[0]));
+  out.position = data + offsets[0];
+  entries_.push_back(std::move(out));
+}
+
+// The tensors lie behind one another: no byte belongs to two of them, or to none.
+WEFT_DECL void safetensors_file::check_cover(std::uint64_t data, std::uint64_t data_size) const {
+  std::vector<const tensor_entry*> order;
+  for (const tensor_entry& e : entries_) order.push_back(&e);
+  std::sort(order.begin(), order.end(), [](const tensor_entry* a, const tensor_entry* b) { return a->position != b->position ? a->position < b->position : a->bytes < b->bytes; });
+  std::uint64_t end = data;
+  for (const tensor_entry* e : order) {
+    if (e->position != end)
+      file_.damaged("tensor '" + e->name.substr(0, 200) + "' begins at " + std::to_string(e->position - data) + " of the data, " +
+                    (e->position < end ? "within the one before it, which ends at " : "behind a gap from ") + std::to_string(end - data));
+    end += e->bytes;
+  }
+  if (end - data != data_size) file_.damaged("the tensors take " + std::to_string(end - data) + " bytes, the file has " + std::to_string(data_size) + " bytes of data");
+}
+
+WEFT_DECL tensor_value safetensors_file::read(const tensor_entry& entry) const { return detail::read_plain(file_, entry); }
+
+}  // namespace weft
+#endif
+
+#endif
+
+#ifndef WEFT_FORMAT_TENSORFLOW_CHECKPOINT_HPP
+#define WEFT_FORMAT_TENSORFLOW_CHECKPOINT_HPP
+// TensorFlow's own checkpoints, read without TensorFlow: `prefix.index`, a table of sorted keys in LevelDB's layout, and `prefix.data-00000-of-00001`, the elements.
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace weft {
+
+/// Whether a file ends as the index of a TensorFlow checkpoint does.
+bool is_tensorflow_index(const file_reader& file);
+
+/// An open checkpoint of TensorFlow (V2). Variables that were saved in pieces come as pieces, which `read_tensor` puts together; tensors of dtypes that weft has not are left out. Checksums of tables are
+/// checked when it is opened, those of tensors when they are read.
+class tensorflow_checkpoint final : public tensor_file {
+ public:
+  /// Opens `prefix.index`. Throws NOT_FOUND, DATA_LOSS with the file and the fault, UNIMPLEMENTED for compressed tables and big-endian data.
+  explicit tensorflow_checkpoint(const std::string& index_path);
+  tensor_value read(const tensor_entry& entry) const override;
+  using tensor_file::read;
+
+ private:
+  class table;
+  struct bundle_entry;
+  bundle_entry entry_of(const file_reader& index, std::string_view bytes) const;
+  void add(const file_reader& index, std::string name, const bundle_entry& from);
+  std::vector<std::unique_ptr<file_reader>> data_;
+};
+
+}  // namespace weft
+
+#if WEFT_HAS_FORMAT_BODIES
+#include <cstdio>
+#include <map>
+
+namespace weft {
+
+namespace detail {
+
+inline constexpr std::uint64_t table_magic = 0xdb4775248b80fb57ULL;
+
+inline std::uint32_t crc32c(std::uint32_t crc, const void* data, std::size_t n) {
+  static const crc_table table(0x82f63b78U);
+  return table.update(crc, data, n);
+}
+
+// How TensorFlow stores a checksum, so that one of data that holds checksums is no fixed point.
+inline std::uint32_t masked(std::uint32_t crc) { return (crc >> 15 | crc << 17) + 0xa282ead8U; }
+
+// Reads numbers and pieces of a protocol buffer or a table's block. What is cut short makes it fail.
+struct wire_cursor {
+  std::string_view rest;
+  bool failed = false;
+
+  std::uint64_t varint() {
+    std::uint64_t out = 0;
+    for (unsigned shift = 0; shift < 64 && !rest.empty(); shift += 7) {
+      const auto byte = static_cast<unsigned char>(rest[0]);
+      rest.remove_prefix(1);
+      out |= static_cast<std::uint64_t>(byte & 0x7fU) << shift;
+      if (byte < 0x80) return out;
+    }
+    failed = true;
+    rest = {};
+    return 0;
+  }
+  std::string_view take(std::uint64_t n) {
+    if (n > rest.size()) {
+      failed = true;
+      n = rest.size();
+    }
+    const std::string_view out = rest.substr(0, static_cast<std::size_t>(n));
+    rest.remove_prefix(out.size());
+    return out;
+  }
+  // The next field of a message: its number, and its value as a number or as bytes. False at the end.
+  bool field(unsigned& number, std::uint64_t& value, std::string_view& bytes) {
+    if (rest.empty() || failed) return false;
+    const std::uint64_t tag = varint();
+    number = static_cast<unsigned>(tag >> 3 & 0x1fffffffU);
+    bytes = {};
+    value = 0;
+    const unsigned kind = static_cast<unsigned>(tag & 7U);
+    if (kind == 0) value = varint();
+    else if (kind == 2) bytes = take(varint());
+    else if (kind == 1 || kind == 5) {
+      bytes = take(kind == 1 ? 8 : 4);
+      if (!failed) value = get_little(bytes.data(), static_cast<int>(bytes.size()));
+    } else {
+      failed = true;
+    }
+    return !failed;
+  }
+};
+
+// An integer in the order-preserving code of the keys of pieces.
+inline std::string ordered_integer(std::int64_t v) {
+  const std::uint64_t x = v < 0 ? ~static_cast<std::uint64_t>(v) : static_cast<std::uint64_t>(v);
+  int length = 1;
+  while (length < 10 && length * 7 - 1 < 64 && x >> (length * 7 - 1) != 0) ++length;
+  std::string out;
+  for (int i = length; i-- > 0;) out += static_cast<char>(i >= 8 ? (v < 0 ? 0xffU : 0U) : static_cast<std::uint64_t>(v) >> (8 * i) & 0xffU);
+  // The first `length` bits are ones and then a zero, or all that inverted for a negative one.
+  const unsigned head = 0xffff0000U >> length & 0xffffU;
+  out[0] = static_cast<char>(static_cast<unsigned char>(out[0]) ^ (head >> 8));
+  if (length > 1) out[1] = static_cast<char>(static_cast<unsigned char>(out[1]) ^ (head & 0xffU));
+  return out;
+}
+
+// The key of a piece of a tensor.
+inline std::string piece_key(const std::string& name, const std::vector<std::pair<std::int64_t, std::int64_t>>& extents) {
+  std::string out(1, '\0');
+  for (const char c : name) {
+    out += c;
+    if (c == '\0') out += '\xff';
+    if (c == '\xff') out += '\0';
+  }
+  out += std::string("\0\1", 2);
+  if (extents.empty()) out += '\0';
+  else out += std::string("\1", 1) + static_cast<char>(extents.size());
+  for (const auto& [start, length] : extents) out += ordered_integer(start) + ordered_integer(length);
+  return out;
+}
+
+}  // namespace detail
+
+WEFT_DECL bool is_tensorflow_index(const file_reader& file) { return file.size() >= 48 && detail::get_little(file.text(file.size() - 8, 8).data(), 8) == detail::table_magic; }
+
+// The keys and values of a table, block by block.
+class tensorflow_checkpoint::table {
+ public:
+  explicit table(const file_reader& file) : file_(file) {
+    if (!is_tensorflow_index(file)) file.damaged("not the index of a TensorFlow checkpoint: its end is not that of a table");
+    const std::string footer = file.text(file.size() - 48, 40);
+    detail::wire_cursor at{footer};
+    (void)at.varint();
+    (void)at.varint();
+    const std::uint64_t begin = at.varint(), size = at.varint();
+    if (at.failed) file.damaged("the table's footer is damaged");
+    for (const auto& [key, handle] : block(begin, size)) {
+      detail::wire_cursor place{handle};
+      const std::uint64_t from = place.varint(), bytes = place.varint();
+      if (place.failed) file.damaged("the table's index is damaged");
+      for (auto& [name, value] : block(from, bytes))
+        if (!values.emplace(name, value).second) file.damaged("the table has a key twice");
+    }
+  }
+  std::map<std::string, std::string> values;
+
+ private:
+  std::vector<std::pair<std::string, std::string>> block(std::uint64_t begin, std::uint64_t size) {
+    if (begin > file_.size() || size > file_.size() - begin || file_.size() - begin - size < 5) file_.damaged("a block of the table is not within the file");
+    // Blocks that a damaged file names again and again would take more than the file has.
+    if ((read_ += size + 5) > file_.size()) file_.damaged("the table names a block twice");
+    const std::string text = file_.text(begin, static_cast<std::size_t>(size) + 5);
+    if (text[text.size() - 5] != '\0') fail(error_code::unimplemented, "'" + file_.path() + "': a block of the table is compressed, which is not read");
+    if (detail::masked(detail::crc32c(0, text.data(), text.size() - 4)) != detail::get_little(&text[text.size() - 4], 4)) file_.damaged("the checksum of a block of the table is wrong");
+    if (size < 4) file_.damaged("a block of the table is too short");
+    const std::uint64_t restarts = detail::get_little(&text[static_cast<std::size_t>(size) - 4], 4);
+    if (restarts > (size - 4) / 4) file_.damaged("a block of the table is damaged");
+    detail::wire_cursor at{std::string_view(text).substr(0, static_cast<std::size_t>(size - 4 - 4 * restarts))};
+    std::vector<std::pair<std::string, std::string>> out;
+    std::string key;
+    std::uint64_t keys = 0;
+    while (!at.rest.empty()) {
+      const std::uint64_t shared = at.varint(), rest = at.varint(), length = at.varint();
+      if (shared > key.size()) file_.damaged("a block of the table is damaged");
+      key.resize(static_cast<std::size_t>(shared));
+      key += at.take(rest);
+      const std::string_view value = at.take(length);
+      if (at.failed) file_.damaged("a block of the table is damaged");
+      // A key may share all of the one before it: their sum is bounded too.
+      if ((keys += key.size()) > max_keys) fail(error_code::resource_exhausted, "'" + file_.path() + "': the keys of a block of the table take more than " + std::to_string(max_keys) + " bytes");
+      out.emplace_back(key, value);
+    }
+    return out;
+  }
+  static constexpr std::uint64_t max_keys = std::uint64_t(1) << 28;
+  const file_reader& file_;
+  std::uint64_t read_ = 0;
+};
+
+struct tensorflow_checkpoint::bundle_entry {
+  unsigned type = 0;
+  std::vector<std::int64_t> sizes;
+  std::uint64_t shard = 0, offset = 0, size = 0;
+  std::uint32_t checksum = 0;
+  // Of a tensor saved in pieces: begin and length of each dimension, -1 for all of it.
+  std::vector<std::vector<std::pair<std::int64_t, std::int64_t>>> slices;
+};
+
+WEFT_DECL tensorflow_checkpoint::bundle_entry tensorflow_checkpoint::entry_of(const file_reader& index, std::string_view bytes) const {
+  bundle_entry out;
+  unsigned number = 0;
+  std::uint64_t value = 0;
+  std::string_view inner, deeper;
+  detail::wire_cursor at{bytes};
+  bool failed = false;
+  while (at.field(number, value, inner)) {
+    detail::wire_cursor message{inner};
+    if (number == 1) out.type = static_cast<unsigned>(std::min<std::uint64_t>(value, 1000));
+    if (number == 3) out.shard = value;
+    if (number == 4) out.offset = value;
+    if (number == 5) out.size = value;
+    if (number == 6) out.checksum = static_cast<std::uint32_t>(value);
+    if (number == 7) out.slices.emplace_back();
+    while ((number == 2 || number == 7) && !message.rest.empty()) {
+      unsigned which = 0;
+      if (!message.field(which, value, deeper)) break;
+      detail::wire_cursor dimension{deeper};
+      unsigned part = 0;
+      std::string_view ignored;
+      std::int64_t first = 0, second = -1;
+      const bool wanted = which == (number == 2 ? 2U : 1U);
+      while (wanted && dimension.field(part, value, ignored)) (part == 1 ? first : second) = static_cast<std::int64_t>(value);
+      failed = failed || dimension.failed;
+      if (wanted && number == 2) out.sizes.push_back(first);
+      if (wanted && number == 7) out.slices.back().emplace_back(first, second);
+    }
+    failed = failed || message.failed;
+  }
+  if (at.failed || failed) index.damaged("an entry of the index is damaged");
+  return out;
+}
+
+WEFT_DECL void tensorflow_checkpoint::add(const file_reader& index, std::string name, const bundle_entry& from) {
+  if (!is_known_dtype(from.type) || (!is_plain(static_cast<dtype>(from.type)) && static_cast<dtype>(from.type) != dtype::string)) return;
+  tensor_entry out;
+  out.name = std::move(name);
+  out.dtype = static_cast<dtype>(from.type);
+  const std::string shown = "tensor '" + out.name.substr(0, 200) + "'";
+  if (from.shard >= data_.size()) index.damaged(shown + " is in file " + std::to_string(from.shard) + " of " + std::to_string(data_.size()));
+  const std::uint64_t file_size = data_[static_cast<std::size_t>(from.shard)]->size();
+  if (from.offset > file_size || from.size > file_size - from.offset) index.damaged(shown + " is not within '" + data_[static_cast<std::size_t>(from.shard)]->path() + "'");
+  const auto n = checked_elements(from.sizes.data(), from.sizes.size());
+  if (from.sizes.size() > static_cast<std::size_t>(max_rank) || !n) index.damaged(shown + " has a shape with more elements than memory can address");
+  if (out.dtype == dtype::string ? static_cast<std::uint64_t>(*n) > from.size : detail::plain_bytes(index, out.name, out.dtype, from.sizes.data(), from.sizes.size()) != from.size)
+    index.damaged(shown + " of shape " + weft::shape(from.sizes).text() + " cannot be " + std::to_string(from.size) + " bytes");
+  out.shape = weft::shape(from.sizes);
+  out.position = from.offset;
+  out.bytes = from.size;
+  out.file = static_cast<int>(from.shard);
+  out.checksum = from.checksum;
+  entries_.push_back(std::move(out));
+}
+
+WEFT_DECL tensorflow_checkpoint::tensorflow_checkpoint(const std::string& index_path) : tensor_file(index_path) {
+  const file_reader index(index_path);
+  const table all(index);
+  const auto header = all.values.find("");
+  if (header == all.values.end()) index.damaged("the index has no header");
+  std::uint64_t shards = 0, value = 0;
+  unsigned number = 0;
+  std::string_view ignored;
+  detail::wire_cursor at{header->second};
+  while (at.field(number, value, ignored)) {
+    if (number == 1) shards = value;
+    if (number == 2 && value != 0) fail(error_code::unimplemented, "'" + index_path + "': the data are big-endian, which is not read");
+  }
+  if (at.failed || shards > 99999) index.damaged("the index has a damaged header");
+  const std::string prefix = index_path.size() > 6 && index_path.compare(index_path.size() - 6, 6, ".index") == 0 ? index_path.substr(0, index_path.size() - 6) : index_path;
+  for (std::uint64_t i = 0; i < shards; ++i) {
+    char end[40];
+    std::snprintf(end, sizeof end, ".data-%05u-of-%05u", static_cast<unsigned>(i), static_cast<unsigned>(shards));
+    data_.push_back(std::make_unique<file_reader>(prefix + end));
+  }
+  for (const auto& [name, bytes] : all.values) {
+    if (name.empty() || name[0] == '\0') continue;
+    const bundle_entry entry = entry_of(index, bytes);
+    if (entry.slices.empty()) add(index, name, entry);
+    for (const auto& slice : entry.slices) {
+      const auto piece = all.values.find(detail::piece_key(name, slice));
+      if (slice.size() != entry.sizes.size() || piece == all.values.end()) index.damaged("a piece of tensor '" + name.substr(0, 200) + "' is missing");
+      std::string spec;
+      for (const std::int64_t size : entry.sizes) spec += std::to_string(size) + " ";
+      for (std::size_t d = 0; d < slice.size(); ++d)
+        spec += (d == 0 ? "" : ":") + (slice[d].second < 0 ? std::string("-") : std::to_string(slice[d].first) + "," + std::to_string(slice[d].second));
+      add(index, name + " " + spec, entry_of(index, piece->second));
+    }
+  }
+  this->index();
+}
+
+WEFT_DECL tensor_value tensorflow_checkpoint::read(const tensor_entry& entry) const {
+  const file_reader& file = *data_[static_cast<std::size_t>(entry.file)];
+  const auto check = [&](std::uint32_t crc) {
+    if (detail::masked(crc) != entry.checksum) file.damaged("the checksum of tensor '" + entry.name.substr(0, 200) + "' is wrong; the file is damaged");
+  };
+  tensor_value out(entry.dtype, entry.shape);
+  if (entry.dtype != dtype::string) {
+    if (entry.bytes > 0) file.read(entry.position, out.mutable_raw_data(), static_cast<std::size_t>(entry.bytes));
+    check(detail::crc32c(0, entry.bytes > 0 ? out.raw_data() : nullptr, static_cast<std::size_t>(entry.bytes)));
+    detail::normalize_bools(out);
+    return out;
+  }
+  // The lengths, a checksum of them, the texts.
+  const std::string text = file.text(entry.position, static_cast<std::size_t>(entry.bytes));
+  detail::wire_cursor at{text};
+  std::vector<std::uint64_t> lengths;
+  std::uint32_t crc = 0;
+  for (std::int64_t i = 0; i < out.elements(); ++i) {
+    lengths.push_back(at.varint());
+    std::string bytes;
+    detail::put_little(bytes, lengths.back(), lengths.back() <= UINT32_MAX ? 4 : 8);
+    crc = detail::crc32c(crc, bytes.data(), bytes.size());
+  }
+  const std::string_view sum = at.take(4);
+  if (at.failed || detail::get_little(sum.data(), 4) != detail::masked(crc)) file.damaged("the lengths of the strings of tensor '" + entry.name.substr(0, 200) + "' are damaged");
+  crc = detail::crc32c(crc, sum.data(), sum.size());
+  for (std::size_t i = 0; i < lengths.size(); ++i) {
+    const std::string_view s = at.take(lengths[i]);
+    crc = detail::crc32c(crc, s.data(), s.size());
+    out.mutable_data<std::string>()[i] = std::string(s);
+  }
+  if (at.failed || !at.rest.empty()) file.damaged("the strings of tensor '" + entry.name.substr(0, 200) + "' are damaged");
+  check(crc);
+  return out;
+}
+
+}  // namespace weft
+#endif
+
+#endif
+
+#ifndef WEFT_FORMAT_CHECKPOINT_HPP
+#define WEFT_FORMAT_CHECKPOINT_HPP
+// Checkpoints: the tensors of one file, or of several that an index names, under one prefix; and slices of tensors that were saved in pieces.
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace weft {
+
+/// The formats in which checkpoints are written.
+enum class checkpoint_format { safetensors, npz };
+
+/// What the names of its files end with: `.safetensors`, `.npz`.
+constexpr const char* extension_of(checkpoint_format format) noexcept { return format == checkpoint_format::npz ? ".npz" : ".safetensors"; }
+
+/// Opens one file of tensors, its format found out from its content.
+std::unique_ptr<tensor_file> open_tensor_file(const std::string& path);
+
+/// Opens a checkpoint by its prefix: the file of that name, or `prefix.safetensors`, `prefix.npz`, the files that `prefix.safetensors.index.json` or `prefix.npz.index.json` names, or TensorFlow's
+/// `prefix.index`. Throws NOT_FOUND when there is none of them, or a file that the index names is missing; DATA_LOSS for damaged ones.
+std::unique_ptr<tensor_file> open_checkpoint(const std::string& prefix);
+
+/// Writes tensors in a format; `path` is the whole name of the file.
+void write_tensor_file(const std::string& path, checkpoint_format format, const std::vector<named_tensor>& tensors);
+
+/// The text of an index: which of these files, by their names without folders, holds which tensors.
+std::string checkpoint_index(const std::vector<std::pair<std::string, const tensor_file*>>& files);
+
+/// Which part of a tensor a value is, in TensorFlow's words: `784 10 0,392:-` are the first 392 rows of a tensor of shape [784,10].
+struct tensor_slice {
+  shape full;
+  std::vector<std::int64_t> begin, size;
+};
+/// Throws INVALID_ARGUMENT for what is no slice, or lies outside its tensor.
+tensor_slice parse_slice(const std::string& spec);
+
+/// The name under which a file holds a piece of a tensor; the tensor's own when the slice is empty.
+inline std::string piece_name(const std::string& name, const std::string& slice) { return slice.empty() ? name : name + " " + slice; }
+
+/// What a checkpoint says about a whole tensor, also when it is there in pieces: its dtype and shape. An empty dtype when it is not there.
+tensor_entry find_tensor(const tensor_file& file, const std::string& name);
+/// The tensor, or this slice of it, put together from the pieces that the checkpoint has. Throws NOT_FOUND, INVALID_ARGUMENT when the tensor has another shape than the slice says, DATA_LOSS when
+/// pieces are missing.
+tensor_value read_tensor(const tensor_file& file, const std::string& name, const std::string& slice = "");
+
+}  // namespace weft
+
+#if WEFT_HAS_FORMAT_BODIES
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <utility>
+
+namespace weft {
+
+namespace detail {
+
+// The files that an index names, as one.
+class sharded_file final : public tensor_file {
+ public:
+  explicit sharded_file(const std::string& index_path) : tensor_file(index_path) {
+    const file_reader index_file(index_path);
+    if (index_file.size() > max_safetensors_header) index_file.damaged("the index has " + std::to_string(index_file.size()) + " bytes, at most " + std::to_string(max_safetensors_header) + " are allowed");
+    try {
+      read_map(index_file);
+    } catch (const error& e) {
+      if (e.code() != error_code::invalid_argument) throw;
+      index_file.damaged(e.message());
+    }
+    index();
+  }
+  tensor_value read(const tensor_entry& entry) const override {
+    const tensor_file& from = *files_[static_cast<std::size_t>(entry.file)];
+    return from.read(*from.find(entry.name));
+  }
+  using tensor_file::read;
+
+ private:
+  void read_map(const file_reader& index_file) {
+    const json_value top = parse_json(index_file.text(0, static_cast<std::size_t>(index_file.size())));
+    const json_at at(top);
+    expect_fields(at, {"metadata", "weight_map"});
+    const json_value* map = find_field(at, "weight_map");
+    if (map == nullptr || map->kind != json_kind::object) bad_json(at, "there is no 'weight_map'");
+    const json_at map_at(*map, at, "weight_map");
+    std::vector<std::string> names;
+    for (const json_value& member : map->items) {
+      const std::string& name = string_at(json_at(member, map_at, member.key));
+      if (name.empty() || name.find('/') != std::string::npos || name == "." || name == "..") bad_json(json_at(member, map_at, member.key), "'" + name.substr(0, 200) + "' is not the name of a file beside the index");
+      auto which = std::find(names.begin(), names.end(), name);
+      if (which == names.end()) {
+        files_.push_back(open_shard(folder_of(path_) + "/" + name));
+        which = names.insert(names.end(), name);
+      }
+      const auto number = static_cast<std::size_t>(which - names.begin());
+      const tensor_entry* found = files_[number]->find(member.key);
+      if (found == nullptr) index_file.damaged("'" + files_[number]->path() + "' has no tensor '" + member.key.substr(0, 200) + "'");
+      entries_.push_back(*found);
+      entries_.back().file = static_cast<int>(number);
+    }
+  }
+  std::unique_ptr<tensor_file> open_shard(const std::string& shard) const {
+    if (!file_exists(shard)) fail(error_code::not_found, "'" + shard + "' is missing, one of the files that '" + path_ + "' names; it was written where this task cannot see it, or it was removed");
+    return open_tensor_file(shard);
+  }
+  std::vector<std::unique_ptr<tensor_file>> files_;
+};
+
+// A box of a tensor, its elements in C order.
+struct tensor_box {
+  const std::vector<std::int64_t>&begin, &size;
+};
+
+inline bool boxes_meet(const tensor_box& a, const tensor_box& b) {
+  for (std::size_t d = 0; d < a.begin.size(); ++d)
+    if (a.begin[d] >= b.begin[d] + b.size[d] || b.begin[d] >= a.begin[d] + a.size[d]) return false;
+  return true;
+}
+
+// Copies what two boxes that meet share; returns how many elements those are.
+inline std::int64_t copy_shared(const tensor_box& from_box, const std::byte* from, const tensor_box& to_box, std::byte* to, std::size_t element) {
+  const std::size_t rank = from_box.begin.size();
+  std::vector<std::int64_t> low(rank), high(rank), at;
+  std::int64_t shared = 1;
+  for (std::size_t d = 0; d < rank; ++d) {
+    low[d] = std::max(from_box.begin[d], to_box.begin[d]);
+    high[d] = std::min(from_box.begin[d] + from_box.size[d], to_box.begin[d] + to_box.size[d]);
+    shared *= high[d] - low[d];
+  }
+  const std::size_t run = rank == 0 ? 1 : static_cast<std::size_t>(high[rank - 1] - low[rank - 1]);
+  const auto place = [rank](const tensor_box& box, const std::vector<std::int64_t>& where) {
+    std::int64_t out = 0;
+    for (std::size_t d = 0; d < rank; ++d) out = out * box.size[d] + where[d] - box.begin[d];
+    return static_cast<std::size_t>(out);
+  };
+  for (at = low;;) {
+    std::memcpy(to + place(to_box, at) * element, from + place(from_box, at) * element, run * element);
+    std::size_t d = rank == 0 ? 0 : rank - 1;
+    for (; d > 0; --d) {
+      if (++at[d - 1] < high[d - 1]) break;
+      at[d - 1] = low[d - 1];
+    }
+    if (d == 0) return shared;
+  }
+}
+
+inline constexpr std::size_t max_pieces = 10'000;
+
+struct tensor_piece {
+  const tensor_entry* entry;
+  tensor_slice slice;
+};
+
+// The pieces of a tensor that a file has.
+inline std::vector<tensor_piece> pieces_of(const tensor_file& file, const std::string& name) {
+  std::vector<tensor_piece> out;
+  const std::string begin = name + " ";
+  auto at = std::lower_bound(file.entries().begin(), file.entries().end(), begin, [](const tensor_entry& e, const std::string& n) { return e.name < n; });
+  for (; at != file.entries().end() && at->name.compare(0, begin.size(), begin) == 0; ++at) {
+    tensor_piece piece{&*at, {}};
+    try {
+      piece.slice = parse_slice(at->name.substr(begin.size()));
+    } catch (const error&) {
+      continue;
+    }
+    if (at->shape == weft::shape(piece.slice.size)) out.push_back(std::move(piece));
+  }
+  return out;
+}
+
+}  // namespace detail
+
+WEFT_DECL std::unique_ptr<tensor_file> open_tensor_file(const std::string& path) {
+  const file_reader file(path);
+  if (file.size() >= 2 && file.text(0, 2) == "PK") return std::make_unique<npz_file>(path);
+  if (is_tensorflow_index(file)) return std::make_unique<tensorflow_checkpoint>(path);
+  return std::make_unique<safetensors_file>(path);
+}
+
+WEFT_DECL std::unique_ptr<tensor_file> open_checkpoint(const std::string& prefix) {
+  if (detail::ends_with(prefix, ".index.json") && detail::file_exists(prefix)) return std::make_unique<detail::sharded_file>(prefix);
+  for (const char* end : {"", ".safetensors", ".npz", ".index"})
+    if (!prefix.empty() && detail::file_exists(prefix + end) && (*end != '\0' || detail::ends_with(prefix, ".safetensors") || detail::ends_with(prefix, ".npz") || detail::ends_with(prefix, ".index")))
+      return open_tensor_file(prefix + end);
+  for (const char* end : {".index.json", ".safetensors.index.json", ".npz.index.json"})
+    if (detail::file_exists(prefix + end)) return std::make_unique<detail::sharded_file>(prefix + end);
+  fail(error_code::not_found, "there is no checkpoint '" + prefix + "': no file of that name with .safetensors, .npz, .safetensors.index.json, .npz.index.json or .index");
+}
+
+WEFT_DECL void write_tensor_file(const std::string& path, checkpoint_format format, const std::vector<named_tensor>& tensors) {
+  if (format == checkpoint_format::npz) write_npz(path, tensors);
+  else write_safetensors(path, tensors);
+}
+
+WEFT_DECL std::string checkpoint_index(const std::vector<std::pair<std::string, const tensor_file*>>& files) {
+  std::uint64_t total = 0;
+  std::vector<std::pair<const std::string*, const std::string*>> all;
+  for (const auto& [name, file] : files)
+    for (const tensor_entry& e : file->entries()) {
+      total += e.bytes;
+      all.emplace_back(&e.name, &name);
+    }
+  std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return *a.first < *b.first; });
+  for (std::size_t i = 1; i < all.size(); ++i)
+    if (*all[i].first == *all[i - 1].first) fail(error_code::invalid_argument, "tensor '" + *all[i].first + "' is in '" + *all[i - 1].second + "' and in '" + *all[i].second + "'");
+  detail::json_writer out(2, true);
+  out.begin('{').key("metadata").begin('{').key("total_size").small(static_cast<std::int64_t>(total)).end('}').key("weight_map").begin('{');
+  for (const auto& [name, file] : all) out.key(*name).string(*file);
+  return out.end('}').end('}').take();
+}
+
+WEFT_DECL tensor_slice parse_slice(const std::string& spec) {
+  const auto bad = [&spec](const std::string& why) { fail(error_code::invalid_argument, "'" + spec.substr(0, 200) + "' is not a slice of a tensor, as in '784 10 0,392:-': " + why); };
+  const auto number = [&bad](std::string_view digits) {
+    std::int64_t out = 0;
+    if (digits.empty() || digits.size() > 18) bad("expected a number");
+    for (const char c : digits) {
+      if (c < '0' || c > '9') bad("expected a number");
+      out = out * 10 + (c - '0');
+    }
+    return out;
+  };
+  tensor_slice out;
+  std::vector<std::int64_t> sizes;
+  std::string_view rest = spec;
+  for (auto space = rest.find(' '); space != std::string_view::npos; space = rest.find(' ')) {
+    sizes.push_back(number(rest.substr(0, space)));
+    rest.remove_prefix(space + 1);
+  }
+  if (sizes.size() > static_cast<std::size_t>(max_rank) || !checked_elements(sizes.data(), sizes.size())) bad("the shape is too large");
+  for (std::size_t d = 0; d < sizes.size(); ++d) {
+    const auto colon = rest.find(':');
+    if ((colon == std::string_view::npos) != (d + 1 == sizes.size())) bad("it needs one part for each dimension");
+    const std::string_view part = rest.substr(0, colon);
+    const auto comma = part.find(',');
+    if (part == "-") {
+      out.begin.push_back(0);
+      out.size.push_back(sizes[d]);
+    } else {
+      if (comma == std::string_view::npos) bad("a part is '-' or 'begin,length'");
+      out.begin.push_back(number(part.substr(0, comma)));
+      out.size.push_back(number(part.substr(comma + 1)));
+    }
+    if (out.begin[d] > sizes[d] || out.size[d] > sizes[d] - out.begin[d]) bad("it is not within the tensor");
+    if (colon != std::string_view::npos) rest.remove_prefix(colon + 1);
+  }
+  if (sizes.empty()) bad("a scalar has no slices");
+  out.full = shape(sizes);
+  return out;
+}
+
+WEFT_DECL tensor_entry find_tensor(const tensor_file& file, const std::string& name) {
+  if (const tensor_entry* whole = file.find(name)) return *whole;
+  tensor_entry out;
+  const auto pieces = detail::pieces_of(file, name);
+  if (pieces.empty()) return out;
+  out = *pieces[0].entry;
+  out.name = name;
+  out.shape = pieces[0].slice.full;
+  return out;
+}
+
+WEFT_DECL tensor_value read_tensor(const tensor_file& file, const std::string& name, const std::string& spec) {
+  const tensor_entry about = find_tensor(file, name);
+  const std::string shown = "tensor '" + name.substr(0, 200) + "' of '" + file.path() + "'";
+  if (about.dtype == dtype::invalid) fail(error_code::not_found, "'" + file.path() + "' has no tensor '" + name.substr(0, 200) + "'");
+  if (const tensor_entry* exact = file.find(piece_name(name, spec))) return file.read(*exact);
+  tensor_slice wanted;
+  if (!spec.empty()) wanted = parse_slice(spec);
+  else wanted = {about.shape, std::vector<std::int64_t>(static_cast<std::size_t>(about.shape.rank()), 0), about.shape.vector()};
+  if (wanted.full != about.shape) fail(error_code::invalid_argument, shown + " has shape " + about.shape.text() + ", a slice of a tensor of shape " + wanted.full.text() + " was asked for");
+  if (!is_plain(about.dtype)) fail(error_code::unimplemented, shown + " is " + to_text(about.dtype) + ", which is not read in slices");
+  // The largest piece is held beside the result.
+  tensor_value out(about.dtype, weft::shape(wanted.size));
+  std::int64_t found = 0;
+  auto pieces = detail::pieces_of(file, name);
+  const std::vector<std::int64_t> origin(static_cast<std::size_t>(about.shape.rank()), 0);
+  if (const tensor_entry* whole = file.find(name)) pieces = {{whole, {about.shape, origin, about.shape.vector()}}};
+  if (pieces.size() > detail::max_pieces) fail(error_code::resource_exhausted, shown + " has " + std::to_string(pieces.size()) + " pieces, at most " + std::to_string(detail::max_pieces) + " are read");
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    const detail::tensor_piece& p = pieces[i];
+    if (p.slice.full != about.shape || p.entry->dtype != about.dtype) fail(error_code::data_loss, shown + " has pieces of different dtypes or shapes");
+    for (std::size_t j = 0; j < i; ++j)
+      if (detail::boxes_meet({p.slice.begin, p.slice.size}, {pieces[j].slice.begin, pieces[j].slice.size})) fail(error_code::data_loss, shown + " has pieces that overlap");
+    if (!detail::boxes_meet({p.slice.begin, p.slice.size}, {wanted.begin, wanted.size})) continue;
+    const tensor_value piece = file.read(*p.entry);
+    found += detail::copy_shared({p.slice.begin, p.slice.size}, piece.raw_data(), {wanted.begin, wanted.size}, out.mutable_raw_data(), size_of(about.dtype));
+  }
+  if (found != out.elements()) fail(error_code::data_loss, shown + " lacks pieces: " + std::to_string(found) + " of " + std::to_string(out.elements()) + " elements are there");
+  return out;
+}
+
+}  // namespace weft
 #endif
 
 #endif
@@ -1784,6 +3822,112 @@ WEFT_DECL bool operator==(const attr_value& a, const attr_value& b) {
 
 }  // namespace weft
 #endif
+
+#endif
+
+#ifndef WEFT_GRAPH_KERNEL_CATALOGUE_HPP
+#define WEFT_GRAPH_KERNEL_CATALOGUE_HPP
+// Which kernels exist, as plain data: what placement needs to know of a task without seeing its kernels.
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace weft {
+
+/// One kernel: it runs `op` on devices of `device_type` for nodes whose type attributes are allowed.
+struct kernel_entry {
+  std::string op, device_type;
+  /// Type attribute -> dtypes it may have; an attribute not named may be anything.
+  std::map<std::string, std::vector<dtype>> constraints;
+  /// The highest priority wins where a node could go to several device types.
+  int priority = 0;
+
+  friend bool operator==(const kernel_entry& a, const kernel_entry& b);
+};
+
+/// The kernels of one task: a value, sent in its handshake.
+class kernel_catalogue {
+ public:
+  void add(kernel_entry entry);
+  /// The kernels of an op in the order they were added; empty when there is none.
+  const std::vector<kernel_entry>& kernels_of(std::string_view op) const;
+  /// The best kernel for an op with these attributes on this type of device, or nullptr.
+  const kernel_entry* find(std::string_view op, std::string_view device_type, const attr_map& attrs) const;
+  /// Every entry by op name.
+  const std::map<std::string, std::vector<kernel_entry>, std::less<>>& entries() const noexcept { return entries_; }
+  bool empty() const noexcept { return entries_.empty(); }
+
+  friend bool operator==(const kernel_catalogue& a, const kernel_catalogue& b);
+  friend bool operator!=(const kernel_catalogue& a, const kernel_catalogue& b) { return !(a == b); }
+
+ private:
+  std::map<std::string, std::vector<kernel_entry>, std::less<>> entries_;
+};
+
+}  // namespace weft
+
+#if WEFT_HAS_BODIES
+namespace weft {
+
+namespace detail {
+WEFT_DECL bool fits(const kernel_entry& entry, const attr_map& attrs) {
+  for (const auto& [name, allowed] : entry.constraints) {
+    const auto it = attrs.find(name);
+    const dtype* type = it == attrs.end() ? nullptr : it->second.get<dtype>();
+    if (type == nullptr || std::find(allowed.begin(), allowed.end(), *type) == allowed.end()) return false;
+  }
+  return true;
+}
+}  // namespace detail
+
+WEFT_DECL bool operator==(const kernel_entry& a, const kernel_entry& b) {
+  return a.op == b.op && a.device_type == b.device_type && a.constraints == b.constraints && a.priority == b.priority;
+}
+WEFT_DECL bool operator==(const kernel_catalogue& a, const kernel_catalogue& b) { return a.entries_ == b.entries_; }
+
+WEFT_DECL void kernel_catalogue::add(kernel_entry entry) { entries_[entry.op].push_back(std::move(entry)); }
+
+WEFT_DECL const std::vector<kernel_entry>& kernel_catalogue::kernels_of(std::string_view op) const {
+  static const std::vector<kernel_entry> none;
+  const auto it = entries_.find(op);
+  return it == entries_.end() ? none : it->second;
+}
+
+WEFT_DECL const kernel_entry* kernel_catalogue::find(std::string_view op, std::string_view device_type, const attr_map& attrs) const {
+  const kernel_entry* best = nullptr;
+  for (const auto& entry : kernels_of(op))
+    if (entry.device_type == device_type && detail::fits(entry, attrs) && (best == nullptr || entry.priority > best->priority)) best = &entry;
+  return best;
+}
+
+}  // namespace weft
+#endif
+
+#endif
+
+#ifndef WEFT_FWD_HPP
+#define WEFT_FWD_HPP
+// Forward declarations; any header may include this.
+
+namespace weft {
+
+class graph;
+class node;
+class op_registry;
+class operation;
+class kernel_registry;
+class kernel_catalogue;
+template <class T, int N> class operand;
+template <class T, int N> class tensor;
+template <class T, int N> class variable;
+
+namespace detail {
+class graph_state;
+}
+
+}  // namespace weft
 
 #endif
 
@@ -2055,6 +4199,1275 @@ WEFT_DECL op& op::attr(std::string_view spec) {
 #endif
 
 }  // namespace weft
+
+#endif
+
+#ifndef WEFT_GRAPH_NODE_HPP
+#define WEFT_GRAPH_NODE_HPP
+// A node: one use of an op in a graph. Nodes never change once they are in a graph (but for the Merge of a loop in the making, whose input is made after it), and live as long as its state.
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace weft {
+
+/// One output of a node: a data edge starts here.
+struct output {
+  const node* from = nullptr;
+  int index = 0;
+  friend bool operator==(const output& a, const output& b) noexcept { return a.from == b.from && a.index == b.index; }
+  friend bool operator!=(const output& a, const output& b) noexcept { return !(a == b); }
+};
+
+/// What is known of one output before running: dtype and shape.
+struct output_type {
+  weft::dtype dtype = weft::dtype::invalid;
+  partial_shape shape;
+  bool is_ref = false;
+};
+
+/// A use of an op: its name, op, inputs, control inputs, attributes, requested device, and the user's line that made it.
+class node {
+ public:
+  node(const node&) = delete;
+  node& operator=(const node&) = delete;
+
+  /// Position in its graph, from 0 in the order of creation.
+  int id() const noexcept { return id_; }
+  const std::string& name() const noexcept { return name_; }
+  const std::string& op() const noexcept { return op_; }
+  /// The op's definition; nullptr for an op that the graph's registry does not know (imported graphs).
+  const op_def* def() const noexcept { return def_.get(); }
+  const std::vector<output>& inputs() const noexcept { return inputs_; }
+  const std::vector<const node*>& control_inputs() const noexcept { return control_inputs_; }
+  const attr_map& attrs() const noexcept { return attrs_; }
+  /// The device asked for, short form, possibly partial or empty.
+  const std::string& device() const noexcept { return device_; }
+  call_site site() const noexcept { return site_; }
+
+  int output_count() const noexcept { return static_cast<int>(outputs_.size()); }
+  const std::vector<output_type>& outputs() const noexcept { return outputs_; }
+  weft::dtype output_dtype(int index) const noexcept { return outputs_[static_cast<std::size_t>(index)].dtype; }
+  const partial_shape& output_shape(int index) const noexcept { return outputs_[static_cast<std::size_t>(index)].shape; }
+
+  /// The attribute, or nullptr when it is absent or of another kind.
+  template <class T> const T* find_attr(std::string_view name) const noexcept {
+    const auto it = attrs_.find(name);
+    return it == attrs_.end() ? nullptr : it->second.template get<T>();
+  }
+  /// The attribute. Throws INVALID_ARGUMENT when it is absent or of another kind.
+  template <class T> const T& attr(std::string_view name) const {
+    if (const T* found = find_attr<T>(name)) return *found;
+    fail_about(error_code::invalid_argument, "attribute '" + std::string(name) + "' is missing or of another kind");
+  }
+  /// Whether it has state or side effects (true for unknown ops).
+  bool stateful() const noexcept { return def_ == nullptr || def_->stateful; }
+  /// The state of the graph it belongs to.
+  detail::graph_state& owner() const noexcept { return *owner_; }
+
+  /// A status about this node, with its name, op and call site.
+  weft::status status_about(error_code code, std::string message) const {
+    weft::status s(code, std::move(message));
+    s.node = name_;
+    s.op = op_;
+    s.site = site_.text();
+    return s;
+  }
+  [[noreturn]] void fail_about(error_code code, std::string message) const { throw error(status_about(code, std::move(message))); }
+
+ private:
+  friend class detail::graph_state;
+  node() = default;
+  int id_ = -1;
+  std::string name_, op_, device_;
+  std::shared_ptr<const op_def> def_;
+  std::vector<output> inputs_;
+  std::vector<const node*> control_inputs_;
+  attr_map attrs_;
+  std::vector<output_type> outputs_;
+  call_site site_;
+  detail::graph_state* owner_ = nullptr;
+};
+
+/// `x` for the first output of x, `x:1` for the second.
+std::string to_text(const output& o);
+
+namespace detail {
+// Whether input i leads backward: from a NextIteration, made later, to the Merge of its loop. Its first input never does.
+inline bool is_loop_edge(const node& n, std::size_t i) noexcept { return n.inputs()[i].from->id() >= n.id(); }
+}  // namespace detail
+
+/// A request for a node; what `graph::add` takes.
+struct node_spec {
+  std::string op;
+  /// The wanted name; empty means the op's.
+  std::string name;
+  /// Take the name as it is, without scopes; throw ALREADY_EXISTS when it is taken.
+  bool exact_name = false;
+  std::vector<output> inputs;
+  std::vector<const node*> control_inputs;
+  attr_map attrs;
+  call_site site;
+  /// Apply the thread's scopes (device, name, control dependencies, colocation).
+  bool scoped = true;
+  /// Requested device when not scoped.
+  std::string device;
+  /// The outputs, for a node whose op need not be defined or whose types are known already; empty means infer them.
+  std::optional<std::vector<output_type>> outputs;
+};
+
+}  // namespace weft
+
+#if WEFT_HAS_BODIES
+namespace weft {
+
+WEFT_DECL std::string to_text(const output& o) {
+  return o.from == nullptr ? std::string("(none)") : o.index == 0 ? o.from->name() : o.from->name() + ":" + std::to_string(o.index);
+}
+
+}  // namespace weft
+#endif
+
+#endif
+
+#ifndef WEFT_RUNTIME_BUFFER_POOL_HPP
+#define WEFT_RUNTIME_BUFFER_POOL_HPP
+// Storage of large tensors, kept between steps: fresh pages of the operating system cost more than many kernels.
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string_view>
+#include <vector>
+
+namespace weft {
+
+/// Host memory that keeps freed blocks of at least `smallest` bytes for later, up to a bound. Owned by a shared_ptr; thread-safe.
+class buffer_pool final : public memory, public std::enable_shared_from_this<buffer_pool> {
+ public:
+  /// Smaller tensors are left to malloc, which is good at them.
+  static constexpr std::size_t smallest = std::size_t{64} << 10;
+
+  explicit buffer_pool(std::size_t bound = std::size_t{512} << 20) : bound_(bound) {}
+  buffer_pool(const buffer_pool&) = delete;
+  buffer_pool& operator=(const buffer_pool&) = delete;
+  ~buffer_pool() override { trim(0); }
+
+  void* allocate(std::size_t bytes) override;
+  void deallocate(void* data, std::size_t bytes) noexcept override;
+  bool host() const noexcept override { return true; }
+  std::string_view name() const noexcept override { return "host"; }
+
+  /// This pool as a buffer keeps it.
+  std::shared_ptr<memory> shared() { return shared_from_this(); }
+  /// The memory for a tensor of so many bytes: this pool, or nullptr, which means malloc.
+  std::shared_ptr<memory> for_bytes(std::size_t bytes) { return bytes < smallest ? nullptr : shared(); }
+  /// Bytes that are kept and not in use.
+  std::size_t kept() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return kept_;
+  }
+  /// Gives back what is kept beyond `bytes`.
+  void trim(std::size_t bytes) noexcept;
+
+ private:
+  static constexpr std::size_t alignment = 64;
+  // Sizes are rounded up to an eighth of their power of two, so that similar tensors share blocks and at most 12 % are lost.
+  static std::size_t block_size(std::size_t bytes) noexcept {
+    std::size_t step = alignment;
+    while (step <= bytes / 16) step *= 2;
+    return bytes > SIZE_MAX - step ? bytes : (bytes + step - 1) / step * step;
+  }
+
+  mutable std::mutex mutex_;
+  std::size_t bound_, kept_ = 0;
+  // Free blocks by size. The vectors stay, so that giving a block back seldom allocates.
+  std::map<std::size_t, std::vector<void*>> free_;
+};
+
+#if WEFT_HAS_BODIES
+
+WEFT_DECL void* buffer_pool::allocate(std::size_t bytes) {
+  const std::size_t size = block_size(bytes);
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto it = free_.find(size);
+    if (it != free_.end() && !it->second.empty()) {
+      void* out = it->second.back();
+      it->second.pop_back();
+      kept_ -= size;
+      return out;
+    }
+  }
+  return size > SIZE_MAX / 2 ? nullptr : std::aligned_alloc(alignment, size == 0 ? alignment : size);
+}
+
+WEFT_DECL void buffer_pool::deallocate(void* data, std::size_t bytes) noexcept {
+  const std::size_t size = block_size(bytes);
+  if (size >= smallest && size <= bound_) {
+    trim(bound_ - size);
+    try {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      if (kept_ + size <= bound_) {
+        free_[size].push_back(data);
+        kept_ += size;
+        return;
+      }
+    } catch (...) {
+      // No memory for the list: the block is freed instead.
+    }
+  }
+  std::free(data);
+}
+
+WEFT_DECL void buffer_pool::trim(std::size_t bytes) noexcept {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (auto it = free_.rbegin(); it != free_.rend() && kept_ > bytes; ++it)
+    while (!it->second.empty() && kept_ > bytes) {
+      std::free(it->second.back());
+      it->second.pop_back();
+      kept_ -= it->first;
+    }
+}
+
+#endif
+
+}  // namespace weft
+
+#endif
+
+#ifndef WEFT_RUNTIME_CANCELLATION_HPP
+#define WEFT_RUNTIME_CANCELLATION_HPP
+// Cancelling what waits: a source that is cancelled once, tokens that ask and are told.
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <utility>
+
+namespace weft {
+
+namespace detail {
+struct cancellation_state {
+  std::mutex mutex;
+  std::atomic<bool> cancelled{false};
+  status why;
+  std::uint64_t next = 1;
+  std::map<std::uint64_t, std::function<void(const status&)>> callbacks;
+};
+}  // namespace detail
+
+/// Asks whether something is cancelled, and is told when it becomes so. Copies are cheap; a default token is never cancelled.
+class cancellation_token {
+ public:
+  cancellation_token() = default;
+  bool cancelled() const noexcept { return state_ != nullptr && state_->cancelled.load(std::memory_order_acquire); }
+  /// The reason; ok while not cancelled.
+  status why() const {
+    if (!cancelled()) return status();
+    const std::lock_guard<std::mutex> lock(state_->mutex);
+    return state_->why;
+  }
+  /// Has `callback` called once on cancellation, at once if that has happened. The number is for `forget`; 0 when called at once.
+  std::uint64_t on_cancel(std::function<void(const status&)> callback) const {
+    if (state_ == nullptr) return 0;
+    status reason;
+    {
+      const std::lock_guard<std::mutex> lock(state_->mutex);
+      if (!state_->cancelled) {
+        state_->callbacks.emplace(state_->next, std::move(callback));
+        return state_->next++;
+      }
+      reason = state_->why;
+    }
+    callback(reason);
+    return 0;
+  }
+  /// Takes a callback back. True when it will not be called any more; false when it was or is being called.
+  bool forget(std::uint64_t number) const {
+    if (state_ == nullptr || number == 0) return false;
+    const std::lock_guard<std::mutex> lock(state_->mutex);
+    return state_->callbacks.erase(number) != 0;
+  }
+
+ private:
+  friend class cancellation_source;
+  explicit cancellation_token(std::shared_ptr<detail::cancellation_state> state) : state_(std::move(state)) {}
+  std::shared_ptr<detail::cancellation_state> state_;
+};
+
+/// Cancels, once; the first reason stays.
+class cancellation_source {
+ public:
+  cancellation_source() : state_(std::make_shared<detail::cancellation_state>()) {}
+  cancellation_token token() const { return cancellation_token(state_); }
+  /// Calls every callback on this thread. False when it was cancelled before.
+  bool cancel(status why) const {
+    std::map<std::uint64_t, std::function<void(const status&)>> callbacks;
+    {
+      const std::lock_guard<std::mutex> lock(state_->mutex);
+      if (state_->cancelled) return false;
+      state_->why = why;
+      state_->cancelled.store(true, std::memory_order_release);
+      callbacks.swap(state_->callbacks);
+    }
+    for (auto& entry : callbacks) entry.second(why);
+    return true;
+  }
+
+ private:
+  std::shared_ptr<detail::cancellation_state> state_;
+};
+
+}  // namespace weft
+
+#endif
+
+#ifndef WEFT_RUNTIME_RENDEZVOUS_HPP
+#define WEFT_RUNTIME_RENDEZVOUS_HPP
+// Where a step's values are handed over between parts and devices: a send meets the receive of the same edge and iteration.
+
+#include <cstdint>
+#include <functional>
+
+namespace weft {
+
+/// What crosses one edge in one iteration of a step.
+struct rendezvous_key {
+  /// Number of the edge in the partitioned graph (attribute `_edge` of `_Send` and `_Recv`).
+  std::int64_t edge = 0;
+  /// Iteration of the enclosing loop; 0 outside loops.
+  std::int64_t iteration = 0;
+  friend bool operator==(const rendezvous_key& a, const rendezvous_key& b) noexcept { return a.edge == b.edge && a.iteration == b.iteration; }
+};
+
+/// The rendezvous of one step on one task. Thread-safe; no call blocks.
+class rendezvous {
+ public:
+  /// Called once, with the value or the reason why there is none; possibly before `receive` returns.
+  using receiver = std::function<void(const status&, tensor_value value, bool is_dead)>;
+  virtual ~rendezvous() = default;
+  /// Hands over a value: keeps it for a local receiver, or sends it to the task that waits.
+  virtual status send(const rendezvous_key& key, tensor_value value, bool is_dead) = 0;
+  /// Asks for a value, which may have come already.
+  virtual void receive(const rendezvous_key& key, receiver done) = 0;
+  /// Fails every pending and future call with `why`. The first reason stays.
+  virtual void abort(const status& why) = 0;
+};
+
+}  // namespace weft
+
+#endif
+
+#ifndef WEFT_RUNTIME_RESOURCE_MANAGER_HPP
+#define WEFT_RUNTIME_RESOURCE_MANAGER_HPP
+// The state of a task that outlives steps and sessions: variables, queues and the like, by container and name.
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <typeinfo>
+#include <utility>
+#include <vector>
+
+namespace weft {
+
+/// Something that lives in a resource manager: a variable, a queue. What it holds is guarded by itself.
+class resource {
+ public:
+  virtual ~resource() = default;
+  /// What it is, for messages: `variable 'w' of float[2,3]`.
+  virtual std::string describe() const = 0;
+  /// Wakes whoever waits for it, with this reason; called when its container is cleared.
+  virtual void close(const status&) {}
+};
+
+/// Resources by (container, name). Thread-safe.
+class resource_manager {
+ public:
+  explicit resource_manager(std::string default_container = "localhost") : default_container_(std::move(default_container)) {}
+
+  /// The resource. nullptr when there is none. Throws INVALID_ARGUMENT when it is of another kind.
+  template <class R> std::shared_ptr<R> find(std::string_view container, std::string_view name) const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto it = resources_.find({std::string(container.empty() ? default_container_ : container), std::string(name)});
+    return it == resources_.end() ? nullptr : cast<R>(it->second, name);
+  }
+  /// The resource, made by `make()` (a shared_ptr<R>) when there is none.
+  template <class R, class Make> std::shared_ptr<R> find_or_make(std::string_view container, std::string_view name, Make&& make) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    auto& slot = resources_[{std::string(container.empty() ? default_container_ : container), std::string(name)}];
+    if (slot == nullptr) slot = std::forward<Make>(make)();
+    return cast<R>(slot, name);
+  }
+  /// Forgets a resource; false when there was none.
+  bool erase(std::string_view container, std::string_view name) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return resources_.erase({std::string(container.empty() ? default_container_ : container), std::string(name)}) != 0;
+  }
+  /// Closes and forgets what is in the containers; all of them when none is named.
+  void clear(const std::vector<std::string>& containers, const status& why);
+  std::string_view default_container() const noexcept { return default_container_; }
+
+ private:
+  using key = std::pair<std::string, std::string>;
+  template <class R> static std::shared_ptr<R> cast(const std::shared_ptr<resource>& found, std::string_view name) {
+    auto out = std::dynamic_pointer_cast<R>(found);
+    if (out == nullptr) fail(error_code::invalid_argument, "resource '" + std::string(name) + "' is " + found->describe() + ", which cannot be used as something else");
+    return out;
+  }
+  mutable std::mutex mutex_;
+  std::string default_container_;
+  std::map<key, std::shared_ptr<resource>> resources_;
+};
+
+#if WEFT_HAS_BODIES
+
+WEFT_DECL void resource_manager::clear(const std::vector<std::string>& containers, const status& why) {
+  std::vector<std::shared_ptr<resource>> gone;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    for (auto it = resources_.begin(); it != resources_.end();) {
+      bool named = containers.empty();
+      for (const auto& c : containers) named = named || it->first.first == c;
+      if (named) {
+        gone.push_back(std::move(it->second));
+        it = resources_.erase(it);
+      } else {
+        ++it;
+      }
+    }
+  }
+  for (const auto& r : gone) r->close(why);
+}
+
+#endif
+
+}  // namespace weft
+
+#endif
+
+#ifndef WEFT_RUNTIME_THREAD_POOL_HPP
+#define WEFT_RUNTIME_THREAD_POOL_HPP
+// The threads on which a task's expensive kernels run. A kernel that waits for something gives its place to another thread.
+
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace weft {
+
+/// Threads that run closures in the order they were added, a fixed number at once. The destructor runs what is queued and joins.
+class thread_pool {
+ public:
+  explicit thread_pool(std::size_t threads = std::thread::hardware_concurrency()) : size_(threads == 0 ? 1 : threads) {
+    for (std::size_t i = 0; i < size_; ++i) start_thread();
+  }
+  thread_pool(const thread_pool&) = delete;
+  thread_pool& operator=(const thread_pool&) = delete;
+  ~thread_pool();
+
+  /// Runs `work` on one of the threads, soon. Thread-safe.
+  void schedule(std::function<void()> work);
+  std::size_t size() const noexcept { return size_; }
+
+  /// While one lives on a thread of the pool, another thread takes that thread's place: for kernels that wait.
+  class blocking {
+   public:
+    explicit blocking(thread_pool* pool) : pool_(pool != nullptr && pool->on_pool_thread() ? pool : nullptr) {
+      if (pool_ != nullptr) pool_->enter_blocking();
+    }
+    blocking(const blocking&) = delete;
+    blocking& operator=(const blocking&) = delete;
+    ~blocking() {
+      if (pool_ != nullptr) pool_->leave_blocking();
+    }
+
+   private:
+    thread_pool* pool_;
+  };
+  /// Whether the calling thread belongs to this pool.
+  bool on_pool_thread() const noexcept { return current() == this; }
+  /// The pool that the calling thread belongs to, or nullptr.
+  static thread_pool* of_this_thread() noexcept { return current(); }
+
+ private:
+  static thread_pool*& current() noexcept {
+    thread_local thread_pool* pool = nullptr;
+    return pool;
+  }
+  void start_thread() { threads_.emplace_back([this] { work(); }); }
+  void work();
+  void enter_blocking();
+  void leave_blocking();
+
+  std::mutex mutex_;
+  std::condition_variable ready_;
+  std::deque<std::function<void()>> queue_;
+  std::vector<std::thread> threads_;
+  std::size_t size_;
+  // Closures that run, and closures that wait while they run; there are at least `size_` threads beside the latter.
+  std::size_t running_ = 0, blocked_ = 0;
+  bool stopping_ = false;
+};
+
+#if WEFT_HAS_BODIES
+
+WEFT_DECL thread_pool::~thread_pool() {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    stopping_ = true;
+  }
+  ready_.notify_all();
+  for (std::size_t i = 0;; ++i) {
+    std::thread next;
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      if (i == threads_.size()) break;
+      next = std::move(threads_[i]);
+    }
+    next.join();
+  }
+}
+
+WEFT_DECL void thread_pool::schedule(std::function<void()> work) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    queue_.push_back(std::move(work));
+  }
+  ready_.notify_one();
+}
+
+WEFT_DECL void thread_pool::work() {
+  current() = this;
+  std::unique_lock<std::mutex> lock(mutex_);
+  for (;;) {
+    ready_.wait(lock, [this] { return queue_.empty() ? stopping_ : running_ < size_; });
+    if (queue_.empty()) return;
+    std::function<void()> next = std::move(queue_.front());
+    queue_.pop_front();
+    ++running_;
+    lock.unlock();
+    next();
+    next = nullptr;
+    lock.lock();
+    --running_;
+    if (stopping_) ready_.notify_all();
+  }
+}
+
+WEFT_DECL void thread_pool::enter_blocking() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (threads_.size() < size_ + blocked_ + 1) start_thread();
+  ++blocked_;
+  --running_;
+  ready_.notify_one();
+}
+
+// The place is taken back at once: for a moment there may be one closure too many.
+WEFT_DECL void thread_pool::leave_blocking() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  --blocked_;
+  ++running_;
+}
+
+#endif
+
+}  // namespace weft
+
+#endif
+
+#ifndef WEFT_RUNTIME_KERNEL_HPP
+#define WEFT_RUNTIME_KERNEL_HPP
+// The interface between the executor and kernels: what a kernel is made from, what it sees of a step, and how it answers.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace weft {
+
+/// What every kernel of a step can reach: the task's resources and threads, the step's rendezvous and cancellation.
+struct step_environment {
+  weft::resource_manager* resources = nullptr;
+  /// State of kernels that belongs to (session, node), such as a random counter, by node name.
+  weft::resource_manager* session_state = nullptr;
+  weft::thread_pool* pool = nullptr;
+  weft::rendezvous* rendezvous = nullptr;
+  /// Where large outputs get their storage; without it, from malloc.
+  buffer_pool* buffers = nullptr;
+  cancellation_token cancellation;
+  std::int64_t step = 0;
+  /// Values fed to the step, by the index of `_Arg`.
+  const std::vector<tensor_value>* feeds = nullptr;
+  /// Values fetched from the step, by the index of `_Retval`.
+  std::vector<tensor_value>* fetches = nullptr;
+};
+
+/// One execution of one node. Inputs are values (shared, never written unless forwarded); outputs are set by the kernel.
+class kernel_context {
+ public:
+  /// Bit i of `kept` says that input i belongs to the caller, so that a kernel gets a share of it instead of the value itself.
+  kernel_context(const node& n, step_environment& environment, tensor_value* inputs, std::size_t input_count, tensor_value* outputs, std::uint64_t kept = 0)
+      : node_(&n), environment_(&environment), inputs_(inputs), outputs_(outputs), input_count_(input_count), kept_(kept) {}
+
+  const node& about() const noexcept { return *node_; }
+  int input_count() const noexcept { return static_cast<int>(input_count_); }
+  const tensor_value& input(int i) const noexcept { return inputs_[i]; }
+  /// Gives up input i, for a kernel that keeps or passes on the value.
+  tensor_value take_input(int i) noexcept {
+    if ((kept_ >> std::min(i, 63) & 1U) != 0) return inputs_[i];
+    return std::move(inputs_[i]);
+  }
+  void set_output(int i, tensor_value&& v) noexcept { outputs_[i] = std::move(v); }
+  void set_output(int i, const tensor_value& v) { outputs_[i] = v; }
+  tensor_value& output(int i) noexcept { return outputs_[i]; }
+
+  /// A new value, not initialised, for an output or for the kernel's own use.
+  tensor_value allocate(dtype type, shape s) const {
+    buffer_pool* pool = environment_->buffers;
+    if (pool == nullptr || s.rank() == 0 || !is_plain(type)) return tensor_value(type, std::move(s));
+    const auto n = checked_elements(s.data(), static_cast<std::size_t>(s.rank()));
+    const bool large = n && static_cast<std::uint64_t>(*n) >= buffer_pool::smallest / size_of(type);
+    return tensor_value(type, std::move(s), large ? pool->shared() : nullptr);
+  }
+  /// A new value for output i.
+  tensor_value& allocate_output(int i, dtype type, shape s) {
+    outputs_[i] = allocate(type, std::move(s));
+    return outputs_[i];
+  }
+  /// Output i in the storage of `input` when nobody else holds it and it has as many bytes; else a new value. The input's elements stay readable.
+  tensor_value& forward_or_allocate(int input, int i, dtype type, const shape& s) {
+    tensor_value& in = inputs_[input];
+    if (in.writable() && size_of(in.dtype()) == size_of(type) && is_plain(type) && in.shape() == s)
+      outputs_[i] = tensor_value(type, s, in.buffer());
+    else
+      outputs_[i] = allocate(type, s);
+    return outputs_[i];
+  }
+  /// Like `forward_or_allocate`, but gives the input up where it can, which is cheaper: read pointers to its elements before, and the input not again.
+  tensor_value& take_or_allocate(int input, int i, dtype type, const shape& s) {
+    tensor_value& in = inputs_[input];
+    if (in.dtype() != type || !in.writable() || in.shape() != s) return forward_or_allocate(input, i, type, s);
+    outputs_[i] = std::move(in);
+    return outputs_[i];
+  }
+
+  step_environment& environment() noexcept { return *environment_; }
+  resource_manager& resources() const noexcept { return *environment_->resources; }
+  thread_pool* pool() const noexcept { return environment_->pool; }
+
+  [[noreturn]] void fail(error_code code, std::string message) const { node_->fail_about(code, std::move(message)); }
+  /// Stops the kernel with INVALID_ARGUMENT.
+  [[noreturn]] void fail(std::string message) const { fail(error_code::invalid_argument, std::move(message)); }
+
+ private:
+  const node* node_;
+  step_environment* environment_;
+  tensor_value* inputs_;
+  tensor_value* outputs_;
+  std::size_t input_count_;
+  std::uint64_t kept_;
+};
+
+/// How an asynchronous kernel says that its outputs are set, or why they are not. Called exactly once, from any thread.
+using kernel_done = std::function<void(const status&)>;
+
+/// The code of one node on one device. One object serves all steps, possibly at once: what it changes must be thread-safe.
+class kernel {
+ public:
+  virtual ~kernel() = default;
+  /// Computes the outputs from the inputs, or throws.
+  virtual void compute(kernel_context& context) = 0;
+  /// Like `compute`, but may finish later; `context` lives until `done` is called. Only for kernels whose `asynchronous()` is true.
+  virtual void compute_async(kernel_context& context, kernel_done done) {
+    compute(context);
+    done(status());
+  }
+  virtual bool asynchronous() const noexcept { return false; }
+  /// Whether this execution may take longer than some microseconds (or block), so that it belongs on a thread of the pool. A kernel that does
+  /// not say counts as one that may: on a server, a cheap one runs on the thread that serves the sockets.
+  virtual bool expensive(const kernel_context&) const noexcept { return !asynchronous(); }
+};
+
+/// A kernel that takes some microseconds at most and never blocks.
+class cheap_kernel : public kernel {
+ public:
+  bool expensive(const kernel_context&) const noexcept final { return false; }
+};
+
+/// What whoever registers a kernel gives to all kernels of that kind, such as a folder: derive from it.
+struct kernel_settings {
+  virtual ~kernel_settings() = default;
+};
+
+/// What a kernel is made from: its node, the device it will run on, and the settings it was registered with. The node lives as long as the kernel.
+struct kernel_construction {
+  const node& about;
+  std::string device;
+  std::shared_ptr<const kernel_settings> settings = nullptr;
+};
+
+/// Makes the kernel of a node; throws about the node when the attributes cannot be served.
+using kernel_factory = std::unique_ptr<kernel> (*)(const kernel_construction&);
+
+/// Kernels by op and device type: a value that a user copies and extends with own kernels.
+class kernel_registry {
+ public:
+  kernel_registry& add(kernel_entry entry, kernel_factory factory, std::shared_ptr<const kernel_settings> settings = nullptr) {
+    factories_[entry.op].push_back({factory, std::move(settings)});
+    catalogue_.add(std::move(entry));
+    return *this;
+  }
+  /// Adds all kernels of another registry.
+  kernel_registry& add(const kernel_registry& others);
+  /// The kernel for a node on a device of this type. Throws UNIMPLEMENTED, listing the kernels there are.
+  std::unique_ptr<kernel> make(const kernel_construction& what, std::string_view device_type) const;
+  /// What `make` would call for a node, or nullptr.
+  kernel_factory find(const node& n, std::string_view device_type) const noexcept {
+    const source* found = source_of(n, device_type);
+    return found == nullptr ? nullptr : found->factory;
+  }
+  const kernel_catalogue& catalogue() const noexcept { return catalogue_; }
+
+ private:
+  struct source {
+    kernel_factory factory;
+    std::shared_ptr<const kernel_settings> settings;
+  };
+  const source* source_of(const node& n, std::string_view device_type) const noexcept {
+    const kernel_entry* best = catalogue_.find(n.op(), device_type, n.attrs());
+    return best == nullptr ? nullptr : &factories_.find(n.op())->second[static_cast<std::size_t>(best - catalogue_.kernels_of(n.op()).data())];
+  }
+  kernel_catalogue catalogue_;
+  std::map<std::string, std::vector<source>, std::less<>> factories_;
+};
+
+#if WEFT_HAS_BODIES
+
+WEFT_DECL kernel_registry& kernel_registry::add(const kernel_registry& others) {
+  for (const auto& [op, entries] : others.catalogue_.entries())
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+      const source from = others.factories_.find(op)->second[i];
+      add(entries[i], from.factory, from.settings);
+    }
+  return *this;
+}
+
+WEFT_DECL std::unique_ptr<kernel> kernel_registry::make(const kernel_construction& what, std::string_view device_type) const {
+  const node& n = what.about;
+  if (const source* found = source_of(n, device_type)) return found->factory(found->settings == nullptr ? what : kernel_construction{n, what.device, found->settings});
+  std::string known;
+  for (const auto& entry : catalogue_.kernels_of(n.op())) {
+    known += (known.empty() ? "" : "; ") + entry.device_type;
+    for (const auto& [attr, types] : entry.constraints) known += " " + attr + " in " + to_text(attr_value(types));
+  }
+  n.fail_about(error_code::unimplemented, "no kernel of this op runs on " + std::string(device_type) + " with these attributes; there is " + (known.empty() ? "none" : known));
+}
+
+#endif
+
+}  // namespace weft
+
+#endif
+
+#ifndef WEFT_FORMAT_FILE_KERNELS_HPP
+#define WEFT_FORMAT_FILE_KERNELS_HPP
+// Kernels of the ops on files. Whoever starts a server or opens a session gives them to it, with the one folder that graphs may read and write.
+
+#include <string>
+
+namespace weft {
+
+/// What the kernels of files may use.
+struct file_kernel_options {
+  /// The folder below which all files lie; a graph names them relative to it. It must exist.
+  std::string directory;
+  /// The format of files whose prefix does not end in `.npz` or `.safetensors`.
+  checkpoint_format format = checkpoint_format::safetensors;
+};
+
+/// Kernels of SaveV2, RestoreV2, MergeV2Checkpoints, ShardedFilename and ShardedFilespec: `kernels.add(weft::file_kernels({"/var/checkpoints"}))`. A graph can reach nothing outside the folder: absolute names, `..`
+/// and links are refused with PERMISSION_DENIED. Throws NOT_FOUND when there is no such folder.
+kernel_registry file_kernels(const file_kernel_options& options);
+
+}  // namespace weft
+
+#if WEFT_HAS_FORMAT_BODIES
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace weft {
+
+namespace detail {
+
+struct file_settings final : kernel_settings {
+  std::string root;
+  checkpoint_format format = checkpoint_format::safetensors;
+};
+
+/// A kernel on files: it blocks, so it never runs where sockets are served.
+class file_kernel : public kernel {
+ public:
+  explicit file_kernel(const kernel_construction& what) : settings_(std::static_pointer_cast<const file_settings>(what.settings)) {}
+
+ protected:
+  static const std::string& text(const kernel_context& context, int i, std::int64_t element = 0) {
+    const tensor_value& v = context.input(i);
+    if (v.dtype() != dtype::string || element >= v.elements()) context.fail("input " + std::to_string(i) + " must hold a string");
+    return v.data<std::string>()[element];
+  }
+  checkpoint_format format_of(const std::string& path) const { return ends_with(path, ".npz") ? checkpoint_format::npz : ends_with(path, ".safetensors") ? checkpoint_format::safetensors : settings_->format; }
+  std::string with_extension(const std::string& path) const {
+    const char* end = extension_of(format_of(path));
+    return ends_with(path, end) ? path : path + end;
+  }
+  // The path of a file of the folder. Links are not followed, wherever they lead.
+  std::string resolve(const kernel_context& context, const std::string& name) const;
+  void make_folders(const kernel_context& context, const std::string& path) const {
+    for (auto slash = path.find('/', settings_->root.size() + 1); slash != std::string::npos; slash = path.find('/', slash + 1))
+      if (::mkdir(path.substr(0, slash).c_str(), 0777) != 0 && errno != EEXIST) context.fail(error_code::unavailable, "cannot make the folder '" + path.substr(0, slash) + "': " + std::strerror(errno));
+  }
+  static void expect_no_link(const kernel_context& context, const std::string& path, const std::string& name) {
+    struct stat about;
+    if (::lstat(path.c_str(), &about) == 0 && S_ISLNK(about.st_mode))
+      context.fail(error_code::permission_denied, "'" + name.substr(0, 200) + "' goes through the link '" + path + "'; links in the folder that file_kernels() was given are not followed");
+  }
+  // Runs something on files; its errors get the node's name.
+  template <class F> static void about_files(const kernel_context& context, F&& run) {
+    try {
+      run();
+    } catch (const error& e) {
+      if (!e.node().empty()) throw;
+      context.fail(e.code(), e.message());
+    }
+  }
+  const std::shared_ptr<const file_settings> settings_;
+};
+
+WEFT_DECL std::string file_kernel::resolve(const kernel_context& context, const std::string& name) const {
+  const auto refuse = [&](const std::string& why) { context.fail(error_code::permission_denied, "'" + name.substr(0, 200) + "' " + why + "; files are named relative to the folder that file_kernels() was given"); };
+  if (name.empty() || name.back() == '/' || name.find('\0') != std::string::npos || name.size() > 1024) context.fail("'" + name.substr(0, 200) + "' is not the name of a file");
+  if (name[0] == '/') refuse("is an absolute path");
+  std::string full = settings_->root;
+  for (std::size_t begin = 0; begin < name.size();) {
+    const std::size_t end = std::min(name.find('/', begin), name.size());
+    const std::string part = name.substr(begin, end - begin);
+    begin = end + 1;
+    if (part.empty() || part == ".") continue;
+    if (part == "..") refuse("has a '..'");
+    full += "/" + part;
+    expect_no_link(context, full, name);
+  }
+  if (full.size() == settings_->root.size()) context.fail("'" + name + "' is not the name of a file");
+  return full;
+}
+
+/// Writes its tensors to a file.
+class save_kernel final : public file_kernel {
+ public:
+  using file_kernel::file_kernel;
+  void compute(kernel_context& context) override {
+    const std::int64_t count = context.input_count() - 3;
+    if (context.input(1).elements() != count || context.input(2).elements() != count)
+      context.fail("there are " + std::to_string(count) + " tensors, " + std::to_string(context.input(1).elements()) + " names and " + std::to_string(context.input(2).elements()) + " slices");
+    const std::string path = resolve(context, with_extension(text(context, 0)));
+    std::vector<named_tensor> tensors;
+    for (std::int64_t i = 0; i < count; ++i) {
+      const std::string &name = text(context, 1, i), &slice = text(context, 2, i);
+      const tensor_value& v = context.input(3 + static_cast<int>(i));
+      about_files(context, [&] {
+        if (slice.empty()) return;
+        const weft::shape expected(parse_slice(slice).size);
+        if (expected != v.shape()) fail(error_code::invalid_argument, "the slice '" + slice + "' of '" + name + "' has shape " + expected.text() + ", the tensor has shape " + v.shape().text());
+      });
+      tensors.push_back({piece_name(name, slice), v});
+    }
+    make_folders(context, path);
+    about_files(context, [&] { write_tensor_file(path, format_of(path), tensors); });
+  }
+};
+
+/// Reads tensors, or slices of them, from a checkpoint.
+class restore_kernel final : public file_kernel {
+ public:
+  explicit restore_kernel(const kernel_construction& what) : file_kernel(what), types_(what.about.attr<std::vector<dtype>>("dtypes")) {}
+  void compute(kernel_context& context) override {
+    const auto count = static_cast<std::int64_t>(types_.size());
+    if (context.input(1).elements() != count || context.input(2).elements() != count)
+      context.fail("there are " + std::to_string(count) + " dtypes, " + std::to_string(context.input(1).elements()) + " names and " + std::to_string(context.input(2).elements()) + " slices");
+    const std::string prefix = resolve(context, text(context, 0));
+    for (const char* end : {".safetensors", ".npz", ".index.json", ".safetensors.index.json", ".npz.index.json", ".index"}) expect_no_link(context, prefix + end, text(context, 0) + end);
+    about_files(context, [&] {
+      const auto file = open_checkpoint(prefix);
+      for (std::int64_t i = 0; i < count; ++i) {
+        const std::string& name = text(context, 1, i);
+        const tensor_entry about = find_tensor(*file, name);
+        const dtype expected = types_[static_cast<std::size_t>(i)];
+        if (about.dtype != dtype::invalid && about.dtype != expected)
+          fail(error_code::invalid_argument, "tensor '" + name + "' of '" + file->path() + "' is " + to_text(about.dtype) + about.shape.text() + ", expected " + to_text(expected));
+        context.set_output(static_cast<int>(i), read_tensor(*file, name, text(context, 2, i)));
+      }
+    });
+  }
+
+ private:
+  const std::vector<dtype> types_;
+};
+
+/// Writes the index of the files that several tasks have written.
+class merge_kernel final : public file_kernel {
+ public:
+  explicit merge_kernel(const kernel_construction& what)
+      : file_kernel(what), remove_folders_(what.about.attr<bool>("delete_old_dirs")), skip_missing_(what.about.attr<bool>("allow_missing_files")) {}
+  void compute(kernel_context& context) override {
+    about_files(context, [&] { merge(context); });
+  }
+
+ private:
+  // 1. every file must be there; 2. each gets its place beside the destination; 3. the index, which makes the checkpoint; 4. what an earlier index of this name named is removed.
+  void merge(const kernel_context& context) const {
+    const std::string destination = resolve(context, with_extension(text(context, 1))), folder = folder_of(destination);
+    std::vector<std::string> sources;
+    for (std::int64_t i = 0; i < context.input(0).elements(); ++i) {
+      const std::string path = resolve(context, with_extension(text(context, 0, i)));
+      if (file_exists(path)) sources.push_back(path);
+      else if (!skip_missing_)
+        fail(error_code::failed_precondition, "'" + path + "', which another task should have written, cannot be seen here: the tasks of a sharded checkpoint need one folder that all of them see; "
+                                              "without it, let the saver gather the values");
+    }
+    if (sources.empty()) fail(error_code::not_found, "there is no file to make '" + destination + "' of");
+    make_folders(context, destination);
+    std::vector<std::unique_ptr<tensor_file>> files;
+    std::vector<std::pair<std::string, const tensor_file*>> named;
+    for (const std::string& source : sources) {
+      std::string name = base_name(source);
+      for (const auto& other : named)
+        if (other.first == name) name = std::to_string(named.size()) + "-" + name;
+      const std::string target = folder + "/" + name;
+      if (target != source && std::rename(source.c_str(), target.c_str()) != 0) fail_file("move", source, errno);
+      files.push_back(open_tensor_file(target));
+      named.emplace_back(std::move(name), files.back().get());
+    }
+    const std::string index = destination + ".index.json";
+    const auto before = named_files(index);
+    write_whole_file(index, checkpoint_index(named));
+    for (const std::string& old : before)
+      if (std::none_of(named.begin(), named.end(), [&old](const auto& f) { return f.first == old; })) std::remove((folder + "/" + old).c_str());
+    // Folders that held nothing else.
+    for (const std::string& source : sources)
+      if (remove_folders_ && folder_of(source) != folder) ::rmdir(folder_of(source).c_str());
+  }
+  static std::vector<std::string> named_files(const std::string& index) {
+    std::vector<std::string> out;
+    if (!file_exists(index)) return out;
+    try {
+      const file_reader file(index);
+      const json_value top = parse_json(file.text(0, static_cast<std::size_t>(std::min(file.size(), max_safetensors_header))));
+      for (const json_value& part : top.items)
+        for (const json_value& member : part.items)
+          if (part.key == "weight_map" && member.text.find('/') == std::string::npos && member.text.find("-of-") != std::string::npos && std::find(out.begin(), out.end(), member.text) == out.end()) out.push_back(member.text);
+    } catch (const error&) {
+      // A damaged index is replaced.
+    }
+    return out;
+  }
+  const bool remove_folders_, skip_missing_;
+};
+
+/// Names one of several files, or all of them as a pattern.
+class sharded_filename_kernel final : public file_kernel {
+ public:
+  using file_kernel::file_kernel;
+  bool expensive(const kernel_context&) const noexcept override { return false; }
+  void compute(kernel_context& context) override {
+    const auto number = [&context](int i) {
+      if (context.input(i).dtype() != dtype::int32) context.fail("input " + std::to_string(i) + " must be int32, found " + to_text(context.input(i).dtype()));
+      std::string out = std::to_string(context.input(i).item<std::int32_t>());
+      return std::string(out.size() < 5 ? 5 - out.size() : 0, '0') + out;
+    };
+    const bool all = context.input_count() == 2;
+    context.set_output(0, tensor_value::scalar(text(context, 0) + "-" + (all ? std::string("?????") : number(1)) + "-of-" + number(all ? 1 : 2)));
+  }
+};
+
+template <class K> std::unique_ptr<kernel> make_file_kernel(const kernel_construction& what) { return std::make_unique<K>(what); }
+
+}  // namespace detail
+
+WEFT_DECL kernel_registry file_kernels(const file_kernel_options& options) {
+  auto settings = std::make_shared<detail::file_settings>();
+  char* root = ::realpath(options.directory.c_str(), nullptr);
+  struct stat about;
+  const bool folder = root != nullptr && ::stat(root, &about) == 0 && S_ISDIR(about.st_mode);
+  if (root != nullptr) settings->root = root;
+  std::free(root);
+  if (!folder) fail(error_code::not_found, "'" + options.directory + "' is no folder that file kernels could use");
+  if (settings->root == "/") settings->root.clear();
+  settings->format = options.format;
+  kernel_registry out;
+  out.add({"SaveV2", "CPU", {}, 0}, detail::make_file_kernel<detail::save_kernel>, settings);
+  out.add({"RestoreV2", "CPU", {}, 0}, detail::make_file_kernel<detail::restore_kernel>, settings);
+  out.add({"MergeV2Checkpoints", "CPU", {}, 0}, detail::make_file_kernel<detail::merge_kernel>, settings);
+  for (const char* op : {"ShardedFilename", "ShardedFilespec"}) out.add({op, "CPU", {}, 0}, detail::make_file_kernel<detail::sharded_filename_kernel>, settings);
+  return out;
+}
+
+}  // namespace weft
+#endif
+
+#endif
+
+#ifndef WEFT_FORMAT_TENSOR_PROTO_HPP
+#define WEFT_FORMAT_TENSOR_PROTO_HPP
+// TensorProto, TensorShapeProto and DataType read from protobuf-JSON, with the rules of TensorFlow's runtime: content fits exactly, a
+// list that is too short repeats its last value, one that is too long is cut, lists of other dtypes are ignored.
+
+namespace weft::detail {
+
+// `DT_FLOAT`, `DT_BFLOAT16`.
+std::string proto_name(dtype type);
+// A DataType, by name or number. Throws INVALID_ARGUMENT for none and for references, UNIMPLEMENTED for those that weft has not.
+dtype dtype_at(const json_at& at);
+partial_shape shape_at(const json_at& at);
+// `room` is how many bytes the values may still take that the text does not spell out (a few characters may repeat one value any number of
+// times); what this value takes is subtracted. Throws RESOURCE_EXHAUSTED.
+tensor_value tensor_at(const json_at& at, std::uint64_t& room);
+// Room for one value.
+inline constexpr std::uint64_t usual_room = std::uint64_t(1) << 30;
+
+}  // namespace weft::detail
+
+#if WEFT_HAS_FORMAT_BODIES
+#include <algorithm>
+#include <cstring>
+
+namespace weft::detail {
+
+WEFT_DECL std::string proto_name(dtype type) {
+  std::string out = "DT_";
+  for (const char* c = to_text(type); *c != '\0'; ++c) out += *c >= 'a' && *c <= 'z' ? static_cast<char>(*c - 'a' + 'A') : *c;
+  return out;
+}
+
+WEFT_DECL dtype dtype_at(const json_at& at) {
+  constexpr std::pair<std::string_view, unsigned> others[] = {{"DT_QINT8", 11}, {"DT_QUINT8", 12}, {"DT_QINT32", 13}, {"DT_QINT16", 15}, {"DT_QUINT16", 16}, {"DT_FLOAT8_E5M2", 24}, {"DT_FLOAT8_E4M3FN", 25}, {"DT_INT4", 29}, {"DT_UINT4", 30}};
+  if (at.value.kind != json_kind::string) {
+    const auto number = static_cast<unsigned>(integer_at(at, 0, 255));
+    if (is_known_dtype(number)) return static_cast<dtype>(number);
+    for (const auto& [name, other] : others)
+      if (number == other) bad_json(at, "values of dtype " + std::string(name) + " are not supported", error_code::unimplemented);
+    if (number > 100 && is_known_dtype(number - 100)) bad_json(at, "a reference dtype cannot stand here, found number " + std::to_string(number));
+    bad_json(at, "there is no dtype of number " + std::to_string(number));
+  }
+  const std::string& name = string_at(at);
+  for (unsigned number = 1; number <= 23; ++number)
+    if (is_known_dtype(number) && name == proto_name(static_cast<dtype>(number))) return static_cast<dtype>(number);
+  for (const auto& other : others)
+    if (name == other.first) bad_json(at, "values of dtype " + name + " are not supported", error_code::unimplemented);
+  if (name.size() > 4 && name.size() < 40 && name.compare(name.size() - 4, 4, "_REF") == 0) bad_json(at, "a reference dtype cannot stand here, found '" + name + "'");
+  bad_json(at, "there is no dtype '" + name.substr(0, 80) + "'");
+}
+
+inline std::vector<std::int64_t> sizes_at(const json_at& at, const json_value* dims, std::int64_t least) {
+  std::vector<std::int64_t> out;
+  if (dims == nullptr) return out;
+  const json_at list(*dims, at, "dim");
+  for (const json_value& dim : elements_at(list)) {
+    const json_at one(dim, list, out.size());
+    expect_fields(one, {"size", "name"});
+    const json_value* size = find_field(one, "size");
+    out.push_back(size == nullptr ? 0 : integer_at(json_at(*size, one, "size"), least));
+    if (out.size() > static_cast<std::size_t>(max_rank)) bad_json(list, "a shape has at most " + std::to_string(max_rank) + " dimensions, found " + std::to_string(dims->items.size()));
+  }
+  return out;
+}
+
+WEFT_DECL partial_shape shape_at(const json_at& at) {
+  expect_fields(at, {"dim", "unknown_rank"});
+  const json_value* dims = find_field(at, "dim");
+  if (const json_value* unknown = find_field(at, "unknown_rank"); unknown != nullptr && bool_at(json_at(*unknown, at, "unknown_rank"))) {
+    if (dims != nullptr && !dims->items.empty()) bad_json(at, "the rank cannot be unknown where there are dimensions");
+    return partial_shape();
+  }
+  return partial_shape(sizes_at(at, dims, -1));
+}
+
+// Fills the elements from a list, whose last value is repeated; `put` writes one element at its place.
+template <class Put> void fill_elements(const json_at& at, const json_value* list, std::string_view field, std::byte* to, std::size_t size, std::size_t count, std::size_t numbers, Put put) {
+  std::memset(to, 0, size * count);
+  if (list == nullptr) return;
+  const json_at where(*list, at, field);
+  const auto& items = elements_at(where);
+  const std::size_t given = std::min(count, items.size() / numbers);
+  for (std::size_t i = 0; i < given * numbers; ++i) put(json_at(items[i], where, i), to + i * (size / numbers));
+  for (std::size_t i = given; i < count && given > 0; ++i) std::memcpy(to + i * size, to + (given - 1) * size, size);
+}
+
+template <class T> void put_bits(std::byte* to, T v) { std::memcpy(to, &v, sizeof v); }
+
+inline void fill_integers(const json_at& at, dtype type, std::byte* to, std::size_t count) {
+  const std::size_t size = size_of(type);
+  const bool bits = type == dtype::half || type == dtype::bfloat16;
+  const char* field = bits ? "half_val" : type == dtype::int64 ? "int64_val" : type == dtype::uint64 ? "uint64_val" : type == dtype::uint32 ? "uint32_val" : "int_val";
+  fill_elements(at, find_field(at, field), field, to, size, count, 1, [type, size](const json_at& item, std::byte* place) {
+    // What is too wide is cut, as TensorFlow does: the bytes are little-endian.
+    std::uint64_t v;
+    if (type == dtype::uint64) v = natural_at(item);
+    else if (type == dtype::int64) v = static_cast<std::uint64_t>(integer_at(item));
+    else if (type == dtype::uint32) v = static_cast<std::uint64_t>(integer_at(item, 0, UINT32_MAX));
+    else v = static_cast<std::uint64_t>(integer_at(item, INT32_MIN, INT32_MAX));
+    for (std::size_t i = 0; i < size; ++i) place[i] = static_cast<std::byte>(v >> (8 * i) & 0xffU);
+  });
+}
+
+inline void fill_plain(const json_at& at, tensor_value& v) {
+  std::byte* to = v.mutable_raw_data();
+  const auto count = static_cast<std::size_t>(v.elements());
+  const std::size_t size = size_of(v.dtype());
+  switch (v.dtype()) {
+    case dtype::float32: case dtype::complex64: {
+      const bool complex = v.dtype() == dtype::complex64;
+      const char* field = complex ? "scomplex_val" : "float_val";
+      return fill_elements(at, find_field(at, field), field, to, size, count, complex ? 2 : 1, [](const json_at& item, std::byte* place) { put_bits(place, float_at(item)); });
+    }
+    case dtype::float64: case dtype::complex128: {
+      const bool complex = v.dtype() == dtype::complex128;
+      const char* field = complex ? "dcomplex_val" : "double_val";
+      return fill_elements(at, find_field(at, field), field, to, size, count, complex ? 2 : 1, [](const json_at& item, std::byte* place) { put_bits(place, real_at(item)); });
+    }
+    case dtype::boolean:
+      return fill_elements(at, find_field(at, "bool_val"), "bool_val", to, size, count, 1, [](const json_at& item, std::byte* place) { put_bits(place, bool_at(item)); });
+    default: return fill_integers(at, v.dtype(), to, count);
+  }
+}
+
+inline resource_handle handle_at(const json_at& at) {
+  expect_fields(at, {"device", "container", "name", "hash_code", "maybe_type_name", "dtypes_and_shapes"});
+  const auto text = [&at](const char* field) {
+    const json_value* v = find_field(at, field);
+    return v == nullptr ? std::string() : string_at(json_at(*v, at, field));
+  };
+  return {text("device"), text("container"), text("name"), text("maybe_type_name")};
+}
+
+template <class T, class Read> void fill_objects(const json_at& at, tensor_value& v, const char* field, Read read) {
+  const json_value* list = find_field(at, field);
+  const auto count = static_cast<std::size_t>(v.elements());
+  if (list == nullptr || count == 0) return;
+  const json_at where(*list, at, field);
+  const auto& items = elements_at(where);
+  T* to = v.mutable_data<T>();
+  for (std::size_t i = 0; i < count && !items.empty(); ++i) to[i] = i < items.size() ? read(json_at(items[i], where, i)) : to[items.size() - 1];
+}
+
+// String content: the lengths as varints, then the bytes.
+inline void fill_string_content(const json_at& at, const std::string& content, tensor_value& v) {
+  const auto count = static_cast<std::size_t>(v.elements());
+  const auto fits = [&](bool ok) {
+    if (!ok) bad_json(at, "the content does not hold " + std::to_string(count) + " strings");
+  };
+  std::size_t position = 0;
+  std::vector<std::size_t> sizes(count);
+  for (std::size_t& size : sizes) {
+    for (unsigned shift = 0;; shift += 7) {
+      fits(position < content.size() && shift < 35);
+      const auto byte = static_cast<unsigned char>(content[position++]);
+      size |= static_cast<std::size_t>(byte & 0x7fU) << shift;
+      if (byte < 0x80) break;
+    }
+  }
+  std::string* to = v.mutable_data<std::string>();
+  for (std::size_t i = 0; i < count; ++i) {
+    fits(sizes[i] <= content.size() - position);
+    to[i] = content.substr(position, sizes[i]);
+    position += sizes[i];
+  }
+  fits(position == content.size());
+}
+
+// The number of elements; as in TensorFlow, sizes before a zero must not overflow although the value has no elements.
+inline std::optional<std::int64_t> elements_in_order(const shape& s) {
+  int before_zero = 0;
+  while (before_zero < s.rank() && s[before_zero] != 0) ++before_zero;
+  const auto front = checked_elements(s.data(), static_cast<std::size_t>(before_zero));
+  return front && before_zero < s.rank() ? std::optional<std::int64_t>(0) : front;
+}
+
+// The memory is taken only when the claim has been checked.
+inline void take_room(const json_at& at, const shape& s, std::uint64_t bytes, std::uint64_t& room) {
+  if (bytes > room)
+    bad_json(at, "shape " + s.text() + " would take " + std::to_string(bytes) + " bytes, more than import_options::max_repeated_bytes leaves (" + std::to_string(room) + ")", error_code::resource_exhausted);
+  room -= bytes;
+}
+
+WEFT_DECL tensor_value tensor_at(const json_at& at, std::uint64_t& room) {
+  expect_fields(at, {"dtype", "tensor_shape", "version_number", "tensor_content", "float_val", "double_val", "int_val", "string_val", "scomplex_val", "int64_val", "bool_val",
+                     "dcomplex_val", "half_val", "resource_handle_val", "variant_val", "uint32_val", "uint64_val", "float8_val"});
+  const json_value* type_field = find_field(at, "dtype");
+  if (type_field == nullptr) bad_json(at, "a tensor needs a dtype");
+  const dtype type = dtype_at(json_at(*type_field, at, "dtype"));
+  shape s;
+  if (const json_value* shape_field = find_field(at, "tensor_shape")) {
+    const json_at where(*shape_field, at, "tensor_shape");
+    expect_fields(where, {"dim", "unknown_rank"});
+    s = shape(sizes_at(where, find_field(where, "dim"), 0));
+  }
+  const auto count = elements_in_order(s);
+  const std::uint64_t size = is_plain(type) ? size_of(type) : sizeof(std::string);
+  if (!count || static_cast<std::uint64_t>(*count) > static_cast<std::uint64_t>(INT64_MAX) / size)
+    bad_json(at, "shape " + s.text() + " has more elements than memory can address");
+  if (type == dtype::variant || type == dtype::invalid) bad_json(at, std::string("values of dtype ") + to_text(type) + " are not supported", error_code::unimplemented);
+  std::string content;
+  if (const json_value* bytes = find_field(at, "tensor_content")) content = bytes_at(json_at(*bytes, at, "tensor_content"));
+  if (!content.empty() && type == dtype::string && static_cast<std::uint64_t>(*count) > content.size()) bad_json(at, "the content does not hold " + std::to_string(*count) + " strings");
+  if (!content.empty() && *count > 0 && is_plain(type) && content.size() != static_cast<std::uint64_t>(*count) * size)
+    bad_json(at, "shape " + s.text() + " of " + to_text(type) + " needs " + std::to_string(static_cast<std::uint64_t>(*count) * size) + " bytes of content, found " + std::to_string(content.size()));
+  if (content.empty()) take_room(at, s, static_cast<std::uint64_t>(*count) * size, room);
+  tensor_value out(type, std::move(s));
+  if (*count == 0) return out;
+  if (type == dtype::resource) fill_objects<resource_handle>(at, out, "resource_handle_val", handle_at);
+  else if (type == dtype::string && !content.empty()) fill_string_content(at, content, out);
+  else if (type == dtype::string) fill_objects<std::string>(at, out, "string_val", bytes_at);
+  else if (content.empty()) fill_plain(at, out);
+  else if (type == dtype::boolean) std::transform(content.begin(), content.end(), out.mutable_data<bool>(), [](char c) { return c != 0; });
+  else std::memcpy(out.mutable_raw_data(), content.data(), content.size());
+  return out;
+}
+
+}  // namespace weft::detail
+#endif
 
 #endif
 
@@ -2458,162 +5871,6 @@ inline std::vector<std::shared_ptr<const function_def>> functions_at(const json_
 }
 
 }  // namespace weft::detail
-#endif
-
-#endif
-
-#ifndef WEFT_FWD_HPP
-#define WEFT_FWD_HPP
-// Forward declarations; any header may include this.
-
-namespace weft {
-
-class graph;
-class node;
-class op_registry;
-class operation;
-class kernel_registry;
-class kernel_catalogue;
-template <class T, int N> class operand;
-template <class T, int N> class tensor;
-template <class T, int N> class variable;
-
-namespace detail {
-class graph_state;
-}
-
-}  // namespace weft
-
-#endif
-
-#ifndef WEFT_GRAPH_NODE_HPP
-#define WEFT_GRAPH_NODE_HPP
-// A node: one use of an op in a graph. Nodes never change once they are in a graph (but for the Merge of a loop in the making, whose input is made after it), and live as long as its state.
-
-#include <functional>
-#include <memory>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
-
-namespace weft {
-
-/// One output of a node: a data edge starts here.
-struct output {
-  const node* from = nullptr;
-  int index = 0;
-  friend bool operator==(const output& a, const output& b) noexcept { return a.from == b.from && a.index == b.index; }
-  friend bool operator!=(const output& a, const output& b) noexcept { return !(a == b); }
-};
-
-/// What is known of one output before running: dtype and shape.
-struct output_type {
-  weft::dtype dtype = weft::dtype::invalid;
-  partial_shape shape;
-  bool is_ref = false;
-};
-
-/// A use of an op: its name, op, inputs, control inputs, attributes, requested device, and the user's line that made it.
-class node {
- public:
-  node(const node&) = delete;
-  node& operator=(const node&) = delete;
-
-  /// Position in its graph, from 0 in the order of creation.
-  int id() const noexcept { return id_; }
-  const std::string& name() const noexcept { return name_; }
-  const std::string& op() const noexcept { return op_; }
-  /// The op's definition; nullptr for an op that the graph's registry does not know (imported graphs).
-  const op_def* def() const noexcept { return def_.get(); }
-  const std::vector<output>& inputs() const noexcept { return inputs_; }
-  const std::vector<const node*>& control_inputs() const noexcept { return control_inputs_; }
-  const attr_map& attrs() const noexcept { return attrs_; }
-  /// The device asked for, short form, possibly partial or empty.
-  const std::string& device() const noexcept { return device_; }
-  call_site site() const noexcept { return site_; }
-
-  int output_count() const noexcept { return static_cast<int>(outputs_.size()); }
-  const std::vector<output_type>& outputs() const noexcept { return outputs_; }
-  weft::dtype output_dtype(int index) const noexcept { return outputs_[static_cast<std::size_t>(index)].dtype; }
-  const partial_shape& output_shape(int index) const noexcept { return outputs_[static_cast<std::size_t>(index)].shape; }
-
-  /// The attribute, or nullptr when it is absent or of another kind.
-  template <class T> const T* find_attr(std::string_view name) const noexcept {
-    const auto it = attrs_.find(name);
-    return it == attrs_.end() ? nullptr : it->second.template get<T>();
-  }
-  /// The attribute. Throws INVALID_ARGUMENT when it is absent or of another kind.
-  template <class T> const T& attr(std::string_view name) const {
-    if (const T* found = find_attr<T>(name)) return *found;
-    fail_about(error_code::invalid_argument, "attribute '" + std::string(name) + "' is missing or of another kind");
-  }
-  /// Whether it has state or side effects (true for unknown ops).
-  bool stateful() const noexcept { return def_ == nullptr || def_->stateful; }
-  /// The state of the graph it belongs to.
-  detail::graph_state& owner() const noexcept { return *owner_; }
-
-  /// A status about this node, with its name, op and call site.
-  weft::status status_about(error_code code, std::string message) const {
-    weft::status s(code, std::move(message));
-    s.node = name_;
-    s.op = op_;
-    s.site = site_.text();
-    return s;
-  }
-  [[noreturn]] void fail_about(error_code code, std::string message) const { throw error(status_about(code, std::move(message))); }
-
- private:
-  friend class detail::graph_state;
-  node() = default;
-  int id_ = -1;
-  std::string name_, op_, device_;
-  std::shared_ptr<const op_def> def_;
-  std::vector<output> inputs_;
-  std::vector<const node*> control_inputs_;
-  attr_map attrs_;
-  std::vector<output_type> outputs_;
-  call_site site_;
-  detail::graph_state* owner_ = nullptr;
-};
-
-/// `x` for the first output of x, `x:1` for the second.
-std::string to_text(const output& o);
-
-namespace detail {
-// Whether input i leads backward: from a NextIteration, made later, to the Merge of its loop. Its first input never does.
-inline bool is_loop_edge(const node& n, std::size_t i) noexcept { return n.inputs()[i].from->id() >= n.id(); }
-}  // namespace detail
-
-/// A request for a node; what `graph::add` takes.
-struct node_spec {
-  std::string op;
-  /// The wanted name; empty means the op's.
-  std::string name;
-  /// Take the name as it is, without scopes; throw ALREADY_EXISTS when it is taken.
-  bool exact_name = false;
-  std::vector<output> inputs;
-  std::vector<const node*> control_inputs;
-  attr_map attrs;
-  call_site site;
-  /// Apply the thread's scopes (device, name, control dependencies, colocation).
-  bool scoped = true;
-  /// Requested device when not scoped.
-  std::string device;
-  /// The outputs, for a node whose op need not be defined or whose types are known already; empty means infer them.
-  std::optional<std::vector<output_type>> outputs;
-};
-
-}  // namespace weft
-
-#if WEFT_HAS_BODIES
-namespace weft {
-
-WEFT_DECL std::string to_text(const output& o) {
-  return o.from == nullptr ? std::string("(none)") : o.index == 0 ? o.from->name() : o.from->name() + ":" + std::to_string(o.index);
-}
-
-}  // namespace weft
 #endif
 
 #endif
@@ -11124,173 +14381,6 @@ WEFT_DECL graph read_graphdef_json(const std::string& path, const import_options
 
 #endif
 
-#ifndef WEFT_FORMAT_JSON_WRITER_HPP
-#define WEFT_FORMAT_JSON_WRITER_HPP
-// Writes JSON the way protobuf does: 64-bit integers in quotes, bytes in base64, the shortest numbers that read back. Equal calls give
-// equal bytes.
-
-#if WEFT_HAS_FORMAT_BODIES
-#include <charconv>
-#include <cmath>
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <string_view>
-
-namespace weft::detail {
-
-/// Text of nested objects and arrays. Members are named by the field's name in the .proto file, in either spelling.
-class json_writer {
- public:
-  json_writer(int indent, bool proto_names) : indent_(indent), proto_names_(proto_names) {}
-
-  json_writer& begin(char bracket) {
-    separate();
-    out_ += bracket;
-    ++depth_;
-    first_ = true;
-    return *this;
-  }
-  json_writer& end(char bracket) {
-    --depth_;
-    if (!first_) line();
-    out_ += bracket;
-    first_ = false;
-    return *this;
-  }
-  /// A member of a message.
-  json_writer& field(std::string_view name) {
-    std::string text;
-    for (std::size_t i = 0; i < name.size(); ++i) {
-      const bool upper = !proto_names_ && name[i] == '_' && i + 1 < name.size();
-      text += upper ? static_cast<char>(name[++i] - 'a' + 'A') : name[i];
-    }
-    return key(text);
-  }
-  /// A member of a map, whose keys stay as they are.
-  json_writer& key(std::string_view name) {
-    separate();
-    quote(name);
-    out_ += indent_ > 0 ? ": " : ":";
-    after_key_ = true;
-    return *this;
-  }
-  json_writer& string(std::string_view text) {
-    separate();
-    quote(text);
-    return *this;
-  }
-  json_writer& boolean(bool v) { return word(v ? "true" : "false"); }
-  /// A number without quotes, for those of at most 32 bits and for texts that protobuf does not write.
-  json_writer& small(std::int64_t v) { return word(std::to_string(v)); }
-  json_writer& integer(std::int64_t v) { return word("\"" + std::to_string(v) + "\""); }
-  json_writer& natural(std::uint64_t v) { return word("\"" + std::to_string(v) + "\""); }
-  json_writer& real(double v) {
-    if (!std::isfinite(v)) return special(v);
-    if (v == 0 && std::signbit(v)) return word("-0.0");  // readers take "-0" for an integer
-    char text[32];
-    return word(std::string_view(text, static_cast<std::size_t>(std::to_chars(text, text + sizeof text, v).ptr - text)));
-  }
-  json_writer& real(float v) {
-    if (!std::isfinite(v) || v == 0) return real(static_cast<double>(v));
-    char text[32];
-    const char* end = std::to_chars(text, text + sizeof text, v).ptr;
-    // Readers take the nearest double and then the nearest float, which is not always the float that these digits are meant for.
-    double wide = 0;
-    std::from_chars(text, end, wide);
-    if (static_cast<float>(wide) != v) return real(static_cast<double>(v));
-    return word(std::string_view(text, static_cast<std::size_t>(end - text)));
-  }
-  json_writer& bytes(std::string_view data);
-  std::string take() {
-    if (indent_ > 0) out_ += '\n';
-    return std::move(out_);
-  }
-
- private:
-  json_writer& word(std::string_view text) {
-    separate();
-    out_ += text;
-    return *this;
-  }
-  json_writer& special(double v) { return word(std::isnan(v) ? "\"NaN\"" : v > 0 ? "\"Infinity\"" : "\"-Infinity\""); }
-  void line() {
-    if (indent_ <= 0) return;
-    out_ += '\n';
-    out_.append(static_cast<std::size_t>(indent_ * depth_), ' ');
-  }
-  void separate() {
-    if (after_key_) {
-      after_key_ = false;
-      return;
-    }
-    if (!first_) out_ += ',';
-    if (depth_ > 0) line();
-    first_ = false;
-  }
-  void quote(std::string_view text);
-
-  std::string out_;
-  int indent_, depth_ = 0;
-  bool proto_names_, first_ = true, after_key_ = false;
-};
-
-inline json_writer& json_writer::bytes(std::string_view data) {
-  constexpr char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  separate();
-  out_ += '"';
-  for (std::size_t i = 0; i < data.size(); i += 3) {
-    std::uint32_t bits = 0;
-    for (std::size_t j = 0; j < 3; ++j) bits = bits << 8 | (i + j < data.size() ? static_cast<unsigned char>(data[i + j]) : 0U);
-    for (std::size_t j = 0; j < 4; ++j) out_ += i + j > data.size() ? '=' : digits[bits >> (18 - 6 * j) & 63U];
-  }
-  out_ += '"';
-  return *this;
-}
-
-// How many bytes the UTF-8 character here has; 0 where there is none.
-inline std::size_t utf8_length(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned>(static_cast<unsigned char>(text[i])); };
-  const unsigned lead = byte(0);
-  const std::size_t n = lead < 0x80 ? 1 : lead < 0xc2 ? 0 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : lead < 0xf5 ? 4 : 0;
-  if (n > text.size()) return 0;
-  for (std::size_t i = 1; i < n; ++i)
-    if ((byte(i) & 0xc0U) != 0x80U) return 0;
-  if (n == 3 && ((lead == 0xe0 && byte(1) < 0xa0) || (lead == 0xed && byte(1) > 0x9f))) return 0;
-  if (n == 4 && ((lead == 0xf0 && byte(1) < 0x90) || (lead == 0xf4 && byte(1) > 0x8f))) return 0;
-  return n;
-}
-
-// What is not UTF-8 becomes the replacement character.
-inline void json_writer::quote(std::string_view text) {
-  constexpr char digits[] = "0123456789abcdef";
-  out_ += '"';
-  while (!text.empty()) {
-    const auto c = static_cast<unsigned char>(text[0]);
-    std::size_t n = utf8_length(text);
-    if (c == '"' || c == '\\') {
-      out_ += '\\';
-      out_ += text[0];
-    } else if (c < 0x20) {
-      out_ += "\\u00";
-      out_ += digits[c >> 4];
-      out_ += digits[c & 15U];
-    } else if (n == 0) {
-      out_ += "\\ufffd";
-      n = 1;
-    } else {
-      out_ += text.substr(0, n);
-    }
-    text.remove_prefix(n);
-  }
-  out_ += '"';
-}
-
-}  // namespace weft::detail
-#endif
-
-#endif
-
 #ifndef WEFT_FORMAT_GRAPHDEF_WRITER_HPP
 #define WEFT_FORMAT_GRAPHDEF_WRITER_HPP
 // A graph as protobuf-JSON of GraphDef.
@@ -11648,6 +14738,59 @@ WEFT_DECL void write_graphdef_json(const graph& g, const std::string& path, cons
 #ifndef WEFT_FORMAT_GRAPHDEF_HPP
 #define WEFT_FORMAT_GRAPHDEF_HPP
 // TensorFlow's GraphDef as protobuf-JSON: what `google.protobuf.json_format` writes and reads.
+
+#endif
+
+#ifndef WEFT_FORMAT_IDX_HPP
+#define WEFT_FORMAT_IDX_HPP
+// The IDX format of the MNIST family of data sets: one array, big-endian.
+
+#include <string>
+
+namespace weft {
+
+/// The array in this file: uint8 (as images and labels are), int8, int16, int32, float or double. Throws NOT_FOUND, DATA_LOSS with the file and the fault, UNIMPLEMENTED for a file that is still compressed.
+tensor_value read_idx(const std::string& path);
+
+}  // namespace weft
+
+#if WEFT_HAS_FORMAT_BODIES
+namespace weft {
+
+WEFT_DECL tensor_value read_idx(const std::string& path) {
+  const file_reader file(path);
+  const auto number = [&file](std::uint64_t at) {
+    const std::string bytes = file.text(at, 4);
+    std::uint32_t out = 0;
+    for (const char c : bytes) out = out << 8 | static_cast<unsigned char>(c);
+    return out;
+  };
+  if (file.size() < 4) file.damaged("not an IDX file: it has " + std::to_string(file.size()) + " bytes");
+  const std::uint32_t magic = number(0);
+  if (magic >> 16 == 0x1f8b) fail(error_code::unimplemented, "'" + path + "' is compressed; run gunzip on it first");
+  constexpr std::pair<std::uint32_t, dtype> types[] = {{0x08, dtype::uint8}, {0x09, dtype::int8}, {0x0b, dtype::int16}, {0x0c, dtype::int32}, {0x0d, dtype::float32}, {0x0e, dtype::float64}};
+  tensor_entry entry;
+  for (const auto& [code, type] : types)
+    if (magic >> 8 == code) entry.dtype = type;
+  if (entry.dtype == dtype::invalid) file.damaged("not an IDX file: it begins with " + std::to_string(magic) + ", expected 0x00000800 and the like");
+  const std::uint64_t rank = magic & 0xffU;
+  if (rank > static_cast<std::uint64_t>(max_rank)) file.damaged("it has " + std::to_string(rank) + " dimensions, at most " + std::to_string(max_rank) + " are allowed");
+  std::vector<std::int64_t> sizes;
+  for (std::uint64_t i = 0; i < rank; ++i) sizes.push_back(number(4 + 4 * i));
+  const auto n = checked_elements(sizes.data(), sizes.size());
+  const std::uint64_t found = file.size() - 4 - 4 * rank;
+  if (!n || static_cast<std::uint64_t>(*n) > static_cast<std::uint64_t>(INT64_MAX) / 8 || static_cast<std::uint64_t>(*n) * size_of(entry.dtype) != found)
+    file.damaged("an array of " + std::string(to_text(entry.dtype)) + shape(sizes).text() + " does not fit the " + std::to_string(found) + " bytes behind the header");
+  entry.shape = shape(sizes);
+  entry.position = 4 + 4 * rank;
+  entry.bytes = found;
+  tensor_value out = detail::read_plain(file, entry);
+  if (size_of(entry.dtype) > 1) detail::swap_bytes(out.mutable_raw_data(), static_cast<std::size_t>(*n), size_of(entry.dtype));
+  return out;
+}
+
+}  // namespace weft
+#endif
 
 #endif
 
@@ -12363,117 +15506,6 @@ WEFT_DECL status decode_status(wire_reader& from) {
   s.may_have_run = (flags & 2U) != 0;
   for (std::string* field : {&s.message, &s.node, &s.op, &s.device, &s.task, &s.site}) *field = from.string();
   return s;
-}
-
-#endif
-
-}  // namespace weft
-
-#endif
-#endif
-
-#if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
-#ifndef WEFT_RUNTIME_BUFFER_POOL_HPP
-#define WEFT_RUNTIME_BUFFER_POOL_HPP
-// Storage of large tensors, kept between steps: fresh pages of the operating system cost more than many kernels.
-
-#include <cstddef>
-#include <cstdint>
-#include <cstdlib>
-#include <map>
-#include <memory>
-#include <mutex>
-#include <string_view>
-#include <vector>
-
-namespace weft {
-
-/// Host memory that keeps freed blocks of at least `smallest` bytes for later, up to a bound. Owned by a shared_ptr; thread-safe.
-class buffer_pool final : public memory, public std::enable_shared_from_this<buffer_pool> {
- public:
-  /// Smaller tensors are left to malloc, which is good at them.
-  static constexpr std::size_t smallest = std::size_t{64} << 10;
-
-  explicit buffer_pool(std::size_t bound = std::size_t{512} << 20) : bound_(bound) {}
-  buffer_pool(const buffer_pool&) = delete;
-  buffer_pool& operator=(const buffer_pool&) = delete;
-  ~buffer_pool() override { trim(0); }
-
-  void* allocate(std::size_t bytes) override;
-  void deallocate(void* data, std::size_t bytes) noexcept override;
-  bool host() const noexcept override { return true; }
-  std::string_view name() const noexcept override { return "host"; }
-
-  /// This pool as a buffer keeps it.
-  std::shared_ptr<memory> shared() { return shared_from_this(); }
-  /// The memory for a tensor of so many bytes: this pool, or nullptr, which means malloc.
-  std::shared_ptr<memory> for_bytes(std::size_t bytes) { return bytes < smallest ? nullptr : shared(); }
-  /// Bytes that are kept and not in use.
-  std::size_t kept() const {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    return kept_;
-  }
-  /// Gives back what is kept beyond `bytes`.
-  void trim(std::size_t bytes) noexcept;
-
- private:
-  static constexpr std::size_t alignment = 64;
-  // Sizes are rounded up to an eighth of their power of two, so that similar tensors share blocks and at most 12 % are lost.
-  static std::size_t block_size(std::size_t bytes) noexcept {
-    std::size_t step = alignment;
-    while (step <= bytes / 16) step *= 2;
-    return bytes > SIZE_MAX - step ? bytes : (bytes + step - 1) / step * step;
-  }
-
-  mutable std::mutex mutex_;
-  std::size_t bound_, kept_ = 0;
-  // Free blocks by size. The vectors stay, so that giving a block back seldom allocates.
-  std::map<std::size_t, std::vector<void*>> free_;
-};
-
-#if WEFT_HAS_BODIES
-
-WEFT_DECL void* buffer_pool::allocate(std::size_t bytes) {
-  const std::size_t size = block_size(bytes);
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    const auto it = free_.find(size);
-    if (it != free_.end() && !it->second.empty()) {
-      void* out = it->second.back();
-      it->second.pop_back();
-      kept_ -= size;
-      return out;
-    }
-  }
-  return size > SIZE_MAX / 2 ? nullptr : std::aligned_alloc(alignment, size == 0 ? alignment : size);
-}
-
-WEFT_DECL void buffer_pool::deallocate(void* data, std::size_t bytes) noexcept {
-  const std::size_t size = block_size(bytes);
-  if (size >= smallest && size <= bound_) {
-    trim(bound_ - size);
-    try {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      if (kept_ + size <= bound_) {
-        free_[size].push_back(data);
-        kept_ += size;
-        return;
-      }
-    } catch (...) {
-      // No memory for the list: the block is freed instead.
-    }
-  }
-  std::free(data);
-}
-
-WEFT_DECL void buffer_pool::trim(std::size_t bytes) noexcept {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  for (auto it = free_.rbegin(); it != free_.rend() && kept_ > bytes; ++it)
-    while (!it->second.empty() && kept_ > bytes) {
-      std::free(it->second.back());
-      it->second.pop_back();
-      kept_ -= it->first;
-    }
 }
 
 #endif
@@ -14190,44 +17222,6 @@ WEFT_DECL void decode_nodes(wire_reader& from, const std::vector<tensor_value>& 
 #endif
 #endif
 
-#if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
-#ifndef WEFT_RUNTIME_RENDEZVOUS_HPP
-#define WEFT_RUNTIME_RENDEZVOUS_HPP
-// Where a step's values are handed over between parts and devices: a send meets the receive of the same edge and iteration.
-
-#include <cstdint>
-#include <functional>
-
-namespace weft {
-
-/// What crosses one edge in one iteration of a step.
-struct rendezvous_key {
-  /// Number of the edge in the partitioned graph (attribute `_edge` of `_Send` and `_Recv`).
-  std::int64_t edge = 0;
-  /// Iteration of the enclosing loop; 0 outside loops.
-  std::int64_t iteration = 0;
-  friend bool operator==(const rendezvous_key& a, const rendezvous_key& b) noexcept { return a.edge == b.edge && a.iteration == b.iteration; }
-};
-
-/// The rendezvous of one step on one task. Thread-safe; no call blocks.
-class rendezvous {
- public:
-  /// Called once, with the value or the reason why there is none; possibly before `receive` returns.
-  using receiver = std::function<void(const status&, tensor_value value, bool is_dead)>;
-  virtual ~rendezvous() = default;
-  /// Hands over a value: keeps it for a local receiver, or sends it to the task that waits.
-  virtual status send(const rendezvous_key& key, tensor_value value, bool is_dead) = 0;
-  /// Asks for a value, which may have come already.
-  virtual void receive(const rendezvous_key& key, receiver done) = 0;
-  /// Fails every pending and future call with `why`. The first reason stays.
-  virtual void abort(const status& why) = 0;
-};
-
-}  // namespace weft
-
-#endif
-#endif
-
 #if WEFT_HAS_CLUSTER_BODIES
 #ifndef WEFT_CLUSTER_REMOTE_RENDEZVOUS_HPP
 #define WEFT_CLUSTER_REMOTE_RENDEZVOUS_HPP
@@ -14518,88 +17512,6 @@ WEFT_DECL void remote_rendezvous::drop_values() noexcept {
 }  // namespace weft
 
 #endif
-#endif
-
-#ifndef WEFT_GRAPH_KERNEL_CATALOGUE_HPP
-#define WEFT_GRAPH_KERNEL_CATALOGUE_HPP
-// Which kernels exist, as plain data: what placement needs to know of a task without seeing its kernels.
-
-#include <map>
-#include <string>
-#include <string_view>
-#include <vector>
-
-namespace weft {
-
-/// One kernel: it runs `op` on devices of `device_type` for nodes whose type attributes are allowed.
-struct kernel_entry {
-  std::string op, device_type;
-  /// Type attribute -> dtypes it may have; an attribute not named may be anything.
-  std::map<std::string, std::vector<dtype>> constraints;
-  /// The highest priority wins where a node could go to several device types.
-  int priority = 0;
-
-  friend bool operator==(const kernel_entry& a, const kernel_entry& b);
-};
-
-/// The kernels of one task: a value, sent in its handshake.
-class kernel_catalogue {
- public:
-  void add(kernel_entry entry);
-  /// The kernels of an op in the order they were added; empty when there is none.
-  const std::vector<kernel_entry>& kernels_of(std::string_view op) const;
-  /// The best kernel for an op with these attributes on this type of device, or nullptr.
-  const kernel_entry* find(std::string_view op, std::string_view device_type, const attr_map& attrs) const;
-  /// Every entry by op name.
-  const std::map<std::string, std::vector<kernel_entry>, std::less<>>& entries() const noexcept { return entries_; }
-  bool empty() const noexcept { return entries_.empty(); }
-
-  friend bool operator==(const kernel_catalogue& a, const kernel_catalogue& b);
-  friend bool operator!=(const kernel_catalogue& a, const kernel_catalogue& b) { return !(a == b); }
-
- private:
-  std::map<std::string, std::vector<kernel_entry>, std::less<>> entries_;
-};
-
-}  // namespace weft
-
-#if WEFT_HAS_BODIES
-namespace weft {
-
-namespace detail {
-WEFT_DECL bool fits(const kernel_entry& entry, const attr_map& attrs) {
-  for (const auto& [name, allowed] : entry.constraints) {
-    const auto it = attrs.find(name);
-    const dtype* type = it == attrs.end() ? nullptr : it->second.get<dtype>();
-    if (type == nullptr || std::find(allowed.begin(), allowed.end(), *type) == allowed.end()) return false;
-  }
-  return true;
-}
-}  // namespace detail
-
-WEFT_DECL bool operator==(const kernel_entry& a, const kernel_entry& b) {
-  return a.op == b.op && a.device_type == b.device_type && a.constraints == b.constraints && a.priority == b.priority;
-}
-WEFT_DECL bool operator==(const kernel_catalogue& a, const kernel_catalogue& b) { return a.entries_ == b.entries_; }
-
-WEFT_DECL void kernel_catalogue::add(kernel_entry entry) { entries_[entry.op].push_back(std::move(entry)); }
-
-WEFT_DECL const std::vector<kernel_entry>& kernel_catalogue::kernels_of(std::string_view op) const {
-  static const std::vector<kernel_entry> none;
-  const auto it = entries_.find(op);
-  return it == entries_.end() ? none : it->second;
-}
-
-WEFT_DECL const kernel_entry* kernel_catalogue::find(std::string_view op, std::string_view device_type, const attr_map& attrs) const {
-  const kernel_entry* best = nullptr;
-  for (const auto& entry : kernels_of(op))
-    if (entry.device_type == device_type && detail::fits(entry, attrs) && (best == nullptr || entry.priority > best->priority)) best = &entry;
-  return best;
-}
-
-}  // namespace weft
-#endif
-
 #endif
 
 #ifndef WEFT_PLACEMENT_DEVICE_SET_HPP
@@ -15525,531 +18437,6 @@ inline step_id decode_ready(const message& m) {
   from.finish();
   return out;
 }
-
-}  // namespace weft
-
-#endif
-#endif
-
-#if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
-#ifndef WEFT_RUNTIME_CANCELLATION_HPP
-#define WEFT_RUNTIME_CANCELLATION_HPP
-// Cancelling what waits: a source that is cancelled once, tokens that ask and are told.
-
-#include <atomic>
-#include <cstdint>
-#include <functional>
-#include <map>
-#include <memory>
-#include <mutex>
-#include <utility>
-
-namespace weft {
-
-namespace detail {
-struct cancellation_state {
-  std::mutex mutex;
-  std::atomic<bool> cancelled{false};
-  status why;
-  std::uint64_t next = 1;
-  std::map<std::uint64_t, std::function<void(const status&)>> callbacks;
-};
-}  // namespace detail
-
-/// Asks whether something is cancelled, and is told when it becomes so. Copies are cheap; a default token is never cancelled.
-class cancellation_token {
- public:
-  cancellation_token() = default;
-  bool cancelled() const noexcept { return state_ != nullptr && state_->cancelled.load(std::memory_order_acquire); }
-  /// The reason; ok while not cancelled.
-  status why() const {
-    if (!cancelled()) return status();
-    const std::lock_guard<std::mutex> lock(state_->mutex);
-    return state_->why;
-  }
-  /// Has `callback` called once on cancellation, at once if that has happened. The number is for `forget`; 0 when called at once.
-  std::uint64_t on_cancel(std::function<void(const status&)> callback) const {
-    if (state_ == nullptr) return 0;
-    status reason;
-    {
-      const std::lock_guard<std::mutex> lock(state_->mutex);
-      if (!state_->cancelled) {
-        state_->callbacks.emplace(state_->next, std::move(callback));
-        return state_->next++;
-      }
-      reason = state_->why;
-    }
-    callback(reason);
-    return 0;
-  }
-  /// Takes a callback back. True when it will not be called any more; false when it was or is being called.
-  bool forget(std::uint64_t number) const {
-    if (state_ == nullptr || number == 0) return false;
-    const std::lock_guard<std::mutex> lock(state_->mutex);
-    return state_->callbacks.erase(number) != 0;
-  }
-
- private:
-  friend class cancellation_source;
-  explicit cancellation_token(std::shared_ptr<detail::cancellation_state> state) : state_(std::move(state)) {}
-  std::shared_ptr<detail::cancellation_state> state_;
-};
-
-/// Cancels, once; the first reason stays.
-class cancellation_source {
- public:
-  cancellation_source() : state_(std::make_shared<detail::cancellation_state>()) {}
-  cancellation_token token() const { return cancellation_token(state_); }
-  /// Calls every callback on this thread. False when it was cancelled before.
-  bool cancel(status why) const {
-    std::map<std::uint64_t, std::function<void(const status&)>> callbacks;
-    {
-      const std::lock_guard<std::mutex> lock(state_->mutex);
-      if (state_->cancelled) return false;
-      state_->why = why;
-      state_->cancelled.store(true, std::memory_order_release);
-      callbacks.swap(state_->callbacks);
-    }
-    for (auto& entry : callbacks) entry.second(why);
-    return true;
-  }
-
- private:
-  std::shared_ptr<detail::cancellation_state> state_;
-};
-
-}  // namespace weft
-
-#endif
-#endif
-
-#if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
-#ifndef WEFT_RUNTIME_RESOURCE_MANAGER_HPP
-#define WEFT_RUNTIME_RESOURCE_MANAGER_HPP
-// The state of a task that outlives steps and sessions: variables, queues and the like, by container and name.
-
-#include <map>
-#include <memory>
-#include <mutex>
-#include <string>
-#include <string_view>
-#include <typeinfo>
-#include <utility>
-#include <vector>
-
-namespace weft {
-
-/// Something that lives in a resource manager: a variable, a queue. What it holds is guarded by itself.
-class resource {
- public:
-  virtual ~resource() = default;
-  /// What it is, for messages: `variable 'w' of float[2,3]`.
-  virtual std::string describe() const = 0;
-  /// Wakes whoever waits for it, with this reason; called when its container is cleared.
-  virtual void close(const status&) {}
-};
-
-/// Resources by (container, name). Thread-safe.
-class resource_manager {
- public:
-  explicit resource_manager(std::string default_container = "localhost") : default_container_(std::move(default_container)) {}
-
-  /// The resource. nullptr when there is none. Throws INVALID_ARGUMENT when it is of another kind.
-  template <class R> std::shared_ptr<R> find(std::string_view container, std::string_view name) const {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    const auto it = resources_.find({std::string(container.empty() ? default_container_ : container), std::string(name)});
-    return it == resources_.end() ? nullptr : cast<R>(it->second, name);
-  }
-  /// The resource, made by `make()` (a shared_ptr<R>) when there is none.
-  template <class R, class Make> std::shared_ptr<R> find_or_make(std::string_view container, std::string_view name, Make&& make) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    auto& slot = resources_[{std::string(container.empty() ? default_container_ : container), std::string(name)}];
-    if (slot == nullptr) slot = std::forward<Make>(make)();
-    return cast<R>(slot, name);
-  }
-  /// Forgets a resource; false when there was none.
-  bool erase(std::string_view container, std::string_view name) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    return resources_.erase({std::string(container.empty() ? default_container_ : container), std::string(name)}) != 0;
-  }
-  /// Closes and forgets what is in the containers; all of them when none is named.
-  void clear(const std::vector<std::string>& containers, const status& why);
-  std::string_view default_container() const noexcept { return default_container_; }
-
- private:
-  using key = std::pair<std::string, std::string>;
-  template <class R> static std::shared_ptr<R> cast(const std::shared_ptr<resource>& found, std::string_view name) {
-    auto out = std::dynamic_pointer_cast<R>(found);
-    if (out == nullptr) fail(error_code::invalid_argument, "resource '" + std::string(name) + "' is " + found->describe() + ", which cannot be used as something else");
-    return out;
-  }
-  mutable std::mutex mutex_;
-  std::string default_container_;
-  std::map<key, std::shared_ptr<resource>> resources_;
-};
-
-#if WEFT_HAS_BODIES
-
-WEFT_DECL void resource_manager::clear(const std::vector<std::string>& containers, const status& why) {
-  std::vector<std::shared_ptr<resource>> gone;
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    for (auto it = resources_.begin(); it != resources_.end();) {
-      bool named = containers.empty();
-      for (const auto& c : containers) named = named || it->first.first == c;
-      if (named) {
-        gone.push_back(std::move(it->second));
-        it = resources_.erase(it);
-      } else {
-        ++it;
-      }
-    }
-  }
-  for (const auto& r : gone) r->close(why);
-}
-
-#endif
-
-}  // namespace weft
-
-#endif
-#endif
-
-#if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
-#ifndef WEFT_RUNTIME_THREAD_POOL_HPP
-#define WEFT_RUNTIME_THREAD_POOL_HPP
-// The threads on which a task's expensive kernels run. A kernel that waits for something gives its place to another thread.
-
-#include <condition_variable>
-#include <cstddef>
-#include <deque>
-#include <functional>
-#include <memory>
-#include <mutex>
-#include <thread>
-#include <utility>
-#include <vector>
-
-namespace weft {
-
-/// Threads that run closures in the order they were added, a fixed number at once. The destructor runs what is queued and joins.
-class thread_pool {
- public:
-  explicit thread_pool(std::size_t threads = std::thread::hardware_concurrency()) : size_(threads == 0 ? 1 : threads) {
-    for (std::size_t i = 0; i < size_; ++i) start_thread();
-  }
-  thread_pool(const thread_pool&) = delete;
-  thread_pool& operator=(const thread_pool&) = delete;
-  ~thread_pool();
-
-  /// Runs `work` on one of the threads, soon. Thread-safe.
-  void schedule(std::function<void()> work);
-  std::size_t size() const noexcept { return size_; }
-
-  /// While one lives on a thread of the pool, another thread takes that thread's place: for kernels that wait.
-  class blocking {
-   public:
-    explicit blocking(thread_pool* pool) : pool_(pool != nullptr && pool->on_pool_thread() ? pool : nullptr) {
-      if (pool_ != nullptr) pool_->enter_blocking();
-    }
-    blocking(const blocking&) = delete;
-    blocking& operator=(const blocking&) = delete;
-    ~blocking() {
-      if (pool_ != nullptr) pool_->leave_blocking();
-    }
-
-   private:
-    thread_pool* pool_;
-  };
-  /// Whether the calling thread belongs to this pool.
-  bool on_pool_thread() const noexcept { return current() == this; }
-  /// The pool that the calling thread belongs to, or nullptr.
-  static thread_pool* of_this_thread() noexcept { return current(); }
-
- private:
-  static thread_pool*& current() noexcept {
-    thread_local thread_pool* pool = nullptr;
-    return pool;
-  }
-  void start_thread() { threads_.emplace_back([this] { work(); }); }
-  void work();
-  void enter_blocking();
-  void leave_blocking();
-
-  std::mutex mutex_;
-  std::condition_variable ready_;
-  std::deque<std::function<void()>> queue_;
-  std::vector<std::thread> threads_;
-  std::size_t size_;
-  // Closures that run, and closures that wait while they run; there are at least `size_` threads beside the latter.
-  std::size_t running_ = 0, blocked_ = 0;
-  bool stopping_ = false;
-};
-
-#if WEFT_HAS_BODIES
-
-WEFT_DECL thread_pool::~thread_pool() {
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    stopping_ = true;
-  }
-  ready_.notify_all();
-  for (std::size_t i = 0;; ++i) {
-    std::thread next;
-    {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      if (i == threads_.size()) break;
-      next = std::move(threads_[i]);
-    }
-    next.join();
-  }
-}
-
-WEFT_DECL void thread_pool::schedule(std::function<void()> work) {
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    queue_.push_back(std::move(work));
-  }
-  ready_.notify_one();
-}
-
-WEFT_DECL void thread_pool::work() {
-  current() = this;
-  std::unique_lock<std::mutex> lock(mutex_);
-  for (;;) {
-    ready_.wait(lock, [this] { return queue_.empty() ? stopping_ : running_ < size_; });
-    if (queue_.empty()) return;
-    std::function<void()> next = std::move(queue_.front());
-    queue_.pop_front();
-    ++running_;
-    lock.unlock();
-    next();
-    next = nullptr;
-    lock.lock();
-    --running_;
-    if (stopping_) ready_.notify_all();
-  }
-}
-
-WEFT_DECL void thread_pool::enter_blocking() {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  if (threads_.size() < size_ + blocked_ + 1) start_thread();
-  ++blocked_;
-  --running_;
-  ready_.notify_one();
-}
-
-// The place is taken back at once: for a moment there may be one closure too many.
-WEFT_DECL void thread_pool::leave_blocking() {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  --blocked_;
-  ++running_;
-}
-
-#endif
-
-}  // namespace weft
-
-#endif
-#endif
-
-#if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
-#ifndef WEFT_RUNTIME_KERNEL_HPP
-#define WEFT_RUNTIME_KERNEL_HPP
-// The interface between the executor and kernels: what a kernel is made from, what it sees of a step, and how it answers.
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <functional>
-#include <map>
-#include <memory>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
-
-namespace weft {
-
-/// What every kernel of a step can reach: the task's resources and threads, the step's rendezvous and cancellation.
-struct step_environment {
-  weft::resource_manager* resources = nullptr;
-  /// State of kernels that belongs to (session, node), such as a random counter, by node name.
-  weft::resource_manager* session_state = nullptr;
-  weft::thread_pool* pool = nullptr;
-  weft::rendezvous* rendezvous = nullptr;
-  /// Where large outputs get their storage; without it, from malloc.
-  buffer_pool* buffers = nullptr;
-  cancellation_token cancellation;
-  std::int64_t step = 0;
-  /// Values fed to the step, by the index of `_Arg`.
-  const std::vector<tensor_value>* feeds = nullptr;
-  /// Values fetched from the step, by the index of `_Retval`.
-  std::vector<tensor_value>* fetches = nullptr;
-};
-
-/// One execution of one node. Inputs are values (shared, never written unless forwarded); outputs are set by the kernel.
-class kernel_context {
- public:
-  /// Bit i of `kept` says that input i belongs to the caller, so that a kernel gets a share of it instead of the value itself.
-  kernel_context(const node& n, step_environment& environment, tensor_value* inputs, std::size_t input_count, tensor_value* outputs, std::uint64_t kept = 0)
-      : node_(&n), environment_(&environment), inputs_(inputs), outputs_(outputs), input_count_(input_count), kept_(kept) {}
-
-  const node& about() const noexcept { return *node_; }
-  int input_count() const noexcept { return static_cast<int>(input_count_); }
-  const tensor_value& input(int i) const noexcept { return inputs_[i]; }
-  /// Gives up input i, for a kernel that keeps or passes on the value.
-  tensor_value take_input(int i) noexcept {
-    if ((kept_ >> std::min(i, 63) & 1U) != 0) return inputs_[i];
-    return std::move(inputs_[i]);
-  }
-  void set_output(int i, tensor_value&& v) noexcept { outputs_[i] = std::move(v); }
-  void set_output(int i, const tensor_value& v) { outputs_[i] = v; }
-  tensor_value& output(int i) noexcept { return outputs_[i]; }
-
-  /// A new value, not initialised, for an output or for the kernel's own use.
-  tensor_value allocate(dtype type, shape s) const {
-    buffer_pool* pool = environment_->buffers;
-    if (pool == nullptr || s.rank() == 0 || !is_plain(type)) return tensor_value(type, std::move(s));
-    const auto n = checked_elements(s.data(), static_cast<std::size_t>(s.rank()));
-    const bool large = n && static_cast<std::uint64_t>(*n) >= buffer_pool::smallest / size_of(type);
-    return tensor_value(type, std::move(s), large ? pool->shared() : nullptr);
-  }
-  /// A new value for output i.
-  tensor_value& allocate_output(int i, dtype type, shape s) {
-    outputs_[i] = allocate(type, std::move(s));
-    return outputs_[i];
-  }
-  /// Output i in the storage of `input` when nobody else holds it and it has as many bytes; else a new value. The input's elements stay readable.
-  tensor_value& forward_or_allocate(int input, int i, dtype type, const shape& s) {
-    tensor_value& in = inputs_[input];
-    if (in.writable() && size_of(in.dtype()) == size_of(type) && is_plain(type) && in.shape() == s)
-      outputs_[i] = tensor_value(type, s, in.buffer());
-    else
-      outputs_[i] = allocate(type, s);
-    return outputs_[i];
-  }
-  /// Like `forward_or_allocate`, but gives the input up where it can, which is cheaper: read pointers to its elements before, and the input not again.
-  tensor_value& take_or_allocate(int input, int i, dtype type, const shape& s) {
-    tensor_value& in = inputs_[input];
-    if (in.dtype() != type || !in.writable() || in.shape() != s) return forward_or_allocate(input, i, type, s);
-    outputs_[i] = std::move(in);
-    return outputs_[i];
-  }
-
-  step_environment& environment() noexcept { return *environment_; }
-  resource_manager& resources() const noexcept { return *environment_->resources; }
-  thread_pool* pool() const noexcept { return environment_->pool; }
-
-  [[noreturn]] void fail(error_code code, std::string message) const { node_->fail_about(code, std::move(message)); }
-  /// Stops the kernel with INVALID_ARGUMENT.
-  [[noreturn]] void fail(std::string message) const { fail(error_code::invalid_argument, std::move(message)); }
-
- private:
-  const node* node_;
-  step_environment* environment_;
-  tensor_value* inputs_;
-  tensor_value* outputs_;
-  std::size_t input_count_;
-  std::uint64_t kept_;
-};
-
-/// How an asynchronous kernel says that its outputs are set, or why they are not. Called exactly once, from any thread.
-using kernel_done = std::function<void(const status&)>;
-
-/// The code of one node on one device. One object serves all steps, possibly at once: what it changes must be thread-safe.
-class kernel {
- public:
-  virtual ~kernel() = default;
-  /// Computes the outputs from the inputs, or throws.
-  virtual void compute(kernel_context& context) = 0;
-  /// Like `compute`, but may finish later; `context` lives until `done` is called. Only for kernels whose `asynchronous()` is true.
-  virtual void compute_async(kernel_context& context, kernel_done done) {
-    compute(context);
-    done(status());
-  }
-  virtual bool asynchronous() const noexcept { return false; }
-  /// Whether this execution may take longer than some microseconds (or block), so that it belongs on a thread of the pool. A kernel that does
-  /// not say counts as one that may: on a server, a cheap one runs on the thread that serves the sockets.
-  virtual bool expensive(const kernel_context&) const noexcept { return !asynchronous(); }
-};
-
-/// A kernel that takes some microseconds at most and never blocks.
-class cheap_kernel : public kernel {
- public:
-  bool expensive(const kernel_context&) const noexcept final { return false; }
-};
-
-/// What whoever registers a kernel gives to all kernels of that kind, such as a folder: derive from it.
-struct kernel_settings {
-  virtual ~kernel_settings() = default;
-};
-
-/// What a kernel is made from: its node, the device it will run on, and the settings it was registered with. The node lives as long as the kernel.
-struct kernel_construction {
-  const node& about;
-  std::string device;
-  std::shared_ptr<const kernel_settings> settings = nullptr;
-};
-
-/// Makes the kernel of a node; throws about the node when the attributes cannot be served.
-using kernel_factory = std::unique_ptr<kernel> (*)(const kernel_construction&);
-
-/// Kernels by op and device type: a value that a user copies and extends with own kernels.
-class kernel_registry {
- public:
-  kernel_registry& add(kernel_entry entry, kernel_factory factory, std::shared_ptr<const kernel_settings> settings = nullptr) {
-    factories_[entry.op].push_back({factory, std::move(settings)});
-    catalogue_.add(std::move(entry));
-    return *this;
-  }
-  /// Adds all kernels of another registry.
-  kernel_registry& add(const kernel_registry& others);
-  /// The kernel for a node on a device of this type. Throws UNIMPLEMENTED, listing the kernels there are.
-  std::unique_ptr<kernel> make(const kernel_construction& what, std::string_view device_type) const;
-  /// What `make` would call for a node, or nullptr.
-  kernel_factory find(const node& n, std::string_view device_type) const noexcept {
-    const source* found = source_of(n, device_type);
-    return found == nullptr ? nullptr : found->factory;
-  }
-  const kernel_catalogue& catalogue() const noexcept { return catalogue_; }
-
- private:
-  struct source {
-    kernel_factory factory;
-    std::shared_ptr<const kernel_settings> settings;
-  };
-  const source* source_of(const node& n, std::string_view device_type) const noexcept {
-    const kernel_entry* best = catalogue_.find(n.op(), device_type, n.attrs());
-    return best == nullptr ? nullptr : &factories_.find(n.op())->second[static_cast<std::size_t>(best - catalogue_.kernels_of(n.op()).data())];
-  }
-  kernel_catalogue catalogue_;
-  std::map<std::string, std::vector<source>, std::less<>> factories_;
-};
-
-#if WEFT_HAS_BODIES
-
-WEFT_DECL kernel_registry& kernel_registry::add(const kernel_registry& others) {
-  for (const auto& [op, entries] : others.catalogue_.entries())
-    for (std::size_t i = 0; i < entries.size(); ++i) {
-      const source from = others.factories_.find(op)->second[i];
-      add(entries[i], from.factory, from.settings);
-    }
-  return *this;
-}
-
-WEFT_DECL std::unique_ptr<kernel> kernel_registry::make(const kernel_construction& what, std::string_view device_type) const {
-  const node& n = what.about;
-  if (const source* found = source_of(n, device_type)) return found->factory(found->settings == nullptr ? what : kernel_construction{n, what.device, found->settings});
-  std::string known;
-  for (const auto& entry : catalogue_.kernels_of(n.op())) {
-    known += (known.empty() ? "" : "; ") + entry.device_type;
-    for (const auto& [attr, types] : entry.constraints) known += " " + attr + " in " + to_text(attr_value(types));
-  }
-  n.fail_about(error_code::unimplemented, "no kernel of this op runs on " + std::string(device_type) + " with these attributes; there is " + (known.empty() ? "none" : known));
-}
-
-#endif
 
 }  // namespace weft
 
@@ -39608,6 +41995,203 @@ WEFT_DECL training_prediction simulate_training(const training_setup& setup) { r
 
 #endif
 
+#ifndef WEFT_TRAIN_CHECKPOINT_STATE_HPP
+#define WEFT_TRAIN_CHECKPOINT_STATE_HPP
+// Which checkpoints a folder has: the file `checkpoint`, TensorFlow's CheckpointState as text, and the files that belong to each.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace weft {
+
+/// The newest checkpoint that the file `checkpoint` of a folder notes and that is there; nullopt when there is none.
+std::optional<std::string> latest_checkpoint(const std::string& directory);
+
+namespace detail {
+// The file `checkpoint`: TensorFlow's CheckpointState as text. Names are relative to its folder.
+struct checkpoint_state {
+  std::vector<std::string> names;
+  std::vector<double> times;
+  double last_preserved = 0;
+};
+std::string to_text(const checkpoint_state& state);
+// Throws DATA_LOSS naming the file.
+checkpoint_state read_checkpoint_state(const std::string& path);
+// Whether the files that make a checkpoint are there.
+bool checkpoint_exists(const std::string& prefix);
+// Removes the files of a checkpoint.
+void remove_checkpoint(const std::string& prefix);
+// Removes what killed savers left of checkpoints `path-*`: files in the making, and files that no index names.
+void remove_leftovers(const std::string& path);
+}  // namespace detail
+
+}  // namespace weft
+
+#if WEFT_HAS_TRAIN_BODIES
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <cstdlib>
+
+namespace weft {
+
+namespace detail {
+
+// A string as protocol buffers write it as text.
+WEFT_DECL std::string quoted_text(const std::string& text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') out += '\\';
+    if (byte >= 0x20 && byte < 0x7f) {
+      out += c;
+      continue;
+    }
+    out += '\\';
+    for (const int shift : {6, 3, 0}) out += static_cast<char>('0' + (byte >> shift & 7U));
+  }
+  return out + "\"";
+}
+
+// The text behind a key; false where it is no string.
+WEFT_DECL bool unquote_text(std::string_view text, std::string& out) {
+  if (text.size() < 2 || text.front() != '"' || text.back() != '"') return false;
+  text = text.substr(1, text.size() - 2);
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '\\') {
+      out += text[i];
+      continue;
+    }
+    if (++i == text.size()) return false;
+    if (text[i] < '0' || text[i] > '7') {
+      out += text[i] == 'n' ? '\n' : text[i] == 't' ? '\t' : text[i] == 'r' ? '\r' : text[i];
+      continue;
+    }
+    unsigned byte = 0;
+    std::size_t digits = 0;
+    for (; digits < 3 && i < text.size() && text[i] >= '0' && text[i] <= '7'; ++digits) byte = byte * 8 + static_cast<unsigned>(text[i++] - '0');
+    --i;
+    out += static_cast<char>(byte & 0xffU);
+  }
+  return true;
+}
+
+WEFT_DECL std::string to_text(const checkpoint_state& state) {
+  std::string out;
+  if (!state.names.empty()) out += "model_checkpoint_path: " + quoted_text(state.names.back()) + "\n";
+  for (const std::string& name : state.names) out += "all_model_checkpoint_paths: " + quoted_text(name) + "\n";
+  char number[64];
+  for (const double time : state.times) {
+    std::snprintf(number, sizeof number, "%.6f", time);
+    out += std::string("all_model_checkpoint_timestamps: ") + number + "\n";
+  }
+  std::snprintf(number, sizeof number, "%.6f", state.last_preserved);
+  return out + "last_preserved_timestamp: " + number + "\n";
+}
+
+WEFT_DECL checkpoint_state read_checkpoint_state(const std::string& path) {
+  const file_reader file(path);
+  if (file.size() > (std::uint64_t(1) << 26)) file.damaged("the file has " + std::to_string(file.size()) + " bytes, which is too much for a list of checkpoints");
+  const std::string text = file.text(0, static_cast<std::size_t>(file.size()));
+  checkpoint_state out;
+  std::string newest;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    const std::string line = text.substr(begin, end - begin);
+    begin = end + 1;
+    if (line.empty() || line[0] == '#') continue;
+    const auto colon = line.find(": ");
+    const std::string key = line.substr(0, colon);
+    std::string_view value = colon == std::string::npos ? std::string_view() : std::string_view(line).substr(colon + 2);
+    std::string name;
+    double time = 0;
+    const bool number = std::from_chars(value.data(), value.data() + value.size(), time).ec == std::errc();
+    if (value.empty() || (value[0] == '"' ? !unquote_text(value, name) : !number)) file.damaged("a line is not 'key: value' but '" + line.substr(0, 200) + "'");
+    if (key == "model_checkpoint_path") newest = name;
+    if (key == "all_model_checkpoint_paths") out.names.push_back(name);
+    if (key == "all_model_checkpoint_timestamps") out.times.push_back(time);
+    if (key == "last_preserved_timestamp") out.last_preserved = time;
+  }
+  // The newest is the last of all, whoever wrote the file.
+  if (!newest.empty() && (out.names.empty() || out.names.back() != newest)) {
+    out.names.erase(std::remove(out.names.begin(), out.names.end(), newest), out.names.end());
+    out.names.push_back(newest);
+  }
+  out.times.resize(out.names.size(), out.last_preserved);
+  return out;
+}
+
+WEFT_DECL bool checkpoint_exists(const std::string& prefix) {
+  for (const char* end : {".safetensors", ".npz", ".safetensors.index.json", ".npz.index.json", ".index"})
+    if (file_exists(prefix + end)) return true;
+  return false;
+}
+
+// `name.1a2b3c4d-00000-of-00002.safetensors`: a file of several, of a checkpoint of this name.
+WEFT_DECL bool is_shard_of(const std::string& file, const std::string& name) {
+  if (file.compare(0, name.size() + 1, name + ".") != 0) return false;
+  std::string pattern = "xxxxxxxx-ddddd-of-ddddd";
+  const std::string rest = file.substr(name.size() + 1);
+  if (rest.size() < pattern.size()) return false;
+  for (std::size_t i = 0; i < pattern.size(); ++i) {
+    const char c = rest[i];
+    const bool digit = c >= '0' && c <= '9';
+    if (pattern[i] == 'd' ? !digit : pattern[i] == 'x' ? !digit && (c < 'a' || c > 'f') : c != pattern[i]) return false;
+  }
+  const std::string end = rest.substr(pattern.size());
+  return end == ".safetensors" || end == ".npz";
+}
+
+// The index goes first: without it, what is left is no checkpoint.
+WEFT_DECL void remove_checkpoint(const std::string& prefix) {
+  for (const char* end : {".safetensors.index.json", ".npz.index.json", ".index", ".safetensors", ".npz"}) std::remove((prefix + end).c_str());
+  const std::string folder = folder_of(prefix), name = base_name(prefix);
+  for (const std::string& file : names_in_folder(folder))
+    if (is_shard_of(file, name) || file.compare(0, name.size() + 6, name + ".data-") == 0) std::remove((folder + "/" + file).c_str());
+}
+
+WEFT_DECL void remove_leftovers(const std::string& path) {
+  const std::string folder = folder_of(path), begin = base_name(path) + "-";
+  for (const std::string& file : names_in_folder(folder)) {
+    std::size_t end = begin.size();
+    while (end < file.size() && file[end] >= '0' && file[end] <= '9') ++end;
+    if (file.compare(0, begin.size(), begin) != 0 || end == begin.size() || end == file.size() || file[end] != '.') continue;
+    const std::string full = folder + "/" + file, name = file.substr(0, end);
+    if (ends_with(file, ".tmp")) {
+      (void)remove_unfinished(full);
+      continue;
+    }
+    if (!is_shard_of(file, name)) continue;
+    bool named = false;
+    for (const char* index : {".safetensors.index.json", ".npz.index.json"}) {
+      if (!file_exists(folder + "/" + name + index)) continue;
+      const file_reader listing(folder + "/" + name + index);
+      named = named || listing.text(0, static_cast<std::size_t>(listing.size())).find("\"" + file + "\"") != std::string::npos;
+    }
+    if (!named) std::remove(full.c_str());
+  }
+}
+
+}  // namespace detail
+
+WEFT_DECL std::optional<std::string> latest_checkpoint(const std::string& directory) {
+  const std::string file = directory + "/checkpoint";
+  if (!detail::file_exists(file)) return std::nullopt;
+  const detail::checkpoint_state state = detail::read_checkpoint_state(file);
+  for (auto name = state.names.rbegin(); name != state.names.rend(); ++name) {
+    std::string prefix = !name->empty() && (*name)[0] == '/' ? *name : directory + "/" + *name;
+    if (detail::checkpoint_exists(prefix)) return prefix;
+  }
+  return std::nullopt;
+}
+
+}  // namespace weft
+#endif
+
+#endif
+
 #ifndef WEFT_TRAIN_HYPER_PARAMETER_HPP
 #define WEFT_TRAIN_HYPER_PARAMETER_HPP
 // What an optimizer is told: a number, or a scalar of the graph that each step computes anew, such as a learning rate that decays.
@@ -40716,6 +43300,192 @@ WEFT_DECL void coordinator::clear_stop() {
   if (!all_ended()) fail(error_code::failed_precondition, "threads have not ended: " + left() + "; join them first");
   stopping_ = false;
   reason_ = status();
+}
+
+}  // namespace weft
+#endif
+
+#endif
+
+#ifndef WEFT_TRAIN_DATASET_HPP
+#define WEFT_TRAIN_DATASET_HPP
+// Examples in memory, handed out in batches: in order or shuffled, the same for the same seed on every machine, each worker its own share.
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace weft {
+
+/// In which order examples come.
+enum class example_order { as_given, shuffled };
+/// What becomes of the examples at the end of an epoch that do not fill a batch.
+enum class remainder { keep, drop };
+
+/// How a dataset is handed out.
+struct dataset_options {
+  std::int64_t batch_size = 32;
+  example_order order = example_order::as_given;
+  /// Where the shuffling begins; each epoch has an order of its own. Workers of one training use the same.
+  std::uint64_t seed = 0;
+  /// With `drop`, all workers have equally many batches in each epoch.
+  weft::remainder remainder = weft::remainder::keep;
+  /// This worker, and how many there are: of the epoch's order, worker k gets each `workers`-th example, beginning with number k.
+  std::int64_t worker = 0, workers = 1;
+  /// How many epochs `next` goes through; 0 means no end.
+  std::int64_t epochs = 0;
+};
+
+/// Some examples: part i is the rows of the dataset's part i.
+struct batch {
+  std::vector<tensor_value> parts;
+  /// Which epoch it belongs to, and which batch of it it is, both from 0.
+  std::int64_t epoch = 0, index = 0;
+
+  const tensor_value& operator[](std::size_t i) const { return parts.at(i); }
+  std::int64_t size() const noexcept { return parts.empty() ? 0 : parts[0].shape()[0]; }
+  /// `session.run(b.feeds(images, labels), train_op)`: the parts, in their order, for these placeholders. Throws INVALID_ARGUMENT when there are more of them than parts.
+  template <class... P> std::vector<feed> feeds(const P&... placeholders) const {
+    std::vector<feed> out;
+    (out.emplace_back(placeholders.raw(), part(out.size(), sizeof...(P))), ...);
+    return out;
+  }
+
+ private:
+  const tensor_value& part(std::size_t i, std::size_t wanted) const {
+    if (wanted > parts.size()) fail(error_code::invalid_argument, "the batch has " + std::to_string(parts.size()) + " parts, " + std::to_string(wanted) + " placeholders are given");
+    return parts[i];
+  }
+};
+
+/// Tensors with one row for each example. Batches are copies. One thread uses it at a time.
+class dataset {
+ public:
+  /// Throws INVALID_ARGUMENT when there is no part, a part has another number of rows, or an option makes no sense.
+  explicit dataset(std::vector<tensor_value> parts, const dataset_options& options = {});
+
+  /// How many examples of an epoch this worker gets.
+  std::int64_t examples() const noexcept { return mine_; }
+  std::int64_t batches() const noexcept;
+  const dataset_options& options() const noexcept { return options_; }
+  /// This worker's batch of an epoch. Throws OUT_OF_RANGE.
+  weft::batch at(std::int64_t epoch, std::int64_t index);
+  /// The batches one after another, through all epochs. Throws OUT_OF_RANGE after the last, or at once when an epoch has none.
+  weft::batch next();
+  /// Whether `next` has another one.
+  bool done() const noexcept { return batches() == 0 || (options_.epochs > 0 && at_ >= batches() * options_.epochs); }
+  /// Lets `next` go on with this batch, counted over all epochs, as after a restart.
+  void seek(std::int64_t batch) noexcept { at_ = batch < 0 ? 0 : batch; }
+
+  /// `for (const weft::batch& b : data.epoch(3))`.
+  class epoch_range {
+   public:
+    class iterator {
+     public:
+      iterator(dataset* from, std::int64_t epoch, std::int64_t index) : from_(from), epoch_(epoch), index_(index) {}
+      weft::batch operator*() const { return from_->at(epoch_, index_); }
+      iterator& operator++() {
+        ++index_;
+        return *this;
+      }
+      bool operator!=(const iterator& other) const noexcept { return index_ != other.index_; }
+
+     private:
+      dataset* from_;
+      std::int64_t epoch_, index_;
+    };
+    epoch_range(dataset* from, std::int64_t epoch) : from_(from), epoch_(epoch) {}
+    iterator begin() const { return {from_, epoch_, 0}; }
+    iterator end() const { return {from_, epoch_, from_->batches()}; }
+
+   private:
+    dataset* from_;
+    std::int64_t epoch_;
+  };
+  epoch_range epoch(std::int64_t number) { return {this, number}; }
+
+ private:
+  void prepare(std::int64_t epoch);
+  std::vector<tensor_value> parts_;
+  dataset_options options_;
+  std::int64_t all_ = 0, mine_ = 0, at_ = 0, prepared_ = -1;
+  // The order of the epoch that was prepared; empty when it is the given one.
+  std::vector<std::int64_t> order_;
+};
+
+}  // namespace weft
+
+#if WEFT_HAS_TRAIN_BODIES
+#include <algorithm>
+#include <cstring>
+
+namespace weft {
+
+WEFT_DECL dataset::dataset(std::vector<tensor_value> parts, const dataset_options& options) : parts_(std::move(parts)), options_(options) {
+  if (parts_.empty()) fail(error_code::invalid_argument, "a dataset needs at least one part");
+  for (std::size_t i = 0; i < parts_.size(); ++i) {
+    const tensor_value& p = parts_[i];
+    if (p.empty() || p.shape().rank() == 0) fail(error_code::invalid_argument, "part " + std::to_string(i) + " of the dataset has no rows");
+    if (p.shape()[0] != parts_[0].shape()[0])
+      fail(error_code::invalid_argument, "part " + std::to_string(i) + " of the dataset has shape " + p.shape().text() + ", expected " + std::to_string(parts_[0].shape()[0]) + " rows as in part 0");
+    if (!is_plain(p.dtype()) && p.dtype() != dtype::string) fail(error_code::invalid_argument, "part " + std::to_string(i) + " of the dataset is " + to_text(p.dtype()));
+  }
+  if (options_.batch_size < 1) fail(error_code::invalid_argument, "a batch has at least one example, asked for " + std::to_string(options_.batch_size));
+  if (options_.workers < 1 || options_.worker < 0 || options_.worker >= options_.workers)
+    fail(error_code::invalid_argument, "there is no worker " + std::to_string(options_.worker) + " of " + std::to_string(options_.workers));
+  all_ = parts_[0].shape()[0];
+  mine_ = all_ / options_.workers;
+  if (options_.remainder == remainder::keep && options_.worker < all_ % options_.workers) ++mine_;
+}
+
+WEFT_DECL std::int64_t dataset::batches() const noexcept {
+  return options_.remainder == remainder::keep ? mine_ / options_.batch_size + (mine_ % options_.batch_size != 0 ? 1 : 0) : mine_ / options_.batch_size;
+}
+
+// Fisher and Yates' shuffle with a generator of 64 bits (splitmix64), whose state is made of the seed and the epoch.
+WEFT_DECL void dataset::prepare(std::int64_t epoch) {
+  if (options_.order == example_order::as_given || epoch == prepared_) return;
+  order_.resize(static_cast<std::size_t>(all_));
+  for (std::size_t i = 0; i < order_.size(); ++i) order_[i] = static_cast<std::int64_t>(i);
+  std::uint64_t state = options_.seed * 0x9e3779b97f4a7c15ULL ^ static_cast<std::uint64_t>(epoch) * 0xd1342543de82ef95ULL;
+  for (std::size_t i = order_.size(); i > 1; --i) {
+    std::uint64_t z = (state += 0x9e3779b97f4a7c15ULL);
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ULL;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebULL;
+    std::swap(order_[i - 1], order_[static_cast<std::size_t>((z ^ z >> 31) % i)]);
+  }
+  prepared_ = epoch;
+}
+
+WEFT_DECL batch dataset::at(std::int64_t epoch, std::int64_t index) {
+  if (epoch < 0 || index < 0 || index >= batches())
+    fail(error_code::out_of_range, "there is no batch " + std::to_string(index) + " of epoch " + std::to_string(epoch) + "; an epoch has " + std::to_string(batches()));
+  prepare(epoch);
+  weft::batch out;
+  out.epoch = epoch;
+  out.index = index;
+  const std::int64_t first = index * options_.batch_size, count = std::min(options_.batch_size, mine_ - first);
+  for (const tensor_value& part : parts_) {
+    std::vector<std::int64_t> sizes = part.shape().vector();
+    sizes[0] = count;
+    tensor_value rows(part.dtype(), weft::shape(sizes));
+    const auto per_row = all_ == 0 ? std::size_t(0) : static_cast<std::size_t>(part.elements() / all_);
+    for (std::int64_t i = 0; i < count; ++i) {
+      const std::int64_t place = (first + i) * options_.workers + options_.worker;
+      const auto from = static_cast<std::size_t>(order_.empty() ? place : order_[static_cast<std::size_t>(place)]) * per_row, to = static_cast<std::size_t>(i) * per_row;
+      if (part.dtype() == dtype::string) std::copy_n(part.data<std::string>() + from, per_row, rows.mutable_data<std::string>() + to);
+      else if (per_row > 0) std::memcpy(rows.mutable_raw_data() + to * size_of(part.dtype()), part.raw_data() + from * size_of(part.dtype()), per_row * size_of(part.dtype()));
+    }
+    out.parts.push_back(std::move(rows));
+  }
+  return out;
+}
+
+WEFT_DECL batch dataset::next() {
+  if (done()) fail(error_code::out_of_range, batches() == 0 ? "the dataset has no batch of " + std::to_string(options_.batch_size) + " examples" : "the dataset has ended after " + std::to_string(options_.epochs) + " epochs");
+  weft::batch out = at(at_ / batches(), at_ % batches());
+  ++at_;
+  return out;
 }
 
 }  // namespace weft
@@ -42317,6 +45087,358 @@ WEFT_DECL operation replication::synchronize() const {
 }
 
 }  // namespace weft::detail
+#endif
+
+#endif
+
+#ifndef WEFT_TRAIN_SAVER_HPP
+#define WEFT_TRAIN_SAVER_HPP
+// Saves variables to checkpoints and restores them, by operations of the graph on the tasks where the variables live or through the client.
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace weft {
+
+/// A variable and the name it has in checkpoints; its own unless another is given: `{"old/w", w}`.
+struct saved_variable {
+  std::string name;
+  any_variable variable;
+  /// The part that the variable is of a larger tensor of this name, as `784 10 0,392:-`; empty for all of it.
+  std::string slice;
+
+  saved_variable(const any_variable& v) : name(v.name()), variable(v) {}
+  template <class T, int N> saved_variable(const weft::variable<T, N>& v) : saved_variable(any_variable(v)) {}
+  saved_variable(std::string in_file, const any_variable& v, std::string part = {}) : name(std::move(in_file)), variable(v), slice(std::move(part)) {}
+};
+
+/// Who writes the files of a checkpoint.
+enum class saver_files {
+  /// The client fetches all values and writes one file. No task needs a folder.
+  gathered,
+  /// Each task writes the variables that live there into one folder that all tasks see, with the kernels of `file_kernels()`.
+  sharded
+};
+
+/// How a saver works.
+struct saver_options {
+  checkpoint_format format = checkpoint_format::safetensors;
+  saver_files files = saver_files::gathered;
+  /// The folder that paths are relative to. When sharded: where this process sees the folder that the tasks' `file_kernels()` were given.
+  std::string directory;
+  /// How many checkpoints stay; 0 means all.
+  int max_to_keep = 5;
+  /// One checkpoint in this time stays for good; 0 means none.
+  std::chrono::seconds keep_every{0};
+};
+
+/// Saves and restores some variables of a graph, to which its constructor adds the nodes for that. One thread uses it at a time, and one saver saves under one path.
+class saver {
+ public:
+  /// The graph's variables but local ones.
+  explicit saver(const saver_options& options = {}, const graph& g = default_graph());
+  /// These variables, under these names: `saver({w, {"old/b", b}})`. Throws INVALID_ARGUMENT when there is none, when two have one name, or when they are of two graphs.
+  explicit saver(std::vector<saved_variable> variables, const saver_options& options = {});
+  saver(saver&&) noexcept;
+  saver& operator=(saver&&) noexcept;
+  ~saver();
+
+  /// Writes the checkpoint `path`, or `path-step`, and notes it as the newest in the file `checkpoint` of its folder; older ones than the last `max_to_keep` are removed. Whatever happens on the way,
+  /// the checkpoints before it stay whole. Returns its name, as `restore` takes it. Blocks. Throws what the session throws; RESOURCE_EXHAUSTED when the disk is full; FAILED_PRECONDITION when the tasks
+  /// of a sharded one do not see one folder.
+  std::string save(session_interface& session, const std::string& path, std::optional<std::int64_t> step = std::nullopt);
+  /// Gives the variables the values they have in a checkpoint, named as `save` or `latest_checkpoint` did, which any number of tasks in any format may have written. Throws NOT_FOUND naming what it lacks, INVALID_ARGUMENT naming the variable, both
+  /// dtypes or shapes, and the file, before any variable is changed when gathered.
+  void restore(session_interface& session, const std::string& checkpoint);
+  /// The checkpoints that were saved and not removed, oldest first.
+  std::vector<std::string> checkpoints() const;
+  const saver_options& options() const noexcept;
+
+ private:
+  struct state;
+  std::unique_ptr<state> state_;
+};
+
+}  // namespace weft
+
+#if WEFT_HAS_TRAIN_BODIES
+
+#include <algorithm>
+#include <cstdio>
+#include <random>
+
+namespace weft {
+
+namespace detail {
+
+// The variables that one task writes and reads.
+struct saver_shard {
+  std::string device;
+  std::vector<std::size_t> variables;
+  output prefix;
+  operation save;
+};
+
+// `/job:ps/task:1` of the device that a variable asks for; empty when it asks for no task.
+WEFT_DECL std::string task_part(const std::string& device) {
+  device_name d = parse_device_name(device);
+  d.type.reset();
+  d.id.reset();
+  return to_text(d);
+}
+
+}  // namespace detail
+
+struct saver::state {
+  std::vector<saved_variable> variables;
+  saver_options options;
+  // Gathered: what is fetched, what is fed, what assigns that.
+  std::vector<output> reads, values;
+  std::vector<operation> assigns;
+  // Sharded: one for each task; where a restore reads; what makes one checkpoint of the shards.
+  std::vector<detail::saver_shard> shards;
+  output restore_from, merge_from, merge_to;
+  operation merge;
+  // The file that `noted` was read from.
+  std::string state_file;
+  detail::checkpoint_state noted;
+
+  void build();
+  void build_gathered();
+  void build_sharded();
+  std::string seen(const std::string& path) const { return options.directory.empty() ? path : options.directory + "/" + path; }
+  void write_gathered(session_interface& session, const std::string& path) const;
+  void write_sharded(session_interface& session, const std::string& path) const;
+  void restore_gathered(session_interface& session, const std::string& path) const;
+  void restore_sharded(session_interface& session, const std::string& path) const;
+  void check(const tensor_file& file) const;
+  void note(const std::string& path);
+};
+
+WEFT_DECL saver::saver(const saver_options& options, const graph& g)
+    : saver([&g] {
+        std::vector<saved_variable> all;
+        for (const any_variable& v : global_variables(g)) all.emplace_back(v);
+        return all;
+      }(), options) {}
+
+WEFT_DECL saver::saver(std::vector<saved_variable> variables, const saver_options& options) : state_(std::make_unique<state>()) {
+  state_->variables = std::move(variables);
+  state_->options = options;
+  state_->build();
+}
+WEFT_DECL saver::saver(saver&&) noexcept = default;
+WEFT_DECL saver& saver::operator=(saver&&) noexcept = default;
+WEFT_DECL saver::~saver() = default;
+WEFT_DECL const saver_options& saver::options() const noexcept { return state_->options; }
+
+WEFT_DECL void saver::state::build() {
+  if (variables.empty()) fail(error_code::invalid_argument, "there is no variable to save");
+  std::vector<std::string> names;
+  for (const saved_variable& v : variables) {
+    if (v.variable.get().owner().shared_from_this() != variables[0].variable.get().owner().shared_from_this())
+      fail(error_code::invalid_argument, "'" + v.variable.name() + "' is a variable of another graph than '" + variables[0].variable.name() + "'");
+    if (v.name.empty()) fail(error_code::invalid_argument, "variable '" + v.variable.name() + "' is given no name in the checkpoint");
+    names.push_back(piece_name(v.name, v.slice));
+    if (v.slice.empty()) continue;
+    const shape part(parse_slice(v.slice).size);
+    if (!v.variable.shape().accepts(part)) fail(error_code::invalid_argument, "the slice '" + v.slice + "' has shape " + part.text() + ", variable '" + v.variable.name() + "' has " + v.variable.shape().text());
+  }
+  std::sort(names.begin(), names.end());
+  for (std::size_t i = 1; i < names.size(); ++i)
+    if (names[i] == names[i - 1]) fail(error_code::invalid_argument, "two variables are saved as '" + names[i] + "'");
+  if (options.files == saver_files::sharded && options.directory.empty())
+    fail(error_code::invalid_argument, "a sharded saver needs saver_options::directory, where this process sees the folder of the tasks' file_kernels()");
+  const weft::graph g = variables[0].variable.graph();
+  const auto scope = g.as_default();
+  const auto name = name_scope("save");
+  if (options.files == saver_files::gathered) build_gathered();
+  else build_sharded();
+}
+
+WEFT_DECL void saver::state::build_gathered() {
+  for (const saved_variable& v : variables) {
+    reads.push_back(v.variable.read("read"));
+    values.push_back({&detail::add_node("Placeholder", {}, "value", {{"dtype", v.variable.dtype()}, {"shape", v.variable.shape()}}), 0});
+    assigns.push_back(v.variable.assign(values.back(), "restore"));
+  }
+}
+
+WEFT_DECL void saver::state::build_sharded() {
+  for (std::size_t i = 0; i < variables.size(); ++i) {
+    const std::string task = detail::task_part(variables[i].variable.device());
+    auto at = std::find_if(shards.begin(), shards.end(), [&task](const detail::saver_shard& s) { return s.device == task; });
+    if (at == shards.end()) {
+      at = shards.insert(at, detail::saver_shard());
+      at->device = task;
+    }
+    at->variables.push_back(i);
+  }
+  const auto text = [] { return output{&detail::add_node("Placeholder", {}, "path", {{"dtype", dtype::string}, {"shape", partial_shape({})}}), 0}; };
+  restore_from = text();
+  for (detail::saver_shard& s : shards) {
+    std::vector<std::string> names, slices;
+    std::vector<output> tensors;
+    std::vector<dtype> types;
+    for (const std::size_t i : s.variables) {
+      names.push_back(variables[i].name);
+      slices.push_back(variables[i].slice);
+      types.push_back(variables[i].variable.dtype());
+      tensors.push_back(variables[i].variable.read("read"));
+    }
+    s.prefix = text();
+    const auto device = with_device(s.device + "/device:CPU:0");
+    s.save = save_tensors(tensor<std::string, 0>(s.prefix), names, tensors, slices, "save");
+    const auto restored = restore_tensors(tensor<std::string, 0>(restore_from), names, types, slices, "restore");
+    for (std::size_t k = 0; k < s.variables.size(); ++k) assigns.push_back(variables[s.variables[k]].variable.assign(restored[k], "assign"));
+  }
+  merge_from = {&detail::add_node("Placeholder", {}, "paths", {{"dtype", dtype::string}, {"shape", partial_shape({-1})}}), 0};
+  merge_to = text();
+  const auto device = with_device(shards[0].device + "/device:CPU:0");
+  merge = merge_checkpoints(tensor<std::string, 1>(merge_from), tensor<std::string, 0>(merge_to), "merge");
+}
+
+WEFT_DECL void saver::state::write_gathered(session_interface& session, const std::string& path) const {
+  const std::vector<tensor_value> got = session.run(run_options(), std::vector<feed>(), reads);
+  std::vector<named_tensor> tensors;
+  for (std::size_t i = 0; i < variables.size(); ++i) tensors.push_back({piece_name(variables[i].name, variables[i].slice), got[i]});
+  detail::make_folders(seen(path));
+  write_tensor_file(seen(path) + extension_of(options.format), options.format, tensors);
+}
+
+// The shards of one save have names of their own, so that those of the checkpoint before it, of whatever name, stay as they are until the index is there.
+WEFT_DECL void saver::state::write_sharded(session_interface& session, const std::string& path) const {
+  static constexpr char digits[] = "0123456789abcdef";
+  std::string tag;
+  std::random_device random;
+  for (int i = 0; i < 8; ++i) tag += digits[random() & 15U];
+  std::vector<feed> feeds;
+  std::vector<operation> saves;
+  std::vector<std::string> paths;
+  for (const detail::saver_shard& s : shards) {
+    char end[40];
+    std::snprintf(end, sizeof end, "-%05zu-of-%05zu", paths.size(), shards.size());
+    paths.push_back(path + "." + tag + end + extension_of(options.format));
+    feeds.emplace_back(s.prefix, tensor_value::scalar(paths.back()));
+    saves.push_back(s.save);
+  }
+  session.run(run_options(), feeds, {}, saves);
+  const std::string whole = path + extension_of(options.format);
+  session.run(run_options(), {{merge_from, tensor_value::from(shape{static_cast<std::int64_t>(paths.size())}, paths)}, {merge_to, tensor_value::scalar(whole)}}, {}, {merge});
+  if (!detail::file_exists(seen(whole) + ".index.json"))
+    fail(error_code::failed_precondition, "the tasks wrote '" + whole + "' to their folder, but it is not in '" + options.directory + "', where saver_options::directory says that this process sees that folder");
+}
+
+WEFT_DECL std::string saver::save(session_interface& session, const std::string& path, std::optional<std::int64_t> step) {
+  state& s = *state_;
+  const std::string base = detail::base_name(path);
+  if (base.empty() || base == "." || base == ".." || base == "checkpoint") fail(error_code::invalid_argument, "'" + path + "' cannot be the name of a checkpoint");
+  if (step && *step < 0) fail(error_code::invalid_argument, "a checkpoint cannot be of step " + std::to_string(*step));
+  const std::string name = step ? path + "-" + std::to_string(*step) : path;
+  if (s.options.files == saver_files::gathered) s.write_gathered(session, name);
+  else s.write_sharded(session, name);
+  s.note(name);
+  if (step) detail::remove_leftovers(s.seen(path));
+  return name;
+}
+
+// Notes the newest checkpoint, then removes the files of those that are too many: a kill between the two leaves files, never a note of what is gone.
+WEFT_DECL void saver::state::note(const std::string& path) {
+  const std::string full = seen(path), folder = detail::folder_of(full), file = folder + "/checkpoint", name = detail::base_name(full);
+  const double now = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  if (file != state_file) {
+    noted = detail::file_exists(file) ? detail::read_checkpoint_state(file) : detail::checkpoint_state();
+    state_file = file;
+    if (noted.last_preserved == 0) noted.last_preserved = now;
+  }
+  const auto same = std::find(noted.names.begin(), noted.names.end(), name);
+  if (same != noted.names.end()) {
+    noted.times.erase(noted.times.begin() + (same - noted.names.begin()));
+    noted.names.erase(same);
+  }
+  noted.names.push_back(name);
+  noted.times.push_back(now);
+  std::vector<std::string> gone;
+  while (options.max_to_keep > 0 && noted.names.size() > static_cast<std::size_t>(options.max_to_keep)) {
+    const double period = static_cast<double>(options.keep_every.count());
+    if (period > 0 && noted.times[0] - noted.last_preserved >= period) noted.last_preserved = noted.times[0];
+    else gone.push_back(noted.names[0]);
+    noted.names.erase(noted.names.begin());
+    noted.times.erase(noted.times.begin());
+  }
+  write_whole_file(file, detail::to_text(noted));
+  for (const std::string& old : gone)
+    if (old.find('/') == std::string::npos) detail::remove_checkpoint(folder + "/" + old);
+}
+
+WEFT_DECL std::vector<std::string> saver::checkpoints() const { return state_->noted.names; }
+
+// Everything that does not fit is named at once.
+WEFT_DECL void saver::state::check(const tensor_file& file) const {
+  std::string missing, wrong;
+  for (const saved_variable& v : variables) {
+    const tensor_entry found = find_tensor(file, v.name);
+    const std::string name = "variable '" + v.variable.name() + "'" + (v.name == v.variable.name() ? "" : " (as '" + v.name + "')");
+    if (found.dtype == dtype::invalid) {
+      missing += (missing.empty() ? "" : ", ") + name;
+      continue;
+    }
+    const partial_shape expected = v.slice.empty() ? v.variable.shape() : partial_shape(parse_slice(v.slice).full);
+    if (found.dtype != v.variable.dtype() || !expected.accepts(found.shape))
+      wrong += (wrong.empty() ? "" : "; ") + name + " is " + to_text(v.variable.dtype()) + expected.text() + ", the checkpoint has " + to_text(found.dtype) + found.shape.text();
+  }
+  if (!missing.empty()) fail(error_code::not_found, "checkpoint '" + file.path() + "' lacks " + missing);
+  if (!wrong.empty()) fail(error_code::invalid_argument, "checkpoint '" + file.path() + "' does not fit: " + wrong);
+}
+
+WEFT_DECL void saver::state::restore_gathered(session_interface& session, const std::string& path) const {
+  const auto file = open_checkpoint(seen(path));
+  check(*file);
+  // So many bytes of values are held at one time, or one value.
+  constexpr std::size_t bound = std::size_t(64) << 20;
+  std::vector<feed> feeds;
+  std::vector<operation> targets;
+  std::size_t bytes = 0;
+  for (std::size_t i = 0; i < variables.size(); ++i) {
+    tensor_value v = read_tensor(*file, variables[i].name, variables[i].slice);
+    bytes += v.bytes();
+    feeds.emplace_back(values[i], std::move(v));
+    targets.push_back(assigns[i]);
+    if (bytes < bound && i + 1 < variables.size()) continue;
+    session.run(run_options(), feeds, {}, targets);
+    feeds.clear();
+    targets.clear();
+    bytes = 0;
+  }
+}
+
+WEFT_DECL void saver::state::restore_sharded(session_interface& session, const std::string& path) const {
+  // What this process sees it can check with better words than the tasks.
+  if (detail::checkpoint_exists(seen(path))) check(*open_checkpoint(seen(path)));
+  try {
+    session.run(run_options(), {{restore_from, tensor_value::scalar(path)}}, {}, assigns);
+  } catch (const error& e) {
+    if (e.code() != error_code::invalid_argument) throw;
+    status why = e.status();
+    why.message = "restoring '" + path + "': " + why.message;
+    throw error(why);
+  }
+}
+
+WEFT_DECL void saver::restore(session_interface& session, const std::string& checkpoint) {
+  if (checkpoint.empty()) fail(error_code::invalid_argument, "no checkpoint is named to restore");
+  // `latest_checkpoint` puts the folder before the name.
+  const std::string folder = state_->options.directory + "/";
+  const std::string path = folder.size() > 1 && checkpoint.compare(0, folder.size(), folder) == 0 ? checkpoint.substr(folder.size()) : checkpoint;
+  if (state_->options.files == saver_files::gathered) state_->restore_gathered(session, path);
+  else state_->restore_sharded(session, path);
+}
+
+}  // namespace weft
 #endif
 
 #endif

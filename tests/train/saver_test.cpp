@@ -146,7 +146,7 @@ TEST_CASE("saver: some variables, under other names, and what does not fit") {
   CHECK(error_of([&] { weft::saver().restore(session, dir / "none"); }).code == error_code::not_found);
   // Pieces of one tensor: saved as three rows and two, restored as four and one.
   const weft::variable<float, 2> top(weft::constant<float>({{0, 1}, {2, 3}, {4, 5}}), "p0"), rest(weft::constant<float>({{6, 7}, {8, 9}}), "p1");
-  const weft::variable<float, 2> most(weft::zeros<float>(4, 2), "q0"), last(weft::zeros<float>(1, 2), "q1");
+  const weft::variable<float, 2> most(weft::constant<float>({{0, 0}, {0, 0}, {0, 0}, {0, 0}}), "q0"), last(weft::constant<float>({{0, 0}}), "q1");
   session.run(top.initializer());
   session.run(rest.initializer());
   weft::saver({{"p", top, "5 2 0,3:-"}, {"p", rest, "5 2 3,2:-"}}).save(session, dir / "pieces");
@@ -193,7 +193,8 @@ TEST_CASE("saver: a checkpoint sharded over two parameter servers restores on th
   CHECK(session.run(m.w[3]) == xt::xtensor<float, 1>{13, 10});
   // Tasks without file kernels cannot save.
   weft::saver sharded({m.w[3]}, options);
-  CHECK(error_of([&] { sharded.save(session, "run/m", 3); }).code == error_code::unimplemented);
+  const weft::status none = error_of([&] { sharded.save(session, "run/m", 3); });
+  CHECK_MESSAGE(none.message.find("no kernel") != std::string::npos, none.message);
 }
 
 TEST_CASE("saver: a task that does not see the others' folder is told so when saving") {
