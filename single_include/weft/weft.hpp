@@ -42239,7 +42239,7 @@ class hyper_parameter {
 namespace weft::detail {
 
 // An output in a formula, with the line that the formula's nodes are to carry.
-struct part {
+struct term {
   output value;
   call_site site;
 
@@ -42247,34 +42247,34 @@ struct part {
   const partial_shape& shape() const { return value.from->output_shape(value.index); }
 };
 
-inline part apply(const char* op, std::vector<output> inputs, call_site site, attr_map attrs = {}, std::string_view name = {}) {
+inline term apply(const char* op, std::vector<output> inputs, call_site site, attr_map attrs = {}, std::string_view name = {}) {
   return {{&add_node(op, std::move(inputs), op_name(name, site), std::move(attrs)), 0}, site};
 }
-inline part apply(const char* op, const part& x, std::string_view name = {}) { return apply(op, {x.value}, x.site, {}, name); }
-inline part apply(const char* op, const part& x, const part& y, std::string_view name = {}) { return apply(op, {x.value, y.value}, x.site, {}, name); }
-inline part number_like(double value, const part& x, std::string_view name = {}) {
+inline term apply(const char* op, const term& x, std::string_view name = {}) { return apply(op, {x.value}, x.site, {}, name); }
+inline term apply(const char* op, const term& x, const term& y, std::string_view name = {}) { return apply(op, {x.value, y.value}, x.site, {}, name); }
+inline term number_like(double value, const term& x, std::string_view name = {}) {
   return {{&add_const(scalar_of(value, x.dtype()), op_name(name, x.site), &x.value.from->owner()), 0}, x.site};
 }
-inline part cast(const part& x, dtype to) { return x.dtype() == to ? x : apply("Cast", {x.value}, x.site, {{"DstT", to}}); }
+inline term cast(const term& x, dtype to) { return x.dtype() == to ? x : apply("Cast", {x.value}, x.site, {{"DstT", to}}); }
 // A hyper-parameter as a scalar of this dtype; a number becomes a constant of this name.
-inline part scalar_of_parameter(const hyper_parameter& p, dtype type, graph_state& to, call_site site, std::string_view name) {
+inline term scalar_of_parameter(const hyper_parameter& p, dtype type, graph_state& to, call_site site, std::string_view name) {
   if (p.is_number()) return {{&add_const(scalar_of(p.number(), type), op_name(name, site), &to), 0}, site};
   return cast({p.reads_variable() ? add_read(p.out(), op_name(site)) : p.out(), site}, type);
 }
 
-inline part operator+(const part& x, const part& y) { return apply("AddV2", x, y, "add"); }
-inline part operator-(const part& x, const part& y) { return apply("Sub", x, y, "sub"); }
-inline part operator*(const part& x, const part& y) { return apply("Mul", x, y, "mul"); }
-inline part operator/(const part& x, const part& y) { return apply("RealDiv", x, y, "truediv"); }
-inline part operator+(const part& x, double y) { return x + number_like(y, x); }
-inline part operator+(double x, const part& y) { return number_like(x, y) + y; }
-inline part operator-(double x, const part& y) { return number_like(x, y) - y; }
-inline part operator*(double x, const part& y) { return number_like(x, y) * y; }
-inline part operator/(double x, const part& y) { return number_like(x, y) / y; }
-inline part power(const part& x, const part& y) { return apply("Pow", x, y); }
-inline part minimum(const part& x, const part& y) { return apply("Minimum", x, y); }
-inline part maximum(const part& x, const part& y) { return apply("Maximum", x, y); }
-inline part select(const part& condition, const part& x, const part& y) { return apply("SelectV2", {condition.value, x.value, y.value}, x.site); }
+inline term operator+(const term& x, const term& y) { return apply("AddV2", x, y, "add"); }
+inline term operator-(const term& x, const term& y) { return apply("Sub", x, y, "sub"); }
+inline term operator*(const term& x, const term& y) { return apply("Mul", x, y, "mul"); }
+inline term operator/(const term& x, const term& y) { return apply("RealDiv", x, y, "truediv"); }
+inline term operator+(const term& x, double y) { return x + number_like(y, x); }
+inline term operator+(double x, const term& y) { return number_like(x, y) + y; }
+inline term operator-(double x, const term& y) { return number_like(x, y) - y; }
+inline term operator*(double x, const term& y) { return number_like(x, y) * y; }
+inline term operator/(double x, const term& y) { return number_like(x, y) / y; }
+inline term power(const term& x, const term& y) { return apply("Pow", x, y); }
+inline term minimum(const term& x, const term& y) { return apply("Minimum", x, y); }
+inline term maximum(const term& x, const term& y) { return apply("Maximum", x, y); }
+inline term select(const term& condition, const term& x, const term& y) { return apply("SelectV2", {condition.value, x.value, y.value}, x.site); }
 
 // The graph of what a formula is made from; throws when none of it is a node.
 inline graph_state& graph_of_parameter(const hyper_parameter& p, const char* who, const char* what, call_site site) {
@@ -42878,7 +42878,12 @@ WEFT_DECL operation optimizer::apply_gradients(const std::vector<grad_and_variab
   // 3. What follows all of them; the counter last.
   const std::string exact = scope_ + "/";
   if (global_step.empty()) return finish(std::move(updates), op_name(std::string_view(exact), site_));
-  const auto after = control_dependencies({finish(std::move(updates), op_name("update", site_))});
+  const operation updated = [&] {
+    // Where updates on several devices meet is with the counter, which waits for them.
+    const detail::device_scope there(&detail::scope_context::devices, {parse_device_name(global_step.device())});
+    return finish(std::move(updates), op_name("update", site_));
+  }();
+  const auto after = control_dependencies({updated});
   const auto with = colocate_with(operation(global_step.get()), site_);
   const dtype type = global_step.dtype();
   const output one{&detail::add_const(detail::scalar_of(1, type), op_name(site_), &to), 0};
@@ -42968,13 +42973,13 @@ class clipping {
  public:
   clipping(const side& x, const op_name& name, const char* otherwise) : full_(claim(x, name, otherwise)), names_(&scope_context::name_scope, full_), what_{input_of(otherwise, x, op_name(name.site)), name.site} {}
 
-  const part& what() const { return what_; }
-  part bound(const side& s, const char* name) const {
+  const term& what() const { return what_; }
+  term bound(const side& s, const char* name) const {
     return {s.number.empty() ? input_of(full_.c_str(), s, op_name(what_.site)) : output{&add_const(s.number, op_name(std::string_view(name), what_.site), &what_.value.from->owner()), 0}, what_.site};
   }
-  part scalar(const hyper_parameter& p, const char* name) const { return scalar_of_parameter(p, what_.dtype(), what_.value.from->owner(), what_.site, name); }
+  term scalar(const hyper_parameter& p, const char* name) const { return scalar_of_parameter(p, what_.dtype(), what_.value.from->owner(), what_.site, name); }
   // The sum of the squares along axes, which stay as ones; along all when none are named.
-  part sum_of_squares(const std::vector<int>& axes) const;
+  term sum_of_squares(const std::vector<int>& axes) const;
   output last(const char* op, std::vector<output> inputs) const { return add_node_at(op, std::move(inputs), full_, what_.site); }
 
  private:
@@ -42984,11 +42989,11 @@ class clipping {
   }
   std::string full_;
   name_scope_object names_;
-  part what_;
+  term what_;
 };
 
-WEFT_DECL part clipping::sum_of_squares(const std::vector<int>& axes) const {
-  const part squares = apply("Mul", what_, what_, "mul");
+WEFT_DECL term clipping::sum_of_squares(const std::vector<int>& axes) const {
+  const term squares = apply("Mul", what_, what_, "mul");
   graph_state& to = what_.value.from->owner();
   output along;
   if (!axes.empty()) {
@@ -43003,8 +43008,8 @@ WEFT_DECL part clipping::sum_of_squares(const std::vector<int>& axes) const {
 
 WEFT_DECL output add_clip_by_value(const side& x, const side& least, const side& most, const op_name& name) {
   const clipping c(x, name, "clip_by_value");
-  const part low = c.bound(least, "min"), high = c.bound(most, "max");
-  for (const part& b : {low, high})
+  const term low = c.bound(least, "min"), high = c.bound(most, "max");
+  for (const term& b : {low, high})
     if (const auto both = broadcast_shapes(c.what().shape(), b.shape()); !both || !merge_shapes(*both, c.what().shape()))
       throw error(error_code::invalid_argument, "clip_by_value: a bound of shape " + b.shape().text() + " does not broadcast to the shape " + c.what().shape().text() + " of x", name.site);
   return c.last("Maximum", {minimum(c.what(), high).value, low.value});
@@ -43013,17 +43018,17 @@ WEFT_DECL output add_clip_by_value(const side& x, const side& least, const side&
 WEFT_DECL output add_clip_by_norm(const side& x, const hyper_parameter& clip_norm, const std::vector<int>& axes, const op_name& name) {
   const clipping c(x, name, "clip_by_norm");
   // The root of zero has no derivative: it is kept out of the way.
-  const part squares = c.sum_of_squares(axes), some = apply("Greater", squares, number_like(0, squares)), safe = select(some, squares, apply("OnesLike", squares));
-  const part norm = select(some, apply("Sqrt", safe), squares);
+  const term squares = c.sum_of_squares(axes), some = apply("Greater", squares, number_like(0, squares)), safe = select(some, squares, apply("OnesLike", squares));
+  const term norm = select(some, apply("Sqrt", safe), squares);
   // A negative norm counts as zero.
-  const part most = clip_norm.is_number() ? c.scalar(std::max(clip_norm.number(), 0.), "clip_norm") : maximum(c.scalar(clip_norm, "clip_norm"), number_like(0, norm));
+  const term most = clip_norm.is_number() ? c.scalar(std::max(clip_norm.number(), 0.), "clip_norm") : maximum(c.scalar(clip_norm, "clip_norm"), number_like(0, norm));
   return c.last("Identity", {(c.what() * most / maximum(norm, most)).value});
 }
 
 WEFT_DECL output add_clip_by_average_norm(const side& x, const hyper_parameter& clip_norm, const op_name& name) {
   const clipping c(x, name, "clip_by_average_norm");
-  const part count = cast(apply("Size", c.what()), c.what().dtype()), most = c.scalar(clip_norm, "clip_norm");
-  const part inverse = apply("Rsqrt", c.sum_of_squares({}));
+  const term count = cast(apply("Size", c.what()), c.what().dtype()), most = c.scalar(clip_norm, "clip_norm");
+  const term inverse = apply("Rsqrt", c.sum_of_squares({}));
   return c.last("Identity", {(c.what() * most * minimum(inverse * count, 1. / most)).value});
 }
 
@@ -43058,8 +43063,8 @@ WEFT_DECL output add_global_norm(const std::vector<gradient_output>& all, dtype 
     halves.push_back(apply("L2Loss", {g.values()}, name.site).value);
   }
   const auto count = static_cast<std::int64_t>(halves.size());
-  const part stacked = apply("Pack", std::move(halves), name.site, {{"N", count}}, "stack"), axis{{&add_const(tensor_value::from<std::int32_t>({1}, {0}), op_name(name.site), &first.values().from->owner()), 0}, name.site};
-  const part sum = apply("Sum", stacked, axis);
+  const term stacked = apply("Pack", std::move(halves), name.site, {{"N", count}}, "stack"), axis{{&add_const(tensor_value::from<std::int32_t>({1}, {0}), op_name(name.site), &first.values().from->owner()), 0}, name.site};
+  const term sum = apply("Sum", stacked, axis);
   return add_node_at("Sqrt", {(sum * number_like(2, sum)).value}, full + "/global_norm", name.site);
 }
 
@@ -43070,13 +43075,13 @@ WEFT_DECL output add_clip_by_global_norm(std::vector<gradient_output>& all, cons
   const std::string full = claim_name(to, name, "clip_by_global_norm");
   const name_scope_object names(&scope_context::name_scope, full);
   // 1. The factor: one where the norm is small enough, not a number where it is not finite.
-  const part size{norm, name.site}, most = scalar_of_parameter(clip_norm, type, to, name.site, "clip_norm");
-  const part factor = most * minimum(1. / size, 1. / most), scale = factor + (size - size);
+  const term size{norm, name.site}, most = scalar_of_parameter(clip_norm, type, to, name.site, "clip_norm");
+  const term factor = most * minimum(1. / size, 1. / most), scale = factor + (size - size);
   // 2. Each where it is.
   for (std::size_t i = 0; i < all.size(); ++i) {
     if (all[i].empty()) continue;
     const auto with = colocate_with(operation(*all[i].values().from), name.site);
-    const part scaled = part{all[i].values(), name.site} * scale;
+    const term scaled = term{all[i].values(), name.site} * scale;
     const output out = add_node_at("Identity", {scaled.value}, to.unique_scope(full + "/" + full.substr(full.rfind('/') + 1) + "/_" + std::to_string(i), name.site), name.site);
     all[i] = all[i].is_sparse() ? gradient_output(indexed_slices{out, all[i].slices().indices, all[i].slices().dense_shape}) : gradient_output(out);
   }
@@ -44140,15 +44145,15 @@ WEFT_DECL operation exponential_moving_average::update(const kept& k, const outp
   const dtype type = k.average.dtype();
   const attr_map attrs{{"dtype", type}};
   const auto read = [&](const any_variable& v) { return detail::apply("ReadVariableOp", {v.handle()}, site, attrs); };
-  const auto subtract = [&](const any_variable& v, const detail::part& what) { return operation(detail::add_node("AssignSubVariableOp", {v.handle(), what.value}, op_name(site), attrs)); };
-  const detail::part by = detail::cast({rate, site}, type);
-  const detail::part value = detail::holds_variable(k.of) ? detail::apply("ReadVariableOp", {k.of}, site, attrs) : detail::part{k.of, site};
+  const auto subtract = [&](const any_variable& v, const detail::term& what) { return operation(detail::add_node("AssignSubVariableOp", {v.handle(), what.value}, op_name(site), attrs)); };
+  const detail::term by = detail::cast({rate, site}, type);
+  const detail::term value = detail::holds_variable(k.of) ? detail::apply("ReadVariableOp", {k.of}, site, attrs) : detail::term{k.of, site};
   if (k.biased.empty()) return subtract(k.average, (read(k.average) - value) * by);
   // The average is what a biased one, which starts at zero, has gathered, divided by the share that it can have gathered.
   const operation gathered = subtract(k.biased, (read(k.biased) - value) * by);
   const operation counted = k.local_step.assign_add(detail::number_like(1, by).value, op_name(site));
   const auto after = control_dependencies({gathered, counted});
-  const detail::part share = 1. - detail::power(1. - by, read(k.local_step));
+  const detail::term share = 1. - detail::power(1. - by, read(k.local_step));
   return subtract(k.average, read(k.average) - read(k.biased) / share);
 }
 
@@ -44170,12 +44175,12 @@ WEFT_DECL operation exponential_moving_average::apply(const std::vector<averaged
   detail::graph_state& to = all[0].from->owner();
   const std::string full = detail::claim_name(to, name, options_.name.c_str());
   const detail::name_scope_object names(&detail::scope_context::name_scope, full);
-  detail::part decay = detail::scalar_of_parameter(decay_, dtype::float32, to, name.site, "decay");
+  detail::term decay = detail::scalar_of_parameter(decay_, dtype::float32, to, name.site, "decay");
   if (options_.num_updates) {
-    const detail::part updates = detail::scalar_of_parameter(*options_.num_updates, dtype::float32, to, name.site, "num_updates");
+    const detail::term updates = detail::scalar_of_parameter(*options_.num_updates, dtype::float32, to, name.site, "num_updates");
     decay = detail::minimum(decay, (1. + updates) / (10. + updates));
   }
-  const detail::part rate = 1. - decay;
+  const detail::term rate = 1. - decay;
   // 3. The updates.
   std::vector<operation> updates;
   for (const kept& k : averages) {
@@ -44745,6 +44750,497 @@ WEFT_DECL std::size_t start_queue_runners(session_interface& session, coordinato
 
 #endif
 
+#ifndef WEFT_TRAIN_PARTITIONER_HPP
+#define WEFT_TRAIN_PARTITIONER_HPP
+// How a variable is split into pieces, one parameter server for each.
+
+#include <cstdint>
+#include <memory>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace weft {
+
+namespace detail {
+class partitioner_base {
+ public:
+  virtual ~partitioner_base() = default;
+  virtual std::vector<std::int64_t> partitions(const shape& s, dtype type) const = 0;
+};
+template <class Make> class partitions_by final : public partitioner_base {
+ public:
+  explicit partitions_by(Make make) : make_(std::move(make)) {}
+  std::vector<std::int64_t> partitions(const shape& s, dtype type) const override { return make_(s, type); }
+
+ private:
+  Make make_;
+};
+}  // namespace detail
+
+/// Says of a shape and a dtype into how many pieces each dimension is split: one number for each, at most one of them above 1. A value; copies share what they do.
+class partitioner {
+ public:
+  /// None.
+  partitioner() = default;
+  /// One of your own: a callable that takes a `shape` and a `dtype` and returns the numbers.
+  template <class Make, class = std::enable_if_t<std::is_invocable_r_v<std::vector<std::int64_t>, const Make&, const shape&, dtype>>>
+  partitioner(Make make) : what_(std::make_shared<detail::partitions_by<Make>>(std::move(make))) {}
+
+  bool empty() const noexcept { return what_ == nullptr; }
+  /// The numbers of pieces. Throws INVALID_ARGUMENT when they are none for this shape.
+  std::vector<std::int64_t> operator()(const shape& s, dtype type) const;
+
+ private:
+  std::shared_ptr<const detail::partitioner_base> what_;
+};
+
+/// `pieces` along one axis, fewer where the axis is shorter.
+partitioner fixed_size_partitioner(std::int64_t pieces, int axis = 0);
+/// As many pieces along an axis as keep each at `max_bytes` (TensorFlow's default is 64 MiB less one), and no more than `max_pieces` unless that is 0.
+partitioner variable_axis_size_partitioner(std::int64_t max_bytes = (64 << 20) - 1, int axis = 0, std::int64_t max_pieces = 0, std::int64_t bytes_per_string = 16);
+/// At most `max_pieces` along an axis, none of them (on average) smaller than `min_bytes`.
+partitioner min_max_variable_partitioner(std::int64_t max_pieces = 1, int axis = 0, std::int64_t min_bytes = 256 << 10, std::int64_t bytes_per_string = 16);
+
+}  // namespace weft
+
+#if WEFT_HAS_TRAIN_BODIES
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+namespace weft {
+
+namespace detail {
+WEFT_DECL std::string list_text(const std::vector<std::int64_t>& list) {
+  std::string out;
+  for (const std::int64_t n : list) out += (out.empty() ? "" : ",") + std::to_string(n);
+  return "[" + out + "]";
+}
+WEFT_DECL std::size_t axis_of(const shape& s, int axis, const char* who) {
+  const int at = axis < 0 ? axis + s.rank() : axis;
+  if (at < 0 || at >= s.rank()) fail(error_code::invalid_argument, std::string(who) + ": a variable of shape " + s.text() + " has no axis " + std::to_string(axis));
+  return static_cast<std::size_t>(at);
+}
+WEFT_DECL std::int64_t element_bytes(dtype type, std::int64_t bytes_per_string) { return type == dtype::string ? bytes_per_string : static_cast<std::int64_t>(size_of(type)); }
+WEFT_DECL void expect_positive(std::int64_t n, const char* who, const char* what) {
+  if (n < 1) fail(error_code::invalid_argument, std::string(who) + ": " + what + " must be positive, found " + std::to_string(n));
+}
+WEFT_DECL std::vector<std::int64_t> pieces_along(const shape& s, std::size_t axis, std::int64_t pieces) {
+  std::vector<std::int64_t> out(static_cast<std::size_t>(s.rank()), 1);
+  out[axis] = std::max<std::int64_t>(1, std::min(pieces, s[static_cast<int>(axis)]));
+  return out;
+}
+}  // namespace detail
+
+WEFT_DECL std::vector<std::int64_t> partitioner::operator()(const shape& s, dtype type) const {
+  if (what_ == nullptr) fail(error_code::invalid_argument, "the partitioner is empty");
+  std::vector<std::int64_t> out = what_->partitions(s, type);
+  bool right = out.size() == static_cast<std::size_t>(s.rank());
+  int split = 0;
+  for (std::size_t i = 0; right && i < out.size(); ++i) {
+    right = out[i] >= 1 && (out[i] == 1 || out[i] <= s[static_cast<int>(i)]);
+    split += out[i] > 1;
+  }
+  if (!right) fail(error_code::invalid_argument, "a variable of shape " + s.text() + " cannot be split into " + detail::list_text(out) + " pieces");
+  if (split > 1) fail(error_code::invalid_argument, "a variable is split along one axis, " + detail::list_text(out) + " are several");
+  return out;
+}
+
+WEFT_DECL partitioner fixed_size_partitioner(std::int64_t pieces, int axis) {
+  detail::expect_positive(pieces, "fixed_size_partitioner", "the number of pieces");
+  return partitioner([=](const shape& s, dtype) { return detail::pieces_along(s, detail::axis_of(s, axis, "fixed_size_partitioner"), pieces); });
+}
+
+WEFT_DECL partitioner variable_axis_size_partitioner(std::int64_t max_bytes, int axis, std::int64_t max_pieces, std::int64_t bytes_per_string) {
+  detail::expect_positive(max_bytes, "variable_axis_size_partitioner", "the number of bytes");
+  detail::expect_positive(bytes_per_string, "variable_axis_size_partitioner", "the number of bytes of a string");
+  if (max_pieces < 0) detail::expect_positive(max_pieces, "variable_axis_size_partitioner", "the number of pieces");
+  return partitioner([=](const shape& s, dtype type) {
+    const std::size_t at = detail::axis_of(s, axis, "variable_axis_size_partitioner");
+    const std::int64_t length = s[static_cast<int>(at)], bytes = detail::element_bytes(type, bytes_per_string), slice = length == 0 ? 0 : s.elements() / length * bytes;
+    if (slice == 0) return detail::pieces_along(s, at, 1);
+    // A piece holds whole slices, one at least.
+    const std::int64_t slices = std::max<std::int64_t>(1, max_bytes / slice);
+    const std::int64_t wanted = (length + slices - 1) / slices;
+    return detail::pieces_along(s, at, max_pieces > 0 ? std::min(wanted, max_pieces) : wanted);
+  });
+}
+
+WEFT_DECL partitioner min_max_variable_partitioner(std::int64_t max_pieces, int axis, std::int64_t min_bytes, std::int64_t bytes_per_string) {
+  detail::expect_positive(max_pieces, "min_max_variable_partitioner", "the number of pieces");
+  detail::expect_positive(min_bytes, "min_max_variable_partitioner", "the number of bytes");
+  detail::expect_positive(bytes_per_string, "min_max_variable_partitioner", "the number of bytes of a string");
+  return partitioner([=](const shape& s, dtype type) {
+    const std::size_t at = detail::axis_of(s, axis, "min_max_variable_partitioner");
+    const double total = static_cast<double>(s.elements()) * static_cast<double>(detail::element_bytes(type, bytes_per_string));
+    const double wanted = std::max(1., std::ceil(total / static_cast<double>(min_bytes)));
+    return detail::pieces_along(s, at, std::min(max_pieces, static_cast<std::int64_t>(std::min(wanted, 9e18))));
+  });
+}
+
+}  // namespace weft
+#endif
+
+#endif
+
+#ifndef WEFT_TRAIN_REGULARIZERS_HPP
+#define WEFT_TRAIN_REGULARIZERS_HPP
+// Penalties on the values of variables, which `get_variable` adds to the graph's regularization losses.
+
+#include <memory>
+#include <type_traits>
+#include <utility>
+
+namespace weft {
+
+namespace detail {
+class regularizer_base {
+ public:
+  virtual ~regularizer_base() = default;
+  virtual output make(const output& value, call_site where) const = 0;
+};
+template <class Make> class penalty_by final : public regularizer_base {
+ public:
+  explicit penalty_by(Make make) : make_(std::move(make)) {}
+  output make(const output& value, call_site where) const override { return make_(value, where); }
+
+ private:
+  Make make_;
+};
+}  // namespace detail
+
+/// Makes a scalar from the value of a variable. A value; copies share what they do.
+class regularizer {
+ public:
+  /// None.
+  regularizer() = default;
+  /// One of your own: a callable that takes the value as an `output` and the user's line, and returns a scalar output, or an empty one for no penalty.
+  template <class Make, class = std::enable_if_t<std::is_invocable_r_v<output, const Make&, const output&, call_site>>>
+  regularizer(Make make) : what_(std::make_shared<detail::penalty_by<Make>>(std::move(make))) {}
+
+  bool empty() const noexcept { return what_ == nullptr; }
+  /// The penalty of a value. Throws INVALID_ARGUMENT when it is no scalar.
+  output make(const output& value, call_site where = call_site::here()) const;
+  /// The same with static types.
+  template <class T, int N> tensor<T, 0> operator()(const operand<T, N>& value, call_site where = call_site::here()) const {
+    const output made = make(value.as_input(where), where);
+    return made.from == nullptr ? tensor<T, 0>() : tensor<T, 0>(tensor<T>(made), where);
+  }
+
+ private:
+  std::shared_ptr<const detail::regularizer_base> what_;
+};
+
+/// `scale` times the sum of the absolute values. A scale of 0 is none; a negative one is INVALID_ARGUMENT.
+regularizer l1_regularizer(double scale, call_site where = call_site::here());
+/// `scale` times half the sum of the squares.
+regularizer l2_regularizer(double scale, call_site where = call_site::here());
+/// Both.
+regularizer l1_l2_regularizer(double l1, double l2, call_site where = call_site::here());
+
+}  // namespace weft
+
+#if WEFT_HAS_TRAIN_BODIES
+
+#include <string>
+#include <vector>
+
+namespace weft {
+
+namespace detail {
+WEFT_DECL output penalty_of(const output& value, double l1, double l2, call_site where) {
+  const dtype type = value.from->output_dtype(value.index);
+  if (!is_floating(type)) throw error(error_code::invalid_argument, "only values of floating dtypes are penalised, found " + std::string(to_text(type)), where);
+  const node_group g({value, false, tensor_value()}, op_name(where), l2 == 0 ? "l1_regularizer" : l1 == 0 ? "l2_regularizer" : "l1_l2_regularizer");
+  std::vector<output> parts;
+  if (l1 != 0) {
+    const partial_shape& s = value.from->output_shape(value.index);
+    if (!s.known_rank()) g.fail("the rank of the value must be known");
+    std::vector<std::int32_t> axes;
+    for (int i = 0; i < s.rank(); ++i) axes.push_back(i);
+    const output sum = g.reduce("Sum", g.add("Abs", {value}, "Abs"), axes, "Sum", false), scale = g.number(l1, type, "l1_scale");
+    if (l2 == 0) return g.last("Mul", {scale, sum});
+    parts.push_back(g.add("Mul", {scale, sum}, "l1"));
+  }
+  const output half_squares = g.add("L2Loss", {value}, "L2Loss"), scale = g.number(l2, type, "l2_scale");
+  if (parts.empty()) return g.last("Mul", {scale, half_squares});
+  return g.last("AddV2", {parts[0], g.add("Mul", {scale, half_squares}, "l2")});
+}
+}  // namespace detail
+
+WEFT_DECL output regularizer::make(const output& value, call_site where) const {
+  if (what_ == nullptr) throw error(error_code::invalid_argument, "the regularizer is empty", where);
+  if (value.from == nullptr) throw error(error_code::invalid_argument, "the value to penalise is an empty tensor, not made by any op", where);
+  const output made = what_->make(value, where);
+  if (made.from == nullptr) return made;
+  const partial_shape& s = made.from->output_shape(made.index);
+  if (s.known_rank() && s.rank() != 0) throw error(error_code::invalid_argument, "a penalty is a scalar, the regularizer made '" + to_text(made) + "' of shape " + s.text(), where);
+  return made;
+}
+
+WEFT_DECL regularizer l1_l2_regularizer(double l1, double l2, call_site where) {
+  if (!(l1 >= 0) || !(l2 >= 0)) throw error(error_code::invalid_argument, "the scale of a regularizer must not be negative, found " + std::to_string(l1 >= 0 ? l2 : l1), where);
+  if (l1 == 0 && l2 == 0) return regularizer();
+  return regularizer([=](const output& value, call_site at) { return detail::penalty_of(value, l1, l2, at); });
+}
+WEFT_DECL regularizer l1_regularizer(double scale, call_site where) { return l1_l2_regularizer(scale, 0, where); }
+WEFT_DECL regularizer l2_regularizer(double scale, call_site where) { return l1_l2_regularizer(0, scale, where); }
+
+}  // namespace weft
+#endif
+
+#endif
+
+#ifndef WEFT_TRAIN_VARIABLE_SCOPE_HPP
+#define WEFT_TRAIN_VARIABLE_SCOPE_HPP
+// Variables by name: `get_variable` makes a variable or finds the one that has the name, as the variable scopes around it say. Follows TensorFlow's tf.variable_scope and tf.get_variable.
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace weft {
+
+/// Whether `get_variable` makes variables (`none`: as the scope outside says, at the outermost it makes them), finds them (`reuse`), or finds those that are there and makes the others (`automatic`).
+enum class variable_reuse { none, reuse, automatic };
+inline constexpr variable_reuse reuse_variables = variable_reuse::reuse, auto_reuse = variable_reuse::automatic;
+
+/// What a scope says of the variables made inside; what is left empty is as outside.
+struct variable_scope_options {
+  variable_reuse reuse = variable_reuse::none;
+  /// For variables without an initializer of their own.
+  weft::initializer initializer{};
+  weft::regularizer regularizer{};
+  /// How `get_partitioned_variable` splits.
+  weft::partitioner partitioner{};
+  /// The device on which ops find the values of variables: a copy is made there once a step, however many ops read it.
+  std::string caching_device{};
+
+  variable_scope_options() = default;
+  variable_scope_options(variable_reuse r) : reuse(r) {}
+};
+
+/// A variable scope as a value, to enter it again: `variable_scope again(saved)`.
+struct variable_scope_value {
+  /// What names of variables made inside begin with; empty at the outermost.
+  std::string name;
+  variable_scope_options options;
+};
+
+/// The thread's variable scope.
+variable_scope_value get_variable_scope();
+
+/// Names of variables made by `get_variable` in the block begin with `name/`, those of nodes as in a name scope, which is made unique: two scopes of one name share variables, not node names.
+class [[nodiscard]] variable_scope {
+ public:
+  explicit variable_scope(std::string_view name, const variable_scope_options& options = {}, call_site where = call_site::here());
+  /// Enters a scope again: its variables' names and what it said of them, wherever this stands; node names go on in a scope of its last name.
+  explicit variable_scope(const variable_scope_value& again, const variable_scope_options& options = {}, call_site where = call_site::here());
+  variable_scope(const variable_scope&) = delete;
+  variable_scope& operator=(const variable_scope&) = delete;
+
+  /// The scope as a value.
+  variable_scope_value value() const;
+
+ private:
+  variable_scope(std::shared_ptr<const variable_scope_value> value, std::string node_names);
+  friend variable_scope unique_variable_scope(std::string_view, const variable_scope_options&, call_site);
+  detail::scope_object<std::shared_ptr<const void>> variables_;
+  detail::name_scope_object names_;
+};
+
+/// A scope whose name, like that of its nodes, is made unique: `dense`, `dense_1`, for a layer that is built several times.
+variable_scope unique_variable_scope(std::string_view name, const variable_scope_options& options = {}, call_site where = call_site::here());
+
+/// From here to the end of the block of the thread's innermost variable scope, variables are found, not made.
+void reuse_variables_from_here();
+
+/// What `get_variable` is told of a variable.
+struct variable_options {
+  /// Empty: that of the scope, or for floating dtypes glorot_uniform and for integers and bool zeros.
+  weft::initializer initializer{};
+  variable_kind kind = variable_kind::automatic;
+  /// Empty: that of the scope.
+  weft::regularizer regularizer{};
+  std::string caching_device{};
+
+  variable_options() = default;
+  variable_options(weft::initializer i, variable_kind k = variable_kind::automatic) : initializer(std::move(i)), kind(k) {}
+  variable_options(variable_kind k) : kind(k) {}
+  /// Anything that is an initializer.
+  template <class Make, class = std::enable_if_t<std::is_invocable_r_v<output, const Make&, const initializer_request&>>> variable_options(Make make) : initializer(std::move(make)) {}
+};
+
+namespace detail {
+variable_nodes get_variable_nodes(std::string_view name, const weft::shape& s, dtype type, const variable_options& options, call_site where);
+// The variable that is called so in the thread's variable scope, if the scope's reuse allows that there is one: else an error. `pieces` tells what has the name.
+const node* find_named_variable(const std::string& full, variable_reuse reuse, call_site where);
+// One variable of this name, made for certain.
+variable_nodes make_named_variable(const std::string& full, initializer_request asked, const variable_options& options);
+variable_options with_scope(const variable_options& options);
+std::string full_variable_name(std::string_view name, call_site where);
+}  // namespace detail
+
+/// The variable called `name` in the thread's variable scope: made, or found if the scope's reuse says so. Name scopes, control dependencies do not act on it; devices and colocation do.
+/// Throws ALREADY_EXISTS, NOT_FOUND, and INVALID_ARGUMENT when the one found has another dtype or shape, with the line that made it.
+template <class T, std::size_t M>
+variable<T, static_cast<int>(M)> get_variable(std::string_view name, const std::int64_t (&dims)[M], const variable_options& options = {}, call_site where = call_site::here()) {
+  return variable<T, static_cast<int>(M)>(detail::get_variable_nodes(name, shape(std::vector<std::int64_t>(dims, dims + M)), dtype_of<T>, options, where));
+}
+/// The same with a shape that is known when the program runs; `get_variable<float, 0>("x", {})` is a scalar.
+template <class T, int N = dynamic_rank>
+variable<T, N> get_variable(std::string_view name, const shape& s, const variable_options& options = {}, call_site where = call_site::here()) {
+  if (N != dynamic_rank && s.rank() != N) throw error(error_code::invalid_argument, "get_variable: the shape " + s.text() + " has not rank " + std::to_string(N), where);
+  return variable<T, N>(detail::get_variable_nodes(name, s, dtype_of<T>, options, where));
+}
+
+}  // namespace weft
+
+#if WEFT_HAS_TRAIN_BODIES
+namespace weft {
+
+namespace detail {
+WEFT_DECL const variable_scope_value& this_variable_scope() {
+  static const variable_scope_value outermost;
+  const void* there = thread_scopes().top().variables.get();
+  return there == nullptr ? outermost : *static_cast<const variable_scope_value*>(there);
+}
+// What is said outside, with what is said inside put over it.
+WEFT_DECL variable_scope_options put_over(variable_scope_options outside, const variable_scope_options& inside) {
+  if (inside.reuse != variable_reuse::none) outside.reuse = inside.reuse;
+  if (!inside.initializer.empty()) outside.initializer = inside.initializer;
+  if (!inside.regularizer.empty()) outside.regularizer = inside.regularizer;
+  if (!inside.partitioner.empty()) outside.partitioner = inside.partitioner;
+  if (!inside.caching_device.empty()) outside.caching_device = inside.caching_device;
+  return outside;
+}
+WEFT_DECL std::string inside_of(const std::string& outer, std::string_view name) { return outer.empty() ? std::string(name) : outer + "/" + std::string(name); }
+WEFT_DECL std::string last_name(const std::string& name) {
+  const auto slash = name.rfind('/');
+  return slash == std::string::npos ? name : name.substr(slash + 1);
+}
+// The full name of a new name scope.
+WEFT_DECL std::string new_name_scope(std::string_view name, call_site where) {
+  const std::string& outer = thread_scopes().top().name_scope;
+  return name.empty() ? outer : current_graph()->unique_scope(inside_of(outer, name), where);
+}
+}  // namespace detail
+
+WEFT_DECL variable_scope_value get_variable_scope() { return detail::this_variable_scope(); }
+
+WEFT_DECL variable_scope::variable_scope(std::shared_ptr<const variable_scope_value> value, std::string node_names)
+    : variables_(&detail::scope_context::variables, std::move(value)), names_(&detail::scope_context::name_scope, std::move(node_names)) {}
+WEFT_DECL variable_scope::variable_scope(std::string_view name, const variable_scope_options& options, call_site where)
+    : variable_scope(std::make_shared<const variable_scope_value>(variable_scope_value{name.empty() ? detail::this_variable_scope().name : detail::inside_of(detail::this_variable_scope().name, name),
+                                                                                       detail::put_over(detail::this_variable_scope().options, options)}),
+                     detail::new_name_scope(name, where)) {}
+WEFT_DECL variable_scope::variable_scope(const variable_scope_value& again, const variable_scope_options& options, call_site where)
+    : variable_scope(std::make_shared<const variable_scope_value>(variable_scope_value{again.name, detail::put_over(again.options, options)}), detail::new_name_scope(detail::last_name(again.name), where)) {}
+WEFT_DECL variable_scope_value variable_scope::value() const { return detail::this_variable_scope(); }
+
+WEFT_DECL variable_scope unique_variable_scope(std::string_view name, const variable_scope_options& options, call_site where) {
+  if (name.empty() || options.reuse == variable_reuse::reuse) throw error(error_code::invalid_argument, "unique_variable_scope: a scope of a new name needs one, and has no variables to reuse", where);
+  std::string nodes = detail::new_name_scope(name, where);
+  const variable_scope_value& outer = detail::this_variable_scope();
+  // Of the name asked for, what made the scope of the nodes unique is taken over.
+  const std::string& around = detail::thread_scopes().top().name_scope;
+  const std::string own = nodes.substr(around.empty() ? 0 : around.size() + 1);
+  return variable_scope(std::make_shared<const variable_scope_value>(variable_scope_value{detail::inside_of(outer.name, own), detail::put_over(outer.options, options)}), std::move(nodes));
+}
+
+WEFT_DECL void reuse_variables_from_here() {
+  variable_scope_value here = detail::this_variable_scope();
+  here.options.reuse = variable_reuse::reuse;
+  detail::thread_scopes().top().variables = std::make_shared<const variable_scope_value>(std::move(here));
+}
+
+namespace detail {
+
+WEFT_DECL std::string store_of(const std::string& full) { return "variable_store:" + full; }
+
+WEFT_DECL std::string full_variable_name(std::string_view name, call_site where) {
+  if (name.empty() || name.back() == '/') throw error(error_code::invalid_argument, "get_variable: '" + std::string(name) + "' is no name of a variable", where);
+  return inside_of(this_variable_scope().name, name);
+}
+
+WEFT_DECL const node* find_named_variable(const std::string& full, variable_reuse reuse, call_site where) {
+  const auto known = current_graph()->collection(store_of(full));
+  if (known.empty() && reuse == variable_reuse::reuse)
+    throw error(error_code::not_found, "there is no variable '" + full + "' to reuse; it is made by get_variable outside of reuse, or here with auto_reuse", where);
+  if (!known.empty() && reuse == variable_reuse::none)
+    throw error(error_code::already_exists, "there is a variable '" + full + "' already, made at " + known[0]->site().text() + "; to share it, ask for it in a variable_scope with reuse_variables or auto_reuse", where);
+  return known.empty() ? nullptr : known[0];
+}
+
+// What the options leave open as the scope has it.
+WEFT_DECL variable_options with_scope(const variable_options& options) {
+  const variable_scope_options& scope = this_variable_scope().options;
+  variable_options out = options;
+  if (out.initializer.empty()) out.initializer = scope.initializer;
+  if (out.regularizer.empty()) out.regularizer = scope.regularizer;
+  if (out.caching_device.empty()) out.caching_device = scope.caching_device;
+  return out;
+}
+
+WEFT_DECL initializer default_initializer(const std::string& full, dtype type, call_site where) {
+  if (is_floating(type)) return glorot_uniform_initializer();
+  if (is_integer(type) || type == dtype::boolean) return zeros_initializer();
+  throw error(error_code::invalid_argument, "the variable '" + full + "' of dtype " + to_text(type) + " needs an initializer", where);
+}
+
+WEFT_DECL void add_regularization(const std::string& full, const variable_nodes& made, const regularizer& by, call_site where) {
+  const auto beside = colocate_with(operation(*made.handle.from));
+  const auto names = name_scope(full + "/Regularizer/");
+  if (const output penalty = by.make(made.read, where); penalty.from != nullptr) current_graph()->add_to_collection("regularization_losses", penalty.from);
+}
+
+WEFT_DECL variable_nodes make_named_variable(const std::string& full, initializer_request asked, const variable_options& options) {
+  // 1. Outside of name scopes and control dependencies.
+  const auto outermost = name_scope("");
+  const auto free = control_dependencies(nullptr);
+  graph_state& to = *current_graph();
+  const std::string unique = to.unique_scope(full, asked.site);
+  // 2. The first value, in the group of the variable, which is not there yet.
+  const output initial = [&] {
+    const auto names = name_scope(unique + "/Initializer/");
+    const auto device = with_device(nullptr);
+    const scope_object<std::string> group(&scope_context::group, "loc:@" + unique);
+    return (options.initializer.empty() ? default_initializer(full, asked.dtype, asked.site) : options.initializer).make(asked);
+  }();
+  // 3. The variable.
+  variable_nodes made = add_variable({asked.dtype, unique, asked.site, options.kind, true}, initial);
+  if (!options.caching_device.empty()) {
+    const auto alone = colocate_with(nullptr);
+    const auto device = with_device(options.caching_device, asked.site);
+    made.read = add_node_at("Identity", {made.read}, unique + "/cached", asked.site);
+  }
+  to.add_to_collection(store_of(full), made.handle.from);
+  if (!options.regularizer.empty()) add_regularization(unique, made, options.regularizer, asked.site);
+  return made;
+}
+
+WEFT_DECL variable_nodes get_variable_nodes(std::string_view name, const weft::shape& s, dtype type, const variable_options& options, call_site where) {
+  const std::string full = full_variable_name(name, where);
+  const node* there = find_named_variable(full, this_variable_scope().options.reuse, where);
+  if (there == nullptr) return make_named_variable(full, {s, type, {}, {}, where}, with_scope(options));
+  const any_variable found(output{there, 0}, where);
+  if (!merge_shapes(found.shape(), partial_shape(std::vector<std::int64_t>(s.begin(), s.end()))))
+    throw error(error_code::invalid_argument, "the variable '" + full + "' made at " + found.site().text() + " has shape " + found.shape().text() + ", it is to be reused with shape " + s.text(), where);
+  return found.nodes_as(type, dynamic_rank, where);
+}
+
+}  // namespace detail
+}  // namespace weft
+#endif
+
+#endif
+
 #ifndef WEFT_TRAIN_REPLICATE_HPP
 #define WEFT_TRAIN_REPLICATE_HPP
 // In-graph replication: one graph that holds a tower for each device, and the mean of their gradients, taken beside the variables, on the first tower, or by passing slices around a ring.
@@ -44752,6 +45248,7 @@ WEFT_DECL std::size_t start_queue_runners(session_interface& session, coordinato
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -44792,11 +45289,13 @@ template <class T> struct replicated {
 
 namespace detail {
 
-// The scopes of one tower.
+// The scopes of one tower. Its variable scope reuses variables if they are shared; else their names begin with the tower's.
 struct tower_scope {
   name_scope_object names;
   device_scope device;
+  scope_object<std::shared_ptr<const void>> variables;
 };
+std::shared_ptr<const void> variables_of_tower(tower_variables how);
 
 // Towers in the making.
 class replication {
@@ -44831,7 +45330,7 @@ class replication {
 }  // namespace detail
 
 /// Calls `body(tower)` for each tower, under its own name scope and device (the devices in turn), and averages the gradients of the losses that it returns, scalars of a floating dtype. Shared variables
-/// are made before, or in the body by `get_variable` inside a variable scope with automatic reuse. Throws INVALID_ARGUMENT when a later tower makes variables of its own, unless they are mirrored.
+/// are made before, or in the body by `get_variable`, which finds in later towers what the first one made. Throws INVALID_ARGUMENT when a later tower makes variables of its own, unless they are mirrored.
 template <class Body>
 auto replicate(int towers, std::vector<std::string> devices, Body&& body, const replicate_options& options = {}, call_site where = call_site::here()) {
   using loss_type = std::decay_t<decltype(body(0))>;
@@ -44861,13 +45360,22 @@ WEFT_DECL replication::replication(int towers, std::vector<std::string> devices,
   for (const std::string& device : devices_) (void)parse_device_name(device, site);
 }
 
+WEFT_DECL std::shared_ptr<const void> variables_of_tower(tower_variables how) {
+  variable_scope_value value = get_variable_scope();
+  if (how == tower_variables::mirrored) value.name = (value.name.empty() ? "" : value.name + "/") + thread_scopes().top().name_scope;
+  else if (value.options.reuse == variable_reuse::none) value.options.reuse = variable_reuse::automatic;
+  return std::make_shared<const variable_scope_value>(std::move(value));
+}
+
 WEFT_DECL tower_scope replication::enter(int tower) {
   made_before_ = current_graph()->collection("trainable_variables").size();
   const std::string on = device(static_cast<std::size_t>(tower)), name = options_.name + "_" + std::to_string(tower);
-  if (!options_.variables_on) return {name_scope(name, site_), with_device(on, site_)};
+  using variables_object = scope_object<std::shared_ptr<const void>>;
+  if (!options_.variables_on) return {name_scope(name, site_), with_device(on, site_), variables_object(&scope_context::variables, variables_of_tower(options_.variables))};
   return {name_scope(name, site_), with_device([on, elsewhere = options_.variables_on](const node& n) {
             return n.op() == "VarHandleOp" ? elsewhere(n) : to_text(merge_override(parse_device_name(on), parse_device_name(n.device(), n.site())));
-          })};
+          }),
+          variables_object(&scope_context::variables, variables_of_tower(options_.variables))};
 }
 
 WEFT_DECL void replication::add(int tower, const output& loss) {
@@ -44881,7 +45389,7 @@ WEFT_DECL void replication::add(int tower, const output& loss) {
     if (made.empty()) throw error(error_code::invalid_argument, "replicate: tower " + std::to_string(tower) + " made no trainable variables to mirror", site_);
   } else if (tower > 0 && !made.empty()) {
     throw error(error_code::invalid_argument, "replicate: tower " + std::to_string(tower) + " made the variable '" + made[0]->name() +
-                                                  "', but towers share their variables; make them before, or by get_variable in a variable_scope with automatic reuse, or ask for mirrored variables", site_);
+                                                  "', but towers share their variables; make them before or by get_variable, or ask for mirrored variables", site_);
   }
   gradients_.push_back(compute_gradients(gradient_ys(std::vector<output>{loss}, site_), how, "replicate"));
   losses_.push_back(loss);
@@ -44895,7 +45403,7 @@ WEFT_DECL void replication::add(int tower, const output& loss) {
 
 // The sum of tensors, times a factor.
 WEFT_DECL output scaled_sum(const std::vector<output>& terms, double factor, call_site site) {
-  const part sum = terms.size() == 1 ? part{terms[0], site} : apply("AddN", terms, site, {{"N", static_cast<std::int64_t>(terms.size())}});
+  const term sum = terms.size() == 1 ? term{terms[0], site} : apply("AddN", terms, site, {{"N", static_cast<std::int64_t>(terms.size())}});
   return factor == 1 ? sum.value : (sum * number_like(factor, sum)).value;
 }
 
@@ -44929,7 +45437,7 @@ WEFT_DECL gradient_output mean_here(std::vector<gradient_output> parts, std::siz
   const attr_map count{{"N", static_cast<std::int64_t>(values.size())}};
   values.push_back(axis);
   indices.push_back(axis);
-  const part all = apply("ConcatV2", values, site, count);
+  const term all = apply("ConcatV2", values, site, count);
   return indexed_slices{(all * number_like(factor, all)).value, apply("ConcatV2", indices, site, count).value, parts[0].slices().dense_shape};
 }
 
@@ -45527,25 +46035,25 @@ class schedule {
       : type_(type), to_(graph_of_parameter(step, who, "the step", name.site)), site_(name.site), names_(&scope_context::name_scope, claim_name(to_, name, who)), rate_(scalar(rate, "learning_rate")),
         step_(scalar(step, "global_step")), steps_(scalar(steps, "decay_steps")) {}
 
-  part scalar(const hyper_parameter& p, const char* name) const { return scalar_of_parameter(p, type_, to_, site_, name); }
-  const part& rate() const { return rate_; }
-  const part& step() const { return step_; }
-  const part& steps() const { return steps_; }
+  term scalar(const hyper_parameter& p, const char* name) const { return scalar_of_parameter(p, type_, to_, site_, name); }
+  const term& rate() const { return rate_; }
+  const term& step() const { return step_; }
+  const term& steps() const { return steps_; }
   // Half a wave of a cosine that goes from 1 to 0 while x goes from 0 to 1.
-  part half_wave(const part& x) const { return 0.5 * (1. + apply("Cos", 3.14159265358979323846 * x)); }
+  term half_wave(const term& x) const { return 0.5 * (1. + apply("Cos", 3.14159265358979323846 * x)); }
 
  private:
   dtype type_;
   graph_state& to_;
   call_site site_;
   name_scope_object names_;
-  part rate_, step_, steps_;
+  term rate_, step_, steps_;
 };
 
 WEFT_DECL output add_decay(decay how, dtype type, const hyper_parameter& rate, const hyper_parameter& step, const hyper_parameter& steps, const hyper_parameter& decay_rate, staircase stairs, const op_name& name) {
   const schedule s(how == decay::exponential ? "ExponentialDecay" : how == decay::natural_exponential ? "NaturalExpDecay" : "InverseTimeDecay", type, rate, step, steps, name);
-  const part by = s.scalar(decay_rate, "decay_rate");
-  part p = s.step() / s.steps();
+  const term by = s.scalar(decay_rate, "decay_rate");
+  term p = s.step() / s.steps();
   if (stairs == staircase::on) p = apply("Floor", p);
   if (how == decay::exponential) return (s.rate() * power(by, p)).value;
   if (how == decay::natural_exponential) return (s.rate() * apply("Exp", apply("Neg", by) * p)).value;
@@ -45555,11 +46063,11 @@ WEFT_DECL output add_decay(decay how, dtype type, const hyper_parameter& rate, c
 WEFT_DECL output add_polynomial_decay(dtype type, const hyper_parameter& rate, const hyper_parameter& step, const hyper_parameter& steps, const hyper_parameter& end, const hyper_parameter& exponent, cycle again,
                                       const op_name& name) {
   const schedule s("PolynomialDecay", type, rate, step, steps, name);
-  const part last = s.scalar(end, "end_learning_rate"), to = s.scalar(exponent, "power");
+  const term last = s.scalar(end, "end_learning_rate"), to = s.scalar(exponent, "power");
   // The step within the decay, and how long that is: in a cycle, up to the next multiple.
-  part at = s.step(), length = s.steps();
+  term at = s.step(), length = s.steps();
   if (again == cycle::on) {
-    const part started = apply("Equal", at, number_like(0, at));
+    const term started = apply("Equal", at, number_like(0, at));
     length = length * select(started, number_like(1, at), apply("Ceil", at / length));
   } else {
     at = minimum(at, length);
@@ -45569,7 +46077,7 @@ WEFT_DECL output add_polynomial_decay(dtype type, const hyper_parameter& rate, c
 
 WEFT_DECL output add_cosine_decay(dtype type, const hyper_parameter& rate, const hyper_parameter& step, const hyper_parameter& steps, const hyper_parameter& alpha, const op_name& name) {
   const schedule s("CosineDecay", type, rate, step, steps, name);
-  const part least = s.scalar(alpha, "alpha");
+  const term least = s.scalar(alpha, "alpha");
   return (s.rate() * ((1. - least) * s.half_wave(minimum(s.step(), s.steps()) / s.steps()) + least)).value;
 }
 
@@ -45577,24 +46085,24 @@ WEFT_DECL output add_cosine_decay_restarts(dtype type, const hyper_parameter& ra
   if (!(t_mul > 0)) throw error(error_code::invalid_argument, "cosine_decay_restarts: t_mul must be positive, found " + std::to_string(t_mul), name.site);
   const schedule s("SGDRDecay", type, rate, step, steps, name);
   // How many restarts there were, and how much of the present period is over.
-  part done = s.step() / s.steps(), restarts = done;
+  term done = s.step() / s.steps(), restarts = done;
   if (t_mul == 1) {
     restarts = apply("Floor", done);
     done = done - restarts;
   } else {
-    const part factor = number_like(t_mul, done, "t_mul");
+    const term factor = number_like(t_mul, done, "t_mul");
     restarts = apply("Floor", apply("Log", 1. - done * (1. - factor)) / apply("Log", factor));
-    const part longer = power(factor, restarts);
+    const term longer = power(factor, restarts);
     done = (done - (1. - longer) / (1. - factor)) / longer;
   }
-  const part height = power(number_like(m_mul, done, "m_mul"), restarts);
+  const term height = power(number_like(m_mul, done, "m_mul"), restarts);
   return (s.rate() * (number_like(1 - alpha, done) * (height * s.half_wave(done)) + alpha)).value;
 }
 
 WEFT_DECL output add_linear_cosine_decay(dtype type, const hyper_parameter& rate, const hyper_parameter& step, const hyper_parameter& steps, double periods, double alpha, double beta, const op_name& name) {
   const schedule s("LinearCosineDecay", type, rate, step, steps, name);
-  const part at = minimum(s.step(), s.steps());
-  const part linear = (s.steps() - at) / s.steps(), waves = 2 * periods * (at / s.steps());
+  const term at = minimum(s.step(), s.steps());
+  const term linear = (s.steps() - at) / s.steps(), waves = 2 * periods * (at / s.steps());
   return (s.rate() * ((alpha + linear) * s.half_wave(waves) + beta)).value;
 }
 
@@ -45605,505 +46113,14 @@ WEFT_DECL output add_piecewise_constant(const output& x, const std::vector<tenso
                 "piecewise_constant: there must be one value more than there are boundaries, found " + std::to_string(values.size()) + " values and " + std::to_string(boundaries.size()) + " boundaries", name.site);
   graph_state& to = x.from->owner();
   const name_scope_object names(&scope_context::name_scope, claim_name(to, name, "PiecewiseConstant"));
-  const part at{x, name.site};
-  const auto constant = [&](const tensor_value& v) { return part{{&add_const(v, op_name(name.site), &to), 0}, name.site}; };
-  part out = constant(values[0]);
+  const term at{x, name.site};
+  const auto constant = [&](const tensor_value& v) { return term{{&add_const(v, op_name(name.site), &to), 0}, name.site}; };
+  term out = constant(values[0]);
   for (std::size_t i = 0; i < boundaries.size(); ++i) out = select(apply("Greater", at, constant(boundaries[i])), constant(values[i + 1]), out);
   return out.value;
 }
 
 }  // namespace weft::detail
-#endif
-
-#endif
-
-#ifndef WEFT_TRAIN_PARTITIONER_HPP
-#define WEFT_TRAIN_PARTITIONER_HPP
-// How a variable is split into pieces, one parameter server for each.
-
-#include <cstdint>
-#include <memory>
-#include <type_traits>
-#include <utility>
-#include <vector>
-
-namespace weft {
-
-namespace detail {
-class partitioner_base {
- public:
-  virtual ~partitioner_base() = default;
-  virtual std::vector<std::int64_t> partitions(const shape& s, dtype type) const = 0;
-};
-template <class Make> class partitions_by final : public partitioner_base {
- public:
-  explicit partitions_by(Make make) : make_(std::move(make)) {}
-  std::vector<std::int64_t> partitions(const shape& s, dtype type) const override { return make_(s, type); }
-
- private:
-  Make make_;
-};
-}  // namespace detail
-
-/// Says of a shape and a dtype into how many pieces each dimension is split: one number for each, at most one of them above 1. A value; copies share what they do.
-class partitioner {
- public:
-  /// None.
-  partitioner() = default;
-  /// One of your own: a callable that takes a `shape` and a `dtype` and returns the numbers.
-  template <class Make, class = std::enable_if_t<std::is_invocable_r_v<std::vector<std::int64_t>, const Make&, const shape&, dtype>>>
-  partitioner(Make make) : what_(std::make_shared<detail::partitions_by<Make>>(std::move(make))) {}
-
-  bool empty() const noexcept { return what_ == nullptr; }
-  /// The numbers of pieces. Throws INVALID_ARGUMENT when they are none for this shape.
-  std::vector<std::int64_t> operator()(const shape& s, dtype type) const;
-
- private:
-  std::shared_ptr<const detail::partitioner_base> what_;
-};
-
-/// `pieces` along one axis, fewer where the axis is shorter.
-partitioner fixed_size_partitioner(std::int64_t pieces, int axis = 0);
-/// As many pieces along an axis as keep each at `max_bytes` (TensorFlow's default is 64 MiB less one), and no more than `max_pieces` unless that is 0.
-partitioner variable_axis_size_partitioner(std::int64_t max_bytes = (64 << 20) - 1, int axis = 0, std::int64_t max_pieces = 0, std::int64_t bytes_per_string = 16);
-/// At most `max_pieces` along an axis, none of them (on average) smaller than `min_bytes`.
-partitioner min_max_variable_partitioner(std::int64_t max_pieces = 1, int axis = 0, std::int64_t min_bytes = 256 << 10, std::int64_t bytes_per_string = 16);
-
-}  // namespace weft
-
-#if WEFT_HAS_TRAIN_BODIES
-
-#include <algorithm>
-#include <cmath>
-#include <string>
-
-namespace weft {
-
-namespace detail {
-WEFT_DECL std::string list_text(const std::vector<std::int64_t>& list) {
-  std::string out;
-  for (const std::int64_t n : list) out += (out.empty() ? "" : ",") + std::to_string(n);
-  return "[" + out + "]";
-}
-WEFT_DECL std::size_t axis_of(const shape& s, int axis, const char* who) {
-  const int at = axis < 0 ? axis + s.rank() : axis;
-  if (at < 0 || at >= s.rank()) fail(error_code::invalid_argument, std::string(who) + ": a variable of shape " + s.text() + " has no axis " + std::to_string(axis));
-  return static_cast<std::size_t>(at);
-}
-WEFT_DECL std::int64_t element_bytes(dtype type, std::int64_t bytes_per_string) { return type == dtype::string ? bytes_per_string : static_cast<std::int64_t>(size_of(type)); }
-WEFT_DECL void expect_positive(std::int64_t n, const char* who, const char* what) {
-  if (n < 1) fail(error_code::invalid_argument, std::string(who) + ": " + what + " must be positive, found " + std::to_string(n));
-}
-WEFT_DECL std::vector<std::int64_t> pieces_along(const shape& s, std::size_t axis, std::int64_t pieces) {
-  std::vector<std::int64_t> out(static_cast<std::size_t>(s.rank()), 1);
-  out[axis] = std::max<std::int64_t>(1, std::min(pieces, s[static_cast<int>(axis)]));
-  return out;
-}
-}  // namespace detail
-
-WEFT_DECL std::vector<std::int64_t> partitioner::operator()(const shape& s, dtype type) const {
-  if (what_ == nullptr) fail(error_code::invalid_argument, "the partitioner is empty");
-  std::vector<std::int64_t> out = what_->partitions(s, type);
-  bool right = out.size() == static_cast<std::size_t>(s.rank());
-  int split = 0;
-  for (std::size_t i = 0; right && i < out.size(); ++i) {
-    right = out[i] >= 1 && (out[i] == 1 || out[i] <= s[static_cast<int>(i)]);
-    split += out[i] > 1;
-  }
-  if (!right) fail(error_code::invalid_argument, "a variable of shape " + s.text() + " cannot be split into " + detail::list_text(out) + " pieces");
-  if (split > 1) fail(error_code::invalid_argument, "a variable is split along one axis, " + detail::list_text(out) + " are several");
-  return out;
-}
-
-WEFT_DECL partitioner fixed_size_partitioner(std::int64_t pieces, int axis) {
-  detail::expect_positive(pieces, "fixed_size_partitioner", "the number of pieces");
-  return partitioner([=](const shape& s, dtype) { return detail::pieces_along(s, detail::axis_of(s, axis, "fixed_size_partitioner"), pieces); });
-}
-
-WEFT_DECL partitioner variable_axis_size_partitioner(std::int64_t max_bytes, int axis, std::int64_t max_pieces, std::int64_t bytes_per_string) {
-  detail::expect_positive(max_bytes, "variable_axis_size_partitioner", "the number of bytes");
-  detail::expect_positive(bytes_per_string, "variable_axis_size_partitioner", "the number of bytes of a string");
-  if (max_pieces < 0) detail::expect_positive(max_pieces, "variable_axis_size_partitioner", "the number of pieces");
-  return partitioner([=](const shape& s, dtype type) {
-    const std::size_t at = detail::axis_of(s, axis, "variable_axis_size_partitioner");
-    const std::int64_t length = s[static_cast<int>(at)], bytes = detail::element_bytes(type, bytes_per_string), slice = length == 0 ? 0 : s.elements() / length * bytes;
-    if (slice == 0) return detail::pieces_along(s, at, 1);
-    // A piece holds whole slices, one at least.
-    const std::int64_t slices = std::max<std::int64_t>(1, max_bytes / slice);
-    const std::int64_t wanted = (length + slices - 1) / slices;
-    return detail::pieces_along(s, at, max_pieces > 0 ? std::min(wanted, max_pieces) : wanted);
-  });
-}
-
-WEFT_DECL partitioner min_max_variable_partitioner(std::int64_t max_pieces, int axis, std::int64_t min_bytes, std::int64_t bytes_per_string) {
-  detail::expect_positive(max_pieces, "min_max_variable_partitioner", "the number of pieces");
-  detail::expect_positive(min_bytes, "min_max_variable_partitioner", "the number of bytes");
-  detail::expect_positive(bytes_per_string, "min_max_variable_partitioner", "the number of bytes of a string");
-  return partitioner([=](const shape& s, dtype type) {
-    const std::size_t at = detail::axis_of(s, axis, "min_max_variable_partitioner");
-    const double total = static_cast<double>(s.elements()) * static_cast<double>(detail::element_bytes(type, bytes_per_string));
-    const double wanted = std::max(1., std::ceil(total / static_cast<double>(min_bytes)));
-    return detail::pieces_along(s, at, std::min(max_pieces, static_cast<std::int64_t>(std::min(wanted, 9e18))));
-  });
-}
-
-}  // namespace weft
-#endif
-
-#endif
-
-#ifndef WEFT_TRAIN_REGULARIZERS_HPP
-#define WEFT_TRAIN_REGULARIZERS_HPP
-// Penalties on the values of variables, which `get_variable` adds to the graph's regularization losses.
-
-#include <memory>
-#include <type_traits>
-#include <utility>
-
-namespace weft {
-
-namespace detail {
-class regularizer_base {
- public:
-  virtual ~regularizer_base() = default;
-  virtual output make(const output& value, call_site where) const = 0;
-};
-template <class Make> class penalty_by final : public regularizer_base {
- public:
-  explicit penalty_by(Make make) : make_(std::move(make)) {}
-  output make(const output& value, call_site where) const override { return make_(value, where); }
-
- private:
-  Make make_;
-};
-}  // namespace detail
-
-/// Makes a scalar from the value of a variable. A value; copies share what they do.
-class regularizer {
- public:
-  /// None.
-  regularizer() = default;
-  /// One of your own: a callable that takes the value as an `output` and the user's line, and returns a scalar output, or an empty one for no penalty.
-  template <class Make, class = std::enable_if_t<std::is_invocable_r_v<output, const Make&, const output&, call_site>>>
-  regularizer(Make make) : what_(std::make_shared<detail::penalty_by<Make>>(std::move(make))) {}
-
-  bool empty() const noexcept { return what_ == nullptr; }
-  /// The penalty of a value. Throws INVALID_ARGUMENT when it is no scalar.
-  output make(const output& value, call_site where = call_site::here()) const;
-  /// The same with static types.
-  template <class T, int N> tensor<T, 0> operator()(const operand<T, N>& value, call_site where = call_site::here()) const {
-    const output made = make(value.as_input(where), where);
-    return made.from == nullptr ? tensor<T, 0>() : tensor<T, 0>(tensor<T>(made), where);
-  }
-
- private:
-  std::shared_ptr<const detail::regularizer_base> what_;
-};
-
-/// `scale` times the sum of the absolute values. A scale of 0 is none; a negative one is INVALID_ARGUMENT.
-regularizer l1_regularizer(double scale, call_site where = call_site::here());
-/// `scale` times half the sum of the squares.
-regularizer l2_regularizer(double scale, call_site where = call_site::here());
-/// Both.
-regularizer l1_l2_regularizer(double l1, double l2, call_site where = call_site::here());
-
-}  // namespace weft
-
-#if WEFT_HAS_TRAIN_BODIES
-
-#include <string>
-#include <vector>
-
-namespace weft {
-
-namespace detail {
-WEFT_DECL output penalty_of(const output& value, double l1, double l2, call_site where) {
-  const dtype type = value.from->output_dtype(value.index);
-  if (!is_floating(type)) throw error(error_code::invalid_argument, "only values of floating dtypes are penalised, found " + std::string(to_text(type)), where);
-  const node_group g({value, false, tensor_value()}, op_name(where), l2 == 0 ? "l1_regularizer" : l1 == 0 ? "l2_regularizer" : "l1_l2_regularizer");
-  std::vector<output> parts;
-  if (l1 != 0) {
-    const partial_shape& s = value.from->output_shape(value.index);
-    if (!s.known_rank()) g.fail("the rank of the value must be known");
-    std::vector<std::int32_t> axes;
-    for (int i = 0; i < s.rank(); ++i) axes.push_back(i);
-    const output sum = g.reduce("Sum", g.add("Abs", {value}, "Abs"), axes, "Sum", false), scale = g.number(l1, type, "l1_scale");
-    if (l2 == 0) return g.last("Mul", {scale, sum});
-    parts.push_back(g.add("Mul", {scale, sum}, "l1"));
-  }
-  const output half_squares = g.add("L2Loss", {value}, "L2Loss"), scale = g.number(l2, type, "l2_scale");
-  if (parts.empty()) return g.last("Mul", {scale, half_squares});
-  return g.last("AddV2", {parts[0], g.add("Mul", {scale, half_squares}, "l2")});
-}
-}  // namespace detail
-
-WEFT_DECL output regularizer::make(const output& value, call_site where) const {
-  if (what_ == nullptr) throw error(error_code::invalid_argument, "the regularizer is empty", where);
-  if (value.from == nullptr) throw error(error_code::invalid_argument, "the value to penalise is an empty tensor, not made by any op", where);
-  const output made = what_->make(value, where);
-  if (made.from == nullptr) return made;
-  const partial_shape& s = made.from->output_shape(made.index);
-  if (s.known_rank() && s.rank() != 0) throw error(error_code::invalid_argument, "a penalty is a scalar, the regularizer made '" + to_text(made) + "' of shape " + s.text(), where);
-  return made;
-}
-
-WEFT_DECL regularizer l1_l2_regularizer(double l1, double l2, call_site where) {
-  if (!(l1 >= 0) || !(l2 >= 0)) throw error(error_code::invalid_argument, "the scale of a regularizer must not be negative, found " + std::to_string(l1 >= 0 ? l2 : l1), where);
-  if (l1 == 0 && l2 == 0) return regularizer();
-  return regularizer([=](const output& value, call_site at) { return detail::penalty_of(value, l1, l2, at); });
-}
-WEFT_DECL regularizer l1_regularizer(double scale, call_site where) { return l1_l2_regularizer(scale, 0, where); }
-WEFT_DECL regularizer l2_regularizer(double scale, call_site where) { return l1_l2_regularizer(0, scale, where); }
-
-}  // namespace weft
-#endif
-
-#endif
-
-#ifndef WEFT_TRAIN_VARIABLE_SCOPE_HPP
-#define WEFT_TRAIN_VARIABLE_SCOPE_HPP
-// Variables by name: `get_variable` makes a variable or finds the one that has the name, as the variable scopes around it say. Follows TensorFlow's tf.variable_scope and tf.get_variable.
-
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
-
-namespace weft {
-
-/// Whether `get_variable` makes variables (`none`: as the scope outside says, at the outermost it makes them), finds them (`reuse`), or finds those that are there and makes the others (`automatic`).
-enum class variable_reuse { none, reuse, automatic };
-inline constexpr variable_reuse reuse_variables = variable_reuse::reuse, auto_reuse = variable_reuse::automatic;
-
-/// What a scope says of the variables made inside; what is left empty is as outside.
-struct variable_scope_options {
-  variable_reuse reuse = variable_reuse::none;
-  /// For variables without an initializer of their own.
-  weft::initializer initializer{};
-  weft::regularizer regularizer{};
-  /// How `get_partitioned_variable` splits.
-  weft::partitioner partitioner{};
-  /// The device on which ops find the values of variables: a copy is made there once a step, however many ops read it.
-  std::string caching_device{};
-
-  variable_scope_options() = default;
-  variable_scope_options(variable_reuse r) : reuse(r) {}
-};
-
-/// A variable scope as a value, to enter it again: `variable_scope again(saved)`.
-struct variable_scope_value {
-  /// What names of variables made inside begin with; empty at the outermost.
-  std::string name;
-  variable_scope_options options;
-};
-
-/// The thread's variable scope.
-variable_scope_value get_variable_scope();
-
-/// Names of variables made by `get_variable` in the block begin with `name/`, those of nodes as in a name scope, which is made unique: two scopes of one name share variables, not node names.
-class [[nodiscard]] variable_scope {
- public:
-  explicit variable_scope(std::string_view name, const variable_scope_options& options = {}, call_site where = call_site::here());
-  /// Enters a scope again: its variables' names and what it said of them, wherever this stands; node names go on in a scope of its last name.
-  explicit variable_scope(const variable_scope_value& again, const variable_scope_options& options = {}, call_site where = call_site::here());
-  variable_scope(const variable_scope&) = delete;
-  variable_scope& operator=(const variable_scope&) = delete;
-
-  /// The scope as a value.
-  variable_scope_value value() const;
-
- private:
-  variable_scope(std::shared_ptr<const variable_scope_value> value, std::string node_names);
-  friend variable_scope unique_variable_scope(std::string_view, const variable_scope_options&, call_site);
-  detail::scope_object<std::shared_ptr<const void>> variables_;
-  detail::name_scope_object names_;
-};
-
-/// A scope whose name, like that of its nodes, is made unique: `dense`, `dense_1`, for a layer that is built several times.
-variable_scope unique_variable_scope(std::string_view name, const variable_scope_options& options = {}, call_site where = call_site::here());
-
-/// From here to the end of the block of the thread's innermost variable scope, variables are found, not made.
-void reuse_variables_from_here();
-
-/// What `get_variable` is told of a variable.
-struct variable_options {
-  /// Empty: that of the scope, or for floating dtypes glorot_uniform and for integers and bool zeros.
-  weft::initializer initializer{};
-  variable_kind kind = variable_kind::automatic;
-  /// Empty: that of the scope.
-  weft::regularizer regularizer{};
-  std::string caching_device{};
-
-  variable_options() = default;
-  variable_options(weft::initializer i, variable_kind k = variable_kind::automatic) : initializer(std::move(i)), kind(k) {}
-  variable_options(variable_kind k) : kind(k) {}
-  /// Anything that is an initializer.
-  template <class Make, class = std::enable_if_t<std::is_invocable_r_v<output, const Make&, const initializer_request&>>> variable_options(Make make) : initializer(std::move(make)) {}
-};
-
-namespace detail {
-variable_nodes get_variable_nodes(std::string_view name, const weft::shape& s, dtype type, const variable_options& options, call_site where);
-// The variable that is called so in the thread's variable scope, if the scope's reuse allows that there is one: else an error. `pieces` tells what has the name.
-const node* find_named_variable(const std::string& full, variable_reuse reuse, call_site where);
-// One variable of this name, made for certain.
-variable_nodes make_named_variable(const std::string& full, initializer_request asked, const variable_options& options);
-variable_options with_scope(const variable_options& options);
-std::string full_variable_name(std::string_view name, call_site where);
-}  // namespace detail
-
-/// The variable called `name` in the thread's variable scope: made, or found if the scope's reuse says so. Name scopes, control dependencies do not act on it; devices and colocation do.
-/// Throws ALREADY_EXISTS, NOT_FOUND, and INVALID_ARGUMENT when the one found has another dtype or shape, with the line that made it.
-template <class T, std::size_t M>
-variable<T, static_cast<int>(M)> get_variable(std::string_view name, const std::int64_t (&dims)[M], const variable_options& options = {}, call_site where = call_site::here()) {
-  return variable<T, static_cast<int>(M)>(detail::get_variable_nodes(name, shape(std::vector<std::int64_t>(dims, dims + M)), dtype_of<T>, options, where));
-}
-/// The same with a shape that is known when the program runs; `get_variable<float, 0>("x", {})` is a scalar.
-template <class T, int N = dynamic_rank>
-variable<T, N> get_variable(std::string_view name, const shape& s, const variable_options& options = {}, call_site where = call_site::here()) {
-  if (N != dynamic_rank && s.rank() != N) throw error(error_code::invalid_argument, "get_variable: the shape " + s.text() + " has not rank " + std::to_string(N), where);
-  return variable<T, N>(detail::get_variable_nodes(name, s, dtype_of<T>, options, where));
-}
-
-}  // namespace weft
-
-#if WEFT_HAS_TRAIN_BODIES
-namespace weft {
-
-namespace detail {
-WEFT_DECL const variable_scope_value& this_variable_scope() {
-  static const variable_scope_value outermost;
-  const void* there = thread_scopes().top().variables.get();
-  return there == nullptr ? outermost : *static_cast<const variable_scope_value*>(there);
-}
-// What is said outside, with what is said inside put over it.
-WEFT_DECL variable_scope_options put_over(variable_scope_options outside, const variable_scope_options& inside) {
-  if (inside.reuse != variable_reuse::none) outside.reuse = inside.reuse;
-  if (!inside.initializer.empty()) outside.initializer = inside.initializer;
-  if (!inside.regularizer.empty()) outside.regularizer = inside.regularizer;
-  if (!inside.partitioner.empty()) outside.partitioner = inside.partitioner;
-  if (!inside.caching_device.empty()) outside.caching_device = inside.caching_device;
-  return outside;
-}
-WEFT_DECL std::string inside_of(const std::string& outer, std::string_view name) { return outer.empty() ? std::string(name) : outer + "/" + std::string(name); }
-WEFT_DECL std::string last_name(const std::string& name) {
-  const auto slash = name.rfind('/');
-  return slash == std::string::npos ? name : name.substr(slash + 1);
-}
-// The full name of a new name scope.
-WEFT_DECL std::string new_name_scope(std::string_view name, call_site where) {
-  const std::string& outer = thread_scopes().top().name_scope;
-  return name.empty() ? outer : current_graph()->unique_scope(inside_of(outer, name), where);
-}
-}  // namespace detail
-
-WEFT_DECL variable_scope_value get_variable_scope() { return detail::this_variable_scope(); }
-
-WEFT_DECL variable_scope::variable_scope(std::shared_ptr<const variable_scope_value> value, std::string node_names)
-    : variables_(&detail::scope_context::variables, std::move(value)), names_(&detail::scope_context::name_scope, std::move(node_names)) {}
-WEFT_DECL variable_scope::variable_scope(std::string_view name, const variable_scope_options& options, call_site where)
-    : variable_scope(std::make_shared<const variable_scope_value>(variable_scope_value{name.empty() ? detail::this_variable_scope().name : detail::inside_of(detail::this_variable_scope().name, name),
-                                                                                       detail::put_over(detail::this_variable_scope().options, options)}),
-                     detail::new_name_scope(name, where)) {}
-WEFT_DECL variable_scope::variable_scope(const variable_scope_value& again, const variable_scope_options& options, call_site where)
-    : variable_scope(std::make_shared<const variable_scope_value>(variable_scope_value{again.name, detail::put_over(again.options, options)}), detail::new_name_scope(detail::last_name(again.name), where)) {}
-WEFT_DECL variable_scope_value variable_scope::value() const { return detail::this_variable_scope(); }
-
-WEFT_DECL variable_scope unique_variable_scope(std::string_view name, const variable_scope_options& options, call_site where) {
-  if (name.empty() || options.reuse == variable_reuse::reuse) throw error(error_code::invalid_argument, "unique_variable_scope: a scope of a new name needs one, and has no variables to reuse", where);
-  std::string nodes = detail::new_name_scope(name, where);
-  const variable_scope_value& outer = detail::this_variable_scope();
-  // Of the name asked for, what made the scope of the nodes unique is taken over.
-  const std::string& around = detail::thread_scopes().top().name_scope;
-  const std::string own = nodes.substr(around.empty() ? 0 : around.size() + 1);
-  return variable_scope(std::make_shared<const variable_scope_value>(variable_scope_value{detail::inside_of(outer.name, own), detail::put_over(outer.options, options)}), std::move(nodes));
-}
-
-WEFT_DECL void reuse_variables_from_here() {
-  variable_scope_value here = detail::this_variable_scope();
-  here.options.reuse = variable_reuse::reuse;
-  detail::thread_scopes().top().variables = std::make_shared<const variable_scope_value>(std::move(here));
-}
-
-namespace detail {
-
-WEFT_DECL std::string store_of(const std::string& full) { return "variable_store:" + full; }
-
-WEFT_DECL std::string full_variable_name(std::string_view name, call_site where) {
-  if (name.empty() || name.back() == '/') throw error(error_code::invalid_argument, "get_variable: '" + std::string(name) + "' is no name of a variable", where);
-  return inside_of(this_variable_scope().name, name);
-}
-
-WEFT_DECL const node* find_named_variable(const std::string& full, variable_reuse reuse, call_site where) {
-  const auto known = current_graph()->collection(store_of(full));
-  if (known.empty() && reuse == variable_reuse::reuse)
-    throw error(error_code::not_found, "there is no variable '" + full + "' to reuse; it is made by get_variable outside of reuse, or here with auto_reuse", where);
-  if (!known.empty() && reuse == variable_reuse::none)
-    throw error(error_code::already_exists, "there is a variable '" + full + "' already, made at " + known[0]->site().text() + "; to share it, ask for it in a variable_scope with reuse_variables or auto_reuse", where);
-  return known.empty() ? nullptr : known[0];
-}
-
-// What the options leave open as the scope has it.
-WEFT_DECL variable_options with_scope(const variable_options& options) {
-  const variable_scope_options& scope = this_variable_scope().options;
-  variable_options out = options;
-  if (out.initializer.empty()) out.initializer = scope.initializer;
-  if (out.regularizer.empty()) out.regularizer = scope.regularizer;
-  if (out.caching_device.empty()) out.caching_device = scope.caching_device;
-  return out;
-}
-
-WEFT_DECL initializer default_initializer(const std::string& full, dtype type, call_site where) {
-  if (is_floating(type)) return glorot_uniform_initializer();
-  if (is_integer(type) || type == dtype::boolean) return zeros_initializer();
-  throw error(error_code::invalid_argument, "the variable '" + full + "' of dtype " + to_text(type) + " needs an initializer", where);
-}
-
-WEFT_DECL void add_regularization(const std::string& full, const variable_nodes& made, const regularizer& by, call_site where) {
-  const auto beside = colocate_with(operation(*made.handle.from));
-  const auto names = name_scope(full + "/Regularizer/");
-  if (const output penalty = by.make(made.read, where); penalty.from != nullptr) current_graph()->add_to_collection("regularization_losses", penalty.from);
-}
-
-WEFT_DECL variable_nodes make_named_variable(const std::string& full, initializer_request asked, const variable_options& options) {
-  // 1. Outside of name scopes and control dependencies.
-  const auto outermost = name_scope("");
-  const auto free = control_dependencies(nullptr);
-  graph_state& to = *current_graph();
-  const std::string unique = to.unique_scope(full, asked.site);
-  // 2. The first value, in the group of the variable, which is not there yet.
-  const output initial = [&] {
-    const auto names = name_scope(unique + "/Initializer/");
-    const auto device = with_device(nullptr);
-    const scope_object<std::string> group(&scope_context::group, "loc:@" + unique);
-    return (options.initializer.empty() ? default_initializer(full, asked.dtype, asked.site) : options.initializer).make(asked);
-  }();
-  // 3. The variable.
-  variable_nodes made = add_variable({asked.dtype, unique, asked.site, options.kind, true}, initial);
-  if (!options.caching_device.empty()) {
-    const auto alone = colocate_with(nullptr);
-    const auto device = with_device(options.caching_device, asked.site);
-    made.read = add_node_at("Identity", {made.read}, unique + "/cached", asked.site);
-  }
-  to.add_to_collection(store_of(full), made.handle.from);
-  if (!options.regularizer.empty()) add_regularization(unique, made, options.regularizer, asked.site);
-  return made;
-}
-
-WEFT_DECL variable_nodes get_variable_nodes(std::string_view name, const weft::shape& s, dtype type, const variable_options& options, call_site where) {
-  const std::string full = full_variable_name(name, where);
-  const node* there = find_named_variable(full, this_variable_scope().options.reuse, where);
-  if (there == nullptr) return make_named_variable(full, {s, type, {}, {}, where}, with_scope(options));
-  const any_variable found(output{there, 0}, where);
-  if (!merge_shapes(found.shape(), partial_shape(std::vector<std::int64_t>(s.begin(), s.end()))))
-    throw error(error_code::invalid_argument, "the variable '" + full + "' made at " + found.site().text() + " has shape " + found.shape().text() + ", it is to be reused with shape " + s.text(), where);
-  return found.nodes_as(type, dynamic_rank, where);
-}
-
-}  // namespace detail
-}  // namespace weft
 #endif
 
 #endif

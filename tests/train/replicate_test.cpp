@@ -161,6 +161,21 @@ TEST_CASE("replicate: names, devices, variables of towers") {
     if (n->name().compare(0, 18, "tower_1/gradients/") == 0) CHECK(n->device() == "/job:worker/task:1");
 }
 
+TEST_CASE("replicate: variables by name are shared, or each tower has its own") {
+  const weft::graph g;
+  const auto scope = g.as_default();
+  const auto body = [](int) { return weft::reduce_sum(weft::get_variable<float>("w", {3})); };
+  weft::replicate_options options;
+  options.variables_on = weft::replica_device_setter(cluster);
+  CHECK(weft::replicate(2, workers(2), body, options).gradients.size() == 1);
+  CHECK(weft::trainable_variables().size() == 1);
+  CHECK(weft::trainable_variables()[0].name() == "w");
+  CHECK(weft::trainable_variables()[0].device() == "/job:ps/task:0");
+  options.variables = tower_variables::mirrored;
+  CHECK(weft::replicate(2, workers(2), body, options).gradients.size() == 2);
+  CHECK(weft::trainable_variables()[2].name() == "tower_1_1/w");
+}
+
 TEST_CASE("replicate: misuse") {
   const weft::graph g;
   const auto scope = g.as_default();
@@ -176,7 +191,7 @@ TEST_CASE("replicate: misuse") {
   CHECK(message_of([&] { weft::replicate(0, workers(1), own); }) == "replicate: there must be at least one tower, found 0");
   CHECK(message_of([&] { weft::replicate(1, {}, own); }) == "replicate: there must be at least one device");
   CHECK(message_of([&] { weft::replicate(2, workers(1), own); }) ==
-        "replicate: tower 1 made the variable 'tower_1/w', but towers share their variables; make them before, or by get_variable in a variable_scope with automatic reuse, or ask for mirrored variables");
+        "replicate: tower 1 made the variable 'tower_1/w', but towers share their variables; make them before or by get_variable, or ask for mirrored variables");
   weft::replicate_options options;
   options.variables = tower_variables::mirrored;
   CHECK(message_of([&] { weft::replicate(2, workers(1), own, options); }) == "replicate: 'tower_1_1/w' of shape [2] cannot mirror 'tower_0_1/w' of shape [1]");

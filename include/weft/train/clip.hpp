@@ -79,13 +79,13 @@ class clipping {
  public:
   clipping(const side& x, const op_name& name, const char* otherwise) : full_(claim(x, name, otherwise)), names_(&scope_context::name_scope, full_), what_{input_of(otherwise, x, op_name(name.site)), name.site} {}
 
-  const part& what() const { return what_; }
-  part bound(const side& s, const char* name) const {
+  const term& what() const { return what_; }
+  term bound(const side& s, const char* name) const {
     return {s.number.empty() ? input_of(full_.c_str(), s, op_name(what_.site)) : output{&add_const(s.number, op_name(std::string_view(name), what_.site), &what_.value.from->owner()), 0}, what_.site};
   }
-  part scalar(const hyper_parameter& p, const char* name) const { return scalar_of_parameter(p, what_.dtype(), what_.value.from->owner(), what_.site, name); }
+  term scalar(const hyper_parameter& p, const char* name) const { return scalar_of_parameter(p, what_.dtype(), what_.value.from->owner(), what_.site, name); }
   // The sum of the squares along axes, which stay as ones; along all when none are named.
-  part sum_of_squares(const std::vector<int>& axes) const;
+  term sum_of_squares(const std::vector<int>& axes) const;
   output last(const char* op, std::vector<output> inputs) const { return add_node_at(op, std::move(inputs), full_, what_.site); }
 
  private:
@@ -95,11 +95,11 @@ class clipping {
   }
   std::string full_;
   name_scope_object names_;
-  part what_;
+  term what_;
 };
 
-WEFT_DECL part clipping::sum_of_squares(const std::vector<int>& axes) const {
-  const part squares = apply("Mul", what_, what_, "mul");
+WEFT_DECL term clipping::sum_of_squares(const std::vector<int>& axes) const {
+  const term squares = apply("Mul", what_, what_, "mul");
   graph_state& to = what_.value.from->owner();
   output along;
   if (!axes.empty()) {
@@ -114,8 +114,8 @@ WEFT_DECL part clipping::sum_of_squares(const std::vector<int>& axes) const {
 
 WEFT_DECL output add_clip_by_value(const side& x, const side& least, const side& most, const op_name& name) {
   const clipping c(x, name, "clip_by_value");
-  const part low = c.bound(least, "min"), high = c.bound(most, "max");
-  for (const part& b : {low, high})
+  const term low = c.bound(least, "min"), high = c.bound(most, "max");
+  for (const term& b : {low, high})
     if (const auto both = broadcast_shapes(c.what().shape(), b.shape()); !both || !merge_shapes(*both, c.what().shape()))
       throw error(error_code::invalid_argument, "clip_by_value: a bound of shape " + b.shape().text() + " does not broadcast to the shape " + c.what().shape().text() + " of x", name.site);
   return c.last("Maximum", {minimum(c.what(), high).value, low.value});
@@ -124,17 +124,17 @@ WEFT_DECL output add_clip_by_value(const side& x, const side& least, const side&
 WEFT_DECL output add_clip_by_norm(const side& x, const hyper_parameter& clip_norm, const std::vector<int>& axes, const op_name& name) {
   const clipping c(x, name, "clip_by_norm");
   // The root of zero has no derivative: it is kept out of the way.
-  const part squares = c.sum_of_squares(axes), some = apply("Greater", squares, number_like(0, squares)), safe = select(some, squares, apply("OnesLike", squares));
-  const part norm = select(some, apply("Sqrt", safe), squares);
+  const term squares = c.sum_of_squares(axes), some = apply("Greater", squares, number_like(0, squares)), safe = select(some, squares, apply("OnesLike", squares));
+  const term norm = select(some, apply("Sqrt", safe), squares);
   // A negative norm counts as zero.
-  const part most = clip_norm.is_number() ? c.scalar(std::max(clip_norm.number(), 0.), "clip_norm") : maximum(c.scalar(clip_norm, "clip_norm"), number_like(0, norm));
+  const term most = clip_norm.is_number() ? c.scalar(std::max(clip_norm.number(), 0.), "clip_norm") : maximum(c.scalar(clip_norm, "clip_norm"), number_like(0, norm));
   return c.last("Identity", {(c.what() * most / maximum(norm, most)).value});
 }
 
 WEFT_DECL output add_clip_by_average_norm(const side& x, const hyper_parameter& clip_norm, const op_name& name) {
   const clipping c(x, name, "clip_by_average_norm");
-  const part count = cast(apply("Size", c.what()), c.what().dtype()), most = c.scalar(clip_norm, "clip_norm");
-  const part inverse = apply("Rsqrt", c.sum_of_squares({}));
+  const term count = cast(apply("Size", c.what()), c.what().dtype()), most = c.scalar(clip_norm, "clip_norm");
+  const term inverse = apply("Rsqrt", c.sum_of_squares({}));
   return c.last("Identity", {(c.what() * most * minimum(inverse * count, 1. / most)).value});
 }
 
@@ -169,8 +169,8 @@ WEFT_DECL output add_global_norm(const std::vector<gradient_output>& all, dtype 
     halves.push_back(apply("L2Loss", {g.values()}, name.site).value);
   }
   const auto count = static_cast<std::int64_t>(halves.size());
-  const part stacked = apply("Pack", std::move(halves), name.site, {{"N", count}}, "stack"), axis{{&add_const(tensor_value::from<std::int32_t>({1}, {0}), op_name(name.site), &first.values().from->owner()), 0}, name.site};
-  const part sum = apply("Sum", stacked, axis);
+  const term stacked = apply("Pack", std::move(halves), name.site, {{"N", count}}, "stack"), axis{{&add_const(tensor_value::from<std::int32_t>({1}, {0}), op_name(name.site), &first.values().from->owner()), 0}, name.site};
+  const term sum = apply("Sum", stacked, axis);
   return add_node_at("Sqrt", {(sum * number_like(2, sum)).value}, full + "/global_norm", name.site);
 }
 
@@ -181,13 +181,13 @@ WEFT_DECL output add_clip_by_global_norm(std::vector<gradient_output>& all, cons
   const std::string full = claim_name(to, name, "clip_by_global_norm");
   const name_scope_object names(&scope_context::name_scope, full);
   // 1. The factor: one where the norm is small enough, not a number where it is not finite.
-  const part size{norm, name.site}, most = scalar_of_parameter(clip_norm, type, to, name.site, "clip_norm");
-  const part factor = most * minimum(1. / size, 1. / most), scale = factor + (size - size);
+  const term size{norm, name.site}, most = scalar_of_parameter(clip_norm, type, to, name.site, "clip_norm");
+  const term factor = most * minimum(1. / size, 1. / most), scale = factor + (size - size);
   // 2. Each where it is.
   for (std::size_t i = 0; i < all.size(); ++i) {
     if (all[i].empty()) continue;
     const auto with = colocate_with(operation(*all[i].values().from), name.site);
-    const part scaled = part{all[i].values(), name.site} * scale;
+    const term scaled = term{all[i].values(), name.site} * scale;
     const output out = add_node_at("Identity", {scaled.value}, to.unique_scope(full + "/" + full.substr(full.rfind('/') + 1) + "/_" + std::to_string(i), name.site), name.site);
     all[i] = all[i].is_sparse() ? gradient_output(indexed_slices{out, all[i].slices().indices, all[i].slices().dense_shape}) : gradient_output(out);
   }

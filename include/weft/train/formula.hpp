@@ -16,7 +16,7 @@
 namespace weft::detail {
 
 // An output in a formula, with the line that the formula's nodes are to carry.
-struct part {
+struct term {
   output value;
   call_site site;
 
@@ -24,34 +24,34 @@ struct part {
   const partial_shape& shape() const { return value.from->output_shape(value.index); }
 };
 
-inline part apply(const char* op, std::vector<output> inputs, call_site site, attr_map attrs = {}, std::string_view name = {}) {
+inline term apply(const char* op, std::vector<output> inputs, call_site site, attr_map attrs = {}, std::string_view name = {}) {
   return {{&add_node(op, std::move(inputs), op_name(name, site), std::move(attrs)), 0}, site};
 }
-inline part apply(const char* op, const part& x, std::string_view name = {}) { return apply(op, {x.value}, x.site, {}, name); }
-inline part apply(const char* op, const part& x, const part& y, std::string_view name = {}) { return apply(op, {x.value, y.value}, x.site, {}, name); }
-inline part number_like(double value, const part& x, std::string_view name = {}) {
+inline term apply(const char* op, const term& x, std::string_view name = {}) { return apply(op, {x.value}, x.site, {}, name); }
+inline term apply(const char* op, const term& x, const term& y, std::string_view name = {}) { return apply(op, {x.value, y.value}, x.site, {}, name); }
+inline term number_like(double value, const term& x, std::string_view name = {}) {
   return {{&add_const(scalar_of(value, x.dtype()), op_name(name, x.site), &x.value.from->owner()), 0}, x.site};
 }
-inline part cast(const part& x, dtype to) { return x.dtype() == to ? x : apply("Cast", {x.value}, x.site, {{"DstT", to}}); }
+inline term cast(const term& x, dtype to) { return x.dtype() == to ? x : apply("Cast", {x.value}, x.site, {{"DstT", to}}); }
 // A hyper-parameter as a scalar of this dtype; a number becomes a constant of this name.
-inline part scalar_of_parameter(const hyper_parameter& p, dtype type, graph_state& to, call_site site, std::string_view name) {
+inline term scalar_of_parameter(const hyper_parameter& p, dtype type, graph_state& to, call_site site, std::string_view name) {
   if (p.is_number()) return {{&add_const(scalar_of(p.number(), type), op_name(name, site), &to), 0}, site};
   return cast({p.reads_variable() ? add_read(p.out(), op_name(site)) : p.out(), site}, type);
 }
 
-inline part operator+(const part& x, const part& y) { return apply("AddV2", x, y, "add"); }
-inline part operator-(const part& x, const part& y) { return apply("Sub", x, y, "sub"); }
-inline part operator*(const part& x, const part& y) { return apply("Mul", x, y, "mul"); }
-inline part operator/(const part& x, const part& y) { return apply("RealDiv", x, y, "truediv"); }
-inline part operator+(const part& x, double y) { return x + number_like(y, x); }
-inline part operator+(double x, const part& y) { return number_like(x, y) + y; }
-inline part operator-(double x, const part& y) { return number_like(x, y) - y; }
-inline part operator*(double x, const part& y) { return number_like(x, y) * y; }
-inline part operator/(double x, const part& y) { return number_like(x, y) / y; }
-inline part power(const part& x, const part& y) { return apply("Pow", x, y); }
-inline part minimum(const part& x, const part& y) { return apply("Minimum", x, y); }
-inline part maximum(const part& x, const part& y) { return apply("Maximum", x, y); }
-inline part select(const part& condition, const part& x, const part& y) { return apply("SelectV2", {condition.value, x.value, y.value}, x.site); }
+inline term operator+(const term& x, const term& y) { return apply("AddV2", x, y, "add"); }
+inline term operator-(const term& x, const term& y) { return apply("Sub", x, y, "sub"); }
+inline term operator*(const term& x, const term& y) { return apply("Mul", x, y, "mul"); }
+inline term operator/(const term& x, const term& y) { return apply("RealDiv", x, y, "truediv"); }
+inline term operator+(const term& x, double y) { return x + number_like(y, x); }
+inline term operator+(double x, const term& y) { return number_like(x, y) + y; }
+inline term operator-(double x, const term& y) { return number_like(x, y) - y; }
+inline term operator*(double x, const term& y) { return number_like(x, y) * y; }
+inline term operator/(double x, const term& y) { return number_like(x, y) / y; }
+inline term power(const term& x, const term& y) { return apply("Pow", x, y); }
+inline term minimum(const term& x, const term& y) { return apply("Minimum", x, y); }
+inline term maximum(const term& x, const term& y) { return apply("Maximum", x, y); }
+inline term select(const term& condition, const term& x, const term& y) { return apply("SelectV2", {condition.value, x.value, y.value}, x.site); }
 
 // The graph of what a formula is made from; throws when none of it is a node.
 inline graph_state& graph_of_parameter(const hyper_parameter& p, const char* who, const char* what, call_site site) {

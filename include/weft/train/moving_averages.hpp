@@ -133,15 +133,15 @@ WEFT_DECL operation exponential_moving_average::update(const kept& k, const outp
   const dtype type = k.average.dtype();
   const attr_map attrs{{"dtype", type}};
   const auto read = [&](const any_variable& v) { return detail::apply("ReadVariableOp", {v.handle()}, site, attrs); };
-  const auto subtract = [&](const any_variable& v, const detail::part& what) { return operation(detail::add_node("AssignSubVariableOp", {v.handle(), what.value}, op_name(site), attrs)); };
-  const detail::part by = detail::cast({rate, site}, type);
-  const detail::part value = detail::holds_variable(k.of) ? detail::apply("ReadVariableOp", {k.of}, site, attrs) : detail::part{k.of, site};
+  const auto subtract = [&](const any_variable& v, const detail::term& what) { return operation(detail::add_node("AssignSubVariableOp", {v.handle(), what.value}, op_name(site), attrs)); };
+  const detail::term by = detail::cast({rate, site}, type);
+  const detail::term value = detail::holds_variable(k.of) ? detail::apply("ReadVariableOp", {k.of}, site, attrs) : detail::term{k.of, site};
   if (k.biased.empty()) return subtract(k.average, (read(k.average) - value) * by);
   // The average is what a biased one, which starts at zero, has gathered, divided by the share that it can have gathered.
   const operation gathered = subtract(k.biased, (read(k.biased) - value) * by);
   const operation counted = k.local_step.assign_add(detail::number_like(1, by).value, op_name(site));
   const auto after = control_dependencies({gathered, counted});
-  const detail::part share = 1. - detail::power(1. - by, read(k.local_step));
+  const detail::term share = 1. - detail::power(1. - by, read(k.local_step));
   return subtract(k.average, read(k.average) - read(k.biased) / share);
 }
 
@@ -163,12 +163,12 @@ WEFT_DECL operation exponential_moving_average::apply(const std::vector<averaged
   detail::graph_state& to = all[0].from->owner();
   const std::string full = detail::claim_name(to, name, options_.name.c_str());
   const detail::name_scope_object names(&detail::scope_context::name_scope, full);
-  detail::part decay = detail::scalar_of_parameter(decay_, dtype::float32, to, name.site, "decay");
+  detail::term decay = detail::scalar_of_parameter(decay_, dtype::float32, to, name.site, "decay");
   if (options_.num_updates) {
-    const detail::part updates = detail::scalar_of_parameter(*options_.num_updates, dtype::float32, to, name.site, "num_updates");
+    const detail::term updates = detail::scalar_of_parameter(*options_.num_updates, dtype::float32, to, name.site, "num_updates");
     decay = detail::minimum(decay, (1. + updates) / (10. + updates));
   }
-  const detail::part rate = 1. - decay;
+  const detail::term rate = 1. - decay;
   // 3. The updates.
   std::vector<operation> updates;
   for (const kept& k : averages) {

@@ -329,7 +329,12 @@ WEFT_DECL operation optimizer::apply_gradients(const std::vector<grad_and_variab
   // 3. What follows all of them; the counter last.
   const std::string exact = scope_ + "/";
   if (global_step.empty()) return finish(std::move(updates), op_name(std::string_view(exact), site_));
-  const auto after = control_dependencies({finish(std::move(updates), op_name("update", site_))});
+  const operation updated = [&] {
+    // Where updates on several devices meet is with the counter, which waits for them.
+    const detail::device_scope there(&detail::scope_context::devices, {parse_device_name(global_step.device())});
+    return finish(std::move(updates), op_name("update", site_));
+  }();
+  const auto after = control_dependencies({updated});
   const auto with = colocate_with(operation(global_step.get()), site_);
   const dtype type = global_step.dtype();
   const output one{&detail::add_const(detail::scalar_of(1, type), op_name(site_), &to), 0};

@@ -7,10 +7,12 @@
 #include <weft/ops/control.hpp>
 #include <weft/train/formula.hpp>
 #include <weft/train/optimizer.hpp>
+#include <weft/train/variable_scope.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -51,11 +53,13 @@ template <class T> struct replicated {
 
 namespace detail {
 
-// The scopes of one tower.
+// The scopes of one tower. Its variable scope reuses variables if they are shared; else their names begin with the tower's.
 struct tower_scope {
   name_scope_object names;
   device_scope device;
+  scope_object<std::shared_ptr<const void>> variables;
 };
+std::shared_ptr<const void> variables_of_tower(tower_variables how);
 
 // Towers in the making.
 class replication {
@@ -90,7 +94,7 @@ class replication {
 }  // namespace detail
 
 /// Calls `body(tower)` for each tower, under its own name scope and device (the devices in turn), and averages the gradients of the losses that it returns, scalars of a floating dtype. Shared variables
-/// are made before, or in the body by `get_variable` inside a variable scope with automatic reuse. Throws INVALID_ARGUMENT when a later tower makes variables of its own, unless they are mirrored.
+/// are made before, or in the body by `get_variable`, which finds in later towers what the first one made. Throws INVALID_ARGUMENT when a later tower makes variables of its own, unless they are mirrored.
 template <class Body>
 auto replicate(int towers, std::vector<std::string> devices, Body&& body, const replicate_options& options = {}, call_site where = call_site::here()) {
   using loss_type = std::decay_t<decltype(body(0))>;
@@ -120,13 +124,22 @@ WEFT_DECL replication::replication(int towers, std::vector<std::string> devices,
   for (const std::string& device : devices_) (void)parse_device_name(device, site);
 }
 
+WEFT_DECL std::shared_ptr<const void> variables_of_tower(tower_variables how) {
+  variable_scope_value value = get_variable_scope();
+  if (how == tower_variables::mirrored) value.name = (value.name.empty() ? "" : value.name + "/") + thread_scopes().top().name_scope;
+  else if (value.options.reuse == variable_reuse::none) value.options.reuse = variable_reuse::automatic;
+  return std::make_shared<const variable_scope_value>(std::move(value));
+}
+
 WEFT_DECL tower_scope replication::enter(int tower) {
   made_before_ = current_graph()->collection("trainable_variables").size();
   const std::string on = device(static_cast<std::size_t>(tower)), name = options_.name + "_" + std::to_string(tower);
-  if (!options_.variables_on) return {name_scope(name, site_), with_device(on, site_)};
+  using variables_object = scope_object<std::shared_ptr<const void>>;
+  if (!options_.variables_on) return {name_scope(name, site_), with_device(on, site_), variables_object(&scope_context::variables, variables_of_tower(options_.variables))};
   return {name_scope(name, site_), with_device([on, elsewhere = options_.variables_on](const node& n) {
             return n.op() == "VarHandleOp" ? elsewhere(n) : to_text(merge_override(parse_device_name(on), parse_device_name(n.device(), n.site())));
-          })};
+          }),
+          variables_object(&scope_context::variables, variables_of_tower(options_.variables))};
 }
 
 WEFT_DECL void replication::add(int tower, const output& loss) {
@@ -140,7 +153,7 @@ WEFT_DECL void replication::add(int tower, const output& loss) {
     if (made.empty()) throw error(error_code::invalid_argument, "replicate: tower " + std::to_string(tower) + " made no trainable variables to mirror", site_);
   } else if (tower > 0 && !made.empty()) {
     throw error(error_code::invalid_argument, "replicate: tower " + std::to_string(tower) + " made the variable '" + made[0]->name() +
-                                                  "', but towers share their variables; make them before, or by get_variable in a variable_scope with automatic reuse, or ask for mirrored variables", site_);
+                                                  "', but towers share their variables; make them before or by get_variable, or ask for mirrored variables", site_);
   }
   gradients_.push_back(compute_gradients(gradient_ys(std::vector<output>{loss}, site_), how, "replicate"));
   losses_.push_back(loss);
@@ -154,7 +167,7 @@ WEFT_DECL void replication::add(int tower, const output& loss) {
 
 // The sum of tensors, times a factor.
 WEFT_DECL output scaled_sum(const std::vector<output>& terms, double factor, call_site site) {
-  const part sum = terms.size() == 1 ? part{terms[0], site} : apply("AddN", terms, site, {{"N", static_cast<std::int64_t>(terms.size())}});
+  const term sum = terms.size() == 1 ? term{terms[0], site} : apply("AddN", terms, site, {{"N", static_cast<std::int64_t>(terms.size())}});
   return factor == 1 ? sum.value : (sum * number_like(factor, sum)).value;
 }
 
@@ -188,7 +201,7 @@ WEFT_DECL gradient_output mean_here(std::vector<gradient_output> parts, std::siz
   const attr_map count{{"N", static_cast<std::int64_t>(values.size())}};
   values.push_back(axis);
   indices.push_back(axis);
-  const part all = apply("ConcatV2", values, site, count);
+  const term all = apply("ConcatV2", values, site, count);
   return indexed_slices{(all * number_like(factor, all)).value, apply("ConcatV2", indices, site, count).value, parts[0].slices().dense_shape};
 }
 

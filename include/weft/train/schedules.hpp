@@ -87,25 +87,25 @@ class schedule {
       : type_(type), to_(graph_of_parameter(step, who, "the step", name.site)), site_(name.site), names_(&scope_context::name_scope, claim_name(to_, name, who)), rate_(scalar(rate, "learning_rate")),
         step_(scalar(step, "global_step")), steps_(scalar(steps, "decay_steps")) {}
 
-  part scalar(const hyper_parameter& p, const char* name) const { return scalar_of_parameter(p, type_, to_, site_, name); }
-  const part& rate() const { return rate_; }
-  const part& step() const { return step_; }
-  const part& steps() const { return steps_; }
+  term scalar(const hyper_parameter& p, const char* name) const { return scalar_of_parameter(p, type_, to_, site_, name); }
+  const term& rate() const { return rate_; }
+  const term& step() const { return step_; }
+  const term& steps() const { return steps_; }
   // Half a wave of a cosine that goes from 1 to 0 while x goes from 0 to 1.
-  part half_wave(const part& x) const { return 0.5 * (1. + apply("Cos", 3.14159265358979323846 * x)); }
+  term half_wave(const term& x) const { return 0.5 * (1. + apply("Cos", 3.14159265358979323846 * x)); }
 
  private:
   dtype type_;
   graph_state& to_;
   call_site site_;
   name_scope_object names_;
-  part rate_, step_, steps_;
+  term rate_, step_, steps_;
 };
 
 WEFT_DECL output add_decay(decay how, dtype type, const hyper_parameter& rate, const hyper_parameter& step, const hyper_parameter& steps, const hyper_parameter& decay_rate, staircase stairs, const op_name& name) {
   const schedule s(how == decay::exponential ? "ExponentialDecay" : how == decay::natural_exponential ? "NaturalExpDecay" : "InverseTimeDecay", type, rate, step, steps, name);
-  const part by = s.scalar(decay_rate, "decay_rate");
-  part p = s.step() / s.steps();
+  const term by = s.scalar(decay_rate, "decay_rate");
+  term p = s.step() / s.steps();
   if (stairs == staircase::on) p = apply("Floor", p);
   if (how == decay::exponential) return (s.rate() * power(by, p)).value;
   if (how == decay::natural_exponential) return (s.rate() * apply("Exp", apply("Neg", by) * p)).value;
@@ -115,11 +115,11 @@ WEFT_DECL output add_decay(decay how, dtype type, const hyper_parameter& rate, c
 WEFT_DECL output add_polynomial_decay(dtype type, const hyper_parameter& rate, const hyper_parameter& step, const hyper_parameter& steps, const hyper_parameter& end, const hyper_parameter& exponent, cycle again,
                                       const op_name& name) {
   const schedule s("PolynomialDecay", type, rate, step, steps, name);
-  const part last = s.scalar(end, "end_learning_rate"), to = s.scalar(exponent, "power");
+  const term last = s.scalar(end, "end_learning_rate"), to = s.scalar(exponent, "power");
   // The step within the decay, and how long that is: in a cycle, up to the next multiple.
-  part at = s.step(), length = s.steps();
+  term at = s.step(), length = s.steps();
   if (again == cycle::on) {
-    const part started = apply("Equal", at, number_like(0, at));
+    const term started = apply("Equal", at, number_like(0, at));
     length = length * select(started, number_like(1, at), apply("Ceil", at / length));
   } else {
     at = minimum(at, length);
@@ -129,7 +129,7 @@ WEFT_DECL output add_polynomial_decay(dtype type, const hyper_parameter& rate, c
 
 WEFT_DECL output add_cosine_decay(dtype type, const hyper_parameter& rate, const hyper_parameter& step, const hyper_parameter& steps, const hyper_parameter& alpha, const op_name& name) {
   const schedule s("CosineDecay", type, rate, step, steps, name);
-  const part least = s.scalar(alpha, "alpha");
+  const term least = s.scalar(alpha, "alpha");
   return (s.rate() * ((1. - least) * s.half_wave(minimum(s.step(), s.steps()) / s.steps()) + least)).value;
 }
 
@@ -137,24 +137,24 @@ WEFT_DECL output add_cosine_decay_restarts(dtype type, const hyper_parameter& ra
   if (!(t_mul > 0)) throw error(error_code::invalid_argument, "cosine_decay_restarts: t_mul must be positive, found " + std::to_string(t_mul), name.site);
   const schedule s("SGDRDecay", type, rate, step, steps, name);
   // How many restarts there were, and how much of the present period is over.
-  part done = s.step() / s.steps(), restarts = done;
+  term done = s.step() / s.steps(), restarts = done;
   if (t_mul == 1) {
     restarts = apply("Floor", done);
     done = done - restarts;
   } else {
-    const part factor = number_like(t_mul, done, "t_mul");
+    const term factor = number_like(t_mul, done, "t_mul");
     restarts = apply("Floor", apply("Log", 1. - done * (1. - factor)) / apply("Log", factor));
-    const part longer = power(factor, restarts);
+    const term longer = power(factor, restarts);
     done = (done - (1. - longer) / (1. - factor)) / longer;
   }
-  const part height = power(number_like(m_mul, done, "m_mul"), restarts);
+  const term height = power(number_like(m_mul, done, "m_mul"), restarts);
   return (s.rate() * (number_like(1 - alpha, done) * (height * s.half_wave(done)) + alpha)).value;
 }
 
 WEFT_DECL output add_linear_cosine_decay(dtype type, const hyper_parameter& rate, const hyper_parameter& step, const hyper_parameter& steps, double periods, double alpha, double beta, const op_name& name) {
   const schedule s("LinearCosineDecay", type, rate, step, steps, name);
-  const part at = minimum(s.step(), s.steps());
-  const part linear = (s.steps() - at) / s.steps(), waves = 2 * periods * (at / s.steps());
+  const term at = minimum(s.step(), s.steps());
+  const term linear = (s.steps() - at) / s.steps(), waves = 2 * periods * (at / s.steps());
   return (s.rate() * ((alpha + linear) * s.half_wave(waves) + beta)).value;
 }
 
@@ -165,9 +165,9 @@ WEFT_DECL output add_piecewise_constant(const output& x, const std::vector<tenso
                 "piecewise_constant: there must be one value more than there are boundaries, found " + std::to_string(values.size()) + " values and " + std::to_string(boundaries.size()) + " boundaries", name.site);
   graph_state& to = x.from->owner();
   const name_scope_object names(&scope_context::name_scope, claim_name(to, name, "PiecewiseConstant"));
-  const part at{x, name.site};
-  const auto constant = [&](const tensor_value& v) { return part{{&add_const(v, op_name(name.site), &to), 0}, name.site}; };
-  part out = constant(values[0]);
+  const term at{x, name.site};
+  const auto constant = [&](const tensor_value& v) { return term{{&add_const(v, op_name(name.site), &to), 0}, name.site}; };
+  term out = constant(values[0]);
   for (std::size_t i = 0; i < boundaries.size(); ++i) out = select(apply("Greater", at, constant(boundaries[i])), constant(values[i + 1]), out);
   return out.value;
 }
