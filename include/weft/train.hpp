@@ -10,10 +10,14 @@
 #include <weft/train/device_setter.hpp>
 #include <weft/train/hyper_parameter.hpp>
 #include <weft/train/initializers.hpp>
+#include <weft/train/losses.hpp>
+#include <weft/train/metrics.hpp>
 #include <weft/train/moving_averages.hpp>
 #include <weft/train/optimizer.hpp>
 #include <weft/train/optimizers.hpp>
+#include <weft/train/partitioner.hpp>
 #include <weft/train/queue_runner.hpp>
+#include <weft/train/regularizers.hpp>
 #include <weft/train/replicate.hpp>
 #include <weft/train/saver.hpp>
 #include <weft/train/schedules.hpp>

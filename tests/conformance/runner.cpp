@@ -44,7 +44,7 @@ run_one format_of(const json_at& record) {
 // The player of the cases of a file of training data, by the name that the file gives itself; nullptr for a file that is not played.
 run_one player_of(const std::string& file) {
   static const std::map<std::string, run_one> players = {
-      {"initializers", &run_initializer_record},
+      {"initializers", &run_initializer_record}, {"losses", &run_loss_record},
       {"accumulators", &run_thread_program},
       {"optimizers", &run_optimizer_record}, {"training_curves", &run_curve_record},
       {"queues", &run_thread_program},

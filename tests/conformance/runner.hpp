@@ -56,6 +56,7 @@ void run_scopes(const weft::detail::json_at& record, const options& asked, repor
 
 // Training data: files whose cases stand in `cases`.
 void run_initializer_record(const weft::detail::json_at& record, const options& asked, report& into);
+void run_loss_record(const weft::detail::json_at& record, const options& asked, report& into);
 void run_optimizer_record(const weft::detail::json_at& record, const options& asked, report& into);
 void run_curve_record(const weft::detail::json_at& record, const options& asked, report& into);
 

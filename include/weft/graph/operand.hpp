@@ -33,6 +33,8 @@ output add_binary(const char* op, const char* scope, const side& a, const side& 
 output add_unary(const char* op, const side& a, const op_name& name, attr_map attrs = {});
 // A node that reads the variable behind `handle`.
 output add_read(const output& handle, const op_name& name);
+// The same for an op that uses the variable: it asks for no device, it runs where the variable is.
+output add_read_for_op(const output& handle, const op_name& name);
 const node& add_const(tensor_value v, const op_name& name, graph_state* to = nullptr);
 
 template <class T> side side_of(const scalar<T>& s) { return {output(), false, tensor_value::scalar(s.value)}; }
@@ -50,7 +52,7 @@ template <class T, int N> class operand {
   static constexpr int rank = N;
 
   /// The output that an op reads; for a variable this adds a node that reads it now.
-  output as_input(call_site where) const { return reads_.from == nullptr ? out_ : is_cached() ? reads_ : detail::add_read(out_, op_name(where)); }
+  output as_input(call_site where) const { return reads_.from == nullptr ? out_ : is_cached() ? reads_ : detail::add_read_for_op(out_, op_name(where)); }
   /// The output it stands for; for a variable the handle of its resource.
   output raw() const noexcept { return out_; }
   /// The output that a session fetches; for a variable a read that was made with it.
@@ -172,6 +174,23 @@ WEFT_DECL output add_read(const output& handle, const op_name& name) {
   return {&add_node("ReadVariableOp", {handle}, name, {{"dtype", handle.from->attr<dtype>("dtype")}}), 0};
 }
 
+WEFT_DECL output add_read_for_op(const output& handle, const op_name& name) {
+  struct without_places {
+    scope_context& scope = thread_scopes().top();
+    std::vector<device_entry> devices = std::exchange(scope.devices, {});
+    std::vector<const node*> colocation = std::exchange(scope.colocation, {});
+    without_places() = default;
+    without_places(const without_places&) = delete;
+    without_places& operator=(const without_places&) = delete;
+    ~without_places() {
+      scope.devices = std::move(devices);
+      scope.colocation = std::move(colocation);
+    }
+  };
+  const without_places anywhere;
+  return add_read(handle, name);
+}
+
 // A constant with exactly this name, for an op that names its own inputs.
 WEFT_DECL output add_const_at(tensor_value v, const std::string& full_name, call_site site, graph_state& to) {
   const std::string exact = full_name + "/";
@@ -180,7 +199,7 @@ WEFT_DECL output add_const_at(tensor_value v, const std::string& full_name, call
 
 // The output that an op reads: a variable is read now.
 WEFT_DECL output input_of(const char* op, const side& a, const op_name& name) {
-  const output in = a.reads_variable ? add_read(a.out, op_name(name.site)) : a.out;
+  const output in = a.reads_variable ? add_read_for_op(a.out, op_name(name.site)) : a.out;
   if (in.from == nullptr) throw error(error_code::invalid_argument, std::string(op) + ": the operand is an empty tensor, not made by any op", name.site);
   return in;
 }
@@ -190,7 +209,7 @@ WEFT_DECL output realise(const side& s, const std::string& below, const char* su
   if (!s.number.empty()) return add_const_at(s.number, below + "/" + suffix, name.site, to);
   if (!s.reads_variable) return s.out;
   const std::string full = below + "/ReadVariableOp" + (suffix[0] == 'y' ? "_1" : "") + "/";
-  return add_read(s.out, op_name(std::string_view(full), name.site));
+  return add_read_for_op(s.out, op_name(std::string_view(full), name.site));
 }
 
 WEFT_DECL graph_state& graph_of(const side& a, const side& b, const op_name& name) {
@@ -212,7 +231,7 @@ WEFT_DECL output add_unary(const char* op, const side& a, const op_name& name, a
   if (!a.reads_variable || a.out.from == nullptr) return {&add_node(op, {input_of(op, a, name)}, name, std::move(attrs)), 0};
   // The read is named below the op.
   const std::string full = claim_name(a.out.from->owner(), name, op), below = full + "/ReadVariableOp/";
-  return add_node_at(op, {add_read(a.out, op_name(std::string_view(below), name.site))}, full, name.site, std::move(attrs));
+  return add_node_at(op, {add_read_for_op(a.out, op_name(std::string_view(below), name.site))}, full, name.site, std::move(attrs));
 }
 
 }  // namespace weft::detail

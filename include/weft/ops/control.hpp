@@ -89,7 +89,7 @@ inline std::vector<output> realise_all(const std::vector<printed>& data, const s
     const side& what = one.what();
     if (what.number.empty() && what.out.from == nullptr) throw error(error_code::invalid_argument, "there is an empty tensor, not made by any op, among what is to be printed", name.site);
     const std::string below = full + "/data_" + std::to_string(out.size());
-    out.push_back(!what.number.empty() ? add_const_at(what.number, below, name.site, to) : what.reads_variable ? add_read(what.out, op_name(std::string_view(below + "/"), name.site)) : what.out);
+    out.push_back(!what.number.empty() ? add_const_at(what.number, below, name.site, to) : what.reads_variable ? add_read_for_op(what.out, op_name(std::string_view(below + "/"), name.site)) : what.out);
   }
   return out;
 }
