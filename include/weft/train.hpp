@@ -8,10 +8,12 @@
 #include <weft/train/coordinator.hpp>
 #include <weft/train/dataset.hpp>
 #include <weft/train/device_setter.hpp>
+#include <weft/train/hooks.hpp>
 #include <weft/train/hyper_parameter.hpp>
 #include <weft/train/initializers.hpp>
 #include <weft/train/losses.hpp>
 #include <weft/train/metrics.hpp>
+#include <weft/train/monitored_session.hpp>
 #include <weft/train/moving_averages.hpp>
 #include <weft/train/optimizer.hpp>
 #include <weft/train/optimizers.hpp>
@@ -21,6 +23,7 @@
 #include <weft/train/replicate.hpp>
 #include <weft/train/saver.hpp>
 #include <weft/train/schedules.hpp>
+#include <weft/train/session_hook.hpp>
 #include <weft/train/variable_scope.hpp>
 
 #endif

@@ -43663,6 +43663,748 @@ WEFT_DECL device_function replica_device_setter(int ps_tasks, const replica_devi
 
 #endif
 
+#ifndef WEFT_TRAIN_SAVER_HPP
+#define WEFT_TRAIN_SAVER_HPP
+// Saves variables to checkpoints and restores them, by operations of the graph on the tasks where the variables live or through the client.
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace weft {
+
+/// A variable and the name it has in checkpoints; its own unless another is given: `{"old/w", w}`.
+struct saved_variable {
+  std::string name;
+  any_variable variable;
+  /// The part that the variable is of a larger tensor of this name, as `784 10 0,392:-`; empty for all of it.
+  std::string slice;
+
+  saved_variable(const any_variable& v) : name(v.name()), variable(v) {}
+  template <class T, int N> saved_variable(const weft::variable<T, N>& v) : saved_variable(any_variable(v)) {}
+  saved_variable(const std::pair<const std::string, any_variable>& named) : name(named.first), variable(named.second) {}
+  saved_variable(std::string in_file, const any_variable& v, std::string part = {}) : name(std::move(in_file)), variable(v), slice(std::move(part)) {}
+};
+
+/// Who writes the files of a checkpoint.
+enum class saver_files {
+  /// The client fetches all values and writes one file. No task needs a folder.
+  gathered,
+  /// Each task writes the variables that live there into one folder that all tasks see, with the kernels of `file_kernels()`.
+  sharded
+};
+
+/// How a saver works.
+struct saver_options {
+  checkpoint_format format = checkpoint_format::safetensors;
+  saver_files files = saver_files::gathered;
+  /// The folder that paths are relative to. When sharded: where this process sees the folder that the tasks' `file_kernels()` were given.
+  std::string directory;
+  /// How many checkpoints stay; 0 means all.
+  int max_to_keep = 5;
+  /// One checkpoint in this time stays for good; 0 means none.
+  std::chrono::seconds keep_every{0};
+};
+
+/// Saves and restores some variables of a graph, to which its constructor adds the nodes for that. One thread uses it at a time, and one saver saves under one path.
+class saver {
+ public:
+  /// The graph's variables but local ones.
+  explicit saver(const saver_options& options = {}, const graph& g = default_graph());
+  /// These variables, under these names: `saver({w, {"old/b", b}})`. Throws INVALID_ARGUMENT when there is none, when two have one name, or when they are of two graphs.
+  explicit saver(std::vector<saved_variable> variables, const saver_options& options = {});
+  /// The same, as `exponential_moving_average::variables_to_restore()` gives them.
+  template <class M, std::enable_if_t<std::is_same_v<M, std::map<std::string, any_variable>>, int> = 0>
+  explicit saver(const M& variables, const saver_options& options = {}) : saver(std::vector<saved_variable>(variables.begin(), variables.end()), options) {}
+  saver(saver&&) noexcept;
+  saver& operator=(saver&&) noexcept;
+  ~saver();
+
+  /// Writes the checkpoint `path`, or `path-step`, and notes it as the newest in the file `checkpoint` of its folder; older ones than the last `max_to_keep` are removed. Whatever happens on the way,
+  /// the checkpoints before it stay whole. Returns its name, as `restore` takes it. Blocks. Throws what the session throws; RESOURCE_EXHAUSTED when the disk is full; FAILED_PRECONDITION when the tasks
+  /// of a sharded one do not see one folder.
+  std::string save(session_interface& session, const std::string& path, std::optional<std::int64_t> step = std::nullopt);
+  /// Gives the variables the values they have in a checkpoint, named as `save` or `latest_checkpoint` did, which any number of tasks in any format may have written. Throws NOT_FOUND naming what it lacks, INVALID_ARGUMENT naming the variable, both
+  /// dtypes or shapes, and the file, before any variable is changed when gathered.
+  void restore(session_interface& session, const std::string& checkpoint);
+  /// The checkpoints that were saved and not removed, oldest first.
+  std::vector<std::string> checkpoints() const;
+  const saver_options& options() const noexcept;
+
+ private:
+  struct state;
+  std::unique_ptr<state> state_;
+};
+
+}  // namespace weft
+
+#if WEFT_HAS_TRAIN_BODIES
+
+#include <algorithm>
+#include <cstdio>
+#include <random>
+
+namespace weft {
+
+namespace detail {
+
+// The variables that one task writes and reads.
+struct saver_shard {
+  std::string device;
+  std::vector<std::size_t> variables;
+  output prefix;
+  operation save;
+};
+
+// `/job:ps/task:1` of the device that a variable asks for; empty when it asks for no task.
+WEFT_DECL std::string task_part(const std::string& device) {
+  device_name d = parse_device_name(device);
+  d.type.reset();
+  d.id.reset();
+  return to_text(d);
+}
+
+}  // namespace detail
+
+struct saver::state {
+  std::vector<saved_variable> variables;
+  saver_options options;
+  // Gathered: what is fetched, what is fed, what assigns that.
+  std::vector<output> reads, values;
+  std::vector<operation> assigns;
+  // Sharded: one for each task; where a restore reads; what makes one checkpoint of the shards.
+  std::vector<detail::saver_shard> shards;
+  output restore_from, merge_from, merge_to;
+  operation merge;
+  // The file that `noted` was read from.
+  std::string state_file;
+  detail::checkpoint_state noted;
+
+  void build();
+  void build_gathered();
+  void build_sharded();
+  std::string seen(const std::string& path) const { return options.directory.empty() ? path : options.directory + "/" + path; }
+  void write_gathered(session_interface& session, const std::string& path) const;
+  void write_sharded(session_interface& session, const std::string& path) const;
+  void restore_gathered(session_interface& session, const std::string& path) const;
+  void restore_sharded(session_interface& session, const std::string& path) const;
+  void check(const tensor_file& file) const;
+  void note(const std::string& path);
+};
+
+WEFT_DECL saver::saver(const saver_options& options, const graph& g)
+    : saver([&g] {
+        std::vector<saved_variable> all;
+        for (const any_variable& v : global_variables(g)) all.emplace_back(v);
+        return all;
+      }(), options) {}
+
+WEFT_DECL saver::saver(std::vector<saved_variable> variables, const saver_options& options) : state_(std::make_unique<state>()) {
+  state_->variables = std::move(variables);
+  state_->options = options;
+  state_->build();
+}
+WEFT_DECL saver::saver(saver&&) noexcept = default;
+WEFT_DECL saver& saver::operator=(saver&&) noexcept = default;
+WEFT_DECL saver::~saver() = default;
+WEFT_DECL const saver_options& saver::options() const noexcept { return state_->options; }
+
+WEFT_DECL void saver::state::build() {
+  if (variables.empty()) fail(error_code::invalid_argument, "there is no variable to save");
+  std::vector<std::string> names;
+  for (const saved_variable& v : variables) {
+    if (v.variable.get().owner().shared_from_this() != variables[0].variable.get().owner().shared_from_this())
+      fail(error_code::invalid_argument, "'" + v.variable.name() + "' is a variable of another graph than '" + variables[0].variable.name() + "'");
+    if (v.name.empty()) fail(error_code::invalid_argument, "variable '" + v.variable.name() + "' is given no name in the checkpoint");
+    names.push_back(piece_name(v.name, v.slice));
+    if (v.slice.empty()) continue;
+    const shape part(parse_slice(v.slice).size);
+    if (!v.variable.shape().accepts(part)) fail(error_code::invalid_argument, "the slice '" + v.slice + "' has shape " + part.text() + ", variable '" + v.variable.name() + "' has " + v.variable.shape().text());
+  }
+  std::sort(names.begin(), names.end());
+  for (std::size_t i = 1; i < names.size(); ++i)
+    if (names[i] == names[i - 1]) fail(error_code::invalid_argument, "two variables are saved as '" + names[i] + "'");
+  if (options.files == saver_files::sharded && options.directory.empty())
+    fail(error_code::invalid_argument, "a sharded saver needs saver_options::directory, where this process sees the folder of the tasks' file_kernels()");
+  const weft::graph g = variables[0].variable.graph();
+  const auto scope = g.as_default();
+  const auto name = name_scope("save");
+  if (options.files == saver_files::gathered) build_gathered();
+  else build_sharded();
+}
+
+WEFT_DECL void saver::state::build_gathered() {
+  for (const saved_variable& v : variables) {
+    reads.push_back(v.variable.read("read"));
+    values.push_back({&detail::add_node("Placeholder", {}, "value", {{"dtype", v.variable.dtype()}, {"shape", v.variable.shape()}}), 0});
+    assigns.push_back(v.variable.assign(values.back(), "restore"));
+  }
+}
+
+WEFT_DECL void saver::state::build_sharded() {
+  for (std::size_t i = 0; i < variables.size(); ++i) {
+    const std::string task = detail::task_part(variables[i].variable.device());
+    auto at = std::find_if(shards.begin(), shards.end(), [&task](const detail::saver_shard& s) { return s.device == task; });
+    if (at == shards.end()) {
+      at = shards.insert(at, detail::saver_shard());
+      at->device = task;
+    }
+    at->variables.push_back(i);
+  }
+  const auto text = [] { return output{&detail::add_node("Placeholder", {}, "path", {{"dtype", dtype::string}, {"shape", partial_shape({})}}), 0}; };
+  restore_from = text();
+  for (detail::saver_shard& s : shards) {
+    std::vector<std::string> names, slices;
+    std::vector<output> tensors;
+    std::vector<dtype> types;
+    for (const std::size_t i : s.variables) {
+      names.push_back(variables[i].name);
+      slices.push_back(variables[i].slice);
+      types.push_back(variables[i].variable.dtype());
+      tensors.push_back(variables[i].variable.read("read"));
+    }
+    s.prefix = text();
+    const auto device = with_device(s.device + "/device:CPU:0");
+    s.save = save_tensors(tensor<std::string, 0>(s.prefix), names, tensors, slices, "save");
+    const auto restored = restore_tensors(tensor<std::string, 0>(restore_from), names, types, slices, "restore");
+    for (std::size_t k = 0; k < s.variables.size(); ++k) assigns.push_back(variables[s.variables[k]].variable.assign(restored[k], "assign"));
+  }
+  merge_from = {&detail::add_node("Placeholder", {}, "paths", {{"dtype", dtype::string}, {"shape", partial_shape({-1})}}), 0};
+  merge_to = text();
+  const auto device = with_device(shards[0].device + "/device:CPU:0");
+  merge = merge_checkpoints(tensor<std::string, 1>(merge_from), tensor<std::string, 0>(merge_to), "merge");
+}
+
+WEFT_DECL void saver::state::write_gathered(session_interface& session, const std::string& path) const {
+  const std::vector<tensor_value> got = session.run(run_options(), std::vector<feed>(), reads);
+  std::vector<named_tensor> tensors;
+  for (std::size_t i = 0; i < variables.size(); ++i) tensors.push_back({piece_name(variables[i].name, variables[i].slice), got[i]});
+  detail::make_folders(seen(path));
+  write_tensor_file(seen(path) + extension_of(options.format), options.format, tensors);
+}
+
+// The shards of one save have names of their own, so that those of the checkpoint before it, of whatever name, stay as they are until the index is there.
+WEFT_DECL void saver::state::write_sharded(session_interface& session, const std::string& path) const {
+  static constexpr char digits[] = "0123456789abcdef";
+  std::string tag;
+  std::random_device random;
+  for (int i = 0; i < 8; ++i) tag += digits[random() & 15U];
+  std::vector<feed> feeds;
+  std::vector<operation> saves;
+  std::vector<std::string> paths;
+  for (const detail::saver_shard& s : shards) {
+    char end[40];
+    std::snprintf(end, sizeof end, "-%05zu-of-%05zu", paths.size(), shards.size());
+    paths.push_back(path + "." + tag + end + extension_of(options.format));
+    feeds.emplace_back(s.prefix, tensor_value::scalar(paths.back()));
+    saves.push_back(s.save);
+  }
+  session.run(run_options(), feeds, {}, saves);
+  const std::string whole = path + extension_of(options.format);
+  session.run(run_options(), {{merge_from, tensor_value::from(shape{static_cast<std::int64_t>(paths.size())}, paths)}, {merge_to, tensor_value::scalar(whole)}}, {}, {merge});
+  if (!detail::file_exists(seen(whole) + ".index.json"))
+    fail(error_code::failed_precondition, "the tasks wrote '" + whole + "' to their folder, but it is not in '" + options.directory + "', where saver_options::directory says that this process sees that folder");
+}
+
+WEFT_DECL std::string saver::save(session_interface& session, const std::string& path, std::optional<std::int64_t> step) {
+  state& s = *state_;
+  const std::string base = detail::base_name(path);
+  if (base.empty() || base == "." || base == ".." || base == "checkpoint") fail(error_code::invalid_argument, "'" + path + "' cannot be the name of a checkpoint");
+  if (step && *step < 0) fail(error_code::invalid_argument, "a checkpoint cannot be of step " + std::to_string(*step));
+  const std::string name = step ? path + "-" + std::to_string(*step) : path;
+  if (s.options.files == saver_files::gathered) s.write_gathered(session, name);
+  else s.write_sharded(session, name);
+  s.note(name);
+  if (step) detail::remove_leftovers(s.seen(path));
+  return name;
+}
+
+// Notes the newest checkpoint, then removes the files of those that are too many: a kill between the two leaves files, never a note of what is gone.
+WEFT_DECL void saver::state::note(const std::string& path) {
+  const std::string full = seen(path), folder = detail::folder_of(full), file = folder + "/checkpoint", name = detail::base_name(full);
+  const double now = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  if (file != state_file) {
+    noted = detail::file_exists(file) ? detail::read_checkpoint_state(file) : detail::checkpoint_state();
+    state_file = file;
+    if (noted.last_preserved == 0) noted.last_preserved = now;
+  }
+  const auto same = std::find(noted.names.begin(), noted.names.end(), name);
+  if (same != noted.names.end()) {
+    noted.times.erase(noted.times.begin() + (same - noted.names.begin()));
+    noted.names.erase(same);
+  }
+  noted.names.push_back(name);
+  noted.times.push_back(now);
+  std::vector<std::string> gone;
+  while (options.max_to_keep > 0 && noted.names.size() > static_cast<std::size_t>(options.max_to_keep)) {
+    const double period = static_cast<double>(options.keep_every.count());
+    if (period > 0 && noted.times[0] - noted.last_preserved >= period) noted.last_preserved = noted.times[0];
+    else gone.push_back(noted.names[0]);
+    noted.names.erase(noted.names.begin());
+    noted.times.erase(noted.times.begin());
+  }
+  write_whole_file(file, detail::to_text(noted));
+  for (const std::string& old : gone)
+    if (old.find('/') == std::string::npos) detail::remove_checkpoint(folder + "/" + old);
+}
+
+WEFT_DECL std::vector<std::string> saver::checkpoints() const { return state_->noted.names; }
+
+// Everything that does not fit is named at once.
+WEFT_DECL void saver::state::check(const tensor_file& file) const {
+  std::string missing, wrong;
+  for (const saved_variable& v : variables) {
+    const tensor_entry found = find_tensor(file, v.name);
+    const std::string name = "variable '" + v.variable.name() + "'" + (v.name == v.variable.name() ? "" : " (as '" + v.name + "')");
+    if (found.dtype == dtype::invalid) {
+      missing += (missing.empty() ? "" : ", ") + name;
+      continue;
+    }
+    const partial_shape expected = v.slice.empty() ? v.variable.shape() : partial_shape(parse_slice(v.slice).full);
+    if (found.dtype != v.variable.dtype() || !expected.accepts(found.shape))
+      wrong += (wrong.empty() ? "" : "; ") + name + " is " + to_text(v.variable.dtype()) + expected.text() + ", the checkpoint has " + to_text(found.dtype) + found.shape.text();
+  }
+  if (!missing.empty()) fail(error_code::not_found, "checkpoint '" + file.path() + "' lacks " + missing);
+  if (!wrong.empty()) fail(error_code::invalid_argument, "checkpoint '" + file.path() + "' does not fit: " + wrong);
+}
+
+WEFT_DECL void saver::state::restore_gathered(session_interface& session, const std::string& path) const {
+  const auto file = open_checkpoint(seen(path));
+  check(*file);
+  // So many bytes of values are held at one time, or one value.
+  constexpr std::size_t bound = std::size_t(64) << 20;
+  std::vector<feed> feeds;
+  std::vector<operation> targets;
+  std::size_t bytes = 0;
+  for (std::size_t i = 0; i < variables.size(); ++i) {
+    tensor_value v = read_tensor(*file, variables[i].name, variables[i].slice);
+    bytes += v.bytes();
+    feeds.emplace_back(values[i], std::move(v));
+    targets.push_back(assigns[i]);
+    if (bytes < bound && i + 1 < variables.size()) continue;
+    session.run(run_options(), feeds, {}, targets);
+    feeds.clear();
+    targets.clear();
+    bytes = 0;
+  }
+}
+
+WEFT_DECL void saver::state::restore_sharded(session_interface& session, const std::string& path) const {
+  // What this process sees it can check with better words than the tasks.
+  if (detail::checkpoint_exists(seen(path))) check(*open_checkpoint(seen(path)));
+  try {
+    session.run(run_options(), {{restore_from, tensor_value::scalar(path)}}, {}, assigns);
+  } catch (const error& e) {
+    if (e.code() != error_code::invalid_argument) throw;
+    status why = e.status();
+    why.message = "restoring '" + path + "': " + why.message;
+    throw error(why);
+  }
+}
+
+WEFT_DECL void saver::restore(session_interface& session, const std::string& checkpoint) {
+  if (checkpoint.empty()) fail(error_code::invalid_argument, "no checkpoint is named to restore");
+  // `latest_checkpoint` puts the folder before the name.
+  const std::string folder = state_->options.directory + "/";
+  const std::string path = folder.size() > 1 && checkpoint.compare(0, folder.size(), folder) == 0 ? checkpoint.substr(folder.size()) : checkpoint;
+  if (state_->options.files == saver_files::gathered) state_->restore_gathered(session, path);
+  else state_->restore_sharded(session, path);
+}
+
+}  // namespace weft
+#endif
+
+#endif
+
+#ifndef WEFT_TRAIN_SESSION_HOOK_HPP
+#define WEFT_TRAIN_SESSION_HOOK_HPP
+// What a monitored session calls around its steps.
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace weft {
+
+/// What a hook sees of the training.
+class hook_context {
+ public:
+  virtual ~hook_context() = default;
+  /// The session below the monitored one: its steps call no hooks.
+  virtual session_interface& session() = 0;
+  /// The graph's global step as the last step of this session saw it; -1 before the first, or when the graph has none.
+  virtual std::int64_t last_step() const noexcept = 0;
+  /// The global step as it is now, which takes a step of its own; -1 when the graph has none.
+  virtual std::int64_t read_step() = 0;
+  /// Lets every session of this training stop.
+  virtual void request_stop() = 0;
+  /// Whether this is the session that initializes and saves.
+  virtual bool is_chief() const noexcept = 0;
+};
+
+/// What a hook adds to a step.
+struct hook_request {
+  std::vector<output> fetches;
+  std::vector<feed> feeds;
+};
+
+/// Called by a monitored session. Derive from it and override what is needed; what it throws comes out of `run`, and ABORTED or UNAVAILABLE lead to a recovery as those of a step do.
+class session_hook {
+ public:
+  virtual ~session_hook() = default;
+  /// Once, before the session is opened; it may add nodes to the graph.
+  virtual void begin(const graph&) {}
+  /// When the session is open and all variables are initialized, also after each recovery.
+  virtual void after_create_session(hook_context&) {}
+  /// Before each step.
+  virtual void before_run(hook_context&, hook_request&) {}
+  /// After each step that succeeded, with the values of the hook's fetches.
+  virtual void after_run(hook_context&, const std::vector<tensor_value>&) {}
+  /// When the session is closed without an error.
+  virtual void end(hook_context&) {}
+};
+
+}  // namespace weft
+
+#endif
+
+#ifndef WEFT_TRAIN_HOOKS_HPP
+#define WEFT_TRAIN_HOOKS_HPP
+// Hooks of monitored sessions: when to stop, when to save, what to count, watch, feed and log.
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace weft {
+
+namespace detail {
+// Says when something is to be done: each so many steps, or each so many seconds, or never.
+class step_timer {
+ public:
+  step_timer(std::int64_t steps, std::chrono::milliseconds time) : steps_(steps), time_(time) {}
+  bool due(std::int64_t step) const;
+  void done(std::int64_t step) {
+    last_step_ = step;
+    last_time_ = std::chrono::steady_clock::now();
+    begun_ = true;
+  }
+  bool begun() const noexcept { return begun_; }
+  std::int64_t last_step() const noexcept { return last_step_; }
+  // Since it was last done.
+  double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - last_time_).count(); }
+
+ private:
+  std::int64_t steps_, last_step_ = 0;
+  std::chrono::milliseconds time_;
+  std::chrono::steady_clock::time_point last_time_{};
+  bool begun_ = false;
+};
+}  // namespace detail
+
+/// Where hooks write lines; standard error when empty.
+using line_function = std::function<void(std::string_view line)>;
+
+/// Stops the training when the global step has reached a number, all sessions together.
+class stop_at_step_hook final : public session_hook {
+ public:
+  explicit stop_at_step_hook(std::int64_t last_step) : last_(last_step) {}
+  /// Stops so many steps after the one at which this session begins.
+  static std::shared_ptr<stop_at_step_hook> after(std::int64_t steps);
+  void begin(const graph& g) override;
+  void after_create_session(hook_context& context) override;
+  void after_run(hook_context& context, const std::vector<tensor_value>&) override;
+
+ private:
+  std::int64_t last_, steps_ = 0;
+};
+
+/// When checkpoints are saved.
+struct checkpoint_hook_options {
+  /// The path that the saver is given.
+  std::string path = "model";
+  /// After so many steps, or so much time; 0 means not for this reason.
+  std::int64_t steps = 0;
+  std::chrono::seconds seconds{600};
+};
+
+/// Saves before the first step, in between, and at the end. A chief whose session is given a checkpoint directory has one already.
+class checkpoint_hook final : public session_hook {
+ public:
+  checkpoint_hook(saver& with, checkpoint_hook_options options = {}) : saver_(&with), options_(std::move(options)), timer_(options_.steps, options_.seconds) {}
+  void after_create_session(hook_context& context) override;
+  void after_run(hook_context& context, const std::vector<tensor_value>&) override;
+  void end(hook_context& context) override;
+
+ private:
+  void save(hook_context& context, std::int64_t step);
+  saver* saver_;
+  checkpoint_hook_options options_;
+  detail::step_timer timer_;
+  std::int64_t own_steps_ = 0;
+};
+
+/// Reports how many global steps were made in a second, each so many of them: `steps/s: 812.5 (step 1200)`.
+class step_counter_hook final : public session_hook {
+ public:
+  explicit step_counter_hook(std::int64_t every_steps = 100, line_function log = {}) : timer_(every_steps, {}), log_(std::move(log)) {}
+  void after_run(hook_context& context, const std::vector<tensor_value>&) override;
+  /// The last one reported; 0 before.
+  double steps_per_second() const noexcept { return rate_; }
+
+ private:
+  detail::step_timer timer_;
+  line_function log_;
+  double rate_ = 0;
+};
+
+/// What becomes of a loss that is not a number.
+enum class nan_loss { fail, stop };
+
+/// Watches a loss: when it is NaN, `run` throws INVALID_ARGUMENT, or the training stops.
+class nan_hook final : public session_hook {
+ public:
+  explicit nan_hook(output loss, nan_loss then = nan_loss::fail) : loss_(loss), then_(then) {}
+  template <class T, int N> explicit nan_hook(const tensor<T, N>& loss, nan_loss then = nan_loss::fail) : nan_hook(loss.raw(), then) {}
+  void before_run(hook_context&, hook_request& request) override { request.fetches.push_back(loss_); }
+  void after_run(hook_context& context, const std::vector<tensor_value>& values) override;
+
+ private:
+  output loss_;
+  nan_loss then_;
+};
+
+/// Adds to each step what a function says is to be fed: `feed_hook([&] { auto b = data.next(); return b.feeds(x, y); })`.
+class feed_hook final : public session_hook {
+ public:
+  explicit feed_hook(std::function<std::vector<feed>()> next) : next_(std::move(next)) {}
+  void before_run(hook_context&, hook_request& request) override { request.feeds = next_(); }
+
+ private:
+  std::function<std::vector<feed>()> next_;
+};
+
+/// Writes values, each so many global steps or so much time: `step 100: loss = 0.25, accuracy = 0.9`.
+class logging_hook final : public session_hook {
+ public:
+  logging_hook(std::vector<std::pair<std::string, output>> values, std::int64_t every_steps = 100, line_function log = {}, std::chrono::milliseconds every = std::chrono::milliseconds(0))
+      : values_(std::move(values)), timer_(every_steps, every), log_(std::move(log)) {}
+  void before_run(hook_context& context, hook_request& request) override;
+  void after_run(hook_context& context, const std::vector<tensor_value>& values) override;
+
+ private:
+  std::vector<std::pair<std::string, output>> values_;
+  detail::step_timer timer_;
+  line_function log_;
+  std::int64_t own_steps_ = 0;
+  bool asked_ = false;
+};
+
+/// Shows one line on a terminal that is written anew: step, loss, steps a second, the time left. Writes nothing where standard error is no terminal.
+class progress_hook final : public session_hook {
+ public:
+  /// `last_step` is where the training ends, 0 when that is not known; `loss` may be an empty output.
+  explicit progress_hook(std::int64_t last_step = 0, output loss = {}, line_function write = {});
+  ~progress_hook() override;
+  template <class T, int N> progress_hook(std::int64_t last_step, const tensor<T, N>& loss) : progress_hook(last_step, loss.raw()) {}
+  void before_run(hook_context&, hook_request& request) override;
+  void after_run(hook_context& context, const std::vector<tensor_value>& values) override;
+  void end(hook_context&) override;
+
+ private:
+  std::int64_t last_step_, first_step_ = 0, own_steps_ = 0;
+  output loss_;
+  line_function write_;
+  bool shown_ = false, open_line_ = false;
+  detail::step_timer timer_;
+  std::chrono::steady_clock::time_point begun_{};
+};
+
+}  // namespace weft
+
+#if WEFT_HAS_TRAIN_BODIES
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include <unistd.h>
+
+namespace weft {
+
+namespace detail {
+
+WEFT_DECL bool step_timer::due(std::int64_t step) const {
+  if (!begun_) return true;
+  if (steps_ > 0 && step >= last_step_ + steps_) return true;
+  return time_.count() > 0 && std::chrono::steady_clock::now() - last_time_ >= time_;
+}
+
+WEFT_DECL void write_line(const line_function& to, const std::string& line) {
+  if (to) to(line);
+  else std::fprintf(stderr, "%s\n", line.c_str());
+}
+
+// A scalar as a number, of whatever dtype; NaN for what is none.
+WEFT_DECL double logged_number(const tensor_value& v) {
+  if (v.elements() != 1) return std::nan("");
+  switch (v.dtype()) {
+    case dtype::float32: return static_cast<double>(*v.data<float>());
+    case dtype::float64: return *v.data<double>();
+    case dtype::half: return static_cast<double>(static_cast<float>(*v.data<half>()));
+    case dtype::bfloat16: return static_cast<double>(static_cast<float>(*v.data<bfloat16>()));
+    case dtype::int32: return static_cast<double>(*v.data<std::int32_t>());
+    case dtype::int64: return static_cast<double>(*v.data<std::int64_t>());
+    case dtype::boolean: return *v.data<bool>() ? 1 : 0;
+    default: return std::nan("");
+  }
+}
+
+WEFT_DECL std::string short_number(double v) {
+  char out[40];
+  std::snprintf(out, sizeof out, "%.6g", v);
+  return out;
+}
+
+WEFT_DECL std::string logged_text(const tensor_value& v) {
+  if (v.dtype() == dtype::string && v.elements() == 1) return *v.data<std::string>();
+  if (v.elements() != 1) return std::string(to_text(v.dtype())) + v.shape().text();
+  return short_number(logged_number(v));
+}
+
+WEFT_DECL std::string clock_text(double seconds) {
+  const auto s = static_cast<long long>(std::min(seconds, 3.6e6));
+  char out[40];
+  if (s >= 3600) std::snprintf(out, sizeof out, "%lld:%02lld:%02lld", s / 3600, s / 60 % 60, s % 60);
+  else std::snprintf(out, sizeof out, "%lld:%02lld", s / 60, s % 60);
+  return out;
+}
+
+}  // namespace detail
+
+WEFT_DECL std::shared_ptr<stop_at_step_hook> stop_at_step_hook::after(std::int64_t steps) {
+  auto out = std::make_shared<stop_at_step_hook>(-1);
+  out->steps_ = steps;
+  return out;
+}
+WEFT_DECL void stop_at_step_hook::begin(const graph& g) {
+  if (detail::find_global_step(g, call_site()).empty())
+    fail(error_code::failed_precondition, "stop_at_step_hook needs a global step; make it with create_global_step() and give it to minimize()");
+}
+WEFT_DECL void stop_at_step_hook::after_create_session(hook_context& context) {
+  const std::int64_t now = context.read_step();
+  if (last_ < 0) last_ = now + steps_;
+  if (now >= last_) context.request_stop();
+}
+// The step may have read the counter before or after it was incremented: near the end it is read once more.
+WEFT_DECL void stop_at_step_hook::after_run(hook_context& context, const std::vector<tensor_value>&) {
+  if (context.last_step() + 1 >= last_ && context.read_step() >= last_) context.request_stop();
+}
+
+WEFT_DECL void checkpoint_hook::save(hook_context& context, std::int64_t step) {
+  saver_->save(context.session(), options_.path, step);
+  timer_.done(step);
+}
+WEFT_DECL void checkpoint_hook::after_create_session(hook_context& context) {
+  const std::int64_t step = context.read_step();
+  // After a recovery the newest checkpoint is there.
+  if (!timer_.begun()) save(context, std::max<std::int64_t>(step, 0));
+}
+WEFT_DECL void checkpoint_hook::after_run(hook_context& context, const std::vector<tensor_value>&) {
+  ++own_steps_;
+  const bool counted = context.last_step() >= 0;
+  if (!timer_.due(counted ? context.last_step() + 1 : own_steps_)) return;
+  const std::int64_t step = counted ? context.read_step() : own_steps_;
+  if (timer_.due(step)) save(context, step);
+}
+WEFT_DECL void checkpoint_hook::end(hook_context& context) {
+  const std::int64_t step = context.read_step() >= 0 ? context.read_step() : own_steps_;
+  if (step != timer_.last_step()) save(context, step);
+}
+
+WEFT_DECL void step_counter_hook::after_run(hook_context& context, const std::vector<tensor_value>&) {
+  const std::int64_t step = context.last_step();
+  if (step < 0) return;
+  if (!timer_.begun() || step < timer_.last_step()) return timer_.done(step);
+  if (!timer_.due(step)) return;
+  const double seconds = timer_.seconds();
+  rate_ = seconds > 0 ? static_cast<double>(step - timer_.last_step()) / seconds : 0;
+  timer_.done(step);
+  detail::write_line(log_, "steps/s: " + detail::short_number(rate_) + " (step " + std::to_string(step) + ")");
+}
+
+WEFT_DECL void nan_hook::after_run(hook_context& context, const std::vector<tensor_value>& values) {
+  if (!std::isnan(detail::logged_number(values[0]))) return;
+  if (then_ == nan_loss::stop) return context.request_stop();
+  throw error(loss_.from->status_about(error_code::invalid_argument, "the loss is not a number" + (context.last_step() >= 0 ? " at step " + std::to_string(context.last_step()) : std::string())));
+}
+
+WEFT_DECL void logging_hook::before_run(hook_context& context, hook_request& request) {
+  ++own_steps_;
+  asked_ = timer_.due(context.last_step() >= 0 ? context.last_step() + 1 : own_steps_);
+  for (const auto& value : values_)
+    if (asked_) request.fetches.push_back(value.second);
+}
+WEFT_DECL void logging_hook::after_run(hook_context& context, const std::vector<tensor_value>& values) {
+  if (!asked_) return;
+  const std::int64_t step = context.last_step() >= 0 ? context.last_step() : own_steps_;
+  std::string line = "step " + std::to_string(step) + ":";
+  for (std::size_t i = 0; i < values.size(); ++i) line += (i == 0 ? " " : ", ") + values_[i].first + " = " + detail::logged_text(values[i]);
+  detail::write_line(log_, line);
+  timer_.done(step);
+}
+
+WEFT_DECL progress_hook::progress_hook(std::int64_t last_step, output loss, line_function write)
+    : last_step_(last_step), loss_(loss), write_(std::move(write)), timer_(0, std::chrono::milliseconds(200)) {
+  shown_ = write_ ? true : ::isatty(STDERR_FILENO) == 1;
+}
+WEFT_DECL progress_hook::~progress_hook() {
+  if (open_line_ && !write_) std::fputc('\n', stderr);
+}
+WEFT_DECL void progress_hook::before_run(hook_context&, hook_request& request) {
+  if (shown_ && loss_.from != nullptr) request.fetches.push_back(loss_);
+}
+WEFT_DECL void progress_hook::after_run(hook_context& context, const std::vector<tensor_value>& values) {
+  if (!shown_) return;
+  const std::int64_t step = context.last_step() >= 0 ? context.last_step() + 1 : ++own_steps_;
+  if (!timer_.begun()) {
+    first_step_ = step;
+    begun_ = std::chrono::steady_clock::now();
+  }
+  if (!timer_.due(step) && (last_step_ == 0 || step < last_step_)) return;
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun_).count();
+  const double rate = seconds > 0 && step > first_step_ ? static_cast<double>(step - first_step_) / seconds : 0;
+  timer_.done(step);
+  std::string line = "step " + std::to_string(step) + (last_step_ > 0 ? "/" + std::to_string(last_step_) : std::string());
+  if (!values.empty()) line += "  loss " + detail::short_number(detail::logged_number(values[0]));
+  if (rate > 0) line += "  " + detail::short_number(rate) + " steps/s";
+  if (rate > 0 && last_step_ > step) line += "  " + detail::clock_text(static_cast<double>(last_step_ - step) / rate) + " left";
+  if (write_) return write_(line);
+  std::fprintf(stderr, "\r%s\x1b[K", line.c_str());
+  std::fflush(stderr);
+  open_line_ = true;
+}
+WEFT_DECL void progress_hook::end(hook_context&) {
+  if (open_line_ && !write_) std::fputc('\n', stderr);
+  open_line_ = false;
+}
+
+}  // namespace weft
+#endif
+
+#endif
+
 #ifndef WEFT_TRAIN_INITIALIZERS_HPP
 #define WEFT_TRAIN_INITIALIZERS_HPP
 // First values of variables, made from the variable's shape and dtype. The same seeds give TensorFlow's numbers.
@@ -44578,6 +45320,568 @@ WEFT_DECL metric add_metric(const metric_call& asked) {
 
 #endif
 
+#ifndef WEFT_TRAIN_QUEUE_RUNNER_HPP
+#define WEFT_TRAIN_QUEUE_RUNNER_HPP
+// Threads that fill a queue: each runs one enqueue operation again and again, and the last one closes the queue behind itself.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace weft {
+
+class session_interface;
+
+/// What fills a queue: each operation gets a thread of its own; the same one several times gets several.
+struct queue_runner {
+  queue_base queue;
+  std::vector<operation> enqueue_ops;
+  /// Runs when the last thread ends by itself: nothing more will come.
+  operation close;
+  /// Runs when the coordinator asks to stop: ends those that wait to put something in.
+  operation cancel;
+  std::string name;
+};
+
+/// Makes a runner of these operations; adds the operations that close its queue, below the queue's device. Throws INVALID_ARGUMENT when there are none.
+queue_runner make_queue_runner(const queue_base& queue, const std::vector<operation>& enqueue_ops, op_name name = {});
+/// Makes a runner and counts it among those of the queue's graph, which `start_queue_runners` starts.
+queue_runner add_queue_runner(const queue_base& queue, const std::vector<operation>& enqueue_ops, op_name name = {});
+/// The runners of a graph.
+std::vector<queue_runner> queue_runners(const graph& g = default_graph());
+
+/// Starts the threads of a runner. A thread ends when its step fails: OUT_OF_RANGE (its input has ended) and CANCELLED end this thread alone, and the last one to end closes the queue; any other
+/// error is the coordinator's reason to stop. When the coordinator stops, those that wait are sent away. The session must live until the coordinator has joined.
+void start_queue_runner(const queue_runner& runner, session_interface& session, coordinator& together);
+/// Starts all runners of the session's graph; how many threads there are.
+std::size_t start_queue_runners(session_interface& session, coordinator& together);
+
+}  // namespace weft
+
+#if WEFT_HAS_TRAIN_BODIES
+
+#include <atomic>
+#include <utility>
+
+namespace weft {
+
+WEFT_DECL queue_runner make_queue_runner(const queue_base& queue, const std::vector<operation>& enqueue_ops, op_name name) {
+  if (enqueue_ops.empty()) throw error(error_code::invalid_argument, "a queue runner needs at least one operation that puts something into '" + queue.name() + "'", name.site);
+  for (const operation& op : enqueue_ops)
+    if (op.empty()) throw error(error_code::invalid_argument, "an operation of the queue runner is empty", name.site);
+  queue_runner out;
+  out.queue = queue;
+  out.enqueue_ops = enqueue_ops;
+  out.close = queue.close(pending_enqueues::finish, op_name(name.site));
+  out.cancel = queue.close(pending_enqueues::cancel, op_name(name.site));
+  out.name = name.text.empty() ? queue.name() : std::string(name.text);
+  return out;
+}
+
+// The graph keeps a runner as its operations, one after the other: those that close the queue come first, and nothing else closes one.
+WEFT_DECL queue_runner add_queue_runner(const queue_base& queue, const std::vector<operation>& enqueue_ops, op_name name) {
+  queue_runner out = make_queue_runner(queue, enqueue_ops, name);
+  detail::graph_state& to = queue.raw().from->owner();
+  to.add_to_collection("queue_runners", out.close.get());
+  to.add_to_collection("queue_runners", out.cancel.get());
+  for (const operation& op : enqueue_ops) to.add_to_collection("queue_runners", op.get());
+  return out;
+}
+
+WEFT_DECL std::vector<queue_runner> queue_runners(const graph& g) {
+  std::vector<queue_runner> out;
+  const std::vector<const node*> kept = g.state()->collection("queue_runners");
+  for (std::size_t i = 0; i < kept.size(); ++i) {
+    if (kept[i]->op() != "QueueCloseV2") {
+      out.back().enqueue_ops.emplace_back(*kept[i]);
+      continue;
+    }
+    queue_runner one;
+    one.queue = queue_base(kept[i]->inputs()[0]);
+    one.name = one.queue.name();
+    one.close = operation(*kept[i]);
+    one.cancel = operation(*kept[++i]);
+    out.push_back(std::move(one));
+  }
+  return out;
+}
+
+namespace detail {
+// What the threads of one runner share.
+struct running_queue {
+  queue_runner runner;
+  session_interface* session;
+  coordinator* together;
+  std::atomic<std::size_t> left;
+  // No thread uses the session any more.
+  std::atomic<bool> ended{false};
+
+  running_queue(const queue_runner& r, session_interface& s, coordinator& c) : runner(r), session(&s), together(&c), left(r.enqueue_ops.size()) {}
+
+  void fill(std::size_t i) {
+    status end;
+    try {
+      while (!together->should_stop()) session->run(runner.enqueue_ops[i]);
+    } catch (...) {
+      end = status_of_handled();
+    }
+    const bool last = left.fetch_sub(1) == 1;
+    if (!coordinator::is_clean(end)) together->request_stop(std::move(end));
+    if (!last) return;
+    run_quietly(runner.close);
+    ended = true;
+  }
+  // The queue may be closed already, and the session may have ended with all that waited in it.
+  void run_quietly(const operation& op) const {
+    try {
+      session->run(op);
+    } catch (const error&) {
+    }
+  }
+};
+}  // namespace detail
+
+WEFT_DECL void start_queue_runner(const queue_runner& runner, session_interface& session, coordinator& together) {
+  const auto shared = std::make_shared<detail::running_queue>(runner, session, together);
+  for (std::size_t i = 0; i < runner.enqueue_ops.size(); ++i) together.start("queue runner " + runner.name, [shared, i] { shared->fill(i); });
+  together.on_stop([shared] {
+    if (!shared->ended) shared->run_quietly(shared->runner.cancel);
+  });
+}
+
+WEFT_DECL std::size_t start_queue_runners(session_interface& session, coordinator& together) {
+  std::size_t threads = 0;
+  for (const queue_runner& runner : queue_runners(session.graph())) {
+    start_queue_runner(runner, session, together);
+    threads += runner.enqueue_ops.size();
+  }
+  return threads;
+}
+
+}  // namespace weft
+#endif
+
+#endif
+
+#ifndef WEFT_TRAIN_MONITORED_SESSION_HPP
+#define WEFT_TRAIN_MONITORED_SESSION_HPP
+// A session for training: it initializes or restores the variables or waits for whoever does, calls hooks around each step, comes back after failures of tasks, and ends together with those of the other workers.
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace weft {
+
+/// Opens a session; called again to come back after a failure: `[&] { return std::make_unique<weft::session>(target, options); }`.
+using session_factory = std::function<std::unique_ptr<session_interface>()>;
+
+/// Who initializes, restores and saves. A training has one chief.
+enum class session_role { chief, worker };
+/// What the chief makes of variables that hold values when it starts, as when only the chief was restarted: it restores or initializes them, or leaves them.
+enum class live_variables { replace, keep };
+
+/// How a monitored session works.
+struct monitored_session_options {
+  session_role role = session_role::chief;
+  /// Where checkpoints are looked for and, by the chief, written; empty: neither.
+  std::string checkpoint_directory;
+  /// What checkpoints are called before `-step`.
+  std::string checkpoint_name = "model";
+  /// How they are written; `directory` is `checkpoint_directory` when empty.
+  saver_options saving;
+  /// The chief saves when this time has passed since the last time, or this many steps; 0 means not for this reason. It also saves before the first step and at the end.
+  std::chrono::seconds save_every{600};
+  std::int64_t save_every_steps = 0;
+  /// What the chief runs where there is no checkpoint; the initializers of all global variables when empty.
+  operation init;
+  /// What each session runs besides, each time it was opened; the initializers of local variables when empty.
+  operation local_init;
+  /// What runs when the training is to stop, such as operations that close queues in which others wait.
+  std::vector<operation> stop_ops;
+  live_variables at_start = live_variables::replace;
+  /// How long tasks may be unreachable, or variables uninitialized, at the start and after a failure.
+  std::chrono::milliseconds patience = std::chrono::hours(2);
+  /// The longest pause between two looks.
+  std::chrono::milliseconds look_every = std::chrono::seconds(1);
+  /// Called in this order, but for `end`, which is called in the opposite one.
+  std::vector<std::shared_ptr<session_hook>> hooks;
+};
+
+/// Runs training steps with the interface of every session. After ABORTED or UNAVAILABLE it opens a new session and, as the chief, restores the newest checkpoint if variables have lost their values. The failed step is
+/// then run again if it cannot have run, or if everything was set back to before it; otherwise `run` throws ABORTED with `may_have_run`, and the next call goes on: so no update is applied twice. OUT_OF_RANGE (the input has
+/// ended) makes this session stop. One thread uses it at a time.
+///
+/// ```cpp
+/// weft::monitored_session session([&] { return std::make_unique<weft::session>(target); }, options);
+/// while (!session.should_stop()) session.run({{images, batch}}, train);
+/// session.close();
+/// ```
+class monitored_session final : public session_interface {
+ public:
+  /// Opens the session and prepares it: waits until all variables of the graph are initialized. Throws DEADLINE_EXCEEDED naming those that are not, or the task that cannot be reached; FAILED_PRECONDITION
+  /// when the chief's initialization leaves some out; and what the saver throws.
+  monitored_session(session_factory open, monitored_session_options options = {}, const weft::graph& g = default_graph());
+  /// Closes it; without `end` of the hooks when an exception is on its way.
+  ~monitored_session() override;
+
+  /// Whether to leave the loop: somebody asked to stop, here or in another session of the training, or the input has ended.
+  bool should_stop() const noexcept;
+  /// Lets all sessions of this training stop: each sees it with its next step.
+  void request_stop();
+  /// Calls `step` until `should_stop()`: steps that were lost in a recovery and an ended input are no errors. Then closes the session.
+  void loop(const std::function<void()>& step);
+  /// The global step as the last step saw it; -1 before the first, or when the graph has none.
+  std::int64_t last_step() const noexcept;
+  /// How many times it has come back after a failure.
+  int recoveries() const noexcept;
+
+  const weft::graph& graph() const override;
+  std::shared_ptr<prepared_step> prepare(const step_signature& signature) override;
+  partitioned_graph partitions(const step_signature& signature) override;
+  std::vector<device> list_devices() override;
+  /// Ends the hooks, saves, as the chief, and closes the session. Idempotent.
+  void close() override;
+
+ private:
+  struct state;
+  std::shared_ptr<state> state_;
+};
+
+}  // namespace weft
+
+#if WEFT_HAS_TRAIN_BODIES
+
+#include <algorithm>
+#include <exception>
+#include <thread>
+#include <utility>
+
+namespace weft {
+
+namespace detail {
+// Errors after which a new session may go on.
+WEFT_DECL bool is_recoverable(const error& e) { return e.code() == error_code::aborted || e.code() == error_code::unavailable; }
+}  // namespace detail
+
+struct monitored_session::state final : hook_context {
+  explicit state(const weft::graph& of) : g(of.state()) {}
+
+  // A handle to the graph of the user.
+  const weft::graph g;
+  session_factory open;
+  monitored_session_options options;
+  std::shared_ptr<session_interface> inner;
+  std::unique_ptr<coordinator> runners;
+  std::unique_ptr<saver> checkpoints;
+  // What the session adds to the graph: the flag that all sessions share, and what asks for uninitialized variables.
+  output flag, flag_read, step_read;
+  operation flag_clear, flag_set;
+  tensor<std::string, 1> uninitialized;
+  std::int64_t step = -1;
+  int came_back = 0, exceptions = std::uncaught_exceptions();
+  bool stopping = false, closed = false, ready = false, lost_step = false;
+
+  session_interface& session() override { return *inner; }
+  std::int64_t last_step() const noexcept override { return step; }
+  std::int64_t read_step() override {
+    if (step_read.from == nullptr) return -1;
+    return inner->run(run_options(), std::vector<feed>(), std::vector<output>{step_read})[0].item<std::int64_t>();
+  }
+  void request_stop() override;
+  bool is_chief() const noexcept override { return options.role == session_role::chief; }
+
+  void build();
+  // Opens a session and waits until it can be used; whether all variables were set back to the checkpoint, or to their initial values.
+  bool prepare_session(bool first);
+  bool initialize(bool first);
+  std::vector<std::string> ask_uninitialized();
+  void stop_runners();
+  void run(const step_signature& signature, tensor_value* feeds, tensor_value* fetches, const run_options& run);
+  void run_once(const step_signature& signature, std::vector<tensor_value> fed, tensor_value* fetches, const run_options& run);
+  void recover(const error& why);
+  // Prepares a session; `lost_step` says whether the step that was interrupted must not be repeated.
+  void begin_session(const status& interrupted);
+  void close(bool with_hooks);
+};
+
+WEFT_DECL void monitored_session::state::build() {
+  const auto scope = g.as_default();
+  if (options.checkpoint_directory.empty()) options.save_every = std::chrono::seconds(0), options.save_every_steps = 0;
+  if (const any_variable counter = detail::find_global_step(g, call_site()); !counter.empty()) step_read = counter.read("monitored_session/global_step");
+  // The flag stands beside the global step, where every worker can read it. It is no variable of the graph's lists: it is neither saved nor initialized with them.
+  const std::string device = step_read.from == nullptr ? std::string() : step_read.from->inputs()[0].from->device();
+  if (const node* made = g.find("monitored_session/stop")) {
+    flag = {made, 0};
+  } else {
+    const auto place = with_device(device);
+    flag = detail::add_node_at("VarHandleOp", {}, "monitored_session/stop", call_site(), {{"dtype", dtype::boolean}, {"shape", partial_shape({})}, {"shared_name", std::string("monitored_session/stop")}});
+  }
+  const any_variable shared(flag);
+  flag_read = shared.read("monitored_session/read_stop");
+  flag_clear = shared.assign(output{&detail::add_const(tensor_value::scalar(false), "monitored_session/no", &flag.from->owner()), 0}, "monitored_session/clear");
+  flag_set = shared.assign(output{&detail::add_const(tensor_value::scalar(true), "monitored_session/yes", &flag.from->owner()), 0}, "monitored_session/set");
+  std::vector<any_variable> all = global_variables(g);
+  if (options.init.empty() && !all.empty()) options.init = initialize_variables(all, "monitored_session/init");
+  const std::vector<any_variable> local = local_variables(g);
+  if (options.local_init.empty() && !local.empty()) options.local_init = initialize_variables(local, "monitored_session/local_init");
+  if (!options.checkpoint_directory.empty() && !all.empty()) {
+    if (options.saving.directory.empty()) options.saving.directory = options.checkpoint_directory;
+    checkpoints = std::make_unique<saver>(std::vector<saved_variable>(all.begin(), all.end()), options.saving);
+  }
+  all.push_back(shared);
+  uninitialized = report_uninitialized_variables(all, "monitored_session/uninitialized");
+  if (is_chief() && checkpoints != nullptr) {
+    checkpoint_hook_options every;
+    every.path = options.checkpoint_name;
+    every.seconds = options.save_every;
+    every.steps = options.save_every_steps;
+    options.hooks.insert(options.hooks.begin(), std::make_shared<checkpoint_hook>(*checkpoints, every));
+  }
+  for (const auto& hook : options.hooks) hook->begin(g);
+}
+
+WEFT_DECL std::vector<std::string> monitored_session::state::ask_uninitialized() {
+  const tensor_value names = inner->run(run_options(), std::vector<feed>(), std::vector<output>{uninitialized.raw()})[0];
+  return std::vector<std::string>(names.data<std::string>(), names.data<std::string>() + names.elements());
+}
+
+// The chief gives all variables their values unless none has lost its own. Whether they were set back.
+WEFT_DECL bool monitored_session::state::initialize(bool first) {
+  const std::size_t lost = ask_uninitialized().size();
+  const bool keep = lost == 0 && (!first || options.at_start == live_variables::keep);
+  if (keep) return false;
+  const auto newest = checkpoints == nullptr ? std::nullopt : latest_checkpoint(options.checkpoint_directory);
+  if (newest) checkpoints->restore(*inner, *newest);
+  else if (!options.init.empty()) inner->run(options.init);
+  inner->run(flag_clear);
+  return true;
+}
+
+WEFT_DECL bool monitored_session::state::prepare_session(bool first) {
+  const auto deadline = std::chrono::steady_clock::now() + options.patience;
+  auto pause = std::chrono::milliseconds(10);
+  bool set_back = false;
+  for (std::string waiting_for;;) {
+    bool reached = false;
+    try {
+      if (inner == nullptr) inner = open();
+      if (inner == nullptr) fail(error_code::invalid_argument, "the factory of the monitored session gave no session");
+      if (is_chief()) set_back = initialize(first) || set_back;
+      const std::vector<std::string> names = ask_uninitialized();
+      reached = true;
+      if (names.empty()) {
+        if (!options.local_init.empty()) inner->run(options.local_init);
+        return set_back;
+      }
+      waiting_for = "variables that are not initialized: ";
+      for (std::size_t i = 0; i < names.size(); ++i) waiting_for += i == 20 ? ", ..." : i > 20 ? "" : (i == 0 ? "'" : ", '") + names[i] + "'";
+      if (is_chief()) fail(error_code::failed_precondition, "the initialization of the chief leaves " + waiting_for);
+    } catch (const error& e) {
+      if (!detail::is_recoverable(e)) throw;
+      inner.reset();
+      reached = false;
+      waiting_for = e.message();
+    }
+    if (std::chrono::steady_clock::now() + pause > deadline)
+      fail(error_code::deadline_exceeded, std::string("after ") + std::to_string(options.patience.count()) + " ms this " + (is_chief() ? "chief" : "worker") + " still waits for " +
+                                              (reached ? "the chief, who should initialize " + waiting_for : "a task: " + waiting_for));
+    std::this_thread::sleep_for(pause);
+    pause = std::min(pause * 2, options.look_every);
+  }
+}
+
+WEFT_DECL void monitored_session::state::stop_runners() {
+  if (runners == nullptr) return;
+  runners->request_stop();
+  try {
+    runners->join();
+  } catch (const error&) {
+    // Why they stopped was thrown by the step, or ends with the session.
+  }
+  runners.reset();
+}
+
+WEFT_DECL void monitored_session::state::recover(const error& why) {
+  if (closed) throw why;
+  ready = false;
+  if (inner != nullptr) inner->close();
+  stop_runners();
+  inner.reset();
+  ++came_back;
+}
+
+WEFT_DECL void monitored_session::state::request_stop() {
+  if (std::exchange(stopping, true) || inner == nullptr) return;
+  try {
+    inner->run(flag_set);
+    for (const operation& op : options.stop_ops) inner->run(op);
+  } catch (const error& e) {
+    // Whoever cannot be reached cannot be told.
+    if (!detail::is_recoverable(e)) throw;
+  }
+}
+
+WEFT_DECL void monitored_session::state::run_once(const step_signature& signature, std::vector<tensor_value> fed, tensor_value* fetches, const run_options& run) {
+  if (runners != nullptr && !runners->reason().ok()) throw error(runners->reason());
+  step_signature whole = signature;
+  std::vector<hook_request> requests(options.hooks.size());
+  const auto want = [&whole](const output& what) {
+    if (std::find(whole.fetches.begin(), whole.fetches.end(), what) == whole.fetches.end() && std::find(whole.feeds.begin(), whole.feeds.end(), what) == whole.feeds.end()) whole.fetches.push_back(what);
+  };
+  for (std::size_t i = 0; i < options.hooks.size(); ++i) {
+    options.hooks[i]->before_run(*this, requests[i]);
+    for (const feed& f : requests[i].feeds) {
+      if (std::find(whole.feeds.begin(), whole.feeds.end(), f.to()) != whole.feeds.end()) fail(error_code::invalid_argument, "'" + to_text(f.to()) + "' is fed twice, by a hook and by the step or another hook");
+      whole.feeds.push_back(f.to());
+      fed.push_back(f.value());
+    }
+  }
+  for (const hook_request& r : requests)
+    for (const output& o : r.fetches) want(o);
+  want(flag_read);
+  if (step_read.from != nullptr) want(step_read);
+  std::vector<tensor_value> kept = fed, got(whole.fetches.size());
+  inner->prepare(whole)->run(fed.data(), got.data(), run);
+  const auto value_of = [&](const output& what) {
+    const auto at = std::find(whole.fetches.begin(), whole.fetches.end(), what);
+    if (at != whole.fetches.end()) return got[static_cast<std::size_t>(at - whole.fetches.begin())];
+    return kept[static_cast<std::size_t>(std::find(whole.feeds.begin(), whole.feeds.end(), what) - whole.feeds.begin())];
+  };
+  if (value_of(flag_read).item<bool>()) stopping = true;
+  if (step_read.from != nullptr) step = value_of(step_read).item<std::int64_t>();
+  for (std::size_t i = 0; i < signature.fetches.size(); ++i) fetches[i] = got[i];
+  for (std::size_t i = 0; i < options.hooks.size() && ready; ++i) {
+    std::vector<tensor_value> values;
+    for (const output& o : requests[i].fetches) values.push_back(value_of(o));
+    try {
+      options.hooks[i]->after_run(*this, values);
+    } catch (const error& e) {
+      // The step itself has run: what a hook could not do is tried again after the next one.
+      if (!detail::is_recoverable(e)) throw;
+      recover(e);
+    }
+  }
+}
+
+WEFT_DECL void monitored_session::state::begin_session(const status& interrupted) {
+  const bool set_back = prepare_session(came_back == 0);
+  if (!queue_runners(g).empty()) {
+    runners = std::make_unique<coordinator>();
+    (void)start_queue_runners(*inner, *runners);
+  }
+  for (const auto& hook : options.hooks) hook->after_create_session(*this);
+  ready = true;
+  lost_step = !interrupted.ok() && !(set_back && is_chief());
+}
+
+WEFT_DECL void monitored_session::state::run(const step_signature& signature, tensor_value* feeds, tensor_value* fetches, const run_options& run) {
+  if (closed) fail(error_code::failed_precondition, "the monitored session is closed");
+  // The inner session may take the values that it is given.
+  const std::vector<tensor_value> fed(feeds, feeds + signature.feeds.size());
+  const auto begun = std::chrono::steady_clock::now();
+  status interrupted;
+  for (auto pause = std::chrono::milliseconds(10);; pause = std::min(pause * 2, options.look_every)) {
+    try {
+      if (!ready) begin_session(interrupted);
+      if (!lost_step && signature.fetches.empty() && signature.targets.empty()) return;
+      if (!lost_step) return run_once(signature, fed, fetches, run);
+    } catch (const error& e) {
+      if (e.code() == error_code::out_of_range) stopping = true;
+      if (!detail::is_recoverable(e)) throw;
+      const bool in_step = ready;
+      recover(e);
+      if (std::chrono::steady_clock::now() - begun > options.patience) throw;
+      if (in_step) interrupted = e.may_have_run() ? e.status() : status();
+      std::this_thread::sleep_for(pause);
+      continue;
+    }
+    lost_step = false;
+    status lost(error_code::aborted, "the step was interrupted and may have run, so it was not repeated; the session has recovered and goes on with the next one. It failed with: " + interrupted.text());
+    lost.may_have_run = true;
+    throw error(lost);
+  }
+}
+
+WEFT_DECL void monitored_session::state::close(bool with_hooks) {
+  if (closed) return;
+  try {
+    if (with_hooks && ready)
+      for (auto hook = options.hooks.rbegin(); hook != options.hooks.rend(); ++hook) (*hook)->end(*this);
+  } catch (...) {
+    close(false);
+    throw;
+  }
+  closed = true;
+  stop_runners();
+  if (inner != nullptr) inner->close();
+}
+
+namespace detail {
+// A step of a monitored session, whatever session is below it.
+template <class State> class monitored_step final : public prepared_step {
+ public:
+  monitored_step(std::shared_ptr<State> of, step_signature signature) : of_(std::move(of)), signature_(std::move(signature)) {}
+  void run(tensor_value* feeds, tensor_value* fetches, const run_options& options) override { of_->run(signature_, feeds, fetches, options); }
+
+ private:
+  const std::shared_ptr<State> of_;
+  const step_signature signature_;
+};
+}  // namespace detail
+
+WEFT_DECL monitored_session::monitored_session(session_factory open, monitored_session_options options, const weft::graph& g) : state_(std::make_shared<state>(g)) {
+  state_->open = std::move(open);
+  state_->options = std::move(options);
+  state_->build();
+  state_->run(step_signature(), nullptr, nullptr, run_options());
+}
+
+WEFT_DECL monitored_session::~monitored_session() {
+  try {
+    state_->close(std::uncaught_exceptions() <= state_->exceptions);
+  } catch (...) {
+    // Who wants to know calls close().
+  }
+}
+
+WEFT_DECL bool monitored_session::should_stop() const noexcept { return state_->stopping || state_->closed; }
+WEFT_DECL void monitored_session::request_stop() { state_->request_stop(); }
+WEFT_DECL std::int64_t monitored_session::last_step() const noexcept { return state_->step; }
+WEFT_DECL int monitored_session::recoveries() const noexcept { return state_->came_back; }
+WEFT_DECL const weft::graph& monitored_session::graph() const { return state_->g; }
+WEFT_DECL std::shared_ptr<prepared_step> monitored_session::prepare(const step_signature& signature) { return std::make_shared<detail::monitored_step<state>>(state_, signature); }
+WEFT_DECL void monitored_session::close() { state_->close(true); }
+
+WEFT_DECL partitioned_graph monitored_session::partitions(const step_signature& signature) {
+  if (state_->inner == nullptr) fail(error_code::unavailable, "the monitored session has lost its session; its next step opens a new one");
+  return state_->inner->partitions(signature);
+}
+WEFT_DECL std::vector<device> monitored_session::list_devices() {
+  if (state_->inner == nullptr) fail(error_code::unavailable, "the monitored session has lost its session; its next step opens a new one");
+  return state_->inner->list_devices();
+}
+
+WEFT_DECL void monitored_session::loop(const std::function<void()>& step) {
+  while (!should_stop()) {
+    try {
+      step();
+    } catch (const error& e) {
+      const bool lost = e.code() == error_code::aborted && e.may_have_run() && state_->ready;
+      if (!lost && !(e.code() == error_code::out_of_range && should_stop())) throw;
+    }
+  }
+  close();
+}
+
+}  // namespace weft
+#endif
+
+#endif
+
 #ifndef WEFT_TRAIN_MOVING_AVERAGES_HPP
 #define WEFT_TRAIN_MOVING_AVERAGES_HPP
 // Averages of variables or tensors over the steps, where a step counts less the longer ago it was, as TensorFlow's tf.train.ExponentialMovingAverage.
@@ -45302,149 +46606,6 @@ WEFT_DECL partitioner min_max_variable_partitioner(std::int64_t max_pieces, int 
 
 #endif
 
-#ifndef WEFT_TRAIN_QUEUE_RUNNER_HPP
-#define WEFT_TRAIN_QUEUE_RUNNER_HPP
-// Threads that fill a queue: each runs one enqueue operation again and again, and the last one closes the queue behind itself.
-
-#include <memory>
-#include <string>
-#include <vector>
-
-namespace weft {
-
-class session_interface;
-
-/// What fills a queue: each operation gets a thread of its own; the same one several times gets several.
-struct queue_runner {
-  queue_base queue;
-  std::vector<operation> enqueue_ops;
-  /// Runs when the last thread ends by itself: nothing more will come.
-  operation close;
-  /// Runs when the coordinator asks to stop: ends those that wait to put something in.
-  operation cancel;
-  std::string name;
-};
-
-/// Makes a runner of these operations; adds the operations that close its queue, below the queue's device. Throws INVALID_ARGUMENT when there are none.
-queue_runner make_queue_runner(const queue_base& queue, const std::vector<operation>& enqueue_ops, op_name name = {});
-/// Makes a runner and counts it among those of the queue's graph, which `start_queue_runners` starts.
-queue_runner add_queue_runner(const queue_base& queue, const std::vector<operation>& enqueue_ops, op_name name = {});
-/// The runners of a graph.
-std::vector<queue_runner> queue_runners(const graph& g = default_graph());
-
-/// Starts the threads of a runner. A thread ends when its step fails: OUT_OF_RANGE (its input has ended) and CANCELLED end this thread alone, and the last one to end closes the queue; any other
-/// error is the coordinator's reason to stop. When the coordinator stops, those that wait are sent away. The session must live until the coordinator has joined.
-void start_queue_runner(const queue_runner& runner, session_interface& session, coordinator& together);
-/// Starts all runners of the session's graph; how many threads there are.
-std::size_t start_queue_runners(session_interface& session, coordinator& together);
-
-}  // namespace weft
-
-#if WEFT_HAS_TRAIN_BODIES
-
-#include <atomic>
-#include <utility>
-
-namespace weft {
-
-WEFT_DECL queue_runner make_queue_runner(const queue_base& queue, const std::vector<operation>& enqueue_ops, op_name name) {
-  if (enqueue_ops.empty()) throw error(error_code::invalid_argument, "a queue runner needs at least one operation that puts something into '" + queue.name() + "'", name.site);
-  for (const operation& op : enqueue_ops)
-    if (op.empty()) throw error(error_code::invalid_argument, "an operation of the queue runner is empty", name.site);
-  queue_runner out;
-  out.queue = queue;
-  out.enqueue_ops = enqueue_ops;
-  out.close = queue.close(pending_enqueues::finish, op_name(name.site));
-  out.cancel = queue.close(pending_enqueues::cancel, op_name(name.site));
-  out.name = name.text.empty() ? queue.name() : std::string(name.text);
-  return out;
-}
-
-// The graph keeps a runner as its operations, one after the other: those that close the queue come first, and nothing else closes one.
-WEFT_DECL queue_runner add_queue_runner(const queue_base& queue, const std::vector<operation>& enqueue_ops, op_name name) {
-  queue_runner out = make_queue_runner(queue, enqueue_ops, name);
-  detail::graph_state& to = queue.raw().from->owner();
-  to.add_to_collection("queue_runners", out.close.get());
-  to.add_to_collection("queue_runners", out.cancel.get());
-  for (const operation& op : enqueue_ops) to.add_to_collection("queue_runners", op.get());
-  return out;
-}
-
-WEFT_DECL std::vector<queue_runner> queue_runners(const graph& g) {
-  std::vector<queue_runner> out;
-  const std::vector<const node*> kept = g.state()->collection("queue_runners");
-  for (std::size_t i = 0; i < kept.size(); ++i) {
-    if (kept[i]->op() != "QueueCloseV2") {
-      out.back().enqueue_ops.emplace_back(*kept[i]);
-      continue;
-    }
-    queue_runner one;
-    one.queue = queue_base(kept[i]->inputs()[0]);
-    one.name = one.queue.name();
-    one.close = operation(*kept[i]);
-    one.cancel = operation(*kept[++i]);
-    out.push_back(std::move(one));
-  }
-  return out;
-}
-
-namespace detail {
-// What the threads of one runner share.
-struct running_queue {
-  queue_runner runner;
-  session_interface* session;
-  coordinator* together;
-  std::atomic<std::size_t> left;
-  // No thread uses the session any more.
-  std::atomic<bool> ended{false};
-
-  running_queue(const queue_runner& r, session_interface& s, coordinator& c) : runner(r), session(&s), together(&c), left(r.enqueue_ops.size()) {}
-
-  void fill(std::size_t i) {
-    status end;
-    try {
-      while (!together->should_stop()) session->run(runner.enqueue_ops[i]);
-    } catch (...) {
-      end = status_of_handled();
-    }
-    const bool last = left.fetch_sub(1) == 1;
-    if (!coordinator::is_clean(end)) together->request_stop(std::move(end));
-    if (!last) return;
-    run_quietly(runner.close);
-    ended = true;
-  }
-  // The queue may be closed already, and the session may have ended with all that waited in it.
-  void run_quietly(const operation& op) const {
-    try {
-      session->run(op);
-    } catch (const error&) {
-    }
-  }
-};
-}  // namespace detail
-
-WEFT_DECL void start_queue_runner(const queue_runner& runner, session_interface& session, coordinator& together) {
-  const auto shared = std::make_shared<detail::running_queue>(runner, session, together);
-  for (std::size_t i = 0; i < runner.enqueue_ops.size(); ++i) together.start("queue runner " + runner.name, [shared, i] { shared->fill(i); });
-  together.on_stop([shared] {
-    if (!shared->ended) shared->run_quietly(shared->runner.cancel);
-  });
-}
-
-WEFT_DECL std::size_t start_queue_runners(session_interface& session, coordinator& together) {
-  std::size_t threads = 0;
-  for (const queue_runner& runner : queue_runners(session.graph())) {
-    start_queue_runner(runner, session, together);
-    threads += runner.enqueue_ops.size();
-  }
-  return threads;
-}
-
-}  // namespace weft
-#endif
-
-#endif
-
 #ifndef WEFT_TRAIN_REGULARIZERS_HPP
 #define WEFT_TRAIN_REGULARIZERS_HPP
 // Penalties on the values of variables, which `get_variable` adds to the graph's regularization losses.
@@ -46155,358 +47316,6 @@ WEFT_DECL operation replication::synchronize() const {
 }
 
 }  // namespace weft::detail
-#endif
-
-#endif
-
-#ifndef WEFT_TRAIN_SAVER_HPP
-#define WEFT_TRAIN_SAVER_HPP
-// Saves variables to checkpoints and restores them, by operations of the graph on the tasks where the variables live or through the client.
-
-#include <chrono>
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <string>
-#include <vector>
-
-namespace weft {
-
-/// A variable and the name it has in checkpoints; its own unless another is given: `{"old/w", w}`.
-struct saved_variable {
-  std::string name;
-  any_variable variable;
-  /// The part that the variable is of a larger tensor of this name, as `784 10 0,392:-`; empty for all of it.
-  std::string slice;
-
-  saved_variable(const any_variable& v) : name(v.name()), variable(v) {}
-  template <class T, int N> saved_variable(const weft::variable<T, N>& v) : saved_variable(any_variable(v)) {}
-  saved_variable(std::string in_file, const any_variable& v, std::string part = {}) : name(std::move(in_file)), variable(v), slice(std::move(part)) {}
-};
-
-/// Who writes the files of a checkpoint.
-enum class saver_files {
-  /// The client fetches all values and writes one file. No task needs a folder.
-  gathered,
-  /// Each task writes the variables that live there into one folder that all tasks see, with the kernels of `file_kernels()`.
-  sharded
-};
-
-/// How a saver works.
-struct saver_options {
-  checkpoint_format format = checkpoint_format::safetensors;
-  saver_files files = saver_files::gathered;
-  /// The folder that paths are relative to. When sharded: where this process sees the folder that the tasks' `file_kernels()` were given.
-  std::string directory;
-  /// How many checkpoints stay; 0 means all.
-  int max_to_keep = 5;
-  /// One checkpoint in this time stays for good; 0 means none.
-  std::chrono::seconds keep_every{0};
-};
-
-/// Saves and restores some variables of a graph, to which its constructor adds the nodes for that. One thread uses it at a time, and one saver saves under one path.
-class saver {
- public:
-  /// The graph's variables but local ones.
-  explicit saver(const saver_options& options = {}, const graph& g = default_graph());
-  /// These variables, under these names: `saver({w, {"old/b", b}})`. Throws INVALID_ARGUMENT when there is none, when two have one name, or when they are of two graphs.
-  explicit saver(std::vector<saved_variable> variables, const saver_options& options = {});
-  saver(saver&&) noexcept;
-  saver& operator=(saver&&) noexcept;
-  ~saver();
-
-  /// Writes the checkpoint `path`, or `path-step`, and notes it as the newest in the file `checkpoint` of its folder; older ones than the last `max_to_keep` are removed. Whatever happens on the way,
-  /// the checkpoints before it stay whole. Returns its name, as `restore` takes it. Blocks. Throws what the session throws; RESOURCE_EXHAUSTED when the disk is full; FAILED_PRECONDITION when the tasks
-  /// of a sharded one do not see one folder.
-  std::string save(session_interface& session, const std::string& path, std::optional<std::int64_t> step = std::nullopt);
-  /// Gives the variables the values they have in a checkpoint, named as `save` or `latest_checkpoint` did, which any number of tasks in any format may have written. Throws NOT_FOUND naming what it lacks, INVALID_ARGUMENT naming the variable, both
-  /// dtypes or shapes, and the file, before any variable is changed when gathered.
-  void restore(session_interface& session, const std::string& checkpoint);
-  /// The checkpoints that were saved and not removed, oldest first.
-  std::vector<std::string> checkpoints() const;
-  const saver_options& options() const noexcept;
-
- private:
-  struct state;
-  std::unique_ptr<state> state_;
-};
-
-}  // namespace weft
-
-#if WEFT_HAS_TRAIN_BODIES
-
-#include <algorithm>
-#include <cstdio>
-#include <random>
-
-namespace weft {
-
-namespace detail {
-
-// The variables that one task writes and reads.
-struct saver_shard {
-  std::string device;
-  std::vector<std::size_t> variables;
-  output prefix;
-  operation save;
-};
-
-// `/job:ps/task:1` of the device that a variable asks for; empty when it asks for no task.
-WEFT_DECL std::string task_part(const std::string& device) {
-  device_name d = parse_device_name(device);
-  d.type.reset();
-  d.id.reset();
-  return to_text(d);
-}
-
-}  // namespace detail
-
-struct saver::state {
-  std::vector<saved_variable> variables;
-  saver_options options;
-  // Gathered: what is fetched, what is fed, what assigns that.
-  std::vector<output> reads, values;
-  std::vector<operation> assigns;
-  // Sharded: one for each task; where a restore reads; what makes one checkpoint of the shards.
-  std::vector<detail::saver_shard> shards;
-  output restore_from, merge_from, merge_to;
-  operation merge;
-  // The file that `noted` was read from.
-  std::string state_file;
-  detail::checkpoint_state noted;
-
-  void build();
-  void build_gathered();
-  void build_sharded();
-  std::string seen(const std::string& path) const { return options.directory.empty() ? path : options.directory + "/" + path; }
-  void write_gathered(session_interface& session, const std::string& path) const;
-  void write_sharded(session_interface& session, const std::string& path) const;
-  void restore_gathered(session_interface& session, const std::string& path) const;
-  void restore_sharded(session_interface& session, const std::string& path) const;
-  void check(const tensor_file& file) const;
-  void note(const std::string& path);
-};
-
-WEFT_DECL saver::saver(const saver_options& options, const graph& g)
-    : saver([&g] {
-        std::vector<saved_variable> all;
-        for (const any_variable& v : global_variables(g)) all.emplace_back(v);
-        return all;
-      }(), options) {}
-
-WEFT_DECL saver::saver(std::vector<saved_variable> variables, const saver_options& options) : state_(std::make_unique<state>()) {
-  state_->variables = std::move(variables);
-  state_->options = options;
-  state_->build();
-}
-WEFT_DECL saver::saver(saver&&) noexcept = default;
-WEFT_DECL saver& saver::operator=(saver&&) noexcept = default;
-WEFT_DECL saver::~saver() = default;
-WEFT_DECL const saver_options& saver::options() const noexcept { return state_->options; }
-
-WEFT_DECL void saver::state::build() {
-  if (variables.empty()) fail(error_code::invalid_argument, "there is no variable to save");
-  std::vector<std::string> names;
-  for (const saved_variable& v : variables) {
-    if (v.variable.get().owner().shared_from_this() != variables[0].variable.get().owner().shared_from_this())
-      fail(error_code::invalid_argument, "'" + v.variable.name() + "' is a variable of another graph than '" + variables[0].variable.name() + "'");
-    if (v.name.empty()) fail(error_code::invalid_argument, "variable '" + v.variable.name() + "' is given no name in the checkpoint");
-    names.push_back(piece_name(v.name, v.slice));
-    if (v.slice.empty()) continue;
-    const shape part(parse_slice(v.slice).size);
-    if (!v.variable.shape().accepts(part)) fail(error_code::invalid_argument, "the slice '" + v.slice + "' has shape " + part.text() + ", variable '" + v.variable.name() + "' has " + v.variable.shape().text());
-  }
-  std::sort(names.begin(), names.end());
-  for (std::size_t i = 1; i < names.size(); ++i)
-    if (names[i] == names[i - 1]) fail(error_code::invalid_argument, "two variables are saved as '" + names[i] + "'");
-  if (options.files == saver_files::sharded && options.directory.empty())
-    fail(error_code::invalid_argument, "a sharded saver needs saver_options::directory, where this process sees the folder of the tasks' file_kernels()");
-  const weft::graph g = variables[0].variable.graph();
-  const auto scope = g.as_default();
-  const auto name = name_scope("save");
-  if (options.files == saver_files::gathered) build_gathered();
-  else build_sharded();
-}
-
-WEFT_DECL void saver::state::build_gathered() {
-  for (const saved_variable& v : variables) {
-    reads.push_back(v.variable.read("read"));
-    values.push_back({&detail::add_node("Placeholder", {}, "value", {{"dtype", v.variable.dtype()}, {"shape", v.variable.shape()}}), 0});
-    assigns.push_back(v.variable.assign(values.back(), "restore"));
-  }
-}
-
-WEFT_DECL void saver::state::build_sharded() {
-  for (std::size_t i = 0; i < variables.size(); ++i) {
-    const std::string task = detail::task_part(variables[i].variable.device());
-    auto at = std::find_if(shards.begin(), shards.end(), [&task](const detail::saver_shard& s) { return s.device == task; });
-    if (at == shards.end()) {
-      at = shards.insert(at, detail::saver_shard());
-      at->device = task;
-    }
-    at->variables.push_back(i);
-  }
-  const auto text = [] { return output{&detail::add_node("Placeholder", {}, "path", {{"dtype", dtype::string}, {"shape", partial_shape({})}}), 0}; };
-  restore_from = text();
-  for (detail::saver_shard& s : shards) {
-    std::vector<std::string> names, slices;
-    std::vector<output> tensors;
-    std::vector<dtype> types;
-    for (const std::size_t i : s.variables) {
-      names.push_back(variables[i].name);
-      slices.push_back(variables[i].slice);
-      types.push_back(variables[i].variable.dtype());
-      tensors.push_back(variables[i].variable.read("read"));
-    }
-    s.prefix = text();
-    const auto device = with_device(s.device + "/device:CPU:0");
-    s.save = save_tensors(tensor<std::string, 0>(s.prefix), names, tensors, slices, "save");
-    const auto restored = restore_tensors(tensor<std::string, 0>(restore_from), names, types, slices, "restore");
-    for (std::size_t k = 0; k < s.variables.size(); ++k) assigns.push_back(variables[s.variables[k]].variable.assign(restored[k], "assign"));
-  }
-  merge_from = {&detail::add_node("Placeholder", {}, "paths", {{"dtype", dtype::string}, {"shape", partial_shape({-1})}}), 0};
-  merge_to = text();
-  const auto device = with_device(shards[0].device + "/device:CPU:0");
-  merge = merge_checkpoints(tensor<std::string, 1>(merge_from), tensor<std::string, 0>(merge_to), "merge");
-}
-
-WEFT_DECL void saver::state::write_gathered(session_interface& session, const std::string& path) const {
-  const std::vector<tensor_value> got = session.run(run_options(), std::vector<feed>(), reads);
-  std::vector<named_tensor> tensors;
-  for (std::size_t i = 0; i < variables.size(); ++i) tensors.push_back({piece_name(variables[i].name, variables[i].slice), got[i]});
-  detail::make_folders(seen(path));
-  write_tensor_file(seen(path) + extension_of(options.format), options.format, tensors);
-}
-
-// The shards of one save have names of their own, so that those of the checkpoint before it, of whatever name, stay as they are until the index is there.
-WEFT_DECL void saver::state::write_sharded(session_interface& session, const std::string& path) const {
-  static constexpr char digits[] = "0123456789abcdef";
-  std::string tag;
-  std::random_device random;
-  for (int i = 0; i < 8; ++i) tag += digits[random() & 15U];
-  std::vector<feed> feeds;
-  std::vector<operation> saves;
-  std::vector<std::string> paths;
-  for (const detail::saver_shard& s : shards) {
-    char end[40];
-    std::snprintf(end, sizeof end, "-%05zu-of-%05zu", paths.size(), shards.size());
-    paths.push_back(path + "." + tag + end + extension_of(options.format));
-    feeds.emplace_back(s.prefix, tensor_value::scalar(paths.back()));
-    saves.push_back(s.save);
-  }
-  session.run(run_options(), feeds, {}, saves);
-  const std::string whole = path + extension_of(options.format);
-  session.run(run_options(), {{merge_from, tensor_value::from(shape{static_cast<std::int64_t>(paths.size())}, paths)}, {merge_to, tensor_value::scalar(whole)}}, {}, {merge});
-  if (!detail::file_exists(seen(whole) + ".index.json"))
-    fail(error_code::failed_precondition, "the tasks wrote '" + whole + "' to their folder, but it is not in '" + options.directory + "', where saver_options::directory says that this process sees that folder");
-}
-
-WEFT_DECL std::string saver::save(session_interface& session, const std::string& path, std::optional<std::int64_t> step) {
-  state& s = *state_;
-  const std::string base = detail::base_name(path);
-  if (base.empty() || base == "." || base == ".." || base == "checkpoint") fail(error_code::invalid_argument, "'" + path + "' cannot be the name of a checkpoint");
-  if (step && *step < 0) fail(error_code::invalid_argument, "a checkpoint cannot be of step " + std::to_string(*step));
-  const std::string name = step ? path + "-" + std::to_string(*step) : path;
-  if (s.options.files == saver_files::gathered) s.write_gathered(session, name);
-  else s.write_sharded(session, name);
-  s.note(name);
-  if (step) detail::remove_leftovers(s.seen(path));
-  return name;
-}
-
-// Notes the newest checkpoint, then removes the files of those that are too many: a kill between the two leaves files, never a note of what is gone.
-WEFT_DECL void saver::state::note(const std::string& path) {
-  const std::string full = seen(path), folder = detail::folder_of(full), file = folder + "/checkpoint", name = detail::base_name(full);
-  const double now = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-  if (file != state_file) {
-    noted = detail::file_exists(file) ? detail::read_checkpoint_state(file) : detail::checkpoint_state();
-    state_file = file;
-    if (noted.last_preserved == 0) noted.last_preserved = now;
-  }
-  const auto same = std::find(noted.names.begin(), noted.names.end(), name);
-  if (same != noted.names.end()) {
-    noted.times.erase(noted.times.begin() + (same - noted.names.begin()));
-    noted.names.erase(same);
-  }
-  noted.names.push_back(name);
-  noted.times.push_back(now);
-  std::vector<std::string> gone;
-  while (options.max_to_keep > 0 && noted.names.size() > static_cast<std::size_t>(options.max_to_keep)) {
-    const double period = static_cast<double>(options.keep_every.count());
-    if (period > 0 && noted.times[0] - noted.last_preserved >= period) noted.last_preserved = noted.times[0];
-    else gone.push_back(noted.names[0]);
-    noted.names.erase(noted.names.begin());
-    noted.times.erase(noted.times.begin());
-  }
-  write_whole_file(file, detail::to_text(noted));
-  for (const std::string& old : gone)
-    if (old.find('/') == std::string::npos) detail::remove_checkpoint(folder + "/" + old);
-}
-
-WEFT_DECL std::vector<std::string> saver::checkpoints() const { return state_->noted.names; }
-
-// Everything that does not fit is named at once.
-WEFT_DECL void saver::state::check(const tensor_file& file) const {
-  std::string missing, wrong;
-  for (const saved_variable& v : variables) {
-    const tensor_entry found = find_tensor(file, v.name);
-    const std::string name = "variable '" + v.variable.name() + "'" + (v.name == v.variable.name() ? "" : " (as '" + v.name + "')");
-    if (found.dtype == dtype::invalid) {
-      missing += (missing.empty() ? "" : ", ") + name;
-      continue;
-    }
-    const partial_shape expected = v.slice.empty() ? v.variable.shape() : partial_shape(parse_slice(v.slice).full);
-    if (found.dtype != v.variable.dtype() || !expected.accepts(found.shape))
-      wrong += (wrong.empty() ? "" : "; ") + name + " is " + to_text(v.variable.dtype()) + expected.text() + ", the checkpoint has " + to_text(found.dtype) + found.shape.text();
-  }
-  if (!missing.empty()) fail(error_code::not_found, "checkpoint '" + file.path() + "' lacks " + missing);
-  if (!wrong.empty()) fail(error_code::invalid_argument, "checkpoint '" + file.path() + "' does not fit: " + wrong);
-}
-
-WEFT_DECL void saver::state::restore_gathered(session_interface& session, const std::string& path) const {
-  const auto file = open_checkpoint(seen(path));
-  check(*file);
-  // So many bytes of values are held at one time, or one value.
-  constexpr std::size_t bound = std::size_t(64) << 20;
-  std::vector<feed> feeds;
-  std::vector<operation> targets;
-  std::size_t bytes = 0;
-  for (std::size_t i = 0; i < variables.size(); ++i) {
-    tensor_value v = read_tensor(*file, variables[i].name, variables[i].slice);
-    bytes += v.bytes();
-    feeds.emplace_back(values[i], std::move(v));
-    targets.push_back(assigns[i]);
-    if (bytes < bound && i + 1 < variables.size()) continue;
-    session.run(run_options(), feeds, {}, targets);
-    feeds.clear();
-    targets.clear();
-    bytes = 0;
-  }
-}
-
-WEFT_DECL void saver::state::restore_sharded(session_interface& session, const std::string& path) const {
-  // What this process sees it can check with better words than the tasks.
-  if (detail::checkpoint_exists(seen(path))) check(*open_checkpoint(seen(path)));
-  try {
-    session.run(run_options(), {{restore_from, tensor_value::scalar(path)}}, {}, assigns);
-  } catch (const error& e) {
-    if (e.code() != error_code::invalid_argument) throw;
-    status why = e.status();
-    why.message = "restoring '" + path + "': " + why.message;
-    throw error(why);
-  }
-}
-
-WEFT_DECL void saver::restore(session_interface& session, const std::string& checkpoint) {
-  if (checkpoint.empty()) fail(error_code::invalid_argument, "no checkpoint is named to restore");
-  // `latest_checkpoint` puts the folder before the name.
-  const std::string folder = state_->options.directory + "/";
-  const std::string path = folder.size() > 1 && checkpoint.compare(0, folder.size(), folder) == 0 ? checkpoint.substr(folder.size()) : checkpoint;
-  if (state_->options.files == saver_files::gathered) state_->restore_gathered(session, path);
-  else state_->restore_sharded(session, path);
-}
-
-}  // namespace weft
 #endif
 
 #endif

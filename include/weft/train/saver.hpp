@@ -10,9 +10,12 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace weft {
@@ -26,6 +29,7 @@ struct saved_variable {
 
   saved_variable(const any_variable& v) : name(v.name()), variable(v) {}
   template <class T, int N> saved_variable(const weft::variable<T, N>& v) : saved_variable(any_variable(v)) {}
+  saved_variable(const std::pair<const std::string, any_variable>& named) : name(named.first), variable(named.second) {}
   saved_variable(std::string in_file, const any_variable& v, std::string part = {}) : name(std::move(in_file)), variable(v), slice(std::move(part)) {}
 };
 
@@ -56,6 +60,9 @@ class saver {
   explicit saver(const saver_options& options = {}, const graph& g = default_graph());
   /// These variables, under these names: `saver({w, {"old/b", b}})`. Throws INVALID_ARGUMENT when there is none, when two have one name, or when they are of two graphs.
   explicit saver(std::vector<saved_variable> variables, const saver_options& options = {});
+  /// The same, as `exponential_moving_average::variables_to_restore()` gives them.
+  template <class M, std::enable_if_t<std::is_same_v<M, std::map<std::string, any_variable>>, int> = 0>
+  explicit saver(const M& variables, const saver_options& options = {}) : saver(std::vector<saved_variable>(variables.begin(), variables.end()), options) {}
   saver(saver&&) noexcept;
   saver& operator=(saver&&) noexcept;
   ~saver();
