@@ -28222,7 +28222,7 @@ class dequeue_kernel final : public queue_user {
   bool many_, at_most_;
 };
 
-inline void copy_elements(const tensor_value& from, std::int64_t first, tensor_value& to, std::int64_t at, std::int64_t count) {
+inline void copy_queued(const tensor_value& from, std::int64_t first, tensor_value& to, std::int64_t at, std::int64_t count) {
   if (count == 0) return;
   if (from.dtype() == dtype::string) std::copy_n(from.data<std::string>() + first, count, to.mutable_data<std::string>() + at);
   else if (from.dtype() == dtype::resource) std::copy_n(from.data<resource_handle>() + first, count, to.mutable_data<resource_handle>() + at);
@@ -28250,20 +28250,20 @@ inline tensor_value element_value(const kernel_context& context, const queue_ele
     return out;
   }
   tensor_value out = context.allocate(from.dtype(), sizes);
-  copy_elements(from, e.row * sizes.elements(), out, 0, sizes.elements());
+  copy_queued(from, e.row * sizes.elements(), out, 0, sizes.elements());
   return out;
 }
 
 // Copies an array into the corner of a larger one that begins at element `at`.
 inline void copy_corner(const tensor_value& from, std::int64_t first, const std::vector<std::int64_t>& sizes, tensor_value& to, std::int64_t at, const std::vector<std::int64_t>& room) {
   const std::size_t rank = sizes.size();
-  if (sizes == room) return copy_elements(from, first, to, at, product_of(sizes));
+  if (sizes == room) return copy_queued(from, first, to, at, product_of(sizes));
   const std::int64_t count = product_of(sizes), run = sizes[rank - 1];
   std::vector<std::int64_t> index(rank, 0);
   for (std::int64_t done = 0; done < count; done += run) {
     std::int64_t where = 0;
     for (std::size_t d = 0; d < rank; ++d) where = where * room[d] + index[d];
-    copy_elements(from, first + done, to, at + where, run);
+    copy_queued(from, first + done, to, at + where, run);
     for (std::size_t d = rank - 1; d-- > 0;) {
       if (++index[d] < sizes[d]) break;
       index[d] = 0;
@@ -28304,7 +28304,7 @@ inline tensor_value batch_value(const kernel_context& context, const queue_spec&
     std::size_t together = 1;
     if (own == room && e.row >= 0)
       while (i + together < taken.size() && taken[i + together].values == e.values && taken[i + together].row == e.row + static_cast<std::int64_t>(together)) ++together;
-    if (own == room) copy_elements(from, first, out, at, each * static_cast<std::int64_t>(together));
+    if (own == room) copy_queued(from, first, out, at, each * static_cast<std::int64_t>(together));
     else copy_corner(from, first, own, out, at, room);
     i += together;
   }
