@@ -13820,6 +13820,32 @@ WEFT_DECL variable_nodes add_variable(dtype type, tensor_value initial, variable
 
 #endif
 
+#ifndef WEFT_OPS_STEP_BARRIER_HPP
+#define WEFT_OPS_STEP_BARRIER_HPP
+// A barrier of steps, weft's own: it decides which passes of the workers count for the update of a step, and holds each worker until that update is made.
+
+#if WEFT_HAS_BODIES
+namespace weft::detail {
+
+inline void barrier_answers_shape(shape_context& c) {
+  c.set_output(0, partial_shape({}));
+  c.set_output(1, partial_shape({}));
+}
+
+// Arrive answers the step for which the pass counts, or -1 when it is stale, and a ticket; Wait takes the ticket, holds until that step is made, answers the step then and whether the pass counted.
+inline constexpr op_row step_barrier_ops[] = {
+    {"_StepBarrier() -> handle: resource", "replicas_to_aggregate: int >= 1; total_num_replicas: int >= 1; container: string = ''; shared_name: string = ''", scalar_shape, op_flags::stateful},
+    {"_StepBarrierArrive(handle: resource, local_step: int64) -> stamp: int64, ticket: int64", "", barrier_answers_shape, op_flags::stateful},
+    {"_StepBarrierWait(handle: resource, ticket: int64) -> step: int64, counted: bool", "", barrier_answers_shape, op_flags::stateful},
+    {"_StepBarrierReady(handle: resource)", "", nullptr, op_flags::stateful},
+    {"_StepBarrierAdvance(handle: resource, step: int64)", "reset: bool = false", nullptr, op_flags::stateful},
+};
+
+}  // namespace weft::detail
+#endif
+
+#endif
+
 #ifndef WEFT_OPS_TRAINING_HPP
 #define WEFT_OPS_TRAINING_HPP
 // The updates of optimizers: each changes a variable and its slots in one step that is atomic to other reads and updates. Optimizers of train/ are made of these.
@@ -14110,6 +14136,7 @@ WEFT_DECL const op_registry& standard_ops() {
     ops.add(detail::reduce_ops);
     ops.add(detail::sendrecv_ops);
     ops.add(detail::state_ops);
+    ops.add(detail::step_barrier_ops);
     ops.add(detail::training_ops);
     return ops;
   }();
@@ -30035,6 +30062,356 @@ WEFT_DECL kernel_factory state_rows_kernel(std::string_view op) {
 #endif
 
 #if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
+#ifndef WEFT_KERNELS_STEP_BARRIER_HPP
+#define WEFT_KERNELS_STEP_BARRIER_HPP
+// The barrier of steps: passes arrive, push their gradients, and wait; the chief is told when all that count have pushed, makes the update, and lets everybody go. Nobody who waits holds a thread.
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace weft::detail {
+/// The factory of an op on barriers; nullptr for ops of other families.
+kernel_factory step_barrier_kernel(std::string_view op);
+}  // namespace weft::detail
+
+#if WEFT_HAS_KERNEL_BODIES
+namespace weft::detail {
+
+/// A barrier. Thread-safe.
+class step_barrier final : public resource, public std::enable_shared_from_this<step_barrier> {
+ public:
+  /// Called once, never while the barrier is locked: with what happened and two numbers, stamp and ticket or step and whether the pass counted.
+  using done_function = std::function<void(const status&, std::int64_t, std::int64_t)>;
+
+  step_barrier(std::string name, std::int64_t aggregate, std::int64_t total) : name_(std::move(name)), aggregate_(aggregate), total_(total) {}
+  std::string describe() const override { return "the barrier of steps '" + name_ + "'"; }
+  std::int64_t aggregate() const noexcept { return aggregate_; }
+  std::int64_t total() const noexcept { return total_; }
+
+  /// A pass for `local_step` asks to count; waits while the barrier has no step yet. A step that ends before its wait begins gives its place back.
+  void arrive(std::int64_t local_step, const cancellation_token& token, done_function done);
+  /// All of the pass is pushed; waits for the update it is for. Passes that others of the same step must follow go on at once.
+  void wait(std::int64_t ticket, const cancellation_token& token, done_function done);
+  /// Waits until all passes of a step have pushed.
+  void ready(const cancellation_token& token, done_function done);
+  /// The update is made: everybody goes on. With `reset` the passes so far are forgotten.
+  void advance(std::int64_t step, bool reset);
+  void close(const status& why) override;
+
+ private:
+  struct pass {
+    std::int64_t step = 0;
+    bool counts = false, goes_on = false;
+    cancellation_token token;
+    std::uint64_t registration = 0;
+  };
+  enum class line : unsigned char { arrive, wait, ready };
+  struct waiter {
+    line what = line::wait;
+    std::int64_t step = 0;
+    bool counts = false;
+    cancellation_token token;
+    std::uint64_t registration = 0;
+    done_function done;
+    // The answer.
+    status result;
+    std::int64_t first = 0, second = 0;
+  };
+  using waiter_ptr = std::shared_ptr<waiter>;
+
+  void begin(const waiter_ptr& w);
+  void cancel(const waiter_ptr& w, const status& why);
+  void lost(std::int64_t ticket);
+  bool attempt(waiter& w, std::vector<std::int64_t>& new_tickets);
+  std::vector<waiter_ptr> serve(std::vector<std::int64_t>& new_tickets);
+  void finish(std::vector<waiter_ptr>& ended, const std::vector<std::int64_t>& new_tickets);
+
+  const std::string name_;
+  const std::int64_t aggregate_, total_;
+  std::mutex mutex_;
+  bool started_ = false;
+  std::int64_t step_ = 0, next_ticket_ = 1;
+  // Of the current step: passes that count, and those of them that have pushed.
+  std::int64_t admitted_ = 0, pushed_ = 0;
+  // Passes between arriving and waiting.
+  std::map<std::int64_t, pass> passes_;
+  std::vector<waiter_ptr> waiters_;
+};
+
+// Whether the waiter can be answered now.
+WEFT_DECL bool step_barrier::attempt(waiter& w, std::vector<std::int64_t>& new_tickets) {
+  if (w.what == line::ready) return started_ && pushed_ >= aggregate_;
+  if (w.what == line::wait) {
+    if (w.step == step_) return false;
+    w.first = step_;
+    w.second = w.counts ? 1 : 0;
+    return true;
+  }
+  if (!started_) return false;
+  pass p;
+  p.step = w.step;
+  p.counts = w.step == step_ && admitted_ < aggregate_;
+  if (p.counts) ++admitted_;
+  // Fewer workers than passes to a step: the last ones wait, each worker once.
+  p.goes_on = p.counts && admitted_ <= aggregate_ - total_;
+  p.token = w.token;
+  w.first = p.counts ? step_ : -1;
+  w.second = next_ticket_++;
+  passes_.emplace(w.second, std::move(p));
+  new_tickets.push_back(w.second);
+  return true;
+}
+
+WEFT_DECL std::vector<step_barrier::waiter_ptr> step_barrier::serve(std::vector<std::int64_t>& new_tickets) {
+  std::vector<waiter_ptr> ended, left;
+  for (const waiter_ptr& w : waiters_) (attempt(*w, new_tickets) ? ended : left).push_back(w);
+  waiters_.swap(left);
+  return ended;
+}
+
+// A pass can be lost from here on until it waits.
+WEFT_DECL void step_barrier::finish(std::vector<waiter_ptr>& ended, const std::vector<std::int64_t>& new_tickets) {
+  for (const std::int64_t ticket : new_tickets) {
+    cancellation_token token;
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      const auto it = passes_.find(ticket);
+      if (it != passes_.end()) token = it->second.token;
+    }
+    const std::uint64_t registration = token.on_cancel([self = shared_from_this(), ticket](const status&) { self->lost(ticket); });
+    bool kept = false;
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      const auto it = passes_.find(ticket);
+      kept = it != passes_.end();
+      if (kept) it->second.registration = registration;
+    }
+    if (!kept) token.forget(registration);
+  }
+  for (const waiter_ptr& w : ended) {
+    w->token.forget(w->registration);
+    const done_function done = std::move(w->done);
+    done(w->result, w->first, w->second);
+  }
+}
+
+WEFT_DECL void step_barrier::begin(const waiter_ptr& w) {
+  std::vector<waiter_ptr> ended;
+  std::vector<std::int64_t> new_tickets;
+  const auto waits = [&] { return std::find(waiters_.begin(), waiters_.end(), w) != waiters_.end(); };
+  bool waiting = false;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    waiters_.push_back(w);
+    ended = serve(new_tickets);
+    waiting = waits();
+  }
+  const cancellation_token token = w->token;
+  finish(ended, new_tickets);
+  if (!waiting) return;
+  const std::uint64_t registration = token.on_cancel([self = shared_from_this(), w](const status& why) { self->cancel(w, why); });
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    waiting = waits();
+    if (waiting) w->registration = registration;
+  }
+  if (!waiting) token.forget(registration);
+}
+
+WEFT_DECL void step_barrier::cancel(const waiter_ptr& w, const status& why) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto at = std::find(waiters_.begin(), waiters_.end(), w);
+    if (at == waiters_.end()) return;
+    waiters_.erase(at);
+  }
+  w->done(why, 0, 0);
+}
+
+WEFT_DECL void step_barrier::lost(std::int64_t ticket) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto it = passes_.find(ticket);
+  if (it == passes_.end()) return;
+  if (it->second.counts && it->second.step == step_) --admitted_;
+  passes_.erase(it);
+}
+
+WEFT_DECL void step_barrier::arrive(std::int64_t local_step, const cancellation_token& token, done_function done) {
+  const auto w = std::make_shared<waiter>();
+  w->what = line::arrive;
+  w->step = local_step;
+  w->token = token;
+  w->done = std::move(done);
+  begin(w);
+}
+
+WEFT_DECL void step_barrier::wait(std::int64_t ticket, const cancellation_token& token, done_function done) {
+  std::vector<waiter_ptr> ended;
+  std::vector<std::int64_t> new_tickets;
+  pass p;
+  bool known = false;
+  std::int64_t now = 0;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto it = passes_.find(ticket);
+    known = it != passes_.end();
+    if (known) {
+      p = std::move(it->second);
+      passes_.erase(it);
+      if (p.counts && p.step == step_) ++pushed_;
+      ended = serve(new_tickets);
+    }
+    now = step_;
+  }
+  if (!known) return done(status(error_code::aborted, describe() + " was reset, or there is no pass with ticket " + std::to_string(ticket)), 0, 0);
+  p.token.forget(p.registration);
+  finish(ended, new_tickets);
+  if (p.goes_on) return done(status(), now, 1);
+  const auto w = std::make_shared<waiter>();
+  w->step = p.step;
+  w->counts = p.counts;
+  w->token = token;
+  w->done = std::move(done);
+  begin(w);
+}
+
+WEFT_DECL void step_barrier::ready(const cancellation_token& token, done_function done) {
+  const auto w = std::make_shared<waiter>();
+  w->what = line::ready;
+  w->token = token;
+  w->done = std::move(done);
+  begin(w);
+}
+
+WEFT_DECL void step_barrier::advance(std::int64_t step, bool reset) {
+  std::vector<waiter_ptr> ended;
+  std::vector<std::int64_t> new_tickets;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (reset || step != step_) admitted_ = pushed_ = 0;
+    if (reset) {
+      // Whoever waits has pushed in vain.
+      std::vector<waiter_ptr> left;
+      for (const waiter_ptr& w : waiters_) {
+        if (w->what != line::wait) {
+          left.push_back(w);
+          continue;
+        }
+        w->first = step;
+        w->second = 0;
+        ended.push_back(w);
+      }
+      waiters_.swap(left);
+      for (auto& one : passes_) one.second.counts = false;
+    }
+    step_ = step;
+    started_ = true;
+    for (const waiter_ptr& w : serve(new_tickets)) ended.push_back(w);
+  }
+  finish(ended, new_tickets);
+}
+
+WEFT_DECL void step_barrier::close(const status& why) {
+  std::vector<waiter_ptr> ended;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    ended.swap(waiters_);
+    for (const waiter_ptr& w : ended) w->result = why;
+  }
+  finish(ended, {});
+}
+
+/// Makes the barrier where there is none yet, and names it.
+class step_barrier_handle_kernel final : public cheap_kernel {
+ public:
+  explicit step_barrier_handle_kernel(const kernel_construction& what)
+      : handle_(what, "barrier of steps"), aggregate_(what.about.attr<std::int64_t>("replicas_to_aggregate")), total_(what.about.attr<std::int64_t>("total_num_replicas")) {
+    if (aggregate_ < 1 || total_ < 1) what.about.fail_about(error_code::invalid_argument, "the numbers of replicas must be positive, found " + std::to_string(aggregate_) + " of " + std::to_string(total_));
+  }
+  static std::unique_ptr<kernel> make(const kernel_construction& what) { return std::make_unique<step_barrier_handle_kernel>(what); }
+  void compute(kernel_context& context) override {
+    const auto made = handle_.find_or_make<step_barrier>(context, [this] { return std::make_shared<step_barrier>(handle_.name(), aggregate_, total_); });
+    if (made->aggregate() != aggregate_ || made->total() != total_)
+      context.fail(made->describe() + " is for " + std::to_string(made->aggregate()) + " of " + std::to_string(made->total()) + " replicas, found " + std::to_string(aggregate_) + " of " +
+                   std::to_string(total_));
+    handle_.set_output(context);
+  }
+
+ private:
+  resource_name handle_;
+  std::int64_t aggregate_, total_;
+};
+
+/// Arrives at a barrier, waits there, or waits for all.
+class step_barrier_use_kernel final : public kernel {
+ public:
+  explicit step_barrier_use_kernel(const node& n) : arrives_(n.op() == "_StepBarrierArrive"), waits_(n.op() == "_StepBarrierWait") {}
+  bool asynchronous() const noexcept override { return true; }
+  void compute(kernel_context& context) override { context.fail(error_code::internal, "this kernel answers later, it was called as if it answered at once"); }
+  void compute_async(kernel_context& context, kernel_done done) override {
+    expect_inputs(context, arrives_ || waits_ ? 2 : 1);
+    const auto barrier = resource_of<step_barrier>(context, "barrier of steps");
+    const cancellation_token& token = context.environment().cancellation;
+    if (!arrives_ && !waits_) return barrier->ready(token, [done = std::move(done)](const status& s, std::int64_t, std::int64_t) { done(s); });
+    expect_dtype(context, 1, dtype::int64);
+    if (context.input(1).elements() != 1) context.fail(std::string(arrives_ ? "the local step" : "the ticket") + " must be a scalar, found shape " + context.input(1).shape().text());
+    const std::int64_t number = *context.input(1).data<std::int64_t>();
+    auto answer = [&context, arrives = arrives_, done = std::move(done)](const status& s, std::int64_t first, std::int64_t second) {
+      if (s.ok()) {
+        context.set_output(0, tensor_value::scalar(first));
+        if (arrives) context.set_output(1, tensor_value::scalar(second));
+        else context.set_output(1, tensor_value::scalar(second != 0));
+      }
+      done(s);
+    };
+    if (arrives_) barrier->arrive(number, token, std::move(answer));
+    else barrier->wait(number, token, std::move(answer));
+  }
+
+ private:
+  bool arrives_, waits_;
+};
+
+/// Lets everybody at a barrier go on.
+class step_barrier_advance_kernel final : public cheap_kernel {
+ public:
+  explicit step_barrier_advance_kernel(const node& n) {
+    const bool* reset = n.find_attr<bool>("reset");
+    reset_ = reset != nullptr && *reset;
+  }
+  void compute(kernel_context& context) override {
+    expect_inputs(context, 2);
+    const auto barrier = resource_of<step_barrier>(context, "barrier of steps");
+    if (context.input(1).elements() != 1) context.fail("the step must be a scalar, found shape " + context.input(1).shape().text());
+    barrier->advance(integers_of(context, 1, "the step")[0], reset_);
+  }
+
+ private:
+  bool reset_;
+};
+
+WEFT_DECL kernel_factory step_barrier_kernel(std::string_view op) {
+  if (op == "_StepBarrier") return &step_barrier_handle_kernel::make;
+  if (op == "_StepBarrierArrive" || op == "_StepBarrierWait" || op == "_StepBarrierReady") return &make_kernel<step_barrier_use_kernel>;
+  if (op == "_StepBarrierAdvance") return &make_kernel<step_barrier_advance_kernel>;
+  return nullptr;
+}
+
+}  // namespace weft::detail
+#endif
+
+#endif
+#endif
+
+#if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
 #ifndef WEFT_KERNELS_TRAINING_HPP
 #define WEFT_KERNELS_TRAINING_HPP
 // Kernels of optimizers' updates. A rule is a line of text, read when the kernel is made into a block program: one pass over the variable, its slots and the gradient.
@@ -30548,6 +30925,7 @@ inline constexpr kernel_row standard_kernel_rows[] = {
      "QueueIsClosedV2", "", 0},
     {"ConditionalAccumulator AccumulatorApplyGradient AccumulatorTakeGradient ResourceConditionalAccumulator ResourceAccumulatorApplyGradient ResourceAccumulatorTakeGradient "
      "SparseConditionalAccumulator SparseAccumulatorApplyGradient SparseAccumulatorTakeGradient", "dtype", floats},
+    {"_StepBarrier _StepBarrierArrive _StepBarrierWait _StepBarrierReady _StepBarrierAdvance", "", 0},
     {"AccumulatorNumAccumulated AccumulatorSetGlobalStep ResourceAccumulatorNumAccumulated ResourceAccumulatorSetGlobalStep", "", 0},
     // Control, and what the executor carries out itself.
     {"NoOp ControlTrigger Assert Print PrintV2", "", 0},
@@ -30615,7 +30993,7 @@ namespace detail {
 inline kernel_factory standard_factory(const std::string& op) {
   for (const auto family : {math_kernel, cast_kernel_of, reduction_kernel, scan_kernel, segment_kernel, linear_kernel, linear_qr_kernel, array_kernel, array_values_kernel, array_join_kernel, array_slice_kernel,
                             array_layout_kernel, array_select_kernel, nn_kernel, nn_conv_kernel, nn_depthwise_kernel, nn_pool_kernel,
-                            nn_norm_kernel, random_kernel_of, state_kernel, state_rows_kernel, training_kernel, queue_kernel, accumulator_kernel, control_kernel, fused_kernel_of})
+                            nn_norm_kernel, random_kernel_of, state_kernel, state_rows_kernel, training_kernel, queue_kernel, accumulator_kernel, step_barrier_kernel, control_kernel, fused_kernel_of})
     if (const kernel_factory factory = family(op)) return factory;
   fail(error_code::internal, "the catalogue of standard kernels names '" + op + "', which has none");
 }
@@ -45330,8 +45708,6 @@ WEFT_DECL metric add_metric(const metric_call& asked) {
 
 namespace weft {
 
-class session_interface;
-
 /// What fills a queue: each operation gets a thread of its own; the same one several times gets several.
 struct queue_runner {
   queue_base queue;
@@ -47490,6 +47866,464 @@ WEFT_DECL output add_piecewise_constant(const output& x, const std::vector<tenso
 }
 
 }  // namespace weft::detail
+#endif
+
+#endif
+
+#ifndef WEFT_TRAIN_SYNC_REPLICAS_HPP
+#define WEFT_TRAIN_SYNC_REPLICAS_HPP
+// Synchronous training of replicas: workers push gradients, one update is made of those of several workers, and each worker waits for it. Follows TensorFlow's
+// SyncReplicasOptimizer, without its wasted passes unless asked for.
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace weft {
+
+/// What decides when a pass of a worker counts.
+enum class sync_order : unsigned char {
+  /// Exactly `replicas_to_aggregate` passes make an update, none is wasted as long as its worker is not late, all variables see the same passes, and each pass learns whether it counted.
+  exact,
+  /// As TensorFlow does: accumulators and a queue of tokens, with the same names and the same lost passes. Graphs of it run in TensorFlow.
+  tensorflow
+};
+
+/// Options of a sync_replicas_optimizer.
+struct sync_replicas_options {
+  /// Workers there are; 0 for as many as are aggregated. More: the slowest of a step are backup, their passes are stale. Fewer: workers make several passes for an update.
+  std::int64_t total_num_replicas = 0;
+  sync_order order = sync_order::exact;
+  /// Updated after each update of the variables.
+  exponential_moving_average* variable_averages = nullptr;
+  std::vector<averaged> variables_to_average{};
+  /// The scope of its nodes; state on the tasks is named after it, so that each optimizer of a graph has its own.
+  std::string name = "sync_replicas";
+};
+
+/// Wraps an optimizer so that its updates are made from the mean gradients of several replicas. Each worker builds the same graph and runs what `apply_gradients` returns; it ends when the update is made
+/// that the pass was for. The chief, one of the workers, also makes the updates: `sync_replica` does that and what must be initialised.
+class sync_replicas_optimizer final : public optimizer {
+ public:
+  /// `inner` must live as long as this. Throws INVALID_ARGUMENT when a number is not positive.
+  sync_replicas_optimizer(optimizer& inner, std::int64_t replicas_to_aggregate, sync_replicas_options options = {});
+
+  std::vector<grad_and_variable> compute_gradients(const gradient_ys& loss, const compute_gradients_options& options = {}) override { return inner_.compute_gradients(loss, options); }
+  /// The pass of a worker: pushes the gradients, waits for the update. The counter, an int64, is needed: it tells which gradients are stale. Throws INVALID_ARGUMENT without one, FAILED_PRECONDITION
+  /// when called twice.
+  operation apply_gradients(const std::vector<grad_and_variable>& gradients, const any_variable& global_step = {}, op_name name = {}) override;
+  std::vector<std::string> slot_names() const override { return inner_.slot_names(); }
+  std::vector<any_variable> variables() const override { return inner_.variables(); }
+
+  std::int64_t replicas_to_aggregate() const noexcept { return aggregate_; }
+  std::int64_t total_num_replicas() const noexcept { return total_; }
+  sync_order order() const noexcept { return options_.order; }
+
+  // The following throw FAILED_PRECONDITION before `apply_gradients`.
+
+  /// The chief's work for one update, which waits until there are enough gradients: mean, update, counter, release of the workers.
+  operation chief_step() const { return made(chief_step_); }
+  /// Waits until the chief's work will not have to wait; only in exact order.
+  operation chief_ready() const { return made(chief_ready_); }
+  /// What the chief runs once the variables are initialised or restored, before any worker's pass.
+  operation chief_init() const { return made(chief_init_); }
+  /// What each other worker runs before its first pass.
+  operation local_init() const { return made(local_init_); }
+  /// TensorFlow's order: puts tokens of the current step in the queue, -1 for as many as are aggregated. Throws INVALID_ARGUMENT for fewer than the first update needs.
+  operation init_tokens(std::int64_t num_tokens = -1, op_name name = {});
+  /// The step that the worker's next pass is for, a local variable on its task.
+  any_variable local_step() const;
+  /// Fetched with a pass: whether its gradients were part of the update (of which one cannot be sure in TensorFlow's order).
+  tensor<bool, 0> counted() const;
+  /// TensorFlow's order: the queue of tokens.
+  queue_base token_queue() const;
+  /// One for each variable with a gradient, in their order.
+  const std::vector<accumulator_base>& accumulators() const noexcept { return accumulators_; }
+  /// Empties an accumulator, by its position; only when it holds something.
+  const std::vector<operation>& drains() const noexcept { return drains_; }
+
+ protected:
+  const node& apply_dense(const output&, const output& variable) override { refuse(variable); }
+  const node& apply_rows(const output&, const output&, const output& variable) override { refuse(variable); }
+
+ private:
+  struct taken {
+    std::vector<grad_and_variable> gradients;
+    std::vector<operation> pushes;
+  };
+  [[noreturn]] static void refuse(const output& variable) { variable.from->fail_about(error_code::internal, "a synchronous optimizer leaves updates to the one that it wraps"); }
+  const operation& made(const operation& op) const;
+  void make_local_step(const any_variable& global_step, const std::string& name, call_site site);
+  taken accumulate(const std::vector<grad_and_variable>& gradients, const output& stamp, const std::string& scope, call_site site);
+  operation apply_exactly(const std::vector<grad_and_variable>& gradients, const any_variable& global_step, const op_name& name);
+  operation apply_with_tokens(const std::vector<grad_and_variable>& gradients, const any_variable& global_step, const op_name& name);
+  operation finish_update(const operation& released);
+  void make_chief_init(const any_variable& global_step, std::vector<operation> first, call_site site);
+
+  optimizer& inner_;
+  std::int64_t aggregate_, total_;
+  sync_replicas_options options_;
+  any_variable global_step_, local_step_;
+  std::vector<accumulator_base> accumulators_;
+  std::vector<operation> drains_;
+  operation chief_step_, chief_ready_, chief_init_, local_init_, train_op_;
+  output counted_, queue_;
+};
+
+/// Whether a replica also makes the updates; exactly one does.
+enum class replica_role : unsigned char { chief, worker };
+
+/// Options of a running replica.
+struct sync_replica_options {
+  /// How long a worker waits until the chief has initialised the variables.
+  std::chrono::milliseconds ready_timeout = std::chrono::seconds(60);
+  /// TensorFlow's order: tokens that the chief puts in the queue, as `init_tokens`. With 0 and as many workers as are aggregated nothing is wasted.
+  std::int64_t num_tokens = -1;
+};
+
+/// A replica at work: all that has to run beside the passes of a worker. Its constructor initialises what the role needs (the variables must be initialised by the chief before); on the chief a
+/// thread makes the updates until this ends. When that thread fails, the session is closed, so that no pass waits in vain, and `stop` throws the reason. In TensorFlow's order the chief's `stop`
+/// closes the session: its thread waits where nothing else ends it.
+class sync_replica {
+ public:
+  sync_replica(sync_replicas_optimizer& sync, session_interface& session, replica_role role, sync_replica_options options = {});
+  sync_replica(const sync_replica&) = delete;
+  sync_replica& operator=(const sync_replica&) = delete;
+  /// Stops, and drops the reason if there is one.
+  ~sync_replica();
+  /// Ends the chief's thread, after the update that it is making. Throws the error that ended it before, once.
+  void stop();
+  /// Updates that this chief has made.
+  std::int64_t updates() const noexcept;
+
+ private:
+  struct state;
+  std::unique_ptr<state> state_;
+};
+
+}  // namespace weft
+
+#if WEFT_HAS_TRAIN_BODIES
+
+#include <algorithm>
+#include <atomic>
+#include <thread>
+#include <utility>
+
+namespace weft {
+
+WEFT_DECL sync_replicas_optimizer::sync_replicas_optimizer(optimizer& inner, std::int64_t replicas_to_aggregate, sync_replicas_options options)
+    : optimizer(options.name), inner_(inner), aggregate_(replicas_to_aggregate), total_(options.total_num_replicas == 0 ? replicas_to_aggregate : options.total_num_replicas), options_(std::move(options)) {
+  if (aggregate_ < 1 || total_ < 1 || aggregate_ > INT32_MAX || total_ > INT32_MAX)
+    fail(error_code::invalid_argument, "the numbers of replicas must be positive, found " + std::to_string(aggregate_) + " to aggregate of " + std::to_string(total_));
+}
+
+WEFT_DECL const operation& sync_replicas_optimizer::made(const operation& op) const {
+  if (train_op_.empty()) fail(error_code::failed_precondition, name() + ": call apply_gradients first");
+  if (op.empty()) fail(error_code::failed_precondition, name() + ": this order of synchronisation has no such operation");
+  return op;
+}
+
+WEFT_DECL any_variable sync_replicas_optimizer::local_step() const {
+  (void)made(train_op_);
+  return local_step_;
+}
+
+WEFT_DECL tensor<bool, 0> sync_replicas_optimizer::counted() const {
+  (void)made(train_op_);
+  if (counted_.from == nullptr) fail(error_code::failed_precondition, name() + ": in TensorFlow's order a pass does not learn whether it counted");
+  return tensor<bool, 0>(counted_);
+}
+
+WEFT_DECL queue_base sync_replicas_optimizer::token_queue() const {
+  (void)made(train_op_);
+  if (queue_.from == nullptr) fail(error_code::failed_precondition, name() + ": the exact order has no tokens");
+  return queue_base(queue_);
+}
+
+WEFT_DECL operation sync_replicas_optimizer::apply_gradients(const std::vector<grad_and_variable>& gradients, const any_variable& global_step, op_name name) {
+  const auto refuse_call = [&](error_code code, const std::string& why) { throw error(code, this->name() + ": " + why, name.site); };
+  if (!train_op_.empty()) refuse_call(error_code::failed_precondition, "apply_gradients was called before; make another optimizer for other gradients");
+  if (gradients.empty() || std::all_of(gradients.begin(), gradients.end(), [](const grad_and_variable& one) { return one.gradient.empty(); }))
+    refuse_call(error_code::invalid_argument, "no variable has a gradient");
+  if (global_step.empty()) refuse_call(error_code::invalid_argument, "a global step is needed to tell which gradients are stale");
+  if (global_step.dtype() != dtype::int64) refuse_call(error_code::invalid_argument, std::string("the global step must be int64, found ") + to_text(global_step.dtype()));
+  if (&global_step.get().owner() != detail::current_graph().get()) refuse_call(error_code::invalid_argument, "the global step belongs to another graph than the default one");
+  global_step_ = global_step;
+  train_op_ = options_.order == sync_order::exact ? apply_exactly(gradients, global_step, name) : apply_with_tokens(gradients, global_step, name);
+  return train_op_;
+}
+
+// Anchored to the worker, lest it is put with the parameters.
+WEFT_DECL void sync_replicas_optimizer::make_local_step(const any_variable& global_step, const std::string& name, call_site site) {
+  const node& anchor = detail::add_node("NoOp", {}, op_name(site));
+  {
+    const auto with = colocate_with(operation(anchor), site);
+    local_step_ = any_variable(detail::add_variable(dtype::int64, tensor_value::scalar(std::int64_t{0}), variable_kind::local, op_name(std::string_view(name), site)).handle);
+  }
+  const output now = global_step.read(op_name(site));
+  local_init_ = operation(detail::add_node("AssignVariableOp", {local_step_.handle(), now}, op_name(site), {{"dtype", dtype::int64}}));
+}
+
+// An accumulator for each gradient, where its variable is; what is pushed and what is taken.
+WEFT_DECL sync_replicas_optimizer::taken sync_replicas_optimizer::accumulate(const std::vector<grad_and_variable>& gradients, const output& stamp, const std::string& scope, call_site site) {
+  const bool exact = options_.order == sync_order::exact;
+  const op_name here(site);
+  taken out;
+  for (const grad_and_variable& one : gradients) {
+    if (one.gradient.empty()) {
+      out.gradients.push_back(one);
+      continue;
+    }
+    const auto device = with_device(one.variable.device(), site);
+    const bool sparse = one.gradient.is_sparse();
+    const dtype type = one.gradient.dtype();
+    const std::string shared = exact ? scope + "/" + one.variable.name() + "/grad_accum" : one.variable.name() + ":0/grad_accum";
+    attr_map attrs{{"dtype", type}, {"shape", sparse ? (exact ? one.variable.shape() : partial_shape()) : one.variable.shape()}, {"shared_name", shared},
+                   {"reduction_type", std::string(sparse && exact ? "SUM" : "MEAN")}};
+    const output handle{&detail::add_node(sparse ? "SparseConditionalAccumulator" : "ResourceConditionalAccumulator", {},
+                                          op_name(sparse ? "sparse_conditional_accumulator" : "conditional_accumulator", site), std::move(attrs)), 0};
+    const accumulator_base accumulator(handle);
+    // 1. The push.
+    std::vector<detail::op_input> inputs{stamp};
+    attr_map push{{"dtype", type}};
+    if (sparse) {
+      output indices = one.gradient.slices().indices;
+      if (indices.from->output_dtype(indices.index) != dtype::int64) indices = {&detail::add_node("Cast", {indices}, here, {{"SrcT", indices.from->output_dtype(indices.index)}, {"DstT", dtype::int64}}), 0};
+      inputs.emplace_back(indices);
+      inputs.emplace_back(one.gradient.values());
+      inputs.emplace_back("gradient_shape", tensor_value(dtype::int64, shape{0}));
+      push.emplace("has_known_shape", false);
+    } else {
+      inputs.emplace_back(one.gradient.values());
+    }
+    out.pushes.emplace_back(detail::add_accumulator_op(handle, "ApplyGradient", std::move(inputs), std::move(push), here));
+    // 2. What the chief takes.
+    const auto take = [&](std::int64_t n, const op_name& as) -> const node& {
+      return detail::add_accumulator_op(handle, "TakeGradient", {{"num_required", tensor_value::scalar(static_cast<std::int32_t>(n))}}, {{"dtype", type}}, as);
+    };
+    const node& mean = take(aggregate_, here);
+    if (!sparse) {
+      out.gradients.emplace_back(gradient_output(output{&mean, 0}), one.variable);
+    } else {
+      output rows{&mean, 1};
+      if (exact) rows = {&detail::add_node("RealDiv", {rows, {&detail::add_const(detail::scalar_of(static_cast<double>(aggregate_), type), here, &handle.from->owner()), 0}}, here), 0};
+      out.gradients.emplace_back(gradient_output(indexed_slices{rows, {&mean, 0}, {&mean, 2}}), one.variable);
+    }
+    if (exact) drains_.emplace_back(take(1, op_name("drain", site)));
+    accumulators_.push_back(accumulator);
+  }
+  return out;
+}
+
+WEFT_DECL operation sync_replicas_optimizer::finish_update(const operation& released) {
+  if (options_.variable_averages == nullptr) return released;
+  const auto after = control_dependencies({released});
+  return options_.variable_averages->apply(options_.variables_to_average);
+}
+
+WEFT_DECL void sync_replicas_optimizer::make_chief_init(const any_variable& global_step, std::vector<operation> first, call_site site) {
+  for (const accumulator_base& a : accumulators_) {
+    const auto device = with_device(a.raw().from->device(), site);
+    first.emplace_back(detail::add_accumulator_op(a.raw(), "SetGlobalStep", {global_step.read(op_name(site))}, {}, op_name("SetGlobalStep", site)));
+  }
+  chief_init_ = group(first, op_name(site));
+}
+
+WEFT_DECL operation sync_replicas_optimizer::apply_exactly(const std::vector<grad_and_variable>& gradients, const any_variable& global_step, const op_name& name) {
+  const call_site site = name.site;
+  const op_name here(site);
+  const auto scope_object = name_scope(name.text.empty() ? std::string_view(this->name()) : name.text, site);
+  const std::string scope = detail::thread_scopes().top().name_scope;
+  make_local_step(global_step, "local_step", site);
+  // 1. The pass asks to count once its gradients are there.
+  output barrier, stamp, ticket;
+  const output mine = local_step_.read(here);
+  {
+    const auto with = colocate_with(operation(global_step.get()), site);
+    barrier = {&detail::add_node("_StepBarrier", {}, op_name("barrier", site), {{"replicas_to_aggregate", aggregate_}, {"total_num_replicas", total_}, {"shared_name", scope + "/barrier"}}), 0};
+    std::vector<operation> computed;
+    for (const grad_and_variable& one : gradients)
+      if (!one.gradient.empty()) computed.emplace_back(*one.gradient.values().from);
+    const auto after = control_dependencies(computed);
+    const node& arrived = detail::add_node("_StepBarrierArrive", {barrier, mine}, op_name("arrive", site));
+    stamp = {&arrived, 0};
+    ticket = {&arrived, 1};
+  }
+  // 2. It pushes, and waits for the update.
+  taken t = accumulate(gradients, stamp, scope, site);
+  output step;
+  {
+    const auto with = colocate_with(operation(*barrier.from), site);
+    const auto after = control_dependencies(t.pushes);
+    const node& waited = detail::add_node("_StepBarrierWait", {barrier, ticket}, op_name("wait", site));
+    step = {&waited, 0};
+    counted_ = {&waited, 1};
+  }
+  const operation pass(detail::add_node("AssignVariableOp", {local_step_.handle(), step}, op_name("pass", site), {{"dtype", dtype::int64}}));
+  // 3. The chief's side.
+  const operation updated = inner_.apply_gradients(t.gradients, global_step, here);
+  const auto with = colocate_with(operation(*barrier.from), site);
+  chief_ready_ = operation(detail::add_node("_StepBarrierReady", {barrier}, op_name("ready", site)));
+  const auto advance = [&](const std::vector<operation>& after_these, bool reset) {
+    const auto after = control_dependencies(after_these);
+    return operation(detail::add_node("_StepBarrierAdvance", {barrier, global_step.read(here)}, op_name(reset ? "reset" : "advance", site), {{"reset", reset}}));
+  };
+  {
+    const auto free = colocate_with(nullptr);
+    make_chief_init(global_step, {local_init_}, site);
+  }
+  chief_init_ = advance({chief_init_}, true);
+  chief_step_ = finish_update(advance({updated}, false));
+  return pass;
+}
+
+WEFT_DECL operation sync_replicas_optimizer::apply_with_tokens(const std::vector<grad_and_variable>& gradients, const any_variable& global_step, const op_name& name) {
+  const call_site site = name.site;
+  const op_name here(site);
+  make_local_step(global_step, "sync_rep_local_step", site);
+  taken t;
+  {
+    const auto scope = name_scope(this->name(), site);
+    t = accumulate(gradients, local_step_.read(here), "", site);
+  }
+  const auto device = with_device(global_step.device(), site);
+  const auto top = name_scope("", site);
+  const operation updated = inner_.apply_gradients(t.gradients, global_step, name);
+  queue_ = detail::add_queue("FIFOQueueV2", "sync_token_q",
+                             {{"component_types", std::vector<dtype>{dtype::int64}}, {"shapes", std::vector<partial_shape>{partial_shape({})}}, {"capacity", std::int64_t{-1}},
+                              {"shared_name", std::string("sync_token_q")}}, here);
+  output token;
+  {
+    const auto after = control_dependencies(t.pushes);
+    token = {&detail::add_queue_op("QueueDequeueV2", queue_, "_Dequeue", {}, {{"component_types", std::vector<dtype>{dtype::int64}}}, here), 0};
+  }
+  operation pass;
+  {
+    // Where the worker's step is.
+    const auto free = with_device(nullptr);
+    pass = operation(detail::add_node("AssignVariableOp", {local_step_.handle(), token}, here, {{"dtype", dtype::int64}}));
+  }
+  train_op_ = pass;
+  {
+    const auto after = control_dependencies({updated});
+    chief_step_ = finish_update(init_tokens(std::max(aggregate_, total_), here));
+  }
+  const auto inside = name_scope(this->name() + "/", site);
+  make_chief_init(global_step, {local_init_}, site);
+  return pass;
+}
+
+WEFT_DECL operation sync_replicas_optimizer::init_tokens(std::int64_t num_tokens, op_name name) {
+  (void)made(train_op_);
+  const output queue = token_queue().raw();
+  const std::int64_t needed = std::max<std::int64_t>(aggregate_ - total_, 0);
+  if (num_tokens == -1) num_tokens = aggregate_;
+  if (num_tokens < needed)
+    throw error(error_code::invalid_argument, this->name() + ": the first update needs at least " + std::to_string(needed) + " tokens, found " + std::to_string(num_tokens), name.site);
+  const auto device = with_device(global_step_.device(), name.site);
+  const auto top = name_scope("", name.site);
+  if (num_tokens == 0) {
+    const auto home = global_step_.graph().as_default();
+    return operation(detail::add_node("NoOp", {}, op_name("no_init_tokens", name.site)));
+  }
+  const output now = global_step_.read(op_name(name.site));
+  const output count{&detail::add_const(tensor_value::from<std::int32_t>({1}, {static_cast<std::int32_t>(num_tokens)}), op_name(name.site), &queue.from->owner()), 0};
+  const output tokens{&detail::add_node("Fill", {count, now}, op_name(name.site)), 0};
+  return operation(detail::add_queue_op("QueueEnqueueManyV2", queue, "_EnqueueMany", {tokens}, {}, name));
+}
+
+struct sync_replica::state {
+  const sync_replicas_optimizer& sync;
+  session_interface& session;
+  sync_replica_options options;
+  bool makes_updates = false;
+  std::atomic<std::int64_t> updates{0};
+  coordinator together{};
+
+  void init_worker();
+  void init_chief();
+  void update();
+};
+
+// Until the chief has initialised the counter.
+WEFT_DECL void sync_replica::state::init_worker() {
+  const auto until = std::chrono::steady_clock::now() + options.ready_timeout;
+  for (;;) {
+    try {
+      return session.run(sync.local_init());
+    } catch (const error& e) {
+      if (e.code() != error_code::failed_precondition) throw;
+      if (std::chrono::steady_clock::now() >= until)
+        throw error(error_code::deadline_exceeded, "the chief has not initialised the variables within " + std::to_string(options.ready_timeout.count()) + " ms: " + e.message());
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+}
+
+// What an earlier chief has left behind is forgotten: the workers that pushed it are told that it did not count.
+WEFT_DECL void sync_replica::state::init_chief() {
+  if (sync.order() == sync_order::exact)
+    for (std::size_t i = 0; i < sync.drains().size(); ++i)
+      if (session.run(sync.accumulators()[i].num_accumulated()) > 0) session.run(sync.drains()[i]);
+  session.run(sync.chief_init());
+}
+
+WEFT_DECL void sync_replica::state::update() {
+  if (sync.order() == sync_order::exact) {
+    // Only the wait may be cut short: an update that has begun is finished.
+    run_options limit;
+    limit.timeout = std::chrono::milliseconds(200);
+    try {
+      session.run(limit, sync.chief_ready());
+    } catch (const error& e) {
+      if (e.code() == error_code::deadline_exceeded) return;
+      throw;
+    }
+  }
+  session.run(sync.chief_step());
+  ++updates;
+}
+
+WEFT_DECL sync_replica::sync_replica(sync_replicas_optimizer& sync, session_interface& session, replica_role role, sync_replica_options options)
+    : state_(new state{sync, session, options}) {
+  if (role == replica_role::worker) {
+    state_->init_worker();
+    return;
+  }
+  state_->init_chief();
+  if (sync.order() == sync_order::tensorflow && options.num_tokens != 0) session.run(sync.init_tokens(options.num_tokens));
+  state_->makes_updates = true;
+  state* const s = state_.get();
+  s->together.start("chief of " + sync.name(), [s] {
+    try {
+      while (!s->together.should_stop()) s->update();
+    } catch (...) {
+      // Passes that wait for this thread end with the session.
+      s->together.request_stop_of_exception();
+      s->session.close();
+    }
+  });
+}
+
+WEFT_DECL sync_replica::~sync_replica() {
+  try {
+    stop();
+  } catch (const error&) {
+  }
+}
+
+WEFT_DECL void sync_replica::stop() {
+  state_->together.request_stop();
+  if (state_->makes_updates && state_->sync.order() == sync_order::tensorflow) state_->session.close();
+  state_->together.join();
+}
+
+WEFT_DECL std::int64_t sync_replica::updates() const noexcept { return state_->updates; }
+
+}  // namespace weft
 #endif
 
 #endif

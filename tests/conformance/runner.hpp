@@ -43,6 +43,7 @@ void run_random_record(const weft::detail::json_at& record, const options& asked
 void run_shape_record(const weft::detail::json_at& record, const options& asked, report& into);
 void run_seed_record(const weft::detail::json_at& record, const options& asked, report& into);
 void run_program(const weft::detail::json_at& record, const options& asked, report& into);
+void run_sync_record(const weft::detail::json_at& record, const options& asked, report& into);
 void run_thread_program(const weft::detail::json_at& record, const options& asked, report& into);
 void run_op_def(const weft::detail::json_at& record, const options& asked, report& into);
 

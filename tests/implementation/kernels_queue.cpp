@@ -1,2 +1,3 @@
 #define WEFT_IMPLEMENTATION_KERNELS
 #include <weft/kernels/queue.hpp>
+#include <weft/kernels/step_barrier.hpp>

@@ -28,6 +28,7 @@
 #include <weft/kernels/reduce_segments.hpp>
 #include <weft/kernels/state.hpp>
 #include <weft/kernels/state_rows.hpp>
+#include <weft/kernels/step_barrier.hpp>
 #include <weft/kernels/training.hpp>
 #include <weft/ops/standard_catalogue.hpp>
 #include <weft/runtime/kernel.hpp>
@@ -45,7 +46,7 @@ namespace detail {
 inline kernel_factory standard_factory(const std::string& op) {
   for (const auto family : {math_kernel, cast_kernel_of, reduction_kernel, scan_kernel, segment_kernel, linear_kernel, linear_qr_kernel, array_kernel, array_values_kernel, array_join_kernel, array_slice_kernel,
                             array_layout_kernel, array_select_kernel, nn_kernel, nn_conv_kernel, nn_depthwise_kernel, nn_pool_kernel,
-                            nn_norm_kernel, random_kernel_of, state_kernel, state_rows_kernel, training_kernel, queue_kernel, accumulator_kernel, control_kernel, fused_kernel_of})
+                            nn_norm_kernel, random_kernel_of, state_kernel, state_rows_kernel, training_kernel, queue_kernel, accumulator_kernel, step_barrier_kernel, control_kernel, fused_kernel_of})
     if (const kernel_factory factory = family(op)) return factory;
   fail(error_code::internal, "the catalogue of standard kernels names '" + op + "', which has none");
 }

@@ -21,6 +21,7 @@
 #include <weft/ops/reduce_segments.hpp>
 #include <weft/ops/sendrecv.hpp>
 #include <weft/ops/state.hpp>
+#include <weft/ops/step_barrier.hpp>
 #include <weft/ops/training.hpp>
 
 namespace weft {
@@ -48,6 +49,7 @@ WEFT_DECL const op_registry& standard_ops() {
     ops.add(detail::reduce_ops);
     ops.add(detail::sendrecv_ops);
     ops.add(detail::state_ops);
+    ops.add(detail::step_barrier_ops);
     ops.add(detail::training_ops);
     return ops;
   }();

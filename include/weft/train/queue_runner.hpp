@@ -3,10 +3,11 @@
 // Threads that fill a queue: each runs one enqueue operation again and again, and the last one closes the queue behind itself.
 
 #include <weft/core/config.hpp>
-#include <weft/fwd.hpp>
 #include <weft/graph/graph.hpp>
+#include <weft/graph/scope.hpp>
 #include <weft/graph/tensor.hpp>
 #include <weft/ops/queue.hpp>
+#include <weft/session/session_interface.hpp>
 #include <weft/train/coordinator.hpp>
 
 #include <memory>
@@ -14,8 +15,6 @@
 #include <vector>
 
 namespace weft {
-
-class session_interface;
 
 /// What fills a queue: each operation gets a thread of its own; the same one several times gets several.
 struct queue_runner {
@@ -44,8 +43,6 @@ std::size_t start_queue_runners(session_interface& session, coordinator& togethe
 }  // namespace weft
 
 #if WEFT_HAS_TRAIN_BODIES
-#include <weft/graph/scope.hpp>
-#include <weft/session/session_interface.hpp>
 
 #include <atomic>
 #include <utility>
