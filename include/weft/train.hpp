@@ -8,6 +8,7 @@
 #include <weft/train/coordinator.hpp>
 #include <weft/train/dataset.hpp>
 #include <weft/train/device_setter.hpp>
+#include <weft/train/embedding.hpp>
 #include <weft/train/hooks.hpp>
 #include <weft/train/hyper_parameter.hpp>
 #include <weft/train/initializers.hpp>
@@ -17,6 +18,7 @@
 #include <weft/train/moving_averages.hpp>
 #include <weft/train/optimizer.hpp>
 #include <weft/train/optimizers.hpp>
+#include <weft/train/partitioned_variable.hpp>
 #include <weft/train/partitioner.hpp>
 #include <weft/train/queue_runner.hpp>
 #include <weft/train/regularizers.hpp>

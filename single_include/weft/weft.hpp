@@ -44041,6 +44041,1244 @@ WEFT_DECL device_function replica_device_setter(int ps_tasks, const replica_devi
 
 #endif
 
+#ifndef WEFT_TRAIN_INITIALIZERS_HPP
+#define WEFT_TRAIN_INITIALIZERS_HPP
+// First values of variables, made from the variable's shape and dtype. The same seeds give TensorFlow's numbers.
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace weft {
+
+/// What an initializer is asked for.
+struct initializer_request {
+  weft::shape shape;
+  weft::dtype dtype = weft::dtype::float32;
+  /// For a piece of a partitioned variable: the shape of the whole, from which fans are counted, and where the piece begins; both empty otherwise.
+  std::optional<weft::shape> whole{};
+  std::vector<std::int64_t> offset{};
+  /// The user's line.
+  call_site site{};
+
+  const weft::shape& full() const noexcept { return whole ? *whole : shape; }
+};
+
+namespace detail {
+class initializer_base {
+ public:
+  virtual ~initializer_base() = default;
+  virtual output make(const initializer_request& asked) const = 0;
+};
+template <class Make> class made_by final : public initializer_base {
+ public:
+  explicit made_by(Make make) : make_(std::move(make)) {}
+  output make(const initializer_request& asked) const override { return make_(asked); }
+
+ private:
+  Make make_;
+};
+}  // namespace detail
+
+/// Makes the nodes of a variable's first value. A value; copies share what they do.
+class initializer {
+ public:
+  /// None: whoever takes it falls back to its own default.
+  initializer() = default;
+  explicit initializer(std::shared_ptr<const detail::initializer_base> what) : what_(std::move(what)) {}
+  /// One of your own: a callable that takes an `initializer_request` and returns an `output` of that dtype and shape.
+  template <class Make, class = std::enable_if_t<std::is_invocable_r_v<output, const Make&, const initializer_request&>>>
+  initializer(Make make) : what_(std::make_shared<detail::made_by<Make>>(std::move(make))) {}
+
+  bool empty() const noexcept { return what_ == nullptr; }
+  /// Adds the nodes. Throws INVALID_ARGUMENT when the shape or dtype is none for this initializer.
+  output make(const initializer_request& asked) const;
+  /// The same as a tensor, `variable w(glorot_uniform_initializer()({784, 256}), "w")`.
+  template <class T = float, std::size_t M> tensor<T, static_cast<int>(M)> operator()(const std::int64_t (&dims)[M], call_site where = call_site::here()) const {
+    return tensor<T, static_cast<int>(M)>(make({shape(std::vector<std::int64_t>(dims, dims + M)), dtype_of<T>, {}, {}, where}));
+  }
+
+ private:
+  std::shared_ptr<const detail::initializer_base> what_;
+};
+
+/// What the numbers of a variance scaling are divided by: the number of inputs of a unit, of its outputs, or their mean.
+enum class scaling_mode { fan_in, fan_out, fan_avg };
+/// What they are drawn from; `truncated_normal` draws again what is more than two standard deviations away.
+enum class scaling_distribution { truncated_normal, untruncated_normal, uniform };
+
+/// Zeros, of any dtype; empty strings.
+initializer zeros_initializer();
+/// Ones.
+initializer ones_initializer();
+namespace detail {
+initializer constant_initializer_of(tensor_value v);
+}
+/// A number, or numbers in C order, whatever their shape; the last one fills what is left over. Too many are INVALID_ARGUMENT when the variable is made.
+template <class V> initializer constant_initializer(const V& value) { return detail::constant_initializer_of(value_traits<V>::make(value)); }
+template <class V> initializer constant_initializer(std::initializer_list<V> values) { return constant_initializer(std::vector<V>(values)); }
+/// Numbers in [low, high) (RandomUniform).
+initializer random_uniform_initializer(double low = 0, double high = 1, std::optional<std::int64_t> seed = std::nullopt);
+/// Normal numbers (RandomStandardNormal).
+initializer random_normal_initializer(double mean = 0, double stddev = 1, std::optional<std::int64_t> seed = std::nullopt);
+/// Normal numbers, those more than two standard deviations away drawn again (TruncatedNormal).
+initializer truncated_normal_initializer(double mean = 0, double stddev = 1, std::optional<std::int64_t> seed = std::nullopt);
+/// Numbers of variance scale / n, n being what `mode` counts.
+initializer variance_scaling_initializer(double scale = 1, scaling_mode mode = scaling_mode::fan_in, scaling_distribution distribution = scaling_distribution::truncated_normal,
+                                         std::optional<std::int64_t> seed = std::nullopt);
+/// Uniform numbers that keep the scale of a product's input: below sqrt(3 / inputs) * factor.
+initializer uniform_unit_scaling_initializer(double factor = 1, std::optional<std::int64_t> seed = std::nullopt);
+/// Glorot and Bengio 2010: scale 1 over the mean of inputs and outputs.
+initializer glorot_uniform_initializer(std::optional<std::int64_t> seed = std::nullopt);
+initializer glorot_normal_initializer(std::optional<std::int64_t> seed = std::nullopt);
+/// He et al. 2015, for rectifiers: scale 2 over the inputs.
+initializer he_uniform_initializer(std::optional<std::int64_t> seed = std::nullopt);
+initializer he_normal_initializer(std::optional<std::int64_t> seed = std::nullopt);
+/// LeCun et al. 1998: scale 1 over the inputs.
+initializer lecun_uniform_initializer(std::optional<std::int64_t> seed = std::nullopt);
+initializer lecun_normal_initializer(std::optional<std::int64_t> seed = std::nullopt);
+/// A matrix with orthogonal rows or columns (whichever are fewer), times `gain`: Q of the QR decomposition of normal numbers, its signs those of R's diagonal made positive. More than two
+/// dimensions are a matrix of their last one by the rest; fewer are INVALID_ARGUMENT.
+initializer orthogonal_initializer(double gain = 1, std::optional<std::int64_t> seed = std::nullopt);
+/// `gain` on the diagonal of a matrix, else zeros. Anything but a matrix is INVALID_ARGUMENT.
+initializer identity_initializer(double gain = 1);
+
+}  // namespace weft
+
+#if WEFT_HAS_TRAIN_BODIES
+
+#include <algorithm>
+#include <cmath>
+
+namespace weft::detail::initial {
+
+[[noreturn]] inline void refuse(const initializer_request& asked, const std::string& what) { throw error(error_code::invalid_argument, what, asked.site); }
+
+template <class T> void put_numbers(tensor_value& v, const std::vector<double>& from) {
+  T* to = v.mutable_data<T>();
+  for (std::size_t i = 0; i < from.size(); ++i) to[i] = static_cast<T>(from[i]);
+}
+template <class T> void put_small(tensor_value& v, const std::vector<double>& from) {
+  for (std::size_t i = 0; i < from.size(); ++i) v.mutable_data<T>()[i] = T(static_cast<float>(from[i]));
+}
+template <class T> void put_integers(tensor_value& v, const std::vector<double>& from, const initializer_request& asked) {
+  for (const double x : from)
+    if (!(x >= static_cast<double>(std::numeric_limits<T>::min()) && x < std::ldexp(1., std::numeric_limits<T>::digits) && x == std::floor(x)))
+      refuse(asked, "the first value " + std::to_string(x) + " of a variable is no " + to_text(dtype_of<T>));
+  put_numbers<T>(v, from);
+}
+
+// Numbers as a value of the dtype that is asked for.
+WEFT_DECL tensor_value numbers(const std::vector<double>& from, shape s, const initializer_request& asked) {
+  tensor_value out(asked.dtype, std::move(s));
+  switch (asked.dtype) {
+    case dtype::float32: put_numbers<float>(out, from); break;
+    case dtype::float64: put_numbers<double>(out, from); break;
+    case dtype::half: put_small<half>(out, from); break;
+    case dtype::bfloat16: put_small<bfloat16>(out, from); break;
+    case dtype::boolean:
+      for (std::size_t i = 0; i < from.size(); ++i) out.mutable_data<bool>()[i] = from[i] != 0;
+      break;
+    case dtype::int8: put_integers<std::int8_t>(out, from, asked); break;
+    case dtype::int16: put_integers<std::int16_t>(out, from, asked); break;
+    case dtype::int32: put_integers<std::int32_t>(out, from, asked); break;
+    case dtype::int64: put_integers<std::int64_t>(out, from, asked); break;
+    case dtype::uint8: put_integers<std::uint8_t>(out, from, asked); break;
+    case dtype::uint16: put_integers<std::uint16_t>(out, from, asked); break;
+    case dtype::uint32: put_integers<std::uint32_t>(out, from, asked); break;
+    case dtype::uint64: put_integers<std::uint64_t>(out, from, asked); break;
+    default: refuse(asked, std::string("a variable of dtype ") + to_text(asked.dtype) + " does not start as a number");
+  }
+  return out;
+}
+inline tensor_value number(double x, const initializer_request& asked) { return numbers({x}, shape(), asked); }
+
+// The numbers of a value, to convert it.
+template <class T> std::vector<double> doubles(const tensor_value& v) { return std::vector<double>(v.data<T>(), v.data<T>() + v.elements()); }
+WEFT_DECL std::vector<double> doubles_of(const tensor_value& v, const initializer_request& asked) {
+  switch (v.dtype()) {
+    case dtype::float32: return doubles<float>(v);
+    case dtype::float64: return doubles<double>(v);
+    case dtype::int32: return doubles<std::int32_t>(v);
+    case dtype::int64: return doubles<std::int64_t>(v);
+    default: refuse(asked, std::string("the first value of a variable of dtype ") + to_text(asked.dtype) + " cannot come from " + to_text(v.dtype()));
+  }
+}
+
+// Below this many elements a constant holds them all; above, it is filled when it runs.
+inline constexpr std::int64_t small = 1000;
+
+inline op_name named(const char* name, const initializer_request& asked) { return op_name(name, asked.site); }
+WEFT_DECL output filled(tensor_value element, const char* name, const initializer_request& asked) { return add_fill(asked.shape.begin(), static_cast<std::size_t>(asked.shape.rank()), std::move(element), named(name, asked)); }
+
+WEFT_DECL output same_number(double x, const char* name, const initializer_request& asked) {
+  if (asked.dtype == dtype::string) {
+    if (x != 0) refuse(asked, "a variable of dtype string does not start as a number");
+    return {&add_const(tensor_value(dtype::string, asked.shape), named(name, asked)), 0};
+  }
+  const bool complex = asked.dtype == dtype::complex64 || asked.dtype == dtype::complex128;
+  if (complex && x != 0) refuse(asked, std::string("a variable of dtype ") + to_text(asked.dtype) + " does not start as a number");
+  if (complex) {
+    tensor_value zeros(asked.dtype, asked.shape);
+    std::fill_n(zeros.mutable_raw_data(), static_cast<std::size_t>(zeros.elements()) * size_of(asked.dtype), std::byte{});
+    return {&add_const(std::move(zeros), named(name, asked)), 0};
+  }
+  if (asked.shape.elements() >= small) return filled(number(x, asked), name, asked);
+  return {&add_const(numbers(std::vector<double>(static_cast<std::size_t>(asked.shape.elements()), x), asked.shape, asked), named(name, asked)), 0};
+}
+
+WEFT_DECL output given_numbers(const tensor_value& given, const initializer_request& asked) {
+  const std::int64_t wanted = asked.shape.elements(), have = given.elements();
+  if (asked.whole && have > 1) refuse(asked, "a list of first values is not split over the pieces of a variable; give one number, or assign the whole");
+  if (have > wanted && have > 1) refuse(asked, "a variable of shape " + asked.shape.text() + " takes at most " + std::to_string(wanted) + " first values, found " + std::to_string(have));
+  if (given.dtype() == asked.dtype && (have == wanted || have == 1)) {
+    tensor_value same = given;
+    same.reshape(have == wanted ? asked.shape : shape());
+    return have == wanted ? output{&add_const(std::move(same), named("Const", asked)), 0} : filled(std::move(same), "Const", asked);
+  }
+  std::vector<double> all = doubles_of(given, asked);
+  if (have == 1 && wanted >= small) return filled(number(all[0], asked), "Const", asked);
+  if (have == 0 && wanted > 0) refuse(asked, "a variable of shape " + asked.shape.text() + " takes a first value, found none");
+  all.resize(static_cast<std::size_t>(wanted), all.empty() ? 0 : all.back());
+  return {&add_const(numbers(all, asked.shape, asked), named("Const", asked)), 0};
+}
+
+// Numbers drawn from [0, 1), or normal ones, times `scale` plus `shift`.
+WEFT_DECL output drawn(const wanted_numbers& what, const shape& s, std::optional<std::int64_t> seed, const initializer_request& asked) {
+  return add_random({s.begin(), static_cast<std::size_t>(s.rank()), nullptr}, what, {seed, nullptr, nullptr}, op_name(asked.site));
+}
+WEFT_DECL void expect_floating(const char* what, const initializer_request& asked) {
+  if (!is_floating(asked.dtype)) refuse(asked, std::string(what) + " are float, double, half or bfloat16; the variable is " + to_text(asked.dtype));
+}
+WEFT_DECL output uniform(double low, double high, std::optional<std::int64_t> seed, const initializer_request& asked) {
+  if (asked.dtype == dtype::int32 || asked.dtype == dtype::int64)
+    return add_random_integers({asked.shape.begin(), static_cast<std::size_t>(asked.shape.rank()), nullptr}, number(low, asked), number(high, asked), {seed, nullptr, nullptr}, op_name(asked.site));
+  expect_floating("random numbers", asked);
+  const bool plain = low == 0 && high == 1;
+  // The width is rounded as the dtype rounds it.
+  const auto rounded = [&](double x) { return asked.dtype == dtype::float32 ? static_cast<double>(static_cast<float>(x)) : x; };
+  return drawn({"RandomUniform", "random_uniform", "mul/y", "min", asked.dtype, plain ? tensor_value() : number(rounded(high) - rounded(low), asked), plain ? tensor_value() : number(low, asked)},
+               asked.shape, seed, asked);
+}
+WEFT_DECL output normal(const char* op, const char* scope, double mean, double stddev, std::optional<std::int64_t> seed, const initializer_request& asked, const shape& s) {
+  expect_floating("normal numbers", asked);
+  const bool plain = mean == 0 && stddev == 1;
+  return drawn({op, scope, "stddev", "mean", asked.dtype, plain ? tensor_value() : number(stddev, asked), plain ? tensor_value() : number(mean, asked)}, s, seed, asked);
+}
+inline output truncated_normal(double mean, double stddev, std::optional<std::int64_t> seed, const initializer_request& asked) {
+  return normal("TruncatedNormal", "truncated_normal", mean, stddev, seed, asked, asked.shape);
+}
+inline output standard_normal(double mean, double stddev, std::optional<std::int64_t> seed, const initializer_request& asked) {
+  return normal("RandomStandardNormal", "random_normal", mean, stddev, seed, asked, asked.shape);
+}
+
+// The numbers of inputs and outputs of a unit: all but the last dimensions of a convolution's filter count for both.
+WEFT_DECL std::pair<double, double> fans(const shape& s) {
+  if (s.rank() == 0) return {1, 1};
+  const auto size = [&s](int i) { return static_cast<double>(s[i]); };
+  if (s.rank() == 1) return {size(0), size(0)};
+  double field = 1;
+  for (int i = 0; i + 2 < s.rank(); ++i) field *= size(i);
+  return {field * size(s.rank() - 2), field * size(s.rank() - 1)};
+}
+
+struct scaling {
+  double scale;
+  scaling_mode mode;
+  scaling_distribution distribution;
+  std::optional<std::int64_t> seed;
+  output operator()(const initializer_request& asked) const {
+    const auto [in, out] = fans(asked.full());
+    const double n = mode == scaling_mode::fan_in ? in : mode == scaling_mode::fan_out ? out : (in + out) / 2, variance = scale / std::max(1., n);
+    if (distribution == scaling_distribution::uniform) return uniform(-std::sqrt(3 * variance), std::sqrt(3 * variance), seed, asked);
+    if (distribution == scaling_distribution::untruncated_normal) return standard_normal(0, std::sqrt(variance), seed, asked);
+    // The standard deviation of a normal distribution cut at two of them.
+    return truncated_normal(0, std::sqrt(variance) / .87962566103423978, seed, asked);
+  }
+};
+
+WEFT_DECL output orthogonal(double gain, std::optional<std::int64_t> seed, const initializer_request& asked) {
+  const shape& s = asked.shape;
+  if (s.rank() < 2) refuse(asked, "an orthogonal variable has at least two dimensions, found shape " + s.text());
+  expect_floating("orthogonal variables", asked);
+  // 1. Normal numbers as a matrix that has at least as many rows as columns.
+  const std::int64_t columns = s[s.rank() - 1];
+  std::int64_t rows = 1;
+  for (int i = 0; i + 1 < s.rank(); ++i) rows *= s[i];
+  const output normals = normal("RandomStandardNormal", "random_normal", 0, 1, seed, asked, shape{std::max(rows, columns), std::min(rows, columns)});
+  // 2. Q, each column with the sign that R's diagonal has.
+  const node& qr = add_node("Qr", {normals}, op_name(asked.site), {{"full_matrices", false}});
+  const output diagonal{&add_node("MatrixDiagPart", {{&qr, 1}}, named("DiagPart", asked)), 0}, sign{&add_node("Sign", {diagonal}, op_name(asked.site)), 0};
+  output q{&add_node("Mul", {{&qr, 0}, sign}, named("mul", asked)), 0};
+  // 3. The shape and the gain.
+  if (rows < columns) {
+    const output order{&add_const(tensor_value::from<std::int32_t>({2}, {1, 0}), named("transpose/perm", asked)), 0};
+    q = {&add_node("Transpose", {q, order}, named("transpose", asked)), 0};
+  }
+  q = add_reshape({q, false, tensor_value()}, s.begin(), static_cast<std::size_t>(s.rank()), op_name(asked.site));
+  const output by{&add_const(number(gain, asked), named("mul_1/x", asked)), 0};
+  return {&add_node("Mul", {by, q}, named("mul_1", asked)), 0};
+}
+
+WEFT_DECL output identity(double gain, const initializer_request& asked) {
+  if (asked.shape.rank() != 2) refuse(asked, "an identity is a matrix, found shape " + asked.shape.text());
+  const std::int64_t rows = asked.shape[0], columns = asked.shape[1], first_row = asked.offset.size() == 2 ? asked.offset[0] : 0, first_column = asked.offset.size() == 2 ? asked.offset[1] : 0;
+  // 1. A small one as it is.
+  if (asked.shape.elements() < small) {
+    std::vector<double> all(static_cast<std::size_t>(asked.shape.elements()));
+    for (std::int64_t i = 0; i < rows; ++i)
+      for (std::int64_t j = 0; j < columns; ++j) all[static_cast<std::size_t>(i * columns + j)] = i + first_row == j + first_column ? gain : 0;
+    return {&add_const(numbers(all, asked.shape, asked), named("eye", asked)), 0};
+  }
+  // 2. A large one where the numbers of row and column are equal.
+  const output by{&add_const(number(gain, asked), named("gain", asked)), 0};
+  const node_group g({by, false, tensor_value()}, op_name(asked.site), "eye");
+  const auto counted = [&](std::int64_t from, std::int64_t count, std::int32_t axis, const std::string& below) {
+    const auto constant = [&](std::int64_t v, const char* name) { return add_const_at(tensor_value::scalar(v), g.name() + "/" + below + name, asked.site, g.graph()); };
+    const output range = g.add("Range", {constant(from, "/start"), constant(from + count, "/limit"), constant(1, "/delta")}, below.c_str());
+    return g.add("ExpandDims", {range, g.integer(axis, (below + "/axis").c_str())}, (below + "/ExpandDims").c_str());
+  };
+  const output same = g.add("Equal", {counted(first_row, rows, 1, "rows"), counted(first_column, columns, 0, "columns")}, "Equal");
+  const output ones = g.add("Cast", {same}, "Cast", {{"DstT", asked.dtype}});
+  return g.last("Mul", {ones, by});
+}
+
+}  // namespace weft::detail::initial
+
+namespace weft {
+
+WEFT_DECL output initializer::make(const initializer_request& asked) const {
+  if (what_ == nullptr) throw error(error_code::invalid_argument, "the initializer is empty", asked.site);
+  const output made = what_->make(asked);
+  if (made.from == nullptr) throw error(error_code::invalid_argument, "the initializer made no node", asked.site);
+  if (made.from->output_dtype(made.index) != asked.dtype)
+    throw error(error_code::invalid_argument, "the initializer made " + std::string(to_text(made.from->output_dtype(made.index))) + " for a variable of dtype " + to_text(asked.dtype), asked.site);
+  const partial_shape& found = made.from->output_shape(made.index);
+  if (!merge_shapes(found, partial_shape(std::vector<std::int64_t>(asked.shape.begin(), asked.shape.end()))))
+    throw error(error_code::invalid_argument, "the initializer made shape " + found.text() + " for a variable of shape " + asked.shape.text(), asked.site);
+  return made;
+}
+
+WEFT_DECL initializer zeros_initializer() {
+  return initializer([](const initializer_request& asked) { return detail::initial::same_number(0, "zeros", asked); });
+}
+WEFT_DECL initializer ones_initializer() {
+  return initializer([](const initializer_request& asked) { return detail::initial::same_number(1, "ones", asked); });
+}
+namespace detail {
+WEFT_DECL initializer constant_initializer_of(tensor_value v) {
+  return initializer([v = std::move(v)](const initializer_request& asked) { return initial::given_numbers(v, asked); });
+}
+}  // namespace detail
+WEFT_DECL initializer random_uniform_initializer(double low, double high, std::optional<std::int64_t> seed) {
+  return initializer([=](const initializer_request& asked) { return detail::initial::uniform(low, high, seed, asked); });
+}
+WEFT_DECL initializer random_normal_initializer(double mean, double stddev, std::optional<std::int64_t> seed) {
+  return initializer([=](const initializer_request& asked) { return detail::initial::standard_normal(mean, stddev, seed, asked); });
+}
+WEFT_DECL initializer truncated_normal_initializer(double mean, double stddev, std::optional<std::int64_t> seed) {
+  return initializer([=](const initializer_request& asked) { return detail::initial::truncated_normal(mean, stddev, seed, asked); });
+}
+WEFT_DECL initializer variance_scaling_initializer(double scale, scaling_mode mode, scaling_distribution distribution, std::optional<std::int64_t> seed) {
+  if (!(scale > 0)) fail(error_code::invalid_argument, "the scale of a variance must be positive, found " + std::to_string(scale));
+  return initializer(detail::initial::scaling{scale, mode, distribution, seed});
+}
+WEFT_DECL initializer uniform_unit_scaling_initializer(double factor, std::optional<std::int64_t> seed) {
+  return initializer([=](const initializer_request& asked) {
+    double inputs = 1;
+    for (int i = 0; i + 1 < asked.full().rank(); ++i) inputs *= static_cast<double>(asked.full()[i]);
+    const double limit = std::sqrt(3 / std::max(1., inputs)) * factor;
+    return detail::initial::uniform(-limit, limit, seed, asked);
+  });
+}
+WEFT_DECL initializer glorot_uniform_initializer(std::optional<std::int64_t> seed) { return variance_scaling_initializer(1, scaling_mode::fan_avg, scaling_distribution::uniform, seed); }
+WEFT_DECL initializer glorot_normal_initializer(std::optional<std::int64_t> seed) { return variance_scaling_initializer(1, scaling_mode::fan_avg, scaling_distribution::truncated_normal, seed); }
+WEFT_DECL initializer he_uniform_initializer(std::optional<std::int64_t> seed) { return variance_scaling_initializer(2, scaling_mode::fan_in, scaling_distribution::uniform, seed); }
+WEFT_DECL initializer he_normal_initializer(std::optional<std::int64_t> seed) { return variance_scaling_initializer(2, scaling_mode::fan_in, scaling_distribution::truncated_normal, seed); }
+WEFT_DECL initializer lecun_uniform_initializer(std::optional<std::int64_t> seed) { return variance_scaling_initializer(1, scaling_mode::fan_in, scaling_distribution::uniform, seed); }
+WEFT_DECL initializer lecun_normal_initializer(std::optional<std::int64_t> seed) { return variance_scaling_initializer(1, scaling_mode::fan_in, scaling_distribution::truncated_normal, seed); }
+WEFT_DECL initializer orthogonal_initializer(double gain, std::optional<std::int64_t> seed) {
+  return initializer([=](const initializer_request& asked) { return detail::initial::orthogonal(gain, seed, asked); });
+}
+WEFT_DECL initializer identity_initializer(double gain) {
+  return initializer([=](const initializer_request& asked) { return detail::initial::identity(gain, asked); });
+}
+
+}  // namespace weft
+#endif
+
+#endif
+
+#ifndef WEFT_TRAIN_PARTITIONER_HPP
+#define WEFT_TRAIN_PARTITIONER_HPP
+// How a variable is split into pieces, one parameter server for each.
+
+#include <cstdint>
+#include <memory>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace weft {
+
+namespace detail {
+class partitioner_base {
+ public:
+  virtual ~partitioner_base() = default;
+  virtual std::vector<std::int64_t> partitions(const shape& s, dtype type) const = 0;
+};
+template <class Make> class partitions_by final : public partitioner_base {
+ public:
+  explicit partitions_by(Make make) : make_(std::move(make)) {}
+  std::vector<std::int64_t> partitions(const shape& s, dtype type) const override { return make_(s, type); }
+
+ private:
+  Make make_;
+};
+}  // namespace detail
+
+/// Says of a shape and a dtype into how many pieces each dimension is split: one number for each, at most one of them above 1. A value; copies share what they do.
+class partitioner {
+ public:
+  /// None.
+  partitioner() = default;
+  /// One of your own: a callable that takes a `shape` and a `dtype` and returns the numbers.
+  template <class Make, class = std::enable_if_t<std::is_invocable_r_v<std::vector<std::int64_t>, const Make&, const shape&, dtype>>>
+  partitioner(Make make) : what_(std::make_shared<detail::partitions_by<Make>>(std::move(make))) {}
+
+  bool empty() const noexcept { return what_ == nullptr; }
+  /// The numbers of pieces. Throws INVALID_ARGUMENT when they are none for this shape.
+  std::vector<std::int64_t> operator()(const shape& s, dtype type) const;
+
+ private:
+  std::shared_ptr<const detail::partitioner_base> what_;
+};
+
+/// `pieces` along one axis, fewer where the axis is shorter.
+partitioner fixed_size_partitioner(std::int64_t pieces, int axis = 0);
+/// As many pieces along an axis as keep each at `max_bytes` (TensorFlow's default is 64 MiB less one), and no more than `max_pieces` unless that is 0.
+partitioner variable_axis_size_partitioner(std::int64_t max_bytes = (64 << 20) - 1, int axis = 0, std::int64_t max_pieces = 0, std::int64_t bytes_per_string = 16);
+/// At most `max_pieces` along an axis, none of them (on average) smaller than `min_bytes`.
+partitioner min_max_variable_partitioner(std::int64_t max_pieces = 1, int axis = 0, std::int64_t min_bytes = 256 << 10, std::int64_t bytes_per_string = 16);
+
+}  // namespace weft
+
+#if WEFT_HAS_TRAIN_BODIES
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+namespace weft {
+
+namespace detail {
+WEFT_DECL std::string list_text(const std::vector<std::int64_t>& list) {
+  std::string out;
+  for (const std::int64_t n : list) out += (out.empty() ? "" : ",") + std::to_string(n);
+  return "[" + out + "]";
+}
+WEFT_DECL std::size_t axis_of(const shape& s, int axis, const char* who) {
+  const int at = axis < 0 ? axis + s.rank() : axis;
+  if (at < 0 || at >= s.rank()) fail(error_code::invalid_argument, std::string(who) + ": a variable of shape " + s.text() + " has no axis " + std::to_string(axis));
+  return static_cast<std::size_t>(at);
+}
+WEFT_DECL std::int64_t element_bytes(dtype type, std::int64_t bytes_per_string) { return type == dtype::string ? bytes_per_string : static_cast<std::int64_t>(size_of(type)); }
+WEFT_DECL void expect_positive(std::int64_t n, const char* who, const char* what) {
+  if (n < 1) fail(error_code::invalid_argument, std::string(who) + ": " + what + " must be positive, found " + std::to_string(n));
+}
+WEFT_DECL std::vector<std::int64_t> pieces_along(const shape& s, std::size_t axis, std::int64_t pieces) {
+  std::vector<std::int64_t> out(static_cast<std::size_t>(s.rank()), 1);
+  out[axis] = std::max<std::int64_t>(1, std::min(pieces, s[static_cast<int>(axis)]));
+  return out;
+}
+}  // namespace detail
+
+WEFT_DECL std::vector<std::int64_t> partitioner::operator()(const shape& s, dtype type) const {
+  if (what_ == nullptr) fail(error_code::invalid_argument, "the partitioner is empty");
+  std::vector<std::int64_t> out = what_->partitions(s, type);
+  bool right = out.size() == static_cast<std::size_t>(s.rank());
+  int split = 0;
+  for (std::size_t i = 0; right && i < out.size(); ++i) {
+    right = out[i] >= 1 && (out[i] == 1 || out[i] <= s[static_cast<int>(i)]);
+    split += out[i] > 1;
+  }
+  if (!right) fail(error_code::invalid_argument, "a variable of shape " + s.text() + " cannot be split into " + detail::list_text(out) + " pieces");
+  if (split > 1) fail(error_code::invalid_argument, "a variable is split along one axis, " + detail::list_text(out) + " are several");
+  return out;
+}
+
+WEFT_DECL partitioner fixed_size_partitioner(std::int64_t pieces, int axis) {
+  detail::expect_positive(pieces, "fixed_size_partitioner", "the number of pieces");
+  return partitioner([=](const shape& s, dtype) { return detail::pieces_along(s, detail::axis_of(s, axis, "fixed_size_partitioner"), pieces); });
+}
+
+WEFT_DECL partitioner variable_axis_size_partitioner(std::int64_t max_bytes, int axis, std::int64_t max_pieces, std::int64_t bytes_per_string) {
+  detail::expect_positive(max_bytes, "variable_axis_size_partitioner", "the number of bytes");
+  detail::expect_positive(bytes_per_string, "variable_axis_size_partitioner", "the number of bytes of a string");
+  if (max_pieces < 0) detail::expect_positive(max_pieces, "variable_axis_size_partitioner", "the number of pieces");
+  return partitioner([=](const shape& s, dtype type) {
+    const std::size_t at = detail::axis_of(s, axis, "variable_axis_size_partitioner");
+    const std::int64_t length = s[static_cast<int>(at)], bytes = detail::element_bytes(type, bytes_per_string), slice = length == 0 ? 0 : s.elements() / length * bytes;
+    if (slice == 0) return detail::pieces_along(s, at, 1);
+    // A piece holds whole slices, one at least.
+    const std::int64_t slices = std::max<std::int64_t>(1, max_bytes / slice);
+    const std::int64_t wanted = (length + slices - 1) / slices;
+    return detail::pieces_along(s, at, max_pieces > 0 ? std::min(wanted, max_pieces) : wanted);
+  });
+}
+
+WEFT_DECL partitioner min_max_variable_partitioner(std::int64_t max_pieces, int axis, std::int64_t min_bytes, std::int64_t bytes_per_string) {
+  detail::expect_positive(max_pieces, "min_max_variable_partitioner", "the number of pieces");
+  detail::expect_positive(min_bytes, "min_max_variable_partitioner", "the number of bytes");
+  detail::expect_positive(bytes_per_string, "min_max_variable_partitioner", "the number of bytes of a string");
+  return partitioner([=](const shape& s, dtype type) {
+    const std::size_t at = detail::axis_of(s, axis, "min_max_variable_partitioner");
+    const double total = static_cast<double>(s.elements()) * static_cast<double>(detail::element_bytes(type, bytes_per_string));
+    const double wanted = std::max(1., std::ceil(total / static_cast<double>(min_bytes)));
+    return detail::pieces_along(s, at, std::min(max_pieces, static_cast<std::int64_t>(std::min(wanted, 9e18))));
+  });
+}
+
+}  // namespace weft
+#endif
+
+#endif
+
+#ifndef WEFT_TRAIN_REGULARIZERS_HPP
+#define WEFT_TRAIN_REGULARIZERS_HPP
+// Penalties on the values of variables, which `get_variable` adds to the graph's regularization losses.
+
+#include <memory>
+#include <type_traits>
+#include <utility>
+
+namespace weft {
+
+namespace detail {
+class regularizer_base {
+ public:
+  virtual ~regularizer_base() = default;
+  virtual output make(const output& value, call_site where) const = 0;
+};
+template <class Make> class penalty_by final : public regularizer_base {
+ public:
+  explicit penalty_by(Make make) : make_(std::move(make)) {}
+  output make(const output& value, call_site where) const override { return make_(value, where); }
+
+ private:
+  Make make_;
+};
+}  // namespace detail
+
+/// Makes a scalar from the value of a variable. A value; copies share what they do.
+class regularizer {
+ public:
+  /// None.
+  regularizer() = default;
+  /// One of your own: a callable that takes the value as an `output` and the user's line, and returns a scalar output, or an empty one for no penalty.
+  template <class Make, class = std::enable_if_t<std::is_invocable_r_v<output, const Make&, const output&, call_site>>>
+  regularizer(Make make) : what_(std::make_shared<detail::penalty_by<Make>>(std::move(make))) {}
+
+  bool empty() const noexcept { return what_ == nullptr; }
+  /// The penalty of a value. Throws INVALID_ARGUMENT when it is no scalar.
+  output make(const output& value, call_site where = call_site::here()) const;
+  /// The same with static types.
+  template <class T, int N> tensor<T, 0> operator()(const operand<T, N>& value, call_site where = call_site::here()) const {
+    const output made = make(value.as_input(where), where);
+    return made.from == nullptr ? tensor<T, 0>() : tensor<T, 0>(tensor<T>(made), where);
+  }
+
+ private:
+  std::shared_ptr<const detail::regularizer_base> what_;
+};
+
+/// `scale` times the sum of the absolute values. A scale of 0 is none; a negative one is INVALID_ARGUMENT.
+regularizer l1_regularizer(double scale, call_site where = call_site::here());
+/// `scale` times half the sum of the squares.
+regularizer l2_regularizer(double scale, call_site where = call_site::here());
+/// Both.
+regularizer l1_l2_regularizer(double l1, double l2, call_site where = call_site::here());
+
+}  // namespace weft
+
+#if WEFT_HAS_TRAIN_BODIES
+
+#include <string>
+#include <vector>
+
+namespace weft {
+
+namespace detail {
+WEFT_DECL output penalty_of(const output& value, double l1, double l2, call_site where) {
+  const dtype type = value.from->output_dtype(value.index);
+  if (!is_floating(type)) throw error(error_code::invalid_argument, "only values of floating dtypes are penalised, found " + std::string(to_text(type)), where);
+  const node_group g({value, false, tensor_value()}, op_name(where), l2 == 0 ? "l1_regularizer" : l1 == 0 ? "l2_regularizer" : "l1_l2_regularizer");
+  std::vector<output> parts;
+  if (l1 != 0) {
+    const partial_shape& s = value.from->output_shape(value.index);
+    if (!s.known_rank()) g.fail("the rank of the value must be known");
+    std::vector<std::int32_t> axes;
+    for (int i = 0; i < s.rank(); ++i) axes.push_back(i);
+    const output sum = g.reduce("Sum", g.add("Abs", {value}, "Abs"), axes, "Sum", false), scale = g.number(l1, type, "l1_scale");
+    if (l2 == 0) return g.last("Mul", {scale, sum});
+    parts.push_back(g.add("Mul", {scale, sum}, "l1"));
+  }
+  const output half_squares = g.add("L2Loss", {value}, "L2Loss"), scale = g.number(l2, type, "l2_scale");
+  if (parts.empty()) return g.last("Mul", {scale, half_squares});
+  return g.last("AddV2", {parts[0], g.add("Mul", {scale, half_squares}, "l2")});
+}
+}  // namespace detail
+
+WEFT_DECL output regularizer::make(const output& value, call_site where) const {
+  if (what_ == nullptr) throw error(error_code::invalid_argument, "the regularizer is empty", where);
+  if (value.from == nullptr) throw error(error_code::invalid_argument, "the value to penalise is an empty tensor, not made by any op", where);
+  const output made = what_->make(value, where);
+  if (made.from == nullptr) return made;
+  const partial_shape& s = made.from->output_shape(made.index);
+  if (s.known_rank() && s.rank() != 0) throw error(error_code::invalid_argument, "a penalty is a scalar, the regularizer made '" + to_text(made) + "' of shape " + s.text(), where);
+  return made;
+}
+
+WEFT_DECL regularizer l1_l2_regularizer(double l1, double l2, call_site where) {
+  if (!(l1 >= 0) || !(l2 >= 0)) throw error(error_code::invalid_argument, "the scale of a regularizer must not be negative, found " + std::to_string(l1 >= 0 ? l2 : l1), where);
+  if (l1 == 0 && l2 == 0) return regularizer();
+  return regularizer([=](const output& value, call_site at) { return detail::penalty_of(value, l1, l2, at); });
+}
+WEFT_DECL regularizer l1_regularizer(double scale, call_site where) { return l1_l2_regularizer(scale, 0, where); }
+WEFT_DECL regularizer l2_regularizer(double scale, call_site where) { return l1_l2_regularizer(0, scale, where); }
+
+}  // namespace weft
+#endif
+
+#endif
+
+#ifndef WEFT_TRAIN_VARIABLE_SCOPE_HPP
+#define WEFT_TRAIN_VARIABLE_SCOPE_HPP
+// Variables by name: `get_variable` makes a variable or finds the one that has the name, as the variable scopes around it say. Follows TensorFlow's tf.variable_scope and tf.get_variable.
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace weft {
+
+/// Whether `get_variable` makes variables (`none`: as the scope outside says, at the outermost it makes them), finds them (`reuse`), or finds those that are there and makes the others (`automatic`).
+enum class variable_reuse { none, reuse, automatic };
+inline constexpr variable_reuse reuse_variables = variable_reuse::reuse, auto_reuse = variable_reuse::automatic;
+
+/// What a scope says of the variables made inside; what is left empty is as outside.
+struct variable_scope_options {
+  variable_reuse reuse = variable_reuse::none;
+  /// For variables without an initializer of their own.
+  weft::initializer initializer{};
+  weft::regularizer regularizer{};
+  /// How `get_partitioned_variable` splits.
+  weft::partitioner partitioner{};
+  /// The device on which ops find the values of variables: a copy is made there once a step, however many ops read it.
+  std::string caching_device{};
+
+  variable_scope_options() = default;
+  variable_scope_options(variable_reuse r) : reuse(r) {}
+};
+
+/// A variable scope as a value, to enter it again: `variable_scope again(saved)`.
+struct variable_scope_value {
+  /// What names of variables made inside begin with; empty at the outermost.
+  std::string name;
+  variable_scope_options options;
+};
+
+/// The thread's variable scope.
+variable_scope_value get_variable_scope();
+
+/// Names of variables made by `get_variable` in the block begin with `name/`, those of nodes as in a name scope, which is made unique: two scopes of one name share variables, not node names.
+class [[nodiscard]] variable_scope {
+ public:
+  explicit variable_scope(std::string_view name, const variable_scope_options& options = {}, call_site where = call_site::here());
+  /// Enters a scope again: its variables' names and what it said of them, wherever this stands; node names go on in a scope of its last name.
+  explicit variable_scope(const variable_scope_value& again, const variable_scope_options& options = {}, call_site where = call_site::here());
+  variable_scope(const variable_scope&) = delete;
+  variable_scope& operator=(const variable_scope&) = delete;
+
+  /// The scope as a value.
+  variable_scope_value value() const;
+
+ private:
+  variable_scope(std::shared_ptr<const variable_scope_value> value, std::string node_names);
+  friend variable_scope unique_variable_scope(std::string_view, const variable_scope_options&, call_site);
+  detail::scope_object<std::shared_ptr<const void>> variables_;
+  detail::name_scope_object names_;
+};
+
+/// A scope whose name, like that of its nodes, is made unique: `dense`, `dense_1`, for a layer that is built several times.
+variable_scope unique_variable_scope(std::string_view name, const variable_scope_options& options = {}, call_site where = call_site::here());
+
+/// From here to the end of the block of the thread's innermost variable scope, variables are found, not made.
+void reuse_variables_from_here();
+
+/// What `get_variable` is told of a variable.
+struct variable_options {
+  /// Empty: that of the scope, or for floating dtypes glorot_uniform and for integers and bool zeros.
+  weft::initializer initializer{};
+  variable_kind kind = variable_kind::automatic;
+  /// Empty: that of the scope.
+  weft::regularizer regularizer{};
+  std::string caching_device{};
+
+  variable_options() = default;
+  variable_options(weft::initializer i, variable_kind k = variable_kind::automatic) : initializer(std::move(i)), kind(k) {}
+  variable_options(variable_kind k) : kind(k) {}
+  /// Anything that is an initializer.
+  template <class Make, class = std::enable_if_t<std::is_invocable_r_v<output, const Make&, const initializer_request&>>> variable_options(Make make) : initializer(std::move(make)) {}
+};
+
+namespace detail {
+variable_nodes get_variable_nodes(std::string_view name, const weft::shape& s, dtype type, const variable_options& options, call_site where);
+// The variable that is called so in the thread's variable scope, if the scope's reuse allows that there is one: else an error. `pieces` tells what has the name.
+const node* find_named_variable(const std::string& full, variable_reuse reuse, call_site where);
+// One variable of this name, made for certain.
+variable_nodes make_named_variable(const std::string& full, initializer_request asked, const variable_options& options);
+variable_options with_scope(const variable_options& options);
+std::string full_variable_name(std::string_view name, call_site where);
+}  // namespace detail
+
+/// The variable called `name` in the thread's variable scope: made, or found if the scope's reuse says so. Name scopes, control dependencies do not act on it; devices and colocation do.
+/// Throws ALREADY_EXISTS, NOT_FOUND, and INVALID_ARGUMENT when the one found has another dtype or shape, with the line that made it.
+template <class T, std::size_t M>
+variable<T, static_cast<int>(M)> get_variable(std::string_view name, const std::int64_t (&dims)[M], const variable_options& options = {}, call_site where = call_site::here()) {
+  return variable<T, static_cast<int>(M)>(detail::get_variable_nodes(name, shape(std::vector<std::int64_t>(dims, dims + M)), dtype_of<T>, options, where));
+}
+/// The same with a shape that is known when the program runs; `get_variable<float, 0>("x", {})` is a scalar.
+template <class T, int N = dynamic_rank>
+variable<T, N> get_variable(std::string_view name, const shape& s, const variable_options& options = {}, call_site where = call_site::here()) {
+  if (N != dynamic_rank && s.rank() != N) throw error(error_code::invalid_argument, "get_variable: the shape " + s.text() + " has not rank " + std::to_string(N), where);
+  return variable<T, N>(detail::get_variable_nodes(name, s, dtype_of<T>, options, where));
+}
+
+}  // namespace weft
+
+#if WEFT_HAS_TRAIN_BODIES
+namespace weft {
+
+namespace detail {
+WEFT_DECL const variable_scope_value& this_variable_scope() {
+  static const variable_scope_value outermost;
+  const void* there = thread_scopes().top().variables.get();
+  return there == nullptr ? outermost : *static_cast<const variable_scope_value*>(there);
+}
+// What is said outside, with what is said inside put over it.
+WEFT_DECL variable_scope_options put_over(variable_scope_options outside, const variable_scope_options& inside) {
+  if (inside.reuse != variable_reuse::none) outside.reuse = inside.reuse;
+  if (!inside.initializer.empty()) outside.initializer = inside.initializer;
+  if (!inside.regularizer.empty()) outside.regularizer = inside.regularizer;
+  if (!inside.partitioner.empty()) outside.partitioner = inside.partitioner;
+  if (!inside.caching_device.empty()) outside.caching_device = inside.caching_device;
+  return outside;
+}
+WEFT_DECL std::string inside_of(const std::string& outer, std::string_view name) { return outer.empty() ? std::string(name) : outer + "/" + std::string(name); }
+WEFT_DECL std::string last_name(const std::string& name) {
+  const auto slash = name.rfind('/');
+  return slash == std::string::npos ? name : name.substr(slash + 1);
+}
+// The full name of a new name scope.
+WEFT_DECL std::string new_name_scope(std::string_view name, call_site where) {
+  const std::string& outer = thread_scopes().top().name_scope;
+  return name.empty() ? outer : current_graph()->unique_scope(inside_of(outer, name), where);
+}
+}  // namespace detail
+
+WEFT_DECL variable_scope_value get_variable_scope() { return detail::this_variable_scope(); }
+
+WEFT_DECL variable_scope::variable_scope(std::shared_ptr<const variable_scope_value> value, std::string node_names)
+    : variables_(&detail::scope_context::variables, std::move(value)), names_(&detail::scope_context::name_scope, std::move(node_names)) {}
+WEFT_DECL variable_scope::variable_scope(std::string_view name, const variable_scope_options& options, call_site where)
+    : variable_scope(std::make_shared<const variable_scope_value>(variable_scope_value{name.empty() ? detail::this_variable_scope().name : detail::inside_of(detail::this_variable_scope().name, name),
+                                                                                       detail::put_over(detail::this_variable_scope().options, options)}),
+                     detail::new_name_scope(name, where)) {}
+WEFT_DECL variable_scope::variable_scope(const variable_scope_value& again, const variable_scope_options& options, call_site where)
+    : variable_scope(std::make_shared<const variable_scope_value>(variable_scope_value{again.name, detail::put_over(again.options, options)}), detail::new_name_scope(detail::last_name(again.name), where)) {}
+WEFT_DECL variable_scope_value variable_scope::value() const { return detail::this_variable_scope(); }
+
+WEFT_DECL variable_scope unique_variable_scope(std::string_view name, const variable_scope_options& options, call_site where) {
+  if (name.empty() || options.reuse == variable_reuse::reuse) throw error(error_code::invalid_argument, "unique_variable_scope: a scope of a new name needs one, and has no variables to reuse", where);
+  std::string nodes = detail::new_name_scope(name, where);
+  const variable_scope_value& outer = detail::this_variable_scope();
+  // Of the name asked for, what made the scope of the nodes unique is taken over.
+  const std::string& around = detail::thread_scopes().top().name_scope;
+  const std::string own = nodes.substr(around.empty() ? 0 : around.size() + 1);
+  return variable_scope(std::make_shared<const variable_scope_value>(variable_scope_value{detail::inside_of(outer.name, own), detail::put_over(outer.options, options)}), std::move(nodes));
+}
+
+WEFT_DECL void reuse_variables_from_here() {
+  variable_scope_value here = detail::this_variable_scope();
+  here.options.reuse = variable_reuse::reuse;
+  detail::thread_scopes().top().variables = std::make_shared<const variable_scope_value>(std::move(here));
+}
+
+namespace detail {
+
+WEFT_DECL std::string store_of(const std::string& full) { return "variable_store:" + full; }
+
+WEFT_DECL std::string full_variable_name(std::string_view name, call_site where) {
+  if (name.empty() || name.back() == '/') throw error(error_code::invalid_argument, "get_variable: '" + std::string(name) + "' is no name of a variable", where);
+  return inside_of(this_variable_scope().name, name);
+}
+
+WEFT_DECL const node* find_named_variable(const std::string& full, variable_reuse reuse, call_site where) {
+  const auto known = current_graph()->collection(store_of(full));
+  if (known.empty() && reuse == variable_reuse::reuse)
+    throw error(error_code::not_found, "there is no variable '" + full + "' to reuse; it is made by get_variable outside of reuse, or here with auto_reuse", where);
+  if (!known.empty() && reuse == variable_reuse::none)
+    throw error(error_code::already_exists, "there is a variable '" + full + "' already, made at " + known[0]->site().text() + "; to share it, ask for it in a variable_scope with reuse_variables or auto_reuse", where);
+  return known.empty() ? nullptr : known[0];
+}
+
+// What the options leave open as the scope has it.
+WEFT_DECL variable_options with_scope(const variable_options& options) {
+  const variable_scope_options& scope = this_variable_scope().options;
+  variable_options out = options;
+  if (out.initializer.empty()) out.initializer = scope.initializer;
+  if (out.regularizer.empty()) out.regularizer = scope.regularizer;
+  if (out.caching_device.empty()) out.caching_device = scope.caching_device;
+  return out;
+}
+
+WEFT_DECL initializer default_initializer(const std::string& full, dtype type, call_site where) {
+  if (is_floating(type)) return glorot_uniform_initializer();
+  if (is_integer(type) || type == dtype::boolean) return zeros_initializer();
+  throw error(error_code::invalid_argument, "the variable '" + full + "' of dtype " + to_text(type) + " needs an initializer", where);
+}
+
+WEFT_DECL void add_regularization(const std::string& full, const variable_nodes& made, const regularizer& by, call_site where) {
+  const auto beside = colocate_with(operation(*made.handle.from));
+  const auto names = name_scope(full + "/Regularizer/");
+  if (const output penalty = by.make(made.read, where); penalty.from != nullptr) current_graph()->add_to_collection("regularization_losses", penalty.from);
+}
+
+WEFT_DECL variable_nodes make_named_variable(const std::string& full, initializer_request asked, const variable_options& options) {
+  // 1. Outside of name scopes and control dependencies.
+  const auto outermost = name_scope("");
+  const auto free = control_dependencies(nullptr);
+  graph_state& to = *current_graph();
+  const std::string unique = to.unique_scope(full, asked.site);
+  // 2. The first value, in the group of the variable, which is not there yet.
+  const output initial = [&] {
+    const auto names = name_scope(unique + "/Initializer/");
+    const auto device = with_device(nullptr);
+    const scope_object<std::string> group(&scope_context::group, "loc:@" + unique);
+    return (options.initializer.empty() ? default_initializer(full, asked.dtype, asked.site) : options.initializer).make(asked);
+  }();
+  // 3. The variable.
+  variable_nodes made = add_variable({asked.dtype, unique, asked.site, options.kind, true}, initial);
+  if (!options.caching_device.empty()) {
+    const auto alone = colocate_with(nullptr);
+    const auto device = with_device(options.caching_device, asked.site);
+    made.read = add_node_at("Identity", {made.read}, unique + "/cached", asked.site);
+  }
+  to.add_to_collection(store_of(full), made.handle.from);
+  if (!options.regularizer.empty()) add_regularization(unique, made, options.regularizer, asked.site);
+  return made;
+}
+
+WEFT_DECL variable_nodes get_variable_nodes(std::string_view name, const weft::shape& s, dtype type, const variable_options& options, call_site where) {
+  const std::string full = full_variable_name(name, where);
+  const node* there = find_named_variable(full, this_variable_scope().options.reuse, where);
+  if (there == nullptr) return make_named_variable(full, {s, type, {}, {}, where}, with_scope(options));
+  const any_variable found(output{there, 0}, where);
+  if (!merge_shapes(found.shape(), partial_shape(std::vector<std::int64_t>(s.begin(), s.end()))))
+    throw error(error_code::invalid_argument, "the variable '" + full + "' made at " + found.site().text() + " has shape " + found.shape().text() + ", it is to be reused with shape " + s.text(), where);
+  return found.nodes_as(type, dynamic_rank, where);
+}
+
+}  // namespace detail
+}  // namespace weft
+#endif
+
+#endif
+
+#ifndef WEFT_TRAIN_PARTITIONED_VARIABLE_HPP
+#define WEFT_TRAIN_PARTITIONED_VARIABLE_HPP
+// Variables in pieces, each of which may live on a parameter server of its own: `v/part_0`, `v/part_1`, ... Follows TensorFlow's partitioned variables.
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace weft {
+
+namespace detail {
+// The pieces of a variable, and where along which axis they begin.
+struct pieces {
+  std::vector<variable_nodes> nodes;
+  std::vector<std::int64_t> offsets;
+  int axis = 0;
+};
+pieces get_pieces(std::string_view name, const shape& s, dtype type, const variable_options& options, const partitioner& split, call_site where);
+output join_pieces(const std::vector<output>& reads, int axis, const op_name& name);
+std::vector<operation> assign_pieces(const std::vector<output>& handles, int axis, const output& value, const op_name& name);
+}  // namespace detail
+
+/// A variable in pieces along one axis. A handle.
+template <class T, int N = dynamic_rank> class partitioned_variable {
+ public:
+  using dtype = T;
+  static constexpr int rank = N;
+
+  partitioned_variable() = default;
+  partitioned_variable(std::string name, weft::shape whole, const detail::pieces& made) : name_(std::move(name)), shape_(std::move(whole)), offsets_(made.offsets), axis_(made.axis) {
+    for (const detail::variable_nodes& one : made.nodes) pieces_.push_back(variable<T, N>(one));
+  }
+
+  const std::string& name() const noexcept { return name_; }
+  /// The shape of the whole.
+  const weft::shape& shape() const noexcept { return shape_; }
+  /// The axis that is split; 0 where there is one piece.
+  int axis() const noexcept { return axis_; }
+  /// The pieces in their order, for optimizers and `embedding_lookup`.
+  const std::vector<variable<T, N>>& pieces() const noexcept { return pieces_; }
+  /// Where each piece begins along the axis.
+  const std::vector<std::int64_t>& offsets() const noexcept { return offsets_; }
+
+  /// The whole at the time this is computed (ConcatV2 of the pieces' values).
+  tensor<T, N> read(op_name name = {}) const {
+    std::vector<output> reads;
+    for (const auto& piece : pieces_) reads.push_back(piece.as_input(name.site));
+    return tensor<T, N>(detail::join_pieces(reads, axis_, name));
+  }
+  /// The same where an op takes a tensor.
+  operator tensor<T, N>() const { return read(); }
+  /// Replaces the value of each piece by its part of `value`.
+  template <int M> operation assign(const operand<T, M>& value, op_name name = {}) const {
+    static_assert(N == dynamic_rank || M == dynamic_rank || N == M, "weft: the value has another rank than the variable");
+    std::vector<output> handles;
+    for (const auto& piece : pieces_) handles.push_back(piece.raw());
+    return group(detail::assign_pieces(handles, axis_, value.as_input(name.site), name), name);
+  }
+  /// Runs the initial values into all pieces.
+  operation initializer(op_name name = {}) const {
+    std::vector<operation> all;
+    for (const auto& piece : pieces_) all.push_back(piece.initializer());
+    return group(all, name);
+  }
+
+ private:
+  std::string name_;
+  weft::shape shape_;
+  std::vector<variable<T, N>> pieces_;
+  std::vector<std::int64_t> offsets_;
+  int axis_ = 0;
+};
+
+/// As `get_variable`, in the pieces that a partitioner says, or the scope's if this one is empty. Fans and identities are those of the whole. Throws INVALID_ARGUMENT too when neither says anything, and when what is
+/// reused has been split in another way.
+template <class T, std::size_t M>
+partitioned_variable<T, static_cast<int>(M)> get_partitioned_variable(std::string_view name, const std::int64_t (&dims)[M], const partitioner& split = {}, const variable_options& options = {},
+                                                                      call_site where = call_site::here()) {
+  const shape whole(std::vector<std::int64_t>(dims, dims + M));
+  return {detail::full_variable_name(name, where), whole, detail::get_pieces(name, whole, dtype_of<T>, options, split, where)};
+}
+
+}  // namespace weft
+
+#if WEFT_HAS_TRAIN_BODIES
+namespace weft::detail {
+
+// The sizes of the pieces of an axis: the first ones are longer by one where it does not come out even.
+WEFT_DECL std::vector<std::int64_t> piece_sizes(std::int64_t length, std::int64_t count) {
+  std::vector<std::int64_t> out(static_cast<std::size_t>(count), length / count);
+  for (std::int64_t i = 0; i < length % count; ++i) ++out[static_cast<std::size_t>(i)];
+  return out;
+}
+
+WEFT_DECL pieces get_pieces(std::string_view name, const shape& s, dtype type, const variable_options& options, const partitioner& split, call_site where) {
+  const variable_scope_value scope = get_variable_scope();
+  const partitioner& by = split.empty() ? scope.options.partitioner : split;
+  const std::string full = full_variable_name(name, where);
+  if (by.empty()) throw error(error_code::invalid_argument, "get_partitioned_variable: '" + full + "' has no partitioner, nor has its variable scope", where);
+  if (s.rank() == 0) throw error(error_code::invalid_argument, "get_partitioned_variable: the scalar '" + full + "' has no axis to split", where);
+  // 1. The axis and the pieces' sizes.
+  std::vector<std::int64_t> counts;
+  try {
+    counts = by(s, type);
+  } catch (const error& e) {
+    throw error(e.code(), e.message(), where);
+  }
+  pieces out;
+  for (std::size_t i = 0; i < counts.size(); ++i)
+    if (counts[i] > 1) out.axis = static_cast<int>(i);
+  const std::vector<std::int64_t> sizes = piece_sizes(s[out.axis], counts[static_cast<std::size_t>(out.axis)]);
+  // 2. Each piece is made, or found.
+  std::int64_t offset = 0;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    std::vector<std::int64_t> dims(s.begin(), s.end()), begin(dims.size(), 0);
+    dims[static_cast<std::size_t>(out.axis)] = sizes[i];
+    begin[static_cast<std::size_t>(out.axis)] = offset;
+    const std::string part = full + "/part_" + std::to_string(i);
+    const node* there = find_named_variable(part, scope.options.reuse, where);
+    if (there == nullptr) {
+      out.nodes.push_back(make_named_variable(part, {shape(dims), type, s, begin, where}, with_scope(options)));
+    } else {
+      const any_variable found(output{there, 0}, where);
+      if (!merge_shapes(found.shape(), partial_shape(dims)))
+        throw error(error_code::invalid_argument, "the variable '" + part + "' made at " + found.site().text() + " has shape " + found.shape().text() + ", it is to be reused as a piece of shape " + shape(dims).text(), where);
+      out.nodes.push_back(found.nodes_as(type, dynamic_rank, where));
+    }
+    out.offsets.push_back(offset);
+    offset += sizes[i];
+  }
+  // 3. No piece is left over.
+  const std::string next = full + "/part_" + std::to_string(sizes.size());
+  if (const auto more = current_graph()->collection("variable_store:" + next); !more.empty())
+    throw error(error_code::invalid_argument, "the variable '" + full + "' made at " + more[0]->site().text() + " has more than the " + std::to_string(sizes.size()) + " pieces as which it is to be reused", where);
+  return out;
+}
+
+WEFT_DECL output join_pieces(const std::vector<output>& reads, int axis, const op_name& name) {
+  if (reads.empty()) throw error(error_code::invalid_argument, "the partitioned variable is empty", name.site);
+  if (reads.size() == 1) return reads[0];
+  std::vector<op_input> inputs(reads.begin(), reads.end());
+  inputs.push_back({"axis", std::int64_t{axis}});
+  return {&add_op("ConcatV2", "concat", inputs, name), 0};
+}
+
+WEFT_DECL std::vector<operation> assign_pieces(const std::vector<output>& handles, int axis, const output& value, const op_name& name) {
+  if (handles.empty()) throw error(error_code::invalid_argument, "the partitioned variable is empty", name.site);
+  std::vector<operation> out;
+  const auto assign = [&](const output& handle, const output& part) { out.push_back(any_variable(handle, name.site).assign(part, op_name(name.site))); };
+  if (handles.size() == 1) {
+    assign(handles[0], value);
+    return out;
+  }
+  std::vector<std::int64_t> sizes;
+  for (std::size_t i = 0; i < handles.size(); ++i) sizes.push_back(any_variable(handles[i], name.site).shape()[axis]);
+  const node& parts = add_op("SplitV", "split", {value, {"size_splits", int_list(sizes)}, {"split_dim", std::int64_t{axis}}}, op_name(name.site), {{"num_split", static_cast<std::int64_t>(handles.size())}});
+  for (std::size_t i = 0; i < handles.size(); ++i) assign(handles[i], {&parts, static_cast<int>(i)});
+  return out;
+}
+
+}  // namespace weft::detail
+#endif
+
+#endif
+
+#ifndef WEFT_TRAIN_EMBEDDING_HPP
+#define WEFT_TRAIN_EMBEDDING_HPP
+// Rows of a table whose rows are spread over several variables, and sums of rows. Gradients stay sparse: each variable gets those of its rows. Follows TensorFlow's embedding_lookup.
+
+#include <cstdint>
+#include <optional>
+#include <type_traits>
+#include <vector>
+
+namespace weft {
+
+/// Where row `id` of a table in p pieces is: `mod`, in piece id % p at id / p; `div`, one after the other, the first pieces being longer by one where it does not come out even, as a partitioned variable is split.
+enum class partition_strategy { mod, div };
+/// How the rows of one example become one: their sum, their mean (over the sum of the weights), or their sum over the root of the sum of squared weights.
+enum class embedding_combiner { sum, mean, sqrtn };
+
+/// The ids of examples that have several, or none: TensorFlow's SparseTensor. `indices` `[ids, 2]` are (example, place), sorted by example.
+template <class I> struct sparse_ids {
+  tensor<std::int64_t, 2> indices;
+  tensor<I, 1> values;
+  tensor<std::int64_t, 1> dense_shape;
+};
+
+namespace detail {
+output add_embedding_lookup(const std::vector<output>& handles, const output& ids, partition_strategy strategy, std::optional<double> max_norm, const op_name& name);
+output add_embedding_lookup_sparse(const std::vector<output>& handles, const output& indices, const output& values, const output& weights, partition_strategy strategy, embedding_combiner combiner,
+                                   std::optional<double> max_norm, const op_name& name);
+template <class T, int N> std::vector<output> handles_of(const std::vector<variable<T, N>>& table) {
+  std::vector<output> out;
+  for (const auto& piece : table) out.push_back(piece.raw());
+  return out;
+}
+constexpr int looked_up_rank(int table, int ids) { return table == dynamic_rank || ids == dynamic_rank ? dynamic_rank : table + ids - 1; }
+template <class I> constexpr bool is_id_v = std::is_same_v<I, std::int32_t> || std::is_same_v<I, std::int64_t>;
+}  // namespace detail
+
+/// The rows of a table that `ids` name: `ids.shape + row.shape`. With `max_norm` rows are scaled down to at most this length. An id that has no row fails the step. Each piece is gathered from where it lives.
+/// Throws INVALID_ARGUMENT when the pieces' sizes are not those of the strategy.
+template <class T, int N, class I, int R>
+tensor<T, detail::looked_up_rank(N, R)> embedding_lookup(const std::vector<variable<T, N>>& table, const operand<I, R>& ids, partition_strategy strategy = partition_strategy::mod,
+                                                         std::optional<double> max_norm = std::nullopt, op_name name = {}) {
+  static_assert(detail::is_id_v<I>, "weft: ids must be int32 or int64");
+  static_assert(N != 0, "weft: scalar variables have no rows");
+  return tensor<T, detail::looked_up_rank(N, R)>(detail::add_embedding_lookup(detail::handles_of(table), ids.as_input(name.site), strategy, max_norm, name));
+}
+/// The same rows of a partitioned variable as of its whole value, unless `strategy` says that ids are spread in another way.
+template <class T, int N, class I, int R>
+tensor<T, detail::looked_up_rank(N, R)> embedding_lookup(const partitioned_variable<T, N>& table, const operand<I, R>& ids, partition_strategy strategy = partition_strategy::div,
+                                                         std::optional<double> max_norm = std::nullopt, op_name name = {}) {
+  if (table.axis() != 0) throw error(error_code::invalid_argument, "embedding_lookup: the table '" + table.name() + "' is split along axis " + std::to_string(table.axis()) + ", not by rows", name.site);
+  return embedding_lookup(table.pieces(), ids, strategy, max_norm, name);
+}
+/// The rows of one variable.
+template <class T, int N, class I, int R>
+tensor<T, detail::looked_up_rank(N, R)> embedding_lookup(const variable<T, N>& table, const operand<I, R>& ids, std::optional<double> max_norm = std::nullopt, op_name name = {}) {
+  return embedding_lookup(std::vector<variable<T, N>>{table}, ids, partition_strategy::mod, max_norm, name);
+}
+
+/// For each example its rows combined into one: `[examples, ...]`, examples up to the last one that has an id; one without ids before it is 0. Each row that occurs several times is fetched once.
+template <class T, int N, class I>
+tensor<T, N> embedding_lookup_sparse(const std::vector<variable<T, N>>& table, const sparse_ids<I>& ids, embedding_combiner combiner = embedding_combiner::mean,
+                                     partition_strategy strategy = partition_strategy::mod, std::optional<double> max_norm = std::nullopt, op_name name = {}) {
+  static_assert(detail::is_id_v<I>, "weft: ids must be int32 or int64");
+  static_assert(N != 0, "weft: scalar variables have no rows");
+  return tensor<T, N>(detail::add_embedding_lookup_sparse(detail::handles_of(table), ids.indices.raw(), ids.values.raw(), output(), strategy, combiner, max_norm, name));
+}
+/// The same with a weight for each id.
+template <class T, int N, class I, int W>
+tensor<T, N> embedding_lookup_sparse(const std::vector<variable<T, N>>& table, const sparse_ids<I>& ids, const operand<T, W>& weights, embedding_combiner combiner = embedding_combiner::mean,
+                                     partition_strategy strategy = partition_strategy::mod, std::optional<double> max_norm = std::nullopt, op_name name = {}) {
+  static_assert(detail::is_id_v<I>, "weft: ids must be int32 or int64");
+  static_assert(W == 1 || W == dynamic_rank, "weft: there is one weight for each id, a vector");
+  return tensor<T, N>(detail::add_embedding_lookup_sparse(detail::handles_of(table), ids.indices.raw(), ids.values.raw(), weights.as_input(name.site), strategy, combiner, max_norm, name));
+}
+
+}  // namespace weft
+
+#if WEFT_HAS_TRAIN_BODIES
+
+#include <algorithm>
+
+namespace weft::detail {
+
+// Nodes of a lookup; integers are constants of the ids' dtype.
+struct lookup_nodes {
+  const node_group& g;
+  dtype id_type;
+
+  output add(const char* op, std::vector<output> inputs, const std::string& below, attr_map attrs = {}) const { return g.add(op, std::move(inputs), below.c_str(), std::move(attrs)); }
+  output id(std::int64_t v, const std::string& below) const {
+    return add_const_at(id_type == dtype::int64 ? tensor_value::scalar(v) : tensor_value::scalar(static_cast<std::int32_t>(v)), g.name() + "/" + below, g.site(), g.graph());
+  }
+  output ints(const std::vector<std::int32_t>& v, const std::string& below) const { return g.integers(v, below.c_str()); }
+  // Rows of a variable, fetched where it lives, no longer than max_norm.
+  output rows(const output& handle, const output& ids, std::optional<double> max_norm, const std::string& below) const {
+    const partial_shape held = any_variable(handle, g.site()).shape();
+    const auto beside = colocate_with(operation(*handle.from), g.site());
+    const output picked = add("ResourceGather", {handle, ids}, below, {{"dtype", handle.from->attr<dtype>("dtype")}});
+    if (!max_norm) return picked;
+    if (!held.known_rank() || !picked.from->output_shape(0).known_rank()) g.fail("max_norm needs a table and ids of known ranks");
+    std::vector<int> axes;
+    for (int i = picked.from->output_shape(0).rank() - held.rank() + 1; i < picked.from->output_shape(0).rank(); ++i) axes.push_back(i);
+    if (axes.empty()) g.fail("max_norm needs rows that are at least vectors, found a table of shape " + held.text());
+    const std::string scope = g.name() + "/" + below + "/clip_by_norm/";
+    return add_clip_by_norm({picked, false, tensor_value()}, *max_norm, axes, op_name(std::string_view(scope), g.site()));
+  }
+};
+
+// The sizes of the pieces, as far as the strategy needs them, are checked.
+WEFT_DECL std::int64_t rows_of_pieces(const node_group& g, const std::vector<output>& handles) {
+  std::vector<std::int64_t> sizes;
+  std::int64_t total = 0;
+  for (const output& handle : handles) {
+    const partial_shape s = any_variable(handle, g.site()).shape();
+    if (!s.known_rank() || s.rank() == 0 || s[0] < 0) g.fail("the number of rows of '" + handle.from->name() + "' must be known, found shape " + s.text());
+    sizes.push_back(s[0]);
+    total += s[0];
+  }
+  if (sizes != piece_sizes(total, static_cast<std::int64_t>(sizes.size()))) g.fail("with strategy div the pieces' rows must be " + list_text(piece_sizes(total, static_cast<std::int64_t>(sizes.size()))) + ", found " + list_text(sizes));
+  return total;
+}
+
+WEFT_DECL output add_embedding_lookup(const std::vector<output>& handles, const output& ids, partition_strategy strategy, std::optional<double> max_norm, const op_name& name) {
+  if (handles.empty()) fail_builder("embedding_lookup", "there are no variables to look in", name);
+  for (const output& handle : handles) (void)any_variable(handle, name.site);
+  if (max_norm && !(*max_norm > 0)) fail_builder("embedding_lookup", "max_norm must be positive, found " + std::to_string(*max_norm), name);
+  const node_group g({ids, false, tensor_value()}, name, "embedding_lookup");
+  const lookup_nodes n{g, ids.from->output_dtype(ids.index)};
+  if (handles.size() == 1) return g.last("Identity", {n.rows(handles[0], ids, max_norm, "gather")});
+  // 1. For each id the piece, and the row there.
+  const auto count = static_cast<std::int64_t>(handles.size());
+  const output flat = n.add("Reshape", {ids, n.ints({-1}, "Reshape/shape")}, "Reshape");
+  output piece, row;
+  if (strategy == partition_strategy::mod) {
+    piece = n.add("FloorMod", {flat, n.id(count, "count")}, "mod");
+    row = n.add("FloorDiv", {flat, n.id(count, "count_1")}, "div");
+  } else {
+    // The first `longer` pieces have one row more than the `least` of the others.
+    const std::int64_t total = rows_of_pieces(g, handles), least = total / count, longer = total % count;
+    const output beyond = n.add("Sub", {flat, n.id(longer, "longer")}, "sub"), one_more = n.id(least + 1, "least_and_one"), divisor = n.id(std::max<std::int64_t>(least, 1), "least");
+    const output of_longer = n.add("FloorDiv", {flat, one_more}, "div"), of_others = n.add("FloorDiv", {beyond, divisor}, "div_1");
+    piece = n.add("Maximum", {of_longer, of_others}, "piece");
+    const output early = n.add("Less", {piece, n.id(longer, "longer_1")}, "Less");
+    row = n.add("SelectV2", {early, n.add("FloorMod", {flat, one_more}, "mod"), n.add("FloorMod", {beyond, divisor}, "mod_1")}, "row");
+  }
+  const output pieces = n.id_type == dtype::int32 ? piece : n.add("Cast", {piece}, "Cast", {{"DstT", dtype::int32}});
+  // 2. The rows and the places of each piece, gathered where it lives.
+  const output zero = g.integer(0, "range/start"), one = g.integer(1, "range/delta");
+  const output places = n.add("Range", {zero, n.add("Size", {flat}, "Size"), one}, "range");
+  const node& row_parts = *n.add("DynamicPartition", {row, pieces}, "DynamicPartition", {{"num_partitions", count}}).from;
+  const node& place_parts = *n.add("DynamicPartition", {places, pieces}, "DynamicPartition_1", {{"num_partitions", count}}).from;
+  std::vector<output> stitched;
+  for (int i = 0; i < count; ++i) stitched.push_back({&place_parts, i});
+  for (int i = 0; i < count; ++i) stitched.push_back(n.rows(handles[static_cast<std::size_t>(i)], {&row_parts, i}, max_norm, "gather_" + std::to_string(i)));
+  const output all = n.add("ParallelDynamicStitch", std::move(stitched), "stitch", {{"N", count}});
+  // 3. In the shape of the ids.
+  const partial_shape held = any_variable(handles[0], g.site()).shape(), &asked = ids.from->output_shape(ids.index);
+  if (held.known_rank() && asked.known_rank() && asked.rank() == 1) return g.last("Identity", {all});
+  const output row_shape = n.add("StridedSlice", {n.add("VariableShape", {handles[0]}, "row/VariableShape"), n.ints({1}, "row/begin"), n.ints({0}, "row/end"), n.ints({1}, "row/strides")}, "row_shape",
+                                 {{"end_mask", std::int64_t{1}}});
+  const output wanted = n.add("ConcatV2", {n.add("Shape", {ids}, "Shape"), row_shape, g.integer(0, "concat/axis")}, "concat", {{"N", std::int64_t{2}}});
+  const output made = g.last("Reshape", {all, wanted});
+  return made;
+}
+
+WEFT_DECL output add_embedding_lookup_sparse(const std::vector<output>& handles, const output& indices, const output& values, const output& weights, partition_strategy strategy,
+                                             embedding_combiner combiner, std::optional<double> max_norm, const op_name& name) {
+  if (handles.empty()) fail_builder("embedding_lookup_sparse", "there are no variables to look in", name);
+  if (indices.from == nullptr || values.from == nullptr) fail_builder("embedding_lookup_sparse", "the ids are empty tensors, not made by any op", name);
+  const node_group g({values, false, tensor_value()}, name, "embedding_lookup_sparse");
+  const lookup_nodes n{g, values.from->output_dtype(values.index)};
+  const dtype type = any_variable(handles[0], name.site).dtype();
+  // 1. The example of each id, and each row once.
+  const output examples = n.add("StridedSlice", {indices, n.ints({0, 0}, "examples/begin"), n.ints({0, 1}, "examples/end"), n.ints({1, 1}, "examples/strides")}, "examples",
+                                {{"begin_mask", std::int64_t{1}}, {"end_mask", std::int64_t{1}}, {"shrink_axis_mask", std::int64_t{2}}});
+  const node& unique = *n.add("Unique", {values}, "Unique").from;
+  const std::string below = g.name() + "/embedding_lookup/";
+  const output rows = add_embedding_lookup(handles, {&unique, 0}, strategy, max_norm, op_name(std::string_view(below), g.site()));
+  output each = n.add("GatherV2", {rows, {&unique, 1}, g.integer(0, "gather/axis")}, "gather");
+  // 2. Weighted: weights `[ids]` in front of the rows' dimensions.
+  const partial_shape held = any_variable(handles[0], name.site).shape();
+  if (!held.known_rank()) g.fail("the rank of the table must be known");
+  const auto beside_rows = [&](const output& x, const std::string& at) {
+    if (held.rank() == 1) return x;
+    std::vector<std::int32_t> sizes(static_cast<std::size_t>(held.rank()), 1);
+    sizes[0] = -1;
+    return n.add("Reshape", {x, n.ints(sizes, at + "/shape")}, at);
+  };
+  const output weight = weights.from != nullptr ? weights : n.add("Cast", {n.add("OnesLike", {values}, "ones_like")}, "ones", {{"DstT", type}});
+  if (weights.from != nullptr) each = n.add("Mul", {each, beside_rows(weight, "weights/Reshape")}, "mul");
+  // 3. Combined by example.
+  const output sums = n.add("SegmentSum", {each, examples}, "SegmentSum");
+  if (combiner == embedding_combiner::sum) return g.last("Identity", {sums});
+  const bool mean = combiner == embedding_combiner::mean;
+  const output total = n.add("SegmentSum", {mean ? weight : n.add("Square", {weight}, "Square"), examples}, "weight_sum");
+  return g.last("DivNoNan", {sums, beside_rows(mean ? total : n.add("Sqrt", {total}, "Sqrt"), "weight_sum/Reshape")});
+}
+
+}  // namespace weft::detail
+#endif
+
+#endif
+
 #ifndef WEFT_TRAIN_SAVER_HPP
 #define WEFT_TRAIN_SAVER_HPP
 // Saves variables to checkpoints and restores them, by operations of the graph on the tasks where the variables live or through the client.
@@ -44776,380 +46014,6 @@ WEFT_DECL void progress_hook::after_run(hook_context& context, const std::vector
 WEFT_DECL void progress_hook::end(hook_context&) {
   if (open_line_ && !write_) std::fputc('\n', stderr);
   open_line_ = false;
-}
-
-}  // namespace weft
-#endif
-
-#endif
-
-#ifndef WEFT_TRAIN_INITIALIZERS_HPP
-#define WEFT_TRAIN_INITIALIZERS_HPP
-// First values of variables, made from the variable's shape and dtype. The same seeds give TensorFlow's numbers.
-
-#include <cstddef>
-#include <cstdint>
-#include <initializer_list>
-#include <limits>
-#include <memory>
-#include <optional>
-#include <string>
-#include <type_traits>
-#include <utility>
-#include <vector>
-
-namespace weft {
-
-/// What an initializer is asked for.
-struct initializer_request {
-  weft::shape shape;
-  weft::dtype dtype = weft::dtype::float32;
-  /// For a piece of a partitioned variable: the shape of the whole, from which fans are counted, and where the piece begins; both empty otherwise.
-  std::optional<weft::shape> whole{};
-  std::vector<std::int64_t> offset{};
-  /// The user's line.
-  call_site site{};
-
-  const weft::shape& full() const noexcept { return whole ? *whole : shape; }
-};
-
-namespace detail {
-class initializer_base {
- public:
-  virtual ~initializer_base() = default;
-  virtual output make(const initializer_request& asked) const = 0;
-};
-template <class Make> class made_by final : public initializer_base {
- public:
-  explicit made_by(Make make) : make_(std::move(make)) {}
-  output make(const initializer_request& asked) const override { return make_(asked); }
-
- private:
-  Make make_;
-};
-}  // namespace detail
-
-/// Makes the nodes of a variable's first value. A value; copies share what they do.
-class initializer {
- public:
-  /// None: whoever takes it falls back to its own default.
-  initializer() = default;
-  explicit initializer(std::shared_ptr<const detail::initializer_base> what) : what_(std::move(what)) {}
-  /// One of your own: a callable that takes an `initializer_request` and returns an `output` of that dtype and shape.
-  template <class Make, class = std::enable_if_t<std::is_invocable_r_v<output, const Make&, const initializer_request&>>>
-  initializer(Make make) : what_(std::make_shared<detail::made_by<Make>>(std::move(make))) {}
-
-  bool empty() const noexcept { return what_ == nullptr; }
-  /// Adds the nodes. Throws INVALID_ARGUMENT when the shape or dtype is none for this initializer.
-  output make(const initializer_request& asked) const;
-  /// The same as a tensor, `variable w(glorot_uniform_initializer()({784, 256}), "w")`.
-  template <class T = float, std::size_t M> tensor<T, static_cast<int>(M)> operator()(const std::int64_t (&dims)[M], call_site where = call_site::here()) const {
-    return tensor<T, static_cast<int>(M)>(make({shape(std::vector<std::int64_t>(dims, dims + M)), dtype_of<T>, {}, {}, where}));
-  }
-
- private:
-  std::shared_ptr<const detail::initializer_base> what_;
-};
-
-/// What the numbers of a variance scaling are divided by: the number of inputs of a unit, of its outputs, or their mean.
-enum class scaling_mode { fan_in, fan_out, fan_avg };
-/// What they are drawn from; `truncated_normal` draws again what is more than two standard deviations away.
-enum class scaling_distribution { truncated_normal, untruncated_normal, uniform };
-
-/// Zeros, of any dtype; empty strings.
-initializer zeros_initializer();
-/// Ones.
-initializer ones_initializer();
-namespace detail {
-initializer constant_initializer_of(tensor_value v);
-}
-/// A number, or numbers in C order, whatever their shape; the last one fills what is left over. Too many are INVALID_ARGUMENT when the variable is made.
-template <class V> initializer constant_initializer(const V& value) { return detail::constant_initializer_of(value_traits<V>::make(value)); }
-template <class V> initializer constant_initializer(std::initializer_list<V> values) { return constant_initializer(std::vector<V>(values)); }
-/// Numbers in [low, high) (RandomUniform).
-initializer random_uniform_initializer(double low = 0, double high = 1, std::optional<std::int64_t> seed = std::nullopt);
-/// Normal numbers (RandomStandardNormal).
-initializer random_normal_initializer(double mean = 0, double stddev = 1, std::optional<std::int64_t> seed = std::nullopt);
-/// Normal numbers, those more than two standard deviations away drawn again (TruncatedNormal).
-initializer truncated_normal_initializer(double mean = 0, double stddev = 1, std::optional<std::int64_t> seed = std::nullopt);
-/// Numbers of variance scale / n, n being what `mode` counts.
-initializer variance_scaling_initializer(double scale = 1, scaling_mode mode = scaling_mode::fan_in, scaling_distribution distribution = scaling_distribution::truncated_normal,
-                                         std::optional<std::int64_t> seed = std::nullopt);
-/// Uniform numbers that keep the scale of a product's input: below sqrt(3 / inputs) * factor.
-initializer uniform_unit_scaling_initializer(double factor = 1, std::optional<std::int64_t> seed = std::nullopt);
-/// Glorot and Bengio 2010: scale 1 over the mean of inputs and outputs.
-initializer glorot_uniform_initializer(std::optional<std::int64_t> seed = std::nullopt);
-initializer glorot_normal_initializer(std::optional<std::int64_t> seed = std::nullopt);
-/// He et al. 2015, for rectifiers: scale 2 over the inputs.
-initializer he_uniform_initializer(std::optional<std::int64_t> seed = std::nullopt);
-initializer he_normal_initializer(std::optional<std::int64_t> seed = std::nullopt);
-/// LeCun et al. 1998: scale 1 over the inputs.
-initializer lecun_uniform_initializer(std::optional<std::int64_t> seed = std::nullopt);
-initializer lecun_normal_initializer(std::optional<std::int64_t> seed = std::nullopt);
-/// A matrix with orthogonal rows or columns (whichever are fewer), times `gain`: Q of the QR decomposition of normal numbers, its signs those of R's diagonal made positive. More than two
-/// dimensions are a matrix of their last one by the rest; fewer are INVALID_ARGUMENT.
-initializer orthogonal_initializer(double gain = 1, std::optional<std::int64_t> seed = std::nullopt);
-/// `gain` on the diagonal of a matrix, else zeros. Anything but a matrix is INVALID_ARGUMENT.
-initializer identity_initializer(double gain = 1);
-
-}  // namespace weft
-
-#if WEFT_HAS_TRAIN_BODIES
-
-#include <algorithm>
-#include <cmath>
-
-namespace weft::detail::initial {
-
-[[noreturn]] inline void refuse(const initializer_request& asked, const std::string& what) { throw error(error_code::invalid_argument, what, asked.site); }
-
-template <class T> void put_numbers(tensor_value& v, const std::vector<double>& from) {
-  T* to = v.mutable_data<T>();
-  for (std::size_t i = 0; i < from.size(); ++i) to[i] = static_cast<T>(from[i]);
-}
-template <class T> void put_small(tensor_value& v, const std::vector<double>& from) {
-  for (std::size_t i = 0; i < from.size(); ++i) v.mutable_data<T>()[i] = T(static_cast<float>(from[i]));
-}
-template <class T> void put_integers(tensor_value& v, const std::vector<double>& from, const initializer_request& asked) {
-  for (const double x : from)
-    if (!(x >= static_cast<double>(std::numeric_limits<T>::min()) && x < std::ldexp(1., std::numeric_limits<T>::digits) && x == std::floor(x)))
-      refuse(asked, "the first value " + std::to_string(x) + " of a variable is no " + to_text(dtype_of<T>));
-  put_numbers<T>(v, from);
-}
-
-// Numbers as a value of the dtype that is asked for.
-WEFT_DECL tensor_value numbers(const std::vector<double>& from, shape s, const initializer_request& asked) {
-  tensor_value out(asked.dtype, std::move(s));
-  switch (asked.dtype) {
-    case dtype::float32: put_numbers<float>(out, from); break;
-    case dtype::float64: put_numbers<double>(out, from); break;
-    case dtype::half: put_small<half>(out, from); break;
-    case dtype::bfloat16: put_small<bfloat16>(out, from); break;
-    case dtype::boolean:
-      for (std::size_t i = 0; i < from.size(); ++i) out.mutable_data<bool>()[i] = from[i] != 0;
-      break;
-    case dtype::int8: put_integers<std::int8_t>(out, from, asked); break;
-    case dtype::int16: put_integers<std::int16_t>(out, from, asked); break;
-    case dtype::int32: put_integers<std::int32_t>(out, from, asked); break;
-    case dtype::int64: put_integers<std::int64_t>(out, from, asked); break;
-    case dtype::uint8: put_integers<std::uint8_t>(out, from, asked); break;
-    case dtype::uint16: put_integers<std::uint16_t>(out, from, asked); break;
-    case dtype::uint32: put_integers<std::uint32_t>(out, from, asked); break;
-    case dtype::uint64: put_integers<std::uint64_t>(out, from, asked); break;
-    default: refuse(asked, std::string("a variable of dtype ") + to_text(asked.dtype) + " does not start as a number");
-  }
-  return out;
-}
-inline tensor_value number(double x, const initializer_request& asked) { return numbers({x}, shape(), asked); }
-
-// The numbers of a value, to convert it.
-template <class T> std::vector<double> doubles(const tensor_value& v) { return std::vector<double>(v.data<T>(), v.data<T>() + v.elements()); }
-WEFT_DECL std::vector<double> doubles_of(const tensor_value& v, const initializer_request& asked) {
-  switch (v.dtype()) {
-    case dtype::float32: return doubles<float>(v);
-    case dtype::float64: return doubles<double>(v);
-    case dtype::int32: return doubles<std::int32_t>(v);
-    case dtype::int64: return doubles<std::int64_t>(v);
-    default: refuse(asked, std::string("the first value of a variable of dtype ") + to_text(asked.dtype) + " cannot come from " + to_text(v.dtype()));
-  }
-}
-
-// Below this many elements a constant holds them all; above, it is filled when it runs.
-inline constexpr std::int64_t small = 1000;
-
-inline op_name named(const char* name, const initializer_request& asked) { return op_name(name, asked.site); }
-WEFT_DECL output filled(tensor_value element, const char* name, const initializer_request& asked) { return add_fill(asked.shape.begin(), static_cast<std::size_t>(asked.shape.rank()), std::move(element), named(name, asked)); }
-
-WEFT_DECL output same_number(double x, const char* name, const initializer_request& asked) {
-  if (asked.dtype == dtype::string) {
-    if (x != 0) refuse(asked, "a variable of dtype string does not start as a number");
-    return {&add_const(tensor_value(dtype::string, asked.shape), named(name, asked)), 0};
-  }
-  const bool complex = asked.dtype == dtype::complex64 || asked.dtype == dtype::complex128;
-  if (complex && x != 0) refuse(asked, std::string("a variable of dtype ") + to_text(asked.dtype) + " does not start as a number");
-  if (complex) {
-    tensor_value zeros(asked.dtype, asked.shape);
-    std::fill_n(zeros.mutable_raw_data(), static_cast<std::size_t>(zeros.elements()) * size_of(asked.dtype), std::byte{});
-    return {&add_const(std::move(zeros), named(name, asked)), 0};
-  }
-  if (asked.shape.elements() >= small) return filled(number(x, asked), name, asked);
-  return {&add_const(numbers(std::vector<double>(static_cast<std::size_t>(asked.shape.elements()), x), asked.shape, asked), named(name, asked)), 0};
-}
-
-WEFT_DECL output given_numbers(const tensor_value& given, const initializer_request& asked) {
-  const std::int64_t wanted = asked.shape.elements(), have = given.elements();
-  if (have > wanted && have > 1) refuse(asked, "a variable of shape " + asked.shape.text() + " takes at most " + std::to_string(wanted) + " first values, found " + std::to_string(have));
-  if (given.dtype() == asked.dtype && (have == wanted || have == 1)) {
-    tensor_value same = given;
-    same.reshape(have == wanted ? asked.shape : shape());
-    return have == wanted ? output{&add_const(std::move(same), named("Const", asked)), 0} : filled(std::move(same), "Const", asked);
-  }
-  std::vector<double> all = doubles_of(given, asked);
-  if (have == 1 && wanted >= small) return filled(number(all[0], asked), "Const", asked);
-  if (have == 0 && wanted > 0) refuse(asked, "a variable of shape " + asked.shape.text() + " takes a first value, found none");
-  all.resize(static_cast<std::size_t>(wanted), all.empty() ? 0 : all.back());
-  return {&add_const(numbers(all, asked.shape, asked), named("Const", asked)), 0};
-}
-
-// Numbers drawn from [0, 1), or normal ones, times `scale` plus `shift`.
-WEFT_DECL output drawn(const wanted_numbers& what, const shape& s, std::optional<std::int64_t> seed, const initializer_request& asked) {
-  return add_random({s.begin(), static_cast<std::size_t>(s.rank()), nullptr}, what, {seed, nullptr, nullptr}, op_name(asked.site));
-}
-WEFT_DECL void expect_floating(const char* what, const initializer_request& asked) {
-  if (!is_floating(asked.dtype)) refuse(asked, std::string(what) + " are float, double, half or bfloat16; the variable is " + to_text(asked.dtype));
-}
-WEFT_DECL output uniform(double low, double high, std::optional<std::int64_t> seed, const initializer_request& asked) {
-  if (asked.dtype == dtype::int32 || asked.dtype == dtype::int64)
-    return add_random_integers({asked.shape.begin(), static_cast<std::size_t>(asked.shape.rank()), nullptr}, number(low, asked), number(high, asked), {seed, nullptr, nullptr}, op_name(asked.site));
-  expect_floating("random numbers", asked);
-  const bool plain = low == 0 && high == 1;
-  // The width is rounded as the dtype rounds it.
-  const auto rounded = [&](double x) { return asked.dtype == dtype::float32 ? static_cast<double>(static_cast<float>(x)) : x; };
-  return drawn({"RandomUniform", "random_uniform", "mul/y", "min", asked.dtype, plain ? tensor_value() : number(rounded(high) - rounded(low), asked), plain ? tensor_value() : number(low, asked)},
-               asked.shape, seed, asked);
-}
-WEFT_DECL output normal(const char* op, const char* scope, double mean, double stddev, std::optional<std::int64_t> seed, const initializer_request& asked, const shape& s) {
-  expect_floating("normal numbers", asked);
-  const bool plain = mean == 0 && stddev == 1;
-  return drawn({op, scope, "stddev", "mean", asked.dtype, plain ? tensor_value() : number(stddev, asked), plain ? tensor_value() : number(mean, asked)}, s, seed, asked);
-}
-inline output truncated_normal(double mean, double stddev, std::optional<std::int64_t> seed, const initializer_request& asked) {
-  return normal("TruncatedNormal", "truncated_normal", mean, stddev, seed, asked, asked.shape);
-}
-inline output standard_normal(double mean, double stddev, std::optional<std::int64_t> seed, const initializer_request& asked) {
-  return normal("RandomStandardNormal", "random_normal", mean, stddev, seed, asked, asked.shape);
-}
-
-// The numbers of inputs and outputs of a unit: all but the last dimensions of a convolution's filter count for both.
-WEFT_DECL std::pair<double, double> fans(const shape& s) {
-  if (s.rank() == 0) return {1, 1};
-  const auto size = [&s](int i) { return static_cast<double>(s[i]); };
-  if (s.rank() == 1) return {size(0), size(0)};
-  double field = 1;
-  for (int i = 0; i + 2 < s.rank(); ++i) field *= size(i);
-  return {field * size(s.rank() - 2), field * size(s.rank() - 1)};
-}
-
-struct scaling {
-  double scale;
-  scaling_mode mode;
-  scaling_distribution distribution;
-  std::optional<std::int64_t> seed;
-  output operator()(const initializer_request& asked) const {
-    const auto [in, out] = fans(asked.full());
-    const double n = mode == scaling_mode::fan_in ? in : mode == scaling_mode::fan_out ? out : (in + out) / 2, variance = scale / std::max(1., n);
-    if (distribution == scaling_distribution::uniform) return uniform(-std::sqrt(3 * variance), std::sqrt(3 * variance), seed, asked);
-    if (distribution == scaling_distribution::untruncated_normal) return standard_normal(0, std::sqrt(variance), seed, asked);
-    // The standard deviation of a normal distribution cut at two of them.
-    return truncated_normal(0, std::sqrt(variance) / .87962566103423978, seed, asked);
-  }
-};
-
-WEFT_DECL output orthogonal(double gain, std::optional<std::int64_t> seed, const initializer_request& asked) {
-  const shape& s = asked.shape;
-  if (s.rank() < 2) refuse(asked, "an orthogonal variable has at least two dimensions, found shape " + s.text());
-  expect_floating("orthogonal variables", asked);
-  // 1. Normal numbers as a matrix that has at least as many rows as columns.
-  const std::int64_t columns = s[s.rank() - 1];
-  std::int64_t rows = 1;
-  for (int i = 0; i + 1 < s.rank(); ++i) rows *= s[i];
-  const output normals = normal("RandomStandardNormal", "random_normal", 0, 1, seed, asked, shape{std::max(rows, columns), std::min(rows, columns)});
-  // 2. Q, each column with the sign that R's diagonal has.
-  const node& qr = add_node("Qr", {normals}, op_name(asked.site), {{"full_matrices", false}});
-  const output diagonal{&add_node("MatrixDiagPart", {{&qr, 1}}, named("DiagPart", asked)), 0}, sign{&add_node("Sign", {diagonal}, op_name(asked.site)), 0};
-  output q{&add_node("Mul", {{&qr, 0}, sign}, named("mul", asked)), 0};
-  // 3. The shape and the gain.
-  if (rows < columns) {
-    const output order{&add_const(tensor_value::from<std::int32_t>({2}, {1, 0}), named("transpose/perm", asked)), 0};
-    q = {&add_node("Transpose", {q, order}, named("transpose", asked)), 0};
-  }
-  q = add_reshape({q, false, tensor_value()}, s.begin(), static_cast<std::size_t>(s.rank()), op_name(asked.site));
-  const output by{&add_const(number(gain, asked), named("mul_1/x", asked)), 0};
-  return {&add_node("Mul", {by, q}, named("mul_1", asked)), 0};
-}
-
-WEFT_DECL output identity(double gain, const initializer_request& asked) {
-  if (asked.shape.rank() != 2) refuse(asked, "an identity is a matrix, found shape " + asked.shape.text());
-  const std::int64_t rows = asked.shape[0], columns = asked.shape[1], first_row = asked.offset.size() == 2 ? asked.offset[0] : 0, first_column = asked.offset.size() == 2 ? asked.offset[1] : 0;
-  // 1. A small one as it is.
-  if (asked.shape.elements() < small) {
-    std::vector<double> all(static_cast<std::size_t>(asked.shape.elements()));
-    for (std::int64_t i = 0; i < rows; ++i)
-      for (std::int64_t j = 0; j < columns; ++j) all[static_cast<std::size_t>(i * columns + j)] = i + first_row == j + first_column ? gain : 0;
-    return {&add_const(numbers(all, asked.shape, asked), named("eye", asked)), 0};
-  }
-  // 2. A large one where the numbers of row and column are equal.
-  const output by{&add_const(number(gain, asked), named("gain", asked)), 0};
-  const node_group g({by, false, tensor_value()}, op_name(asked.site), "eye");
-  const auto counted = [&](std::int64_t from, std::int64_t count, std::int32_t axis, const std::string& below) {
-    const auto constant = [&](std::int64_t v, const char* name) { return add_const_at(tensor_value::scalar(v), g.name() + "/" + below + name, asked.site, g.graph()); };
-    const output range = g.add("Range", {constant(from, "/start"), constant(from + count, "/limit"), constant(1, "/delta")}, below.c_str());
-    return g.add("ExpandDims", {range, g.integer(axis, (below + "/axis").c_str())}, (below + "/ExpandDims").c_str());
-  };
-  const output same = g.add("Equal", {counted(first_row, rows, 1, "rows"), counted(first_column, columns, 0, "columns")}, "Equal");
-  const output ones = g.add("Cast", {same}, "Cast", {{"DstT", asked.dtype}});
-  return g.last("Mul", {ones, by});
-}
-
-}  // namespace weft::detail::initial
-
-namespace weft {
-
-WEFT_DECL output initializer::make(const initializer_request& asked) const {
-  if (what_ == nullptr) throw error(error_code::invalid_argument, "the initializer is empty", asked.site);
-  const output made = what_->make(asked);
-  if (made.from == nullptr) throw error(error_code::invalid_argument, "the initializer made no node", asked.site);
-  if (made.from->output_dtype(made.index) != asked.dtype)
-    throw error(error_code::invalid_argument, "the initializer made " + std::string(to_text(made.from->output_dtype(made.index))) + " for a variable of dtype " + to_text(asked.dtype), asked.site);
-  const partial_shape& found = made.from->output_shape(made.index);
-  if (!merge_shapes(found, partial_shape(std::vector<std::int64_t>(asked.shape.begin(), asked.shape.end()))))
-    throw error(error_code::invalid_argument, "the initializer made shape " + found.text() + " for a variable of shape " + asked.shape.text(), asked.site);
-  return made;
-}
-
-WEFT_DECL initializer zeros_initializer() {
-  return initializer([](const initializer_request& asked) { return detail::initial::same_number(0, "zeros", asked); });
-}
-WEFT_DECL initializer ones_initializer() {
-  return initializer([](const initializer_request& asked) { return detail::initial::same_number(1, "ones", asked); });
-}
-namespace detail {
-WEFT_DECL initializer constant_initializer_of(tensor_value v) {
-  return initializer([v = std::move(v)](const initializer_request& asked) { return initial::given_numbers(v, asked); });
-}
-}  // namespace detail
-WEFT_DECL initializer random_uniform_initializer(double low, double high, std::optional<std::int64_t> seed) {
-  return initializer([=](const initializer_request& asked) { return detail::initial::uniform(low, high, seed, asked); });
-}
-WEFT_DECL initializer random_normal_initializer(double mean, double stddev, std::optional<std::int64_t> seed) {
-  return initializer([=](const initializer_request& asked) { return detail::initial::standard_normal(mean, stddev, seed, asked); });
-}
-WEFT_DECL initializer truncated_normal_initializer(double mean, double stddev, std::optional<std::int64_t> seed) {
-  return initializer([=](const initializer_request& asked) { return detail::initial::truncated_normal(mean, stddev, seed, asked); });
-}
-WEFT_DECL initializer variance_scaling_initializer(double scale, scaling_mode mode, scaling_distribution distribution, std::optional<std::int64_t> seed) {
-  if (!(scale > 0)) fail(error_code::invalid_argument, "the scale of a variance must be positive, found " + std::to_string(scale));
-  return initializer(detail::initial::scaling{scale, mode, distribution, seed});
-}
-WEFT_DECL initializer uniform_unit_scaling_initializer(double factor, std::optional<std::int64_t> seed) {
-  return initializer([=](const initializer_request& asked) {
-    double inputs = 1;
-    for (int i = 0; i + 1 < asked.full().rank(); ++i) inputs *= static_cast<double>(asked.full()[i]);
-    const double limit = std::sqrt(3 / std::max(1., inputs)) * factor;
-    return detail::initial::uniform(-limit, limit, seed, asked);
-  });
-}
-WEFT_DECL initializer glorot_uniform_initializer(std::optional<std::int64_t> seed) { return variance_scaling_initializer(1, scaling_mode::fan_avg, scaling_distribution::uniform, seed); }
-WEFT_DECL initializer glorot_normal_initializer(std::optional<std::int64_t> seed) { return variance_scaling_initializer(1, scaling_mode::fan_avg, scaling_distribution::truncated_normal, seed); }
-WEFT_DECL initializer he_uniform_initializer(std::optional<std::int64_t> seed) { return variance_scaling_initializer(2, scaling_mode::fan_in, scaling_distribution::uniform, seed); }
-WEFT_DECL initializer he_normal_initializer(std::optional<std::int64_t> seed) { return variance_scaling_initializer(2, scaling_mode::fan_in, scaling_distribution::truncated_normal, seed); }
-WEFT_DECL initializer lecun_uniform_initializer(std::optional<std::int64_t> seed) { return variance_scaling_initializer(1, scaling_mode::fan_in, scaling_distribution::uniform, seed); }
-WEFT_DECL initializer lecun_normal_initializer(std::optional<std::int64_t> seed) { return variance_scaling_initializer(1, scaling_mode::fan_in, scaling_distribution::truncated_normal, seed); }
-WEFT_DECL initializer orthogonal_initializer(double gain, std::optional<std::int64_t> seed) {
-  return initializer([=](const initializer_request& asked) { return detail::initial::orthogonal(gain, seed, asked); });
-}
-WEFT_DECL initializer identity_initializer(double gain) {
-  return initializer([=](const initializer_request& asked) { return detail::initial::identity(gain, asked); });
 }
 
 }  // namespace weft
@@ -46842,497 +47706,6 @@ WEFT_DECL void adagrad_da_optimizer::prepare() {
   next_step_ = add("AddV2", {wide, one}, {}, "add");
 }
 
-}  // namespace weft
-#endif
-
-#endif
-
-#ifndef WEFT_TRAIN_PARTITIONER_HPP
-#define WEFT_TRAIN_PARTITIONER_HPP
-// How a variable is split into pieces, one parameter server for each.
-
-#include <cstdint>
-#include <memory>
-#include <type_traits>
-#include <utility>
-#include <vector>
-
-namespace weft {
-
-namespace detail {
-class partitioner_base {
- public:
-  virtual ~partitioner_base() = default;
-  virtual std::vector<std::int64_t> partitions(const shape& s, dtype type) const = 0;
-};
-template <class Make> class partitions_by final : public partitioner_base {
- public:
-  explicit partitions_by(Make make) : make_(std::move(make)) {}
-  std::vector<std::int64_t> partitions(const shape& s, dtype type) const override { return make_(s, type); }
-
- private:
-  Make make_;
-};
-}  // namespace detail
-
-/// Says of a shape and a dtype into how many pieces each dimension is split: one number for each, at most one of them above 1. A value; copies share what they do.
-class partitioner {
- public:
-  /// None.
-  partitioner() = default;
-  /// One of your own: a callable that takes a `shape` and a `dtype` and returns the numbers.
-  template <class Make, class = std::enable_if_t<std::is_invocable_r_v<std::vector<std::int64_t>, const Make&, const shape&, dtype>>>
-  partitioner(Make make) : what_(std::make_shared<detail::partitions_by<Make>>(std::move(make))) {}
-
-  bool empty() const noexcept { return what_ == nullptr; }
-  /// The numbers of pieces. Throws INVALID_ARGUMENT when they are none for this shape.
-  std::vector<std::int64_t> operator()(const shape& s, dtype type) const;
-
- private:
-  std::shared_ptr<const detail::partitioner_base> what_;
-};
-
-/// `pieces` along one axis, fewer where the axis is shorter.
-partitioner fixed_size_partitioner(std::int64_t pieces, int axis = 0);
-/// As many pieces along an axis as keep each at `max_bytes` (TensorFlow's default is 64 MiB less one), and no more than `max_pieces` unless that is 0.
-partitioner variable_axis_size_partitioner(std::int64_t max_bytes = (64 << 20) - 1, int axis = 0, std::int64_t max_pieces = 0, std::int64_t bytes_per_string = 16);
-/// At most `max_pieces` along an axis, none of them (on average) smaller than `min_bytes`.
-partitioner min_max_variable_partitioner(std::int64_t max_pieces = 1, int axis = 0, std::int64_t min_bytes = 256 << 10, std::int64_t bytes_per_string = 16);
-
-}  // namespace weft
-
-#if WEFT_HAS_TRAIN_BODIES
-
-#include <algorithm>
-#include <cmath>
-#include <string>
-
-namespace weft {
-
-namespace detail {
-WEFT_DECL std::string list_text(const std::vector<std::int64_t>& list) {
-  std::string out;
-  for (const std::int64_t n : list) out += (out.empty() ? "" : ",") + std::to_string(n);
-  return "[" + out + "]";
-}
-WEFT_DECL std::size_t axis_of(const shape& s, int axis, const char* who) {
-  const int at = axis < 0 ? axis + s.rank() : axis;
-  if (at < 0 || at >= s.rank()) fail(error_code::invalid_argument, std::string(who) + ": a variable of shape " + s.text() + " has no axis " + std::to_string(axis));
-  return static_cast<std::size_t>(at);
-}
-WEFT_DECL std::int64_t element_bytes(dtype type, std::int64_t bytes_per_string) { return type == dtype::string ? bytes_per_string : static_cast<std::int64_t>(size_of(type)); }
-WEFT_DECL void expect_positive(std::int64_t n, const char* who, const char* what) {
-  if (n < 1) fail(error_code::invalid_argument, std::string(who) + ": " + what + " must be positive, found " + std::to_string(n));
-}
-WEFT_DECL std::vector<std::int64_t> pieces_along(const shape& s, std::size_t axis, std::int64_t pieces) {
-  std::vector<std::int64_t> out(static_cast<std::size_t>(s.rank()), 1);
-  out[axis] = std::max<std::int64_t>(1, std::min(pieces, s[static_cast<int>(axis)]));
-  return out;
-}
-}  // namespace detail
-
-WEFT_DECL std::vector<std::int64_t> partitioner::operator()(const shape& s, dtype type) const {
-  if (what_ == nullptr) fail(error_code::invalid_argument, "the partitioner is empty");
-  std::vector<std::int64_t> out = what_->partitions(s, type);
-  bool right = out.size() == static_cast<std::size_t>(s.rank());
-  int split = 0;
-  for (std::size_t i = 0; right && i < out.size(); ++i) {
-    right = out[i] >= 1 && (out[i] == 1 || out[i] <= s[static_cast<int>(i)]);
-    split += out[i] > 1;
-  }
-  if (!right) fail(error_code::invalid_argument, "a variable of shape " + s.text() + " cannot be split into " + detail::list_text(out) + " pieces");
-  if (split > 1) fail(error_code::invalid_argument, "a variable is split along one axis, " + detail::list_text(out) + " are several");
-  return out;
-}
-
-WEFT_DECL partitioner fixed_size_partitioner(std::int64_t pieces, int axis) {
-  detail::expect_positive(pieces, "fixed_size_partitioner", "the number of pieces");
-  return partitioner([=](const shape& s, dtype) { return detail::pieces_along(s, detail::axis_of(s, axis, "fixed_size_partitioner"), pieces); });
-}
-
-WEFT_DECL partitioner variable_axis_size_partitioner(std::int64_t max_bytes, int axis, std::int64_t max_pieces, std::int64_t bytes_per_string) {
-  detail::expect_positive(max_bytes, "variable_axis_size_partitioner", "the number of bytes");
-  detail::expect_positive(bytes_per_string, "variable_axis_size_partitioner", "the number of bytes of a string");
-  if (max_pieces < 0) detail::expect_positive(max_pieces, "variable_axis_size_partitioner", "the number of pieces");
-  return partitioner([=](const shape& s, dtype type) {
-    const std::size_t at = detail::axis_of(s, axis, "variable_axis_size_partitioner");
-    const std::int64_t length = s[static_cast<int>(at)], bytes = detail::element_bytes(type, bytes_per_string), slice = length == 0 ? 0 : s.elements() / length * bytes;
-    if (slice == 0) return detail::pieces_along(s, at, 1);
-    // A piece holds whole slices, one at least.
-    const std::int64_t slices = std::max<std::int64_t>(1, max_bytes / slice);
-    const std::int64_t wanted = (length + slices - 1) / slices;
-    return detail::pieces_along(s, at, max_pieces > 0 ? std::min(wanted, max_pieces) : wanted);
-  });
-}
-
-WEFT_DECL partitioner min_max_variable_partitioner(std::int64_t max_pieces, int axis, std::int64_t min_bytes, std::int64_t bytes_per_string) {
-  detail::expect_positive(max_pieces, "min_max_variable_partitioner", "the number of pieces");
-  detail::expect_positive(min_bytes, "min_max_variable_partitioner", "the number of bytes");
-  detail::expect_positive(bytes_per_string, "min_max_variable_partitioner", "the number of bytes of a string");
-  return partitioner([=](const shape& s, dtype type) {
-    const std::size_t at = detail::axis_of(s, axis, "min_max_variable_partitioner");
-    const double total = static_cast<double>(s.elements()) * static_cast<double>(detail::element_bytes(type, bytes_per_string));
-    const double wanted = std::max(1., std::ceil(total / static_cast<double>(min_bytes)));
-    return detail::pieces_along(s, at, std::min(max_pieces, static_cast<std::int64_t>(std::min(wanted, 9e18))));
-  });
-}
-
-}  // namespace weft
-#endif
-
-#endif
-
-#ifndef WEFT_TRAIN_REGULARIZERS_HPP
-#define WEFT_TRAIN_REGULARIZERS_HPP
-// Penalties on the values of variables, which `get_variable` adds to the graph's regularization losses.
-
-#include <memory>
-#include <type_traits>
-#include <utility>
-
-namespace weft {
-
-namespace detail {
-class regularizer_base {
- public:
-  virtual ~regularizer_base() = default;
-  virtual output make(const output& value, call_site where) const = 0;
-};
-template <class Make> class penalty_by final : public regularizer_base {
- public:
-  explicit penalty_by(Make make) : make_(std::move(make)) {}
-  output make(const output& value, call_site where) const override { return make_(value, where); }
-
- private:
-  Make make_;
-};
-}  // namespace detail
-
-/// Makes a scalar from the value of a variable. A value; copies share what they do.
-class regularizer {
- public:
-  /// None.
-  regularizer() = default;
-  /// One of your own: a callable that takes the value as an `output` and the user's line, and returns a scalar output, or an empty one for no penalty.
-  template <class Make, class = std::enable_if_t<std::is_invocable_r_v<output, const Make&, const output&, call_site>>>
-  regularizer(Make make) : what_(std::make_shared<detail::penalty_by<Make>>(std::move(make))) {}
-
-  bool empty() const noexcept { return what_ == nullptr; }
-  /// The penalty of a value. Throws INVALID_ARGUMENT when it is no scalar.
-  output make(const output& value, call_site where = call_site::here()) const;
-  /// The same with static types.
-  template <class T, int N> tensor<T, 0> operator()(const operand<T, N>& value, call_site where = call_site::here()) const {
-    const output made = make(value.as_input(where), where);
-    return made.from == nullptr ? tensor<T, 0>() : tensor<T, 0>(tensor<T>(made), where);
-  }
-
- private:
-  std::shared_ptr<const detail::regularizer_base> what_;
-};
-
-/// `scale` times the sum of the absolute values. A scale of 0 is none; a negative one is INVALID_ARGUMENT.
-regularizer l1_regularizer(double scale, call_site where = call_site::here());
-/// `scale` times half the sum of the squares.
-regularizer l2_regularizer(double scale, call_site where = call_site::here());
-/// Both.
-regularizer l1_l2_regularizer(double l1, double l2, call_site where = call_site::here());
-
-}  // namespace weft
-
-#if WEFT_HAS_TRAIN_BODIES
-
-#include <string>
-#include <vector>
-
-namespace weft {
-
-namespace detail {
-WEFT_DECL output penalty_of(const output& value, double l1, double l2, call_site where) {
-  const dtype type = value.from->output_dtype(value.index);
-  if (!is_floating(type)) throw error(error_code::invalid_argument, "only values of floating dtypes are penalised, found " + std::string(to_text(type)), where);
-  const node_group g({value, false, tensor_value()}, op_name(where), l2 == 0 ? "l1_regularizer" : l1 == 0 ? "l2_regularizer" : "l1_l2_regularizer");
-  std::vector<output> parts;
-  if (l1 != 0) {
-    const partial_shape& s = value.from->output_shape(value.index);
-    if (!s.known_rank()) g.fail("the rank of the value must be known");
-    std::vector<std::int32_t> axes;
-    for (int i = 0; i < s.rank(); ++i) axes.push_back(i);
-    const output sum = g.reduce("Sum", g.add("Abs", {value}, "Abs"), axes, "Sum", false), scale = g.number(l1, type, "l1_scale");
-    if (l2 == 0) return g.last("Mul", {scale, sum});
-    parts.push_back(g.add("Mul", {scale, sum}, "l1"));
-  }
-  const output half_squares = g.add("L2Loss", {value}, "L2Loss"), scale = g.number(l2, type, "l2_scale");
-  if (parts.empty()) return g.last("Mul", {scale, half_squares});
-  return g.last("AddV2", {parts[0], g.add("Mul", {scale, half_squares}, "l2")});
-}
-}  // namespace detail
-
-WEFT_DECL output regularizer::make(const output& value, call_site where) const {
-  if (what_ == nullptr) throw error(error_code::invalid_argument, "the regularizer is empty", where);
-  if (value.from == nullptr) throw error(error_code::invalid_argument, "the value to penalise is an empty tensor, not made by any op", where);
-  const output made = what_->make(value, where);
-  if (made.from == nullptr) return made;
-  const partial_shape& s = made.from->output_shape(made.index);
-  if (s.known_rank() && s.rank() != 0) throw error(error_code::invalid_argument, "a penalty is a scalar, the regularizer made '" + to_text(made) + "' of shape " + s.text(), where);
-  return made;
-}
-
-WEFT_DECL regularizer l1_l2_regularizer(double l1, double l2, call_site where) {
-  if (!(l1 >= 0) || !(l2 >= 0)) throw error(error_code::invalid_argument, "the scale of a regularizer must not be negative, found " + std::to_string(l1 >= 0 ? l2 : l1), where);
-  if (l1 == 0 && l2 == 0) return regularizer();
-  return regularizer([=](const output& value, call_site at) { return detail::penalty_of(value, l1, l2, at); });
-}
-WEFT_DECL regularizer l1_regularizer(double scale, call_site where) { return l1_l2_regularizer(scale, 0, where); }
-WEFT_DECL regularizer l2_regularizer(double scale, call_site where) { return l1_l2_regularizer(0, scale, where); }
-
-}  // namespace weft
-#endif
-
-#endif
-
-#ifndef WEFT_TRAIN_VARIABLE_SCOPE_HPP
-#define WEFT_TRAIN_VARIABLE_SCOPE_HPP
-// Variables by name: `get_variable` makes a variable or finds the one that has the name, as the variable scopes around it say. Follows TensorFlow's tf.variable_scope and tf.get_variable.
-
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
-
-namespace weft {
-
-/// Whether `get_variable` makes variables (`none`: as the scope outside says, at the outermost it makes them), finds them (`reuse`), or finds those that are there and makes the others (`automatic`).
-enum class variable_reuse { none, reuse, automatic };
-inline constexpr variable_reuse reuse_variables = variable_reuse::reuse, auto_reuse = variable_reuse::automatic;
-
-/// What a scope says of the variables made inside; what is left empty is as outside.
-struct variable_scope_options {
-  variable_reuse reuse = variable_reuse::none;
-  /// For variables without an initializer of their own.
-  weft::initializer initializer{};
-  weft::regularizer regularizer{};
-  /// How `get_partitioned_variable` splits.
-  weft::partitioner partitioner{};
-  /// The device on which ops find the values of variables: a copy is made there once a step, however many ops read it.
-  std::string caching_device{};
-
-  variable_scope_options() = default;
-  variable_scope_options(variable_reuse r) : reuse(r) {}
-};
-
-/// A variable scope as a value, to enter it again: `variable_scope again(saved)`.
-struct variable_scope_value {
-  /// What names of variables made inside begin with; empty at the outermost.
-  std::string name;
-  variable_scope_options options;
-};
-
-/// The thread's variable scope.
-variable_scope_value get_variable_scope();
-
-/// Names of variables made by `get_variable` in the block begin with `name/`, those of nodes as in a name scope, which is made unique: two scopes of one name share variables, not node names.
-class [[nodiscard]] variable_scope {
- public:
-  explicit variable_scope(std::string_view name, const variable_scope_options& options = {}, call_site where = call_site::here());
-  /// Enters a scope again: its variables' names and what it said of them, wherever this stands; node names go on in a scope of its last name.
-  explicit variable_scope(const variable_scope_value& again, const variable_scope_options& options = {}, call_site where = call_site::here());
-  variable_scope(const variable_scope&) = delete;
-  variable_scope& operator=(const variable_scope&) = delete;
-
-  /// The scope as a value.
-  variable_scope_value value() const;
-
- private:
-  variable_scope(std::shared_ptr<const variable_scope_value> value, std::string node_names);
-  friend variable_scope unique_variable_scope(std::string_view, const variable_scope_options&, call_site);
-  detail::scope_object<std::shared_ptr<const void>> variables_;
-  detail::name_scope_object names_;
-};
-
-/// A scope whose name, like that of its nodes, is made unique: `dense`, `dense_1`, for a layer that is built several times.
-variable_scope unique_variable_scope(std::string_view name, const variable_scope_options& options = {}, call_site where = call_site::here());
-
-/// From here to the end of the block of the thread's innermost variable scope, variables are found, not made.
-void reuse_variables_from_here();
-
-/// What `get_variable` is told of a variable.
-struct variable_options {
-  /// Empty: that of the scope, or for floating dtypes glorot_uniform and for integers and bool zeros.
-  weft::initializer initializer{};
-  variable_kind kind = variable_kind::automatic;
-  /// Empty: that of the scope.
-  weft::regularizer regularizer{};
-  std::string caching_device{};
-
-  variable_options() = default;
-  variable_options(weft::initializer i, variable_kind k = variable_kind::automatic) : initializer(std::move(i)), kind(k) {}
-  variable_options(variable_kind k) : kind(k) {}
-  /// Anything that is an initializer.
-  template <class Make, class = std::enable_if_t<std::is_invocable_r_v<output, const Make&, const initializer_request&>>> variable_options(Make make) : initializer(std::move(make)) {}
-};
-
-namespace detail {
-variable_nodes get_variable_nodes(std::string_view name, const weft::shape& s, dtype type, const variable_options& options, call_site where);
-// The variable that is called so in the thread's variable scope, if the scope's reuse allows that there is one: else an error. `pieces` tells what has the name.
-const node* find_named_variable(const std::string& full, variable_reuse reuse, call_site where);
-// One variable of this name, made for certain.
-variable_nodes make_named_variable(const std::string& full, initializer_request asked, const variable_options& options);
-variable_options with_scope(const variable_options& options);
-std::string full_variable_name(std::string_view name, call_site where);
-}  // namespace detail
-
-/// The variable called `name` in the thread's variable scope: made, or found if the scope's reuse says so. Name scopes, control dependencies do not act on it; devices and colocation do.
-/// Throws ALREADY_EXISTS, NOT_FOUND, and INVALID_ARGUMENT when the one found has another dtype or shape, with the line that made it.
-template <class T, std::size_t M>
-variable<T, static_cast<int>(M)> get_variable(std::string_view name, const std::int64_t (&dims)[M], const variable_options& options = {}, call_site where = call_site::here()) {
-  return variable<T, static_cast<int>(M)>(detail::get_variable_nodes(name, shape(std::vector<std::int64_t>(dims, dims + M)), dtype_of<T>, options, where));
-}
-/// The same with a shape that is known when the program runs; `get_variable<float, 0>("x", {})` is a scalar.
-template <class T, int N = dynamic_rank>
-variable<T, N> get_variable(std::string_view name, const shape& s, const variable_options& options = {}, call_site where = call_site::here()) {
-  if (N != dynamic_rank && s.rank() != N) throw error(error_code::invalid_argument, "get_variable: the shape " + s.text() + " has not rank " + std::to_string(N), where);
-  return variable<T, N>(detail::get_variable_nodes(name, s, dtype_of<T>, options, where));
-}
-
-}  // namespace weft
-
-#if WEFT_HAS_TRAIN_BODIES
-namespace weft {
-
-namespace detail {
-WEFT_DECL const variable_scope_value& this_variable_scope() {
-  static const variable_scope_value outermost;
-  const void* there = thread_scopes().top().variables.get();
-  return there == nullptr ? outermost : *static_cast<const variable_scope_value*>(there);
-}
-// What is said outside, with what is said inside put over it.
-WEFT_DECL variable_scope_options put_over(variable_scope_options outside, const variable_scope_options& inside) {
-  if (inside.reuse != variable_reuse::none) outside.reuse = inside.reuse;
-  if (!inside.initializer.empty()) outside.initializer = inside.initializer;
-  if (!inside.regularizer.empty()) outside.regularizer = inside.regularizer;
-  if (!inside.partitioner.empty()) outside.partitioner = inside.partitioner;
-  if (!inside.caching_device.empty()) outside.caching_device = inside.caching_device;
-  return outside;
-}
-WEFT_DECL std::string inside_of(const std::string& outer, std::string_view name) { return outer.empty() ? std::string(name) : outer + "/" + std::string(name); }
-WEFT_DECL std::string last_name(const std::string& name) {
-  const auto slash = name.rfind('/');
-  return slash == std::string::npos ? name : name.substr(slash + 1);
-}
-// The full name of a new name scope.
-WEFT_DECL std::string new_name_scope(std::string_view name, call_site where) {
-  const std::string& outer = thread_scopes().top().name_scope;
-  return name.empty() ? outer : current_graph()->unique_scope(inside_of(outer, name), where);
-}
-}  // namespace detail
-
-WEFT_DECL variable_scope_value get_variable_scope() { return detail::this_variable_scope(); }
-
-WEFT_DECL variable_scope::variable_scope(std::shared_ptr<const variable_scope_value> value, std::string node_names)
-    : variables_(&detail::scope_context::variables, std::move(value)), names_(&detail::scope_context::name_scope, std::move(node_names)) {}
-WEFT_DECL variable_scope::variable_scope(std::string_view name, const variable_scope_options& options, call_site where)
-    : variable_scope(std::make_shared<const variable_scope_value>(variable_scope_value{name.empty() ? detail::this_variable_scope().name : detail::inside_of(detail::this_variable_scope().name, name),
-                                                                                       detail::put_over(detail::this_variable_scope().options, options)}),
-                     detail::new_name_scope(name, where)) {}
-WEFT_DECL variable_scope::variable_scope(const variable_scope_value& again, const variable_scope_options& options, call_site where)
-    : variable_scope(std::make_shared<const variable_scope_value>(variable_scope_value{again.name, detail::put_over(again.options, options)}), detail::new_name_scope(detail::last_name(again.name), where)) {}
-WEFT_DECL variable_scope_value variable_scope::value() const { return detail::this_variable_scope(); }
-
-WEFT_DECL variable_scope unique_variable_scope(std::string_view name, const variable_scope_options& options, call_site where) {
-  if (name.empty() || options.reuse == variable_reuse::reuse) throw error(error_code::invalid_argument, "unique_variable_scope: a scope of a new name needs one, and has no variables to reuse", where);
-  std::string nodes = detail::new_name_scope(name, where);
-  const variable_scope_value& outer = detail::this_variable_scope();
-  // Of the name asked for, what made the scope of the nodes unique is taken over.
-  const std::string& around = detail::thread_scopes().top().name_scope;
-  const std::string own = nodes.substr(around.empty() ? 0 : around.size() + 1);
-  return variable_scope(std::make_shared<const variable_scope_value>(variable_scope_value{detail::inside_of(outer.name, own), detail::put_over(outer.options, options)}), std::move(nodes));
-}
-
-WEFT_DECL void reuse_variables_from_here() {
-  variable_scope_value here = detail::this_variable_scope();
-  here.options.reuse = variable_reuse::reuse;
-  detail::thread_scopes().top().variables = std::make_shared<const variable_scope_value>(std::move(here));
-}
-
-namespace detail {
-
-WEFT_DECL std::string store_of(const std::string& full) { return "variable_store:" + full; }
-
-WEFT_DECL std::string full_variable_name(std::string_view name, call_site where) {
-  if (name.empty() || name.back() == '/') throw error(error_code::invalid_argument, "get_variable: '" + std::string(name) + "' is no name of a variable", where);
-  return inside_of(this_variable_scope().name, name);
-}
-
-WEFT_DECL const node* find_named_variable(const std::string& full, variable_reuse reuse, call_site where) {
-  const auto known = current_graph()->collection(store_of(full));
-  if (known.empty() && reuse == variable_reuse::reuse)
-    throw error(error_code::not_found, "there is no variable '" + full + "' to reuse; it is made by get_variable outside of reuse, or here with auto_reuse", where);
-  if (!known.empty() && reuse == variable_reuse::none)
-    throw error(error_code::already_exists, "there is a variable '" + full + "' already, made at " + known[0]->site().text() + "; to share it, ask for it in a variable_scope with reuse_variables or auto_reuse", where);
-  return known.empty() ? nullptr : known[0];
-}
-
-// What the options leave open as the scope has it.
-WEFT_DECL variable_options with_scope(const variable_options& options) {
-  const variable_scope_options& scope = this_variable_scope().options;
-  variable_options out = options;
-  if (out.initializer.empty()) out.initializer = scope.initializer;
-  if (out.regularizer.empty()) out.regularizer = scope.regularizer;
-  if (out.caching_device.empty()) out.caching_device = scope.caching_device;
-  return out;
-}
-
-WEFT_DECL initializer default_initializer(const std::string& full, dtype type, call_site where) {
-  if (is_floating(type)) return glorot_uniform_initializer();
-  if (is_integer(type) || type == dtype::boolean) return zeros_initializer();
-  throw error(error_code::invalid_argument, "the variable '" + full + "' of dtype " + to_text(type) + " needs an initializer", where);
-}
-
-WEFT_DECL void add_regularization(const std::string& full, const variable_nodes& made, const regularizer& by, call_site where) {
-  const auto beside = colocate_with(operation(*made.handle.from));
-  const auto names = name_scope(full + "/Regularizer/");
-  if (const output penalty = by.make(made.read, where); penalty.from != nullptr) current_graph()->add_to_collection("regularization_losses", penalty.from);
-}
-
-WEFT_DECL variable_nodes make_named_variable(const std::string& full, initializer_request asked, const variable_options& options) {
-  // 1. Outside of name scopes and control dependencies.
-  const auto outermost = name_scope("");
-  const auto free = control_dependencies(nullptr);
-  graph_state& to = *current_graph();
-  const std::string unique = to.unique_scope(full, asked.site);
-  // 2. The first value, in the group of the variable, which is not there yet.
-  const output initial = [&] {
-    const auto names = name_scope(unique + "/Initializer/");
-    const auto device = with_device(nullptr);
-    const scope_object<std::string> group(&scope_context::group, "loc:@" + unique);
-    return (options.initializer.empty() ? default_initializer(full, asked.dtype, asked.site) : options.initializer).make(asked);
-  }();
-  // 3. The variable.
-  variable_nodes made = add_variable({asked.dtype, unique, asked.site, options.kind, true}, initial);
-  if (!options.caching_device.empty()) {
-    const auto alone = colocate_with(nullptr);
-    const auto device = with_device(options.caching_device, asked.site);
-    made.read = add_node_at("Identity", {made.read}, unique + "/cached", asked.site);
-  }
-  to.add_to_collection(store_of(full), made.handle.from);
-  if (!options.regularizer.empty()) add_regularization(unique, made, options.regularizer, asked.site);
-  return made;
-}
-
-WEFT_DECL variable_nodes get_variable_nodes(std::string_view name, const weft::shape& s, dtype type, const variable_options& options, call_site where) {
-  const std::string full = full_variable_name(name, where);
-  const node* there = find_named_variable(full, this_variable_scope().options.reuse, where);
-  if (there == nullptr) return make_named_variable(full, {s, type, {}, {}, where}, with_scope(options));
-  const any_variable found(output{there, 0}, where);
-  if (!merge_shapes(found.shape(), partial_shape(std::vector<std::int64_t>(s.begin(), s.end()))))
-    throw error(error_code::invalid_argument, "the variable '" + full + "' made at " + found.site().text() + " has shape " + found.shape().text() + ", it is to be reused with shape " + s.text(), where);
-  return found.nodes_as(type, dynamic_rank, where);
-}
-
-}  // namespace detail
 }  // namespace weft
 #endif
 

@@ -201,6 +201,7 @@ WEFT_DECL output same_number(double x, const char* name, const initializer_reque
 
 WEFT_DECL output given_numbers(const tensor_value& given, const initializer_request& asked) {
   const std::int64_t wanted = asked.shape.elements(), have = given.elements();
+  if (asked.whole && have > 1) refuse(asked, "a list of first values is not split over the pieces of a variable; give one number, or assign the whole");
   if (have > wanted && have > 1) refuse(asked, "a variable of shape " + asked.shape.text() + " takes at most " + std::to_string(wanted) + " first values, found " + std::to_string(have));
   if (given.dtype() == asked.dtype && (have == wanted || have == 1)) {
     tensor_value same = given;
