@@ -299,20 +299,21 @@ WEFT_DECL const node& adam_optimizer::apply_rows(const output& values, const out
   const output step = add("RealDiv", {add("Mul", {rate, m_now}, {}, "mul"), down}, {}, "truediv");
   return *add("AssignSubVariableOp", {variable, step}, {{"dtype", type}}).from;
 }
+// The powers change when all updates are done, of which one signal comes from each device.
 WEFT_DECL operation adam_optimizer::finish(std::vector<operation> updates, const op_name& name) {
-  {
-    const auto after = control_dependencies(updates);
-    const auto free = colocate_with(nullptr);
-    for (const bool first : {true, false}) {
-      const output power = scalar(first ? "beta1_power" : "beta2_power");
-      const auto home = colocate_with(operation(*power.from), site());
-      const dtype type = power.from->attr<dtype>("dtype");
-      const output beta = argument(first ? beta1_ : beta2_, first ? "beta1" : "beta2", power, type);
-      const output next = add("Mul", {(first ? power1_ : power2_).out(), beta}, {}, "mul");
-      updates.emplace_back(*add("AssignVariableOp", {power, next}, {{"dtype", type}}, first ? "Assign" : "Assign_1").from);
-    }
+  const output powers[] = {scalar("beta1_power"), scalar("beta2_power")};
+  const detail::device_scope there(&detail::scope_context::devices, {parse_device_name(powers[0].from->device())});
+  std::vector<operation> done = {optimizer::finish(std::move(updates), op_name("updates", site()))};
+  const auto after = control_dependencies(done);
+  for (const bool first : {true, false}) {
+    const output& power = powers[first ? 0 : 1];
+    const auto home = colocate_with(operation(*power.from), site());
+    const dtype type = power.from->attr<dtype>("dtype");
+    const output beta = argument(first ? beta1_ : beta2_, first ? "beta1" : "beta2", power, type);
+    const output next = add("Mul", {(first ? power1_ : power2_).out(), beta}, {}, "mul");
+    done.emplace_back(*add("AssignVariableOp", {power, next}, {{"dtype", type}}, first ? "Assign" : "Assign_1").from);
   }
-  return optimizer::finish(std::move(updates), name);
+  return optimizer::finish(std::move(done), name);
 }
 
 WEFT_DECL ftrl_optimizer::ftrl_optimizer(hyper_parameter learning_rate, const ftrl_options& options, std::string name)
