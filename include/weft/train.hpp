@@ -26,6 +26,7 @@
 #include <weft/train/saver.hpp>
 #include <weft/train/schedules.hpp>
 #include <weft/train/session_hook.hpp>
+#include <weft/train/sync_replica.hpp>
 #include <weft/train/sync_replicas.hpp>
 #include <weft/train/variable_scope.hpp>
 

@@ -48249,9 +48249,7 @@ WEFT_DECL output add_piecewise_constant(const output& x, const std::vector<tenso
 // Synchronous training of replicas: workers push gradients, one update is made of those of several workers, and each worker waits for it. Follows TensorFlow's
 // SyncReplicasOptimizer, without its wasted passes unless asked for.
 
-#include <chrono>
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -48315,7 +48313,8 @@ class sync_replicas_optimizer final : public optimizer {
   queue_base token_queue() const;
   /// One for each variable with a gradient, in their order.
   const std::vector<accumulator_base>& accumulators() const noexcept { return accumulators_; }
-  /// Empties an accumulator, by its position; only when it holds something.
+  /// In exact order: how many gradients an accumulator holds, and what empties it when it holds some, by its position.
+  const std::vector<tensor<std::int32_t, 0>>& held() const noexcept { return held_; }
   const std::vector<operation>& drains() const noexcept { return drains_; }
 
  protected:
@@ -48341,40 +48340,10 @@ class sync_replicas_optimizer final : public optimizer {
   sync_replicas_options options_;
   any_variable global_step_, local_step_;
   std::vector<accumulator_base> accumulators_;
+  std::vector<tensor<std::int32_t, 0>> held_;
   std::vector<operation> drains_;
   operation chief_step_, chief_ready_, chief_init_, local_init_, train_op_;
   output counted_, queue_;
-};
-
-/// Whether a replica also makes the updates; exactly one does.
-enum class replica_role : unsigned char { chief, worker };
-
-/// Options of a running replica.
-struct sync_replica_options {
-  /// How long a worker waits until the chief has initialised the variables.
-  std::chrono::milliseconds ready_timeout = std::chrono::seconds(60);
-  /// TensorFlow's order: tokens that the chief puts in the queue, as `init_tokens`. With 0 and as many workers as are aggregated nothing is wasted.
-  std::int64_t num_tokens = -1;
-};
-
-/// A replica at work: all that has to run beside the passes of a worker. Its constructor initialises what the role needs (the variables must be initialised by the chief before); on the chief a
-/// thread makes the updates until this ends. When that thread fails, the session is closed, so that no pass waits in vain, and `stop` throws the reason. In TensorFlow's order the chief's `stop`
-/// closes the session: its thread waits where nothing else ends it.
-class sync_replica {
- public:
-  sync_replica(sync_replicas_optimizer& sync, session_interface& session, replica_role role, sync_replica_options options = {});
-  sync_replica(const sync_replica&) = delete;
-  sync_replica& operator=(const sync_replica&) = delete;
-  /// Stops, and drops the reason if there is one.
-  ~sync_replica();
-  /// Ends the chief's thread, after the update that it is making. Throws the error that ended it before, once.
-  void stop();
-  /// Updates that this chief has made.
-  std::int64_t updates() const noexcept;
-
- private:
-  struct state;
-  std::unique_ptr<state> state_;
 };
 
 }  // namespace weft
@@ -48382,8 +48351,6 @@ class sync_replica {
 #if WEFT_HAS_TRAIN_BODIES
 
 #include <algorithm>
-#include <atomic>
-#include <thread>
 #include <utility>
 
 namespace weft {
@@ -48486,7 +48453,10 @@ WEFT_DECL sync_replicas_optimizer::taken sync_replicas_optimizer::accumulate(con
       if (exact) rows = {&detail::add_node("RealDiv", {rows, {&detail::add_const(detail::scalar_of(static_cast<double>(aggregate_), type), here, &handle.from->owner()), 0}}, here), 0};
       out.gradients.emplace_back(gradient_output(indexed_slices{rows, {&mean, 0}, {&mean, 2}}), one.variable);
     }
-    if (exact) drains_.emplace_back(take(1, op_name("drain", site)));
+    if (exact) {
+      held_.push_back(accumulator.num_accumulated(op_name("held", site)));
+      drains_.emplace_back(take(1, op_name("drain", site)));
+    }
     accumulators_.push_back(accumulator);
   }
   return out;
@@ -48609,17 +48579,102 @@ WEFT_DECL operation sync_replicas_optimizer::init_tokens(std::int64_t num_tokens
   return operation(detail::add_queue_op("QueueEnqueueManyV2", queue, "_EnqueueMany", {tokens}, {}, name));
 }
 
+}  // namespace weft
+#endif
+
+#endif
+
+#ifndef WEFT_TRAIN_SYNC_REPLICA_HPP
+#define WEFT_TRAIN_SYNC_REPLICA_HPP
+// A replica of synchronous training at work: what has to be initialised for it, and on the chief the thread that makes the updates.
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+
+namespace weft {
+
+/// Whether a replica also makes the updates; exactly one does.
+enum class replica_role : unsigned char { chief, worker };
+
+/// Options of a running replica.
+struct sync_replica_options {
+  /// How long a worker waits until the chief has initialised the variables.
+  std::chrono::milliseconds ready_timeout = std::chrono::seconds(60);
+  /// TensorFlow's order: tokens that the chief puts in the queue, as `init_tokens`. With 0 and as many workers as are aggregated nothing is wasted.
+  std::int64_t num_tokens = -1;
+};
+
+/// A replica at work: all that has to run beside the passes of a worker. Its constructor initialises what the role needs (the variables must be initialised by the chief before); on the chief a
+/// thread makes the updates until this ends. When that thread fails, the session is closed, so that no pass waits in vain, and `stop` throws the reason. In TensorFlow's order the chief's `stop`
+/// closes the session: its thread waits where nothing else ends it.
+class sync_replica {
+ public:
+  /// The session must live as long as this.
+  sync_replica(sync_replicas_optimizer& sync, session_interface& session, replica_role role, sync_replica_options options = {});
+  sync_replica(const sync_replica&) = delete;
+  sync_replica& operator=(const sync_replica&) = delete;
+  /// Stops, and drops the reason if there is one.
+  ~sync_replica();
+  /// Ends the chief's thread, after the update that it is making. Throws the error that ended it before, once.
+  void stop();
+  /// Updates that this chief has made.
+  std::int64_t updates() const noexcept;
+
+ private:
+  friend class sync_replicas_hook;
+  struct state;
+  explicit sync_replica(std::unique_ptr<state> s);
+  std::unique_ptr<state> state_;
+};
+
+/// Keeps a sync_replica for each session that a monitored session opens, so that synchronous training survives a recovery: `hooks = {std::make_shared<sync_replicas_hook>(sync)}`.
+class sync_replicas_hook final : public session_hook {
+ public:
+  /// `sync` must live as long as this.
+  explicit sync_replicas_hook(sync_replicas_optimizer& sync, sync_replica_options options = {});
+  ~sync_replicas_hook() override;
+  void after_create_session(hook_context& context) override;
+  /// Throws what has ended the chief's thread.
+  void before_run(hook_context& context, hook_request& request) override;
+  void end(hook_context& context) override;
+
+ private:
+  sync_replicas_optimizer& sync_;
+  sync_replica_options options_;
+  std::unique_ptr<sync_replica> replica_;
+};
+
+}  // namespace weft
+
+#if WEFT_HAS_TRAIN_BODIES
+#include <atomic>
+#include <string>
+#include <thread>
+#include <utility>
+
+namespace weft {
+
 struct sync_replica::state {
-  const sync_replicas_optimizer& sync;
+  state(sync_replicas_optimizer& optimizer, session_interface& in, replica_role what, sync_replica_options asked) : sync(optimizer), session(in), role(what), options(asked) {}
+
+  sync_replicas_optimizer& sync;
   session_interface& session;
-  sync_replica_options options;
-  bool makes_updates = false;
+  const replica_role role;
+  const sync_replica_options options;
+  // Whether the session is there as long as this, to be closed when the chief's thread has failed.
+  bool closes = true;
+  // The chief's steps; they outlive the session.
+  std::shared_ptr<prepared_step> ready, step;
   std::atomic<std::int64_t> updates{0};
+  // Declared last: its threads use the rest.
   coordinator together{};
 
+  void begin();
   void init_worker();
   void init_chief();
   void update();
+  void work();
 };
 
 // Until the chief has initialised the counter.
@@ -48639,63 +48694,89 @@ WEFT_DECL void sync_replica::state::init_worker() {
 
 // What an earlier chief has left behind is forgotten: the workers that pushed it are told that it did not count.
 WEFT_DECL void sync_replica::state::init_chief() {
-  if (sync.order() == sync_order::exact)
+  const auto prepared = [this](const operation& op) { return session.prepare({{}, {}, {op.get()}}); };
+  step = prepared(sync.chief_step());
+  if (sync.order() == sync_order::exact) {
+    ready = prepared(sync.chief_ready());
     for (std::size_t i = 0; i < sync.drains().size(); ++i)
-      if (session.run(sync.accumulators()[i].num_accumulated()) > 0) session.run(sync.drains()[i]);
+      if (session.run(sync.held()[i]) > 0) session.run(sync.drains()[i]);
+  }
   session.run(sync.chief_init());
+  if (sync.order() == sync_order::tensorflow && options.num_tokens != 0) session.run(sync.init_tokens(options.num_tokens));
 }
 
 WEFT_DECL void sync_replica::state::update() {
-  if (sync.order() == sync_order::exact) {
+  if (ready != nullptr) {
     // Only the wait may be cut short: an update that has begun is finished.
     run_options limit;
     limit.timeout = std::chrono::milliseconds(200);
     try {
-      session.run(limit, sync.chief_ready());
+      ready->run(nullptr, nullptr, limit);
     } catch (const error& e) {
       if (e.code() == error_code::deadline_exceeded) return;
       throw;
     }
   }
-  session.run(sync.chief_step());
+  step->run(nullptr, nullptr, run_options());
   ++updates;
 }
 
-WEFT_DECL sync_replica::sync_replica(sync_replicas_optimizer& sync, session_interface& session, replica_role role, sync_replica_options options)
-    : state_(new state{sync, session, options}) {
-  if (role == replica_role::worker) {
-    state_->init_worker();
-    return;
+WEFT_DECL void sync_replica::state::work() {
+  try {
+    while (!together.should_stop()) update();
+  } catch (...) {
+    together.request_stop_of_exception();
+    // Passes that wait for this thread end with the session.
+    if (closes) session.close();
   }
-  state_->init_chief();
-  if (sync.order() == sync_order::tensorflow && options.num_tokens != 0) session.run(sync.init_tokens(options.num_tokens));
-  state_->makes_updates = true;
-  state* const s = state_.get();
-  s->together.start("chief of " + sync.name(), [s] {
-    try {
-      while (!s->together.should_stop()) s->update();
-    } catch (...) {
-      // Passes that wait for this thread end with the session.
-      s->together.request_stop_of_exception();
-      s->session.close();
-    }
-  });
 }
+
+WEFT_DECL void sync_replica::state::begin() {
+  if (role == replica_role::worker) return init_worker();
+  init_chief();
+  together.start("chief of " + sync.name(), [this] { work(); });
+}
+
+WEFT_DECL sync_replica::sync_replica(std::unique_ptr<state> s) : state_(std::move(s)) { state_->begin(); }
+WEFT_DECL sync_replica::sync_replica(sync_replicas_optimizer& sync, session_interface& session, replica_role role, sync_replica_options options)
+    : sync_replica(std::make_unique<state>(sync, session, role, options)) {}
 
 WEFT_DECL sync_replica::~sync_replica() {
   try {
     stop();
   } catch (const error&) {
+    // Who wants to know calls stop().
   }
 }
 
 WEFT_DECL void sync_replica::stop() {
   state_->together.request_stop();
-  if (state_->makes_updates && state_->sync.order() == sync_order::tensorflow) state_->session.close();
+  if (state_->closes && state_->role == replica_role::chief && state_->sync.order() == sync_order::tensorflow) state_->session.close();
   state_->together.join();
 }
 
 WEFT_DECL std::int64_t sync_replica::updates() const noexcept { return state_->updates; }
+
+WEFT_DECL sync_replicas_hook::sync_replicas_hook(sync_replicas_optimizer& sync, sync_replica_options options) : sync_(sync), options_(options) {}
+WEFT_DECL sync_replicas_hook::~sync_replicas_hook() = default;
+
+WEFT_DECL void sync_replicas_hook::after_create_session(hook_context& context) {
+  // The session before this one is closed, and with it the thread's wait.
+  replica_.reset();
+  auto made = std::make_unique<sync_replica::state>(sync_, context.session(), context.is_chief() ? replica_role::chief : replica_role::worker, options_);
+  made->closes = false;
+  replica_.reset(new sync_replica(std::move(made)));
+}
+
+WEFT_DECL void sync_replicas_hook::before_run(hook_context&, hook_request&) {
+  if (replica_ == nullptr) return;
+  if (const status why = replica_->state_->together.reason(); !why.ok()) throw error(why);
+}
+
+WEFT_DECL void sync_replicas_hook::end(hook_context&) {
+  // In TensorFlow's order the thread ends when the session is closed, after this.
+  if (replica_ != nullptr && sync_.order() == sync_order::exact) replica_->stop();
+}
 
 }  // namespace weft
 #endif

@@ -5,7 +5,7 @@
 #include <weft/cluster/session.hpp>
 #include <weft/ops/standard.hpp>
 #include <weft/train/optimizers.hpp>
-#include <weft/train/sync_replicas.hpp>
+#include <weft/train/sync_replica.hpp>
 
 #include <atomic>
 #include <chrono>

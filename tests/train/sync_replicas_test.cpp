@@ -1,5 +1,8 @@
 #include <weft/train/sync_replicas.hpp>
 
+#include <weft/train/monitored_session.hpp>
+#include <weft/train/sync_replica.hpp>
+
 #include <weft/cluster/local_cluster.hpp>
 #include <weft/cluster/session.hpp>
 #include <weft/graph.hpp>
@@ -219,6 +222,25 @@ TEST_CASE("sync_replicas: a worker says for what it waits, and a chief that fail
                 std::this_thread::sleep_for(300ms);
                 chief.stop();
               }).ok());
+}
+
+TEST_CASE("sync_replicas: a monitored session keeps its replica through a recovery") {
+  weft::local_cluster cluster({{"ps", 1}, {"work", 2}});
+  replica one(0, 1);
+  weft::monitored_session_options options;
+  options.hooks = {std::make_shared<weft::sync_replicas_hook>(*one.sync)};
+  weft::monitored_session session([&] { return std::make_unique<weft::session>(cluster.target("work", 0), weft::session_options(), one.graph); }, options, one.graph);
+  CHECK(one.run(session, 1.f));
+  CHECK(session.run(one.v) == -1.f);
+  cluster.stop("ps", 0);
+  cluster.start("ps", 0);
+  // Without a checkpoint the variables begin again.
+  bool counted = false;
+  for (int i = 0; i < 20 && !counted; ++i) error_of([&] { counted = one.run(session, 1.f); });
+  CHECK(counted);
+  CHECK(session.recoveries() == 1);
+  CHECK(session.run(one.v) == -1.f);
+  session.close();
 }
 
 TEST_CASE("sync_replicas: misuse is refused at once") {

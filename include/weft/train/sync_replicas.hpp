@@ -8,14 +8,10 @@
 #include <weft/ops/accumulator.hpp>
 #include <weft/ops/control.hpp>
 #include <weft/ops/queue.hpp>
-#include <weft/session/session_interface.hpp>
-#include <weft/train/coordinator.hpp>
 #include <weft/train/moving_averages.hpp>
 #include <weft/train/optimizer.hpp>
 
-#include <chrono>
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -79,7 +75,8 @@ class sync_replicas_optimizer final : public optimizer {
   queue_base token_queue() const;
   /// One for each variable with a gradient, in their order.
   const std::vector<accumulator_base>& accumulators() const noexcept { return accumulators_; }
-  /// Empties an accumulator, by its position; only when it holds something.
+  /// In exact order: how many gradients an accumulator holds, and what empties it when it holds some, by its position.
+  const std::vector<tensor<std::int32_t, 0>>& held() const noexcept { return held_; }
   const std::vector<operation>& drains() const noexcept { return drains_; }
 
  protected:
@@ -105,40 +102,10 @@ class sync_replicas_optimizer final : public optimizer {
   sync_replicas_options options_;
   any_variable global_step_, local_step_;
   std::vector<accumulator_base> accumulators_;
+  std::vector<tensor<std::int32_t, 0>> held_;
   std::vector<operation> drains_;
   operation chief_step_, chief_ready_, chief_init_, local_init_, train_op_;
   output counted_, queue_;
-};
-
-/// Whether a replica also makes the updates; exactly one does.
-enum class replica_role : unsigned char { chief, worker };
-
-/// Options of a running replica.
-struct sync_replica_options {
-  /// How long a worker waits until the chief has initialised the variables.
-  std::chrono::milliseconds ready_timeout = std::chrono::seconds(60);
-  /// TensorFlow's order: tokens that the chief puts in the queue, as `init_tokens`. With 0 and as many workers as are aggregated nothing is wasted.
-  std::int64_t num_tokens = -1;
-};
-
-/// A replica at work: all that has to run beside the passes of a worker. Its constructor initialises what the role needs (the variables must be initialised by the chief before); on the chief a
-/// thread makes the updates until this ends. When that thread fails, the session is closed, so that no pass waits in vain, and `stop` throws the reason. In TensorFlow's order the chief's `stop`
-/// closes the session: its thread waits where nothing else ends it.
-class sync_replica {
- public:
-  sync_replica(sync_replicas_optimizer& sync, session_interface& session, replica_role role, sync_replica_options options = {});
-  sync_replica(const sync_replica&) = delete;
-  sync_replica& operator=(const sync_replica&) = delete;
-  /// Stops, and drops the reason if there is one.
-  ~sync_replica();
-  /// Ends the chief's thread, after the update that it is making. Throws the error that ended it before, once.
-  void stop();
-  /// Updates that this chief has made.
-  std::int64_t updates() const noexcept;
-
- private:
-  struct state;
-  std::unique_ptr<state> state_;
 };
 
 }  // namespace weft
@@ -146,8 +113,6 @@ class sync_replica {
 #if WEFT_HAS_TRAIN_BODIES
 
 #include <algorithm>
-#include <atomic>
-#include <thread>
 #include <utility>
 
 namespace weft {
@@ -250,7 +215,10 @@ WEFT_DECL sync_replicas_optimizer::taken sync_replicas_optimizer::accumulate(con
       if (exact) rows = {&detail::add_node("RealDiv", {rows, {&detail::add_const(detail::scalar_of(static_cast<double>(aggregate_), type), here, &handle.from->owner()), 0}}, here), 0};
       out.gradients.emplace_back(gradient_output(indexed_slices{rows, {&mean, 0}, {&mean, 2}}), one.variable);
     }
-    if (exact) drains_.emplace_back(take(1, op_name("drain", site)));
+    if (exact) {
+      held_.push_back(accumulator.num_accumulated(op_name("held", site)));
+      drains_.emplace_back(take(1, op_name("drain", site)));
+    }
     accumulators_.push_back(accumulator);
   }
   return out;
@@ -372,94 +340,6 @@ WEFT_DECL operation sync_replicas_optimizer::init_tokens(std::int64_t num_tokens
   const output tokens{&detail::add_node("Fill", {count, now}, op_name(name.site)), 0};
   return operation(detail::add_queue_op("QueueEnqueueManyV2", queue, "_EnqueueMany", {tokens}, {}, name));
 }
-
-struct sync_replica::state {
-  const sync_replicas_optimizer& sync;
-  session_interface& session;
-  sync_replica_options options;
-  bool makes_updates = false;
-  std::atomic<std::int64_t> updates{0};
-  coordinator together{};
-
-  void init_worker();
-  void init_chief();
-  void update();
-};
-
-// Until the chief has initialised the counter.
-WEFT_DECL void sync_replica::state::init_worker() {
-  const auto until = std::chrono::steady_clock::now() + options.ready_timeout;
-  for (;;) {
-    try {
-      return session.run(sync.local_init());
-    } catch (const error& e) {
-      if (e.code() != error_code::failed_precondition) throw;
-      if (std::chrono::steady_clock::now() >= until)
-        throw error(error_code::deadline_exceeded, "the chief has not initialised the variables within " + std::to_string(options.ready_timeout.count()) + " ms: " + e.message());
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  }
-}
-
-// What an earlier chief has left behind is forgotten: the workers that pushed it are told that it did not count.
-WEFT_DECL void sync_replica::state::init_chief() {
-  if (sync.order() == sync_order::exact)
-    for (std::size_t i = 0; i < sync.drains().size(); ++i)
-      if (session.run(sync.accumulators()[i].num_accumulated()) > 0) session.run(sync.drains()[i]);
-  session.run(sync.chief_init());
-}
-
-WEFT_DECL void sync_replica::state::update() {
-  if (sync.order() == sync_order::exact) {
-    // Only the wait may be cut short: an update that has begun is finished.
-    run_options limit;
-    limit.timeout = std::chrono::milliseconds(200);
-    try {
-      session.run(limit, sync.chief_ready());
-    } catch (const error& e) {
-      if (e.code() == error_code::deadline_exceeded) return;
-      throw;
-    }
-  }
-  session.run(sync.chief_step());
-  ++updates;
-}
-
-WEFT_DECL sync_replica::sync_replica(sync_replicas_optimizer& sync, session_interface& session, replica_role role, sync_replica_options options)
-    : state_(new state{sync, session, options}) {
-  if (role == replica_role::worker) {
-    state_->init_worker();
-    return;
-  }
-  state_->init_chief();
-  if (sync.order() == sync_order::tensorflow && options.num_tokens != 0) session.run(sync.init_tokens(options.num_tokens));
-  state_->makes_updates = true;
-  state* const s = state_.get();
-  s->together.start("chief of " + sync.name(), [s] {
-    try {
-      while (!s->together.should_stop()) s->update();
-    } catch (...) {
-      // Passes that wait for this thread end with the session.
-      s->together.request_stop_of_exception();
-      s->session.close();
-    }
-  });
-}
-
-WEFT_DECL sync_replica::~sync_replica() {
-  try {
-    stop();
-  } catch (const error&) {
-  }
-}
-
-WEFT_DECL void sync_replica::stop() {
-  state_->together.request_stop();
-  if (state_->makes_updates && state_->sync.order() == sync_order::tensorflow) state_->session.close();
-  state_->together.join();
-}
-
-WEFT_DECL std::int64_t sync_replica::updates() const noexcept { return state_->updates; }
 
 }  // namespace weft
 #endif
