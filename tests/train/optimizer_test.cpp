@@ -74,6 +74,20 @@ TEST_CASE("optimizer: what cannot be trained is named") {
   CHECK(message_of([&] { descent.apply_gradients({{weft::constant(1), whole}}); }) == "GradientDescent: the variable 'whole' must be float, double, half or bfloat16, found int32");
 }
 
+TEST_CASE("optimizer: one for each graph, which it keeps alive") {
+  weft::gradient_descent_optimizer descent(1.f);
+  {
+    const weft::graph first;
+    const auto scope = first.as_default();
+    descent.minimize(weft::square(weft::variable<float, 0>(1.f, "a")));
+  }
+  const weft::graph second;
+  const auto scope = second.as_default();
+  const weft::variable<float, 0> b(1.f, "b");
+  CHECK(message_of([&] { descent.minimize(weft::square(b)); }) ==
+        "GradientDescent: the variable 'b' belongs to another graph than those that were trained before; use an optimizer for each graph");
+}
+
 TEST_CASE("optimizer: a variable may come twice, one without a gradient is left alone") {
   const weft::graph g;
   const auto scope = g.as_default();

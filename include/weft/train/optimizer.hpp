@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -128,6 +129,8 @@ class optimizer {
   void check_gradients(const std::vector<grad_and_variable>& gradients) const;
 
   std::string name_;
+  // The graph of its variables, kept alive with what is kept of them.
+  std::shared_ptr<detail::graph_state> graph_;
   std::vector<kept> kept_;
   // During one apply_gradients: the constants so far, the name scope of all its nodes, the line of the caller.
   std::vector<made_number> numbers_;
@@ -302,6 +305,9 @@ WEFT_DECL operation optimizer::apply_gradients(const std::vector<grad_and_variab
   site_ = name.site;
   check_gradients(gradients);
   detail::graph_state& to = gradients[0].variable.get().owner();
+  if (graph_ == nullptr) graph_ = to.shared_from_this();
+  if (graph_.get() != &to)
+    throw error(error_code::invalid_argument, name_ + ": the variable '" + gradients[0].variable.name() + "' belongs to another graph than those that were trained before; use an optimizer for each graph", site_);
 
   // 1. Slots.
   std::vector<output> trained;
