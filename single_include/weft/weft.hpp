@@ -20560,8 +20560,8 @@ WEFT_DECL const pair_op* find_pair_op(std::string_view name) {
       {"Pow", number_pairs<element::pow>(), traits::negative_fails},
       {"Atan2", floating_pairs<element::atan2>()},
       {"Polygamma", floating_pairs<polygamma>()},
-      {"Maximum", number_pairs<maximum>()},
-      {"Minimum", number_pairs<minimum>()},
+      {"Maximum", number_pairs<element::maximum>()},
+      {"Minimum", number_pairs<element::minimum>()},
       {"SquaredDifference", number_pairs<squared_difference>()},
       {"Less", less_loops, traits::gives_bool},
       {"LessEqual", at_most_loops, traits::gives_bool},
@@ -44934,7 +44934,7 @@ struct pieces {
   std::vector<std::int64_t> offsets;
   int axis = 0;
 };
-pieces get_pieces(std::string_view name, const shape& s, dtype type, const variable_options& options, const partitioner& split, call_site where);
+pieces get_pieces(std::string_view name, const shape& s, dtype type, const variable_options& options, const weft::partitioner& split, call_site where);
 output join_pieces(const std::vector<output>& reads, int axis, const op_name& name);
 std::vector<operation> assign_pieces(const std::vector<output>& handles, int axis, const output& value, const op_name& name);
 }  // namespace detail
@@ -45011,9 +45011,9 @@ WEFT_DECL std::vector<std::int64_t> piece_sizes(std::int64_t length, std::int64_
   return out;
 }
 
-WEFT_DECL pieces get_pieces(std::string_view name, const shape& s, dtype type, const variable_options& options, const partitioner& split, call_site where) {
+WEFT_DECL pieces get_pieces(std::string_view name, const shape& s, dtype type, const variable_options& options, const weft::partitioner& split, call_site where) {
   const variable_scope_value scope = get_variable_scope();
-  const partitioner& by = split.empty() ? scope.options.partitioner : split;
+  const weft::partitioner& by = split.empty() ? scope.options.partitioner : split;
   const std::string full = full_variable_name(name, where);
   if (by.empty()) throw error(error_code::invalid_argument, "get_partitioned_variable: '" + full + "' has no partitioner, nor has its variable scope", where);
   if (s.rank() == 0) throw error(error_code::invalid_argument, "get_partitioned_variable: the scalar '" + full + "' has no axis to split", where);
