@@ -278,3 +278,37 @@ TEST_CASE("monitored session: whoever stops stops all, and an ended input ends o
   });
   CHECK(steps == 3);
 }
+
+TEST_CASE("monitored session: a worker whose task is restarted goes on, and no update is made twice") {
+  weft::local_cluster cluster({{"ps", 1}, {"work", 2}});
+  model of_chief;
+  monitored_session chief(to(cluster, of_chief.graph), quick(), of_chief.graph);
+  std::atomic<int> made{0};
+  std::thread restarts([&] {
+    for (const int after : {5, 15, 25}) {
+      while (made < after) std::this_thread::yield();
+      cluster.stop("work", 1);
+      cluster.start("work", 1);
+    }
+  });
+  model m;
+  auto options = quick();
+  options.role = weft::session_role::worker;
+  int lost = 0;
+  {
+    monitored_session session(to(cluster, m.graph, "work", 1), options, m.graph);
+    while (made < 40) {
+      const auto why = error_of([&] { session.run({{m.by, 1.f}}, m.train); });
+      CHECK((why.ok() || (why.code == error_code::aborted && why.may_have_run)));
+      if (why.ok()) ++made;
+      else ++lost;
+      if (lost > 20) break;
+    }
+    CHECK(session.recoveries() >= 3);
+  }
+  restarts.join();
+  CHECK(made == 40);
+  const float w = chief.run({{of_chief.by, 0.f}}, of_chief.w) - 1.f;
+  CHECK(w >= 40.f);
+  CHECK(w <= 40.f + static_cast<float>(lost));
+}

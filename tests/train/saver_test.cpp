@@ -9,6 +9,7 @@
 #include <weft/kernels/standard.hpp>
 #include <weft/session/local_session.hpp>
 #include <weft/tensor/xtensor.hpp>
+#include <weft/train/partitioned_variable.hpp>
 
 #include <doctest/doctest.h>
 
@@ -153,6 +154,34 @@ TEST_CASE("saver: some variables, under other names, and what does not fit") {
   weft::saver({{"p", most, "5 2 0,4:-"}, {"p", last, "5 2 4,1:-"}}).restore(session, dir / "pieces");
   CHECK(session.run(most) == xt::xtensor<float, 2>{{0, 1}, {2, 3}, {4, 5}, {6, 7}});
   CHECK(session.run(last) == xt::xtensor<float, 2>{{8, 9}});
+}
+
+TEST_CASE("saver: a partitioned variable saved in two pieces restores in three, in one, and in TensorFlow's words") {
+  const file_test::folder dir;
+  const auto make = [](weft::graph& graph, int pieces) {
+    const auto scope = graph.as_default();
+    return weft::get_partitioned_variable<float>("emb", {5, 2}, weft::fixed_size_partitioner(pieces));
+  };
+  const xt::xtensor<float, 2> all{{0, 1}, {2, 3}, {4, 5}, {6, 7}, {8, 9}};
+  weft::graph two;
+  const auto saved = make(two, 2);
+  {
+    const auto scope = two.as_default();
+    weft::local_session session({}, two);
+    session.run(saved.assign(weft::constant(all)));
+    weft::saver().save(session, dir / "m");
+  }
+  const auto file = weft::open_checkpoint(dir / "m");
+  CHECK(file->find("emb 5 2 0,3:0,2") != nullptr);
+  CHECK(file->find("emb 5 2 3,2:0,2") != nullptr);
+  for (const int pieces : {3, 1}) {
+    weft::graph graph;
+    const auto restored = make(graph, pieces);
+    const auto scope = graph.as_default();
+    weft::local_session session({}, graph);
+    weft::saver(weft::saver_options(), graph).restore(session, dir / "m");
+    CHECK(session.run(restored.read()) == all);
+  }
 }
 
 TEST_CASE("saver: a checkpoint sharded over two parameter servers restores on three, on one, and by the client") {

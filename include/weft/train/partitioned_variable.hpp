@@ -82,7 +82,7 @@ template <class T, int N = dynamic_rank> class partitioned_variable {
 /// As `get_variable`, in the pieces that a partitioner says, or the scope's if this one is empty. Fans and identities are those of the whole. Throws INVALID_ARGUMENT too when neither says anything, and when what is
 /// reused has been split in another way.
 template <class T, std::size_t M>
-partitioned_variable<T, static_cast<int>(M)> get_partitioned_variable(std::string_view name, const std::int64_t (&dims)[M], const partitioner& split = {}, const variable_options& options = {},
+partitioned_variable<T, static_cast<int>(M)> get_partitioned_variable(std::string_view name, const std::int64_t (&dims)[M], const weft::partitioner& split = {}, const variable_options& options = {},
                                                                       call_site where = call_site::here()) {
   const shape whole(std::vector<std::int64_t>(dims, dims + M));
   return {detail::full_variable_name(name, where), whole, detail::get_pieces(name, whole, dtype_of<T>, options, split, where)};
@@ -97,6 +97,14 @@ namespace weft::detail {
 WEFT_DECL std::vector<std::int64_t> piece_sizes(std::int64_t length, std::int64_t count) {
   std::vector<std::int64_t> out(static_cast<std::size_t>(count), length / count);
   for (std::int64_t i = 0; i < length % count; ++i) ++out[static_cast<std::size_t>(i)];
+  return out;
+}
+
+// `5 2 0,3:0,2`: the part of a tensor of shape [5,2] that begins there, as savers name it.
+WEFT_DECL std::string slice_text(const shape& whole, const std::vector<std::int64_t>& begin, const std::vector<std::int64_t>& sizes) {
+  std::string out;
+  for (const std::int64_t size : whole) out += std::to_string(size) + " ";
+  for (std::size_t d = 0; d < sizes.size(); ++d) out += (d == 0 ? "" : ":") + std::to_string(begin[d]) + "," + std::to_string(sizes[d]);
   return out;
 }
 
@@ -127,6 +135,7 @@ WEFT_DECL pieces get_pieces(std::string_view name, const shape& s, dtype type, c
     const node* there = find_named_variable(part, scope.options.reuse, where);
     if (there == nullptr) {
       out.nodes.push_back(make_named_variable(part, {shape(dims), type, s, begin, where}, with_scope(options)));
+      current_graph()->add_to_collection("saved_slice:" + full + " " + slice_text(s, begin, dims), out.nodes.back().handle.from);
     } else {
       const any_variable found(output{there, 0}, where);
       if (!merge_shapes(found.shape(), partial_shape(dims)))

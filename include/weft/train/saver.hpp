@@ -20,7 +20,8 @@
 
 namespace weft {
 
-/// A variable and the name it has in checkpoints; its own unless another is given: `{"old/w", w}`.
+/// A variable and the name it has in checkpoints; its own unless another is given: `{"old/w", w}`. A piece of a partitioned variable is a part of a tensor that has the name of the whole, so that any number of pieces
+/// can be saved and restored.
 struct saved_variable {
   std::string name;
   any_variable variable;
@@ -130,6 +131,7 @@ struct saver::state {
   detail::checkpoint_state noted;
 
   void build();
+  void name_pieces();
   void build_gathered();
   void build_sharded();
   std::string seen(const std::string& path) const { return options.directory.empty() ? path : options.directory + "/" + path; }
@@ -158,8 +160,25 @@ WEFT_DECL saver& saver::operator=(saver&&) noexcept = default;
 WEFT_DECL saver::~saver() = default;
 WEFT_DECL const saver_options& saver::options() const noexcept { return state_->options; }
 
+// The pieces of a partitioned variable are parts of one tensor, unless they were given names.
+WEFT_DECL void saver::state::name_pieces() {
+  static constexpr std::string_view mark = "saved_slice:";
+  std::map<const node*, std::string> pieces;
+  for (const auto& [key, nodes] : variables[0].variable.get().owner().collections())
+    if (key.compare(0, mark.size(), mark) == 0)
+      for (const node* n : nodes) pieces.emplace(n, key.substr(mark.size()));
+  for (saved_variable& v : variables) {
+    const auto piece = pieces.find(&v.variable.get());
+    if (piece == pieces.end() || v.name != v.variable.name() || !v.slice.empty()) continue;
+    const auto space = piece->second.find(' ');
+    v.name = piece->second.substr(0, space);
+    v.slice = piece->second.substr(space + 1);
+  }
+}
+
 WEFT_DECL void saver::state::build() {
   if (variables.empty()) fail(error_code::invalid_argument, "there is no variable to save");
+  name_pieces();
   std::vector<std::string> names;
   for (const saved_variable& v : variables) {
     if (v.variable.get().owner().shared_from_this() != variables[0].variable.get().owner().shared_from_this())
