@@ -44993,7 +44993,7 @@ template <class T, int N = dynamic_rank> class partitioned_variable {
 /// As `get_variable`, in the pieces that a partitioner says, or the scope's if this one is empty. Fans and identities are those of the whole. Throws INVALID_ARGUMENT too when neither says anything, and when what is
 /// reused has been split in another way.
 template <class T, std::size_t M>
-partitioned_variable<T, static_cast<int>(M)> get_partitioned_variable(std::string_view name, const std::int64_t (&dims)[M], const partitioner& split = {}, const variable_options& options = {},
+partitioned_variable<T, static_cast<int>(M)> get_partitioned_variable(std::string_view name, const std::int64_t (&dims)[M], const weft::partitioner& split = {}, const variable_options& options = {},
                                                                       call_site where = call_site::here()) {
   const shape whole(std::vector<std::int64_t>(dims, dims + M));
   return {detail::full_variable_name(name, where), whole, detail::get_pieces(name, whole, dtype_of<T>, options, split, where)};
@@ -45008,6 +45008,14 @@ namespace weft::detail {
 WEFT_DECL std::vector<std::int64_t> piece_sizes(std::int64_t length, std::int64_t count) {
   std::vector<std::int64_t> out(static_cast<std::size_t>(count), length / count);
   for (std::int64_t i = 0; i < length % count; ++i) ++out[static_cast<std::size_t>(i)];
+  return out;
+}
+
+// `5 2 0,3:0,2`: the part of a tensor of shape [5,2] that begins there, as savers name it.
+WEFT_DECL std::string slice_text(const shape& whole, const std::vector<std::int64_t>& begin, const std::vector<std::int64_t>& sizes) {
+  std::string out;
+  for (const std::int64_t size : whole) out += std::to_string(size) + " ";
+  for (std::size_t d = 0; d < sizes.size(); ++d) out += (d == 0 ? "" : ":") + std::to_string(begin[d]) + "," + std::to_string(sizes[d]);
   return out;
 }
 
@@ -45038,6 +45046,7 @@ WEFT_DECL pieces get_pieces(std::string_view name, const shape& s, dtype type, c
     const node* there = find_named_variable(part, scope.options.reuse, where);
     if (there == nullptr) {
       out.nodes.push_back(make_named_variable(part, {shape(dims), type, s, begin, where}, with_scope(options)));
+      current_graph()->add_to_collection("saved_slice:" + full + " " + slice_text(s, begin, dims), out.nodes.back().handle.from);
     } else {
       const any_variable found(output{there, 0}, where);
       if (!merge_shapes(found.shape(), partial_shape(dims)))
@@ -45301,7 +45310,8 @@ WEFT_DECL output add_embedding_lookup_sparse(const std::vector<output>& handles,
 
 namespace weft {
 
-/// A variable and the name it has in checkpoints; its own unless another is given: `{"old/w", w}`.
+/// A variable and the name it has in checkpoints; its own unless another is given: `{"old/w", w}`. A piece of a partitioned variable is a part of a tensor that has the name of the whole, so that any number of pieces
+/// can be saved and restored.
 struct saved_variable {
   std::string name;
   any_variable variable;
@@ -45409,6 +45419,7 @@ struct saver::state {
   detail::checkpoint_state noted;
 
   void build();
+  void name_pieces();
   void build_gathered();
   void build_sharded();
   std::string seen(const std::string& path) const { return options.directory.empty() ? path : options.directory + "/" + path; }
@@ -45437,8 +45448,25 @@ WEFT_DECL saver& saver::operator=(saver&&) noexcept = default;
 WEFT_DECL saver::~saver() = default;
 WEFT_DECL const saver_options& saver::options() const noexcept { return state_->options; }
 
+// The pieces of a partitioned variable are parts of one tensor, unless they were given names.
+WEFT_DECL void saver::state::name_pieces() {
+  static constexpr std::string_view mark = "saved_slice:";
+  std::map<const node*, std::string> pieces;
+  for (const auto& [key, nodes] : variables[0].variable.get().owner().collections())
+    if (key.compare(0, mark.size(), mark) == 0)
+      for (const node* n : nodes) pieces.emplace(n, key.substr(mark.size()));
+  for (saved_variable& v : variables) {
+    const auto piece = pieces.find(&v.variable.get());
+    if (piece == pieces.end() || v.name != v.variable.name() || !v.slice.empty()) continue;
+    const auto space = piece->second.find(' ');
+    v.name = piece->second.substr(0, space);
+    v.slice = piece->second.substr(space + 1);
+  }
+}
+
 WEFT_DECL void saver::state::build() {
   if (variables.empty()) fail(error_code::invalid_argument, "there is no variable to save");
+  name_pieces();
   std::vector<std::string> names;
   for (const saved_variable& v : variables) {
     if (v.variable.get().owner().shared_from_this() != variables[0].variable.get().owner().shared_from_this())
