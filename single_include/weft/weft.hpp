@@ -33864,13 +33864,16 @@ class transfer_table {
 
   std::size_t size() const noexcept { return edges_.size(); }
   bool empty() const noexcept { return edges_.empty(); }
-  const transfer& operator[](std::size_t i) const noexcept { return edges_[i]; }
+  const transfer& operator[](std::size_t i) const& noexcept { return edges_[i]; }
+  transfer operator[](std::size_t i) && { return std::move(edges_[i]); }
   std::vector<transfer>::const_iterator begin() const noexcept { return edges_.begin(); }
   std::vector<transfer>::const_iterator end() const noexcept { return edges_.end(); }
   /// Values that a step is given, one row per device that reads one.
-  const std::vector<transfer>& feeds() const noexcept { return feeds_; }
+  const std::vector<transfer>& feeds() const& noexcept { return feeds_; }
+  std::vector<transfer> feeds() && { return std::move(feeds_); }
   /// Values that a step gives back.
-  const std::vector<transfer>& fetches() const noexcept { return fetches_; }
+  const std::vector<transfer>& fetches() const& noexcept { return fetches_; }
+  std::vector<transfer> fetches() && { return std::move(fetches_); }
   /// Feeds, then data and control edges, then fetches.
   std::vector<transfer> all() const;
 
@@ -33970,13 +33973,19 @@ class partitioned_graph {
       : parts_(std::move(parts)), transfers_(std::move(transfers)), placement_(std::move(where)) {}
 
   /// One part per task that has something to run, in the order of the tasks.
-  const std::vector<part>& parts() const noexcept { return parts_; }
+  const std::vector<part>& parts() const& noexcept { return parts_; }
+  /// Of a temporary, as in `for (const part& p : partition(g, cluster).parts())`, by value; so are the next ones.
+  std::vector<part> parts() && { return std::move(parts_); }
   /// The part of a task, which may be named in part (`/job:ps`) or by one of its devices. Throws NOT_FOUND with the names of the parts,
   /// INVALID_ARGUMENT when several fit.
-  const part& at(std::string_view device_or_task, call_site where = call_site::here()) const;
-  const transfer_table& transfers() const noexcept { return transfers_; }
+  const part& at(std::string_view device_or_task, call_site where = call_site::here()) const&;
+  part at(std::string_view device_or_task, call_site where = call_site::here()) && { return static_cast<const partitioned_graph&>(*this).at(device_or_task, where); }
+  /// What crosses between devices.
+  const transfer_table& transfers() const& noexcept { return transfers_; }
+  transfer_table transfers() && { return std::move(transfers_); }
   /// The placement of the whole graph, needed or not.
-  const weft::placement& placement() const noexcept { return placement_; }
+  const weft::placement& placement() const& noexcept { return placement_; }
+  weft::placement placement() && { return std::move(placement_); }
 
   friend bool operator==(const partitioned_graph& a, const partitioned_graph& b);
   friend bool operator!=(const partitioned_graph& a, const partitioned_graph& b) { return !(a == b); }
@@ -34020,7 +34029,7 @@ WEFT_DECL bool part_meets(const part& p, const device_name& wanted) {
 
 namespace weft {
 
-WEFT_DECL const part& partitioned_graph::at(std::string_view device_or_task, call_site where) const {
+WEFT_DECL const part& partitioned_graph::at(std::string_view device_or_task, call_site where) const& {
   const device_name wanted = parse_device_name(device_or_task, where);
   const part* found = nullptr;
   std::string known;

@@ -43,6 +43,16 @@ TEST_CASE("partitioned_graph: a name that fits no part or several is refused at 
   CHECK_THROWS_WITH_AS(weft::partitioned_graph().at("/job:a", here), "NOT_FOUND: my_test.cpp:7: no part for '/job:a'; there are no parts", weft::error);
 }
 
+TEST_CASE("partitioned_graph: what one asks of a temporary outlives it") {
+  std::size_t rows = 0, nodes = 0;
+  for (const weft::transfer& t : two_tasks().transfers()) rows += t.source == "A1" ? 1U : 0U;
+  for (const weft::part& p : two_tasks().parts()) nodes += p.graph.size();
+  const weft::part& kept = two_tasks().at("/job:a/task:1");
+  CHECK(rows == 1);
+  CHECK(nodes == 5);
+  CHECK(kept.task == "/job:a/task:1");
+}
+
 TEST_CASE("partitioned_graph: equal cuts are equal, also as copies") {
   const auto a = two_tasks(), b = two_tasks();
   CHECK(a == b);

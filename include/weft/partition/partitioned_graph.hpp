@@ -49,13 +49,19 @@ class partitioned_graph {
       : parts_(std::move(parts)), transfers_(std::move(transfers)), placement_(std::move(where)) {}
 
   /// One part per task that has something to run, in the order of the tasks.
-  const std::vector<part>& parts() const noexcept { return parts_; }
+  const std::vector<part>& parts() const& noexcept { return parts_; }
+  /// Of a temporary, as in `for (const part& p : partition(g, cluster).parts())`, by value; so are the next ones.
+  std::vector<part> parts() && { return std::move(parts_); }
   /// The part of a task, which may be named in part (`/job:ps`) or by one of its devices. Throws NOT_FOUND with the names of the parts,
   /// INVALID_ARGUMENT when several fit.
-  const part& at(std::string_view device_or_task, call_site where = call_site::here()) const;
-  const transfer_table& transfers() const noexcept { return transfers_; }
+  const part& at(std::string_view device_or_task, call_site where = call_site::here()) const&;
+  part at(std::string_view device_or_task, call_site where = call_site::here()) && { return static_cast<const partitioned_graph&>(*this).at(device_or_task, where); }
+  /// What crosses between devices.
+  const transfer_table& transfers() const& noexcept { return transfers_; }
+  transfer_table transfers() && { return std::move(transfers_); }
   /// The placement of the whole graph, needed or not.
-  const weft::placement& placement() const noexcept { return placement_; }
+  const weft::placement& placement() const& noexcept { return placement_; }
+  weft::placement placement() && { return std::move(placement_); }
 
   friend bool operator==(const partitioned_graph& a, const partitioned_graph& b);
   friend bool operator!=(const partitioned_graph& a, const partitioned_graph& b) { return !(a == b); }
@@ -99,7 +105,7 @@ WEFT_DECL bool part_meets(const part& p, const device_name& wanted) {
 
 namespace weft {
 
-WEFT_DECL const part& partitioned_graph::at(std::string_view device_or_task, call_site where) const {
+WEFT_DECL const part& partitioned_graph::at(std::string_view device_or_task, call_site where) const& {
   const device_name wanted = parse_device_name(device_or_task, where);
   const part* found = nullptr;
   std::string known;

@@ -61,13 +61,16 @@ class transfer_table {
 
   std::size_t size() const noexcept { return edges_.size(); }
   bool empty() const noexcept { return edges_.empty(); }
-  const transfer& operator[](std::size_t i) const noexcept { return edges_[i]; }
+  const transfer& operator[](std::size_t i) const& noexcept { return edges_[i]; }
+  transfer operator[](std::size_t i) && { return std::move(edges_[i]); }
   std::vector<transfer>::const_iterator begin() const noexcept { return edges_.begin(); }
   std::vector<transfer>::const_iterator end() const noexcept { return edges_.end(); }
   /// Values that a step is given, one row per device that reads one.
-  const std::vector<transfer>& feeds() const noexcept { return feeds_; }
+  const std::vector<transfer>& feeds() const& noexcept { return feeds_; }
+  std::vector<transfer> feeds() && { return std::move(feeds_); }
   /// Values that a step gives back.
-  const std::vector<transfer>& fetches() const noexcept { return fetches_; }
+  const std::vector<transfer>& fetches() const& noexcept { return fetches_; }
+  std::vector<transfer> fetches() && { return std::move(fetches_); }
   /// Feeds, then data and control edges, then fetches.
   std::vector<transfer> all() const;
 

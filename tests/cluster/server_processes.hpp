@@ -1,0 +1,113 @@
+#ifndef WEFT_TESTS_CLUSTER_SERVER_PROCESSES_HPP
+#define WEFT_TESTS_CLUSTER_SERVER_PROCESSES_HPP
+// Task servers in processes of their own, for tests that kill and stop them. A test program that includes this is itself a task server when it is started again with
+// WEFT_TEST_TASK set.
+
+#include <weft/cluster/server.hpp>
+
+#include "test_ops.hpp"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <iostream>
+#include <map>
+#include <string>
+
+namespace server_processes {
+
+using weft::task_id;
+
+// This program, started again with WEFT_TEST_TASK set, is a task server until it is killed.
+inline bool serve_if_asked() {
+  const char* task = std::getenv("WEFT_TEST_TASK");
+  if (task == nullptr) return false;
+  try {
+    auto options = test_ops::options();
+    options.log = [](const char*, const std::string&) {};
+    options.heartbeat = std::chrono::milliseconds(1000);
+    weft::server server(weft::parse_cluster_spec(std::getenv("WEFT_TEST_CLUSTER")), task, std::atoi(std::getenv("WEFT_TEST_INDEX")), options);
+    std::cout << "serving" << std::endl;
+    server.join();
+  } catch (const std::exception& e) {
+    std::cout << e.what() << std::endl;
+  }
+  std::_Exit(0);
+}
+inline const bool served = serve_if_asked();
+
+// A port that was free a moment ago.
+inline int free_port() {
+  const int number = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  REQUIRE(::bind(number, reinterpret_cast<sockaddr*>(&address), size) == 0);
+  REQUIRE(::getsockname(number, reinterpret_cast<sockaddr*>(&address), &size) == 0);
+  ::close(number);
+  return ntohs(address.sin_port);
+}
+
+// Task servers in processes of their own.
+class processes {
+ public:
+  explicit processes(const weft::cluster_spec& tasks = {{"ps", 1}, {"work", 2}}) {
+    std::map<std::string, std::map<int, std::string>> jobs;
+    for (const task_id& task : tasks.tasks()) jobs[task.job][task.index] = "127.0.0.1:" + std::to_string(free_port());
+    cluster = weft::cluster_spec(jobs);
+    for (const task_id& task : cluster.tasks()) start(task);
+  }
+  ~processes() {
+    while (!running_.empty()) signal(running_.begin()->first, SIGKILL);
+  }
+  void start(const task_id& task) {
+    int ends[2];
+    REQUIRE(::pipe(ends) == 0);
+    std::string text;
+    for (const auto& [job, addresses] : cluster.entries()) {
+      text += (text.empty() ? "" : ";") + job + "=";
+      for (const auto& [number, address] : addresses) text += (number == 0 ? "" : ",") + address;
+    }
+    const std::string index = std::to_string(task.index);
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::dup2(ends[1], STDOUT_FILENO);
+      ::close(ends[0]);
+      ::setenv("WEFT_TEST_TASK", task.job.c_str(), 1);
+      ::setenv("WEFT_TEST_INDEX", index.c_str(), 1);
+      ::setenv("WEFT_TEST_CLUSTER", text.c_str(), 1);
+      ::execl("/proc/self/exe", "task", nullptr);
+      ::_exit(127);
+    }
+    ::close(ends[1]);
+    char said[8] = {};
+    REQUIRE(::read(ends[0], said, 7) == 7);
+    CHECK(std::string(said) == "serving");
+    ::close(ends[0]);
+    running_[task] = child;
+  }
+  void signal(const task_id& task, int number) {
+    const auto it = running_.find(task);
+    ::kill(it->second, number);
+    if (number != SIGKILL) return;
+    ::waitpid(it->second, nullptr, 0);
+    running_.erase(it);
+  }
+  std::string target(const task_id& task) const { return "weft://" + cluster.task_address(task); }
+
+  weft::cluster_spec cluster;
+
+ private:
+  std::map<task_id, pid_t> running_;
+};
+
+}  // namespace server_processes
+
+#endif
