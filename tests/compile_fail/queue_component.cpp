@@ -1,0 +1,4 @@
+// expect: weft: a component of a queue is a dtype
+#include "tensors.hpp"
+
+const fifo_queue<void*> q(3);
