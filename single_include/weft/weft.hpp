@@ -43020,7 +43020,8 @@ class optimizer {
   /// The gradients of a loss, in the order of the variables; none where the loss does not depend on one. Throws INVALID_ARGUMENT when there are no variables, when one is given twice, or when
   /// the loss is not of a floating dtype.
   virtual std::vector<grad_and_variable> compute_gradients(const gradient_ys& loss, const compute_gradients_options& options = {}) { return weft::compute_gradients(loss, options, name_); }
-  /// An operation that makes one step: updates each variable that has a gradient where the variable lives, then, if there is a counter, adds one to it. Throws INVALID_ARGUMENT when no variable has a gradient.
+  /// An operation that makes one step: updates each variable that has a gradient where the variable lives, then, if there is a counter,
+  /// adds one to it. Throws INVALID_ARGUMENT when no variable has a gradient.
   virtual operation apply_gradients(const std::vector<grad_and_variable>& gradients, const any_variable& global_step = {}, op_name name = {});
   /// Both in one.
   operation minimize(const gradient_ys& loss, const any_variable& global_step = {}, const compute_gradients_options& options = {}, op_name name = {});
@@ -43160,7 +43161,9 @@ WEFT_DECL void optimizer::make_slot(const output& variable, const char* slot_nam
   // 2. Filled with its initial value.
   const dtype type = beside.dtype();
   const output sizes = detail::initial_shape(beside, below, site_);
-  output value = initial.is_number() ? detail::add_const_at(detail::scalar_of(initial.number(), type), below + "/Const", site_, to) : initial.reads_variable() ? read_at_home(initial.out()) : initial.out();
+  output value = initial.is_number()        ? detail::add_const_at(detail::scalar_of(initial.number(), type), below + "/Const", site_, to)
+                 : initial.reads_variable() ? read_at_home(initial.out())
+                                            : initial.out();
   if (value.from->output_dtype(value.index) != type) value = add("Cast", {value}, {{"DstT", type}});
   const output filled = detail::add_node_at("Fill", {sizes, value}, full + "/Initializer/zeros", site_);
   kept_.push_back({variable, slot_name, detail::add_variable(detail::variable_request{type, full, site_, variable_kind::not_trainable}, filled)});
@@ -43253,7 +43256,10 @@ WEFT_DECL void optimizer::check_gradients(const std::vector<grad_and_variable>& 
       throw error(error_code::invalid_argument, name_ + ": the gradient of '" + variable + "' is " + to_text(one.gradient.dtype()) + ", the variable is " + to_text(type), site_);
   }
   if (without.size() == gradients.size())
-    throw error(error_code::invalid_argument, name_ + ": no variable has a gradient: the loss does not depend on " + detail::quoted_names(without) + ", or only through ops that have no gradient", site_);
+    throw error(error_code::invalid_argument,
+                name_ + ": no variable has a gradient: the loss does not depend on " + detail::quoted_names(without) +
+                    ", or only through ops that have no gradient",
+                site_);
 }
 
 WEFT_DECL operation optimizer::apply_gradients(const std::vector<grad_and_variable>& gradients, const any_variable& global_step, op_name name) {
@@ -43262,7 +43268,10 @@ WEFT_DECL operation optimizer::apply_gradients(const std::vector<grad_and_variab
   detail::graph_state& to = gradients[0].variable.get().owner();
   if (graph_ == nullptr) graph_ = to.shared_from_this();
   if (graph_.get() != &to)
-    throw error(error_code::invalid_argument, name_ + ": the variable '" + gradients[0].variable.name() + "' belongs to another graph than those that were trained before; use an optimizer for each graph", site_);
+    throw error(error_code::invalid_argument,
+                name_ + ": the variable '" + gradients[0].variable.name() +
+                    "' belongs to another graph than those that were trained before; use an optimizer for each graph",
+                site_);
 
   // 1. Slots.
   std::vector<output> trained;
@@ -43355,13 +43364,13 @@ template <class T, int N> tensor<T, N> clip_by_average_norm(const operand<T, N>&
   return tensor<T, N>(detail::add_clip_by_average_norm(detail::side_of(x), clip_norm, name));
 }
 
-/// The square root of the sum of the squares of all elements; of a sparse gradient, of its rows as they stand. None counts as zero. Throws INVALID_ARGUMENT when there is no gradient, or one of another
-/// dtype than T.
+/// The square root of the sum of the squares of all elements; of a sparse gradient, of its rows as they stand. None counts as zero. Throws
+/// INVALID_ARGUMENT when there is no gradient, or one of another dtype than T.
 template <class T = float> tensor<T, 0> global_norm(const std::vector<gradient_output>& all, op_name name = {}) { return tensor<T, 0>(detail::add_global_norm(all, dtype_of<T>, name)); }
 template <class T = float> tensor<T, 0> global_norm(const std::vector<grad_and_variable>& all, op_name name = {}) { return global_norm<T>(detail::gradients_of(all), name); }
 
-/// All gradients, scaled by the same factor so that their global norm is at most `clip_norm`, and that norm (of before): `auto [clipped, norm] = clip_by_global_norm(gradients, 5.f)`. A norm that is not
-/// finite makes everything NaN. `use_norm`, if given, is the norm that was computed already.
+/// All gradients, scaled by the same factor so that their global norm is at most `clip_norm`, and that norm (of before):
+/// `auto [clipped, norm] = clip_by_global_norm(gradients, 5.f)`. A norm that is not finite makes everything NaN. `use_norm`, if given, is the norm that was computed already.
 template <class T = float>
 std::pair<std::vector<gradient_output>, tensor<T, 0>> clip_by_global_norm(std::vector<gradient_output> all, hyper_parameter clip_norm, const tensor<T, 0>& use_norm = {}, op_name name = {}) {
   const output norm = detail::add_clip_by_global_norm(all, clip_norm, use_norm.raw(), dtype_of<T>, name);
@@ -43383,7 +43392,10 @@ namespace weft::detail {
 // What is clipped, the name of all the nodes, and the scope in which they are made.
 class clipping {
  public:
-  clipping(const side& x, const op_name& name, const char* otherwise) : full_(claim(x, name, otherwise)), names_(&scope_context::name_scope, full_), what_{input_of(otherwise, x, op_name(name.site)), name.site} {}
+  clipping(const side& x, const op_name& name, const char* otherwise)
+      : full_(claim(x, name, otherwise)),
+        names_(&scope_context::name_scope, full_),
+        what_{input_of(otherwise, x, op_name(name.site)), name.site} {}
 
   const term& what() const { return what_; }
   term bound(const side& s, const char* name) const {
@@ -43457,7 +43469,10 @@ WEFT_DECL const gradient_output& check_gradients_to_clip(const std::vector<gradi
     if (g.empty()) continue;
     if (first == nullptr) first = &g;
     if (g.dtype() != type)
-      throw error(error_code::invalid_argument, std::string(who) + ": the gradient '" + to_text(g.values()) + "' is " + to_text(g.dtype()) + ", not " + to_text(type) + "; name the dtype, as in " + who + "<double>(...)", site);
+      throw error(error_code::invalid_argument,
+                  std::string(who) + ": the gradient '" + to_text(g.values()) + "' is " + to_text(g.dtype()) + ", not " + to_text(type) +
+                      "; name the dtype, as in " + who + "<double>(...)",
+                  site);
   }
   if (first == nullptr) throw error(error_code::invalid_argument, std::string(who) + ": there are no gradients", site);
   return *first;
@@ -43475,7 +43490,9 @@ WEFT_DECL output add_global_norm(const std::vector<gradient_output>& all, dtype 
     halves.push_back(apply("L2Loss", {g.values()}, name.site).value);
   }
   const auto count = static_cast<std::int64_t>(halves.size());
-  const term stacked = apply("Pack", std::move(halves), name.site, {{"N", count}}, "stack"), axis{{&add_const(tensor_value::from<std::int32_t>({1}, {0}), op_name(name.site), &first.values().from->owner()), 0}, name.site};
+  const term stacked = apply("Pack", std::move(halves), name.site, {{"N", count}}, "stack"),
+             axis{{&add_const(tensor_value::from<std::int32_t>({1}, {0}), op_name(name.site), &first.values().from->owner()), 0},
+                  name.site};
   const term sum = apply("Sum", stacked, axis);
   return add_node_at("Sqrt", {(sum * number_like(2, sum)).value}, full + "/global_norm", name.site);
 }
@@ -47281,7 +47298,10 @@ WEFT_DECL exponential_moving_average::kept& exponential_moving_average::keep(con
   }
   const any_variable v(of, site);
   const output initial = v.initial_value();
-  if (initial.from == nullptr) throw error(error_code::invalid_argument, options_.name + ": the variable '" + v.name() + "' has no initializer in this graph, from which its average would start", site);
+  if (initial.from == nullptr)
+    throw error(error_code::invalid_argument,
+                options_.name + ": the variable '" + v.name() + "' has no initializer in this graph, from which its average would start",
+                site);
   kept_.push_back({of, any_variable(detail::add_variable(detail::variable_request{v.dtype(), full, site, variable_kind::not_trainable}, initial).handle), {}, {}});
   to.add_to_collection("moving_average_variables", of.from);
   return kept_.back();
@@ -47564,7 +47584,9 @@ WEFT_DECL const node& op_optimizer::update(const char* op, const output& gradien
 namespace detail {
 // An argument of a constructor that must be positive, or at least zero.
 inline void check_at_least(double value, bool zero_is_fine, const std::string& who, const char* what) {
-  if (!(zero_is_fine ? value >= 0 : value > 0)) throw error(error_code::invalid_argument, who + ": " + what + " must be " + (zero_is_fine ? "at least zero" : "positive") + ", found " + std::to_string(value));
+  if (!(zero_is_fine ? value >= 0 : value > 0))
+    throw error(error_code::invalid_argument,
+                who + ": " + what + " must be " + (zero_is_fine ? "at least zero" : "positive") + ", found " + std::to_string(value));
 }
 inline void check_at_least_zero(const hyper_parameter& value, const std::string& who, const char* what) {
   if (value.is_number()) check_at_least(value.number(), true, who, what);
@@ -47606,7 +47628,8 @@ WEFT_DECL adadelta_optimizer::adadelta_optimizer(hyper_parameter learning_rate, 
 }
 
 WEFT_DECL rms_prop_optimizer::rms_prop_optimizer(hyper_parameter learning_rate, const rms_prop_options& options, std::string name)
-    : op_optimizer(std::move(name), options.centered ? "ResourceApplyCenteredRMSProp" : "ResourceApplyRMSProp", options.centered ? "ResourceSparseApplyCenteredRMSProp" : "ResourceSparseApplyRMSProp") {
+    : op_optimizer(std::move(name), options.centered ? "ResourceApplyCenteredRMSProp" : "ResourceApplyRMSProp",
+                   options.centered ? "ResourceSparseApplyCenteredRMSProp" : "ResourceSparseApplyRMSProp") {
   add_slot("ms", "rms", 1);
   if (options.centered) add_slot("mg", "mg", 0);
   add_slot("mom", "momentum", 0);
@@ -47770,8 +47793,9 @@ WEFT_DECL void adagrad_da_optimizer::prepare() {
 
 namespace weft {
 
-/// Where the gradients of the towers are averaged. On the variables: each gradient goes from its tower to where the variable is, once. On the first tower: so do all, and one goes on to the variable.
-/// Ring: each tower adds its part to slices that pass from tower to tower (reduce-scatter), so that no link carries more than 2 (n - 1) / n of the gradients; sparse ones are averaged on the variables.
+/// Where the gradients of the towers are averaged. On the variables: each gradient goes from its tower to where the variable is, once. On
+/// the first tower: so do all, and one goes on to the variable. Ring: each tower adds its part to slices that pass from tower to tower
+/// (reduce-scatter), so that no link carries more than 2 (n - 1) / n of the gradients; sparse ones are averaged on the variables.
 enum class gradient_averaging { on_variables, on_first_tower, ring };
 
 /// Whether all towers use the same variables, or each has its own, which stay equal because each gets the same gradients.
@@ -47843,8 +47867,9 @@ class replication {
 
 }  // namespace detail
 
-/// Calls `body(tower)` for each tower, under its own name scope and device (the devices in turn), and averages the gradients of the losses that it returns, scalars of a floating dtype. Shared variables
-/// are made before, or in the body by `get_variable`, which finds in later towers what the first one made. Throws INVALID_ARGUMENT when a later tower makes variables of its own, unless they are mirrored.
+/// Calls `body(tower)` for each tower, under its own name scope and device (the devices in turn), and averages the gradients of the losses
+/// that it returns, scalars of a floating dtype. Shared variables are made before, or in the body by `get_variable`, which finds in later
+/// towers what the first one made. Throws INVALID_ARGUMENT when a later tower makes variables of its own, unless they are mirrored.
 template <class Body>
 auto replicate(int towers, std::vector<std::string> devices, Body&& body, const replicate_options& options = {}, call_site where = call_site::here()) {
   using loss_type = std::decay_t<decltype(body(0))>;
@@ -48131,7 +48156,8 @@ enum class cycle { off, on };
 
 namespace detail {
 enum class decay { exponential, natural_exponential, inverse_time };
-output add_decay(decay how, dtype type, const hyper_parameter& rate, const hyper_parameter& step, const hyper_parameter& steps, const hyper_parameter& decay_rate, staircase stairs, const op_name& name);
+output add_decay(decay how, dtype type, const hyper_parameter& rate, const hyper_parameter& step, const hyper_parameter& steps,
+                 const hyper_parameter& decay_rate, staircase stairs, const op_name& name);
 output add_polynomial_decay(dtype type, const hyper_parameter& rate, const hyper_parameter& step, const hyper_parameter& steps, const hyper_parameter& end, const hyper_parameter& power, cycle again,
                             const op_name& name);
 output add_cosine_decay(dtype type, const hyper_parameter& rate, const hyper_parameter& step, const hyper_parameter& steps, const hyper_parameter& alpha, const op_name& name);
@@ -48142,17 +48168,20 @@ output add_piecewise_constant(const output& x, const std::vector<tensor_value>& 
 
 /// learning_rate * decay_rate ^ (global_step / decay_steps).
 template <class T = float>
-tensor<T, 0> exponential_decay(hyper_parameter learning_rate, hyper_parameter global_step, hyper_parameter decay_steps, hyper_parameter decay_rate, staircase stairs = staircase::off, op_name name = {}) {
+tensor<T, 0> exponential_decay(hyper_parameter learning_rate, hyper_parameter global_step, hyper_parameter decay_steps,
+                               hyper_parameter decay_rate, staircase stairs = staircase::off, op_name name = {}) {
   return tensor<T, 0>(detail::add_decay(detail::decay::exponential, dtype_of<T>, learning_rate, global_step, decay_steps, decay_rate, stairs, name));
 }
 /// learning_rate * exp(-decay_rate * global_step / decay_steps).
 template <class T = float>
-tensor<T, 0> natural_exp_decay(hyper_parameter learning_rate, hyper_parameter global_step, hyper_parameter decay_steps, hyper_parameter decay_rate, staircase stairs = staircase::off, op_name name = {}) {
+tensor<T, 0> natural_exp_decay(hyper_parameter learning_rate, hyper_parameter global_step, hyper_parameter decay_steps,
+                               hyper_parameter decay_rate, staircase stairs = staircase::off, op_name name = {}) {
   return tensor<T, 0>(detail::add_decay(detail::decay::natural_exponential, dtype_of<T>, learning_rate, global_step, decay_steps, decay_rate, stairs, name));
 }
 /// learning_rate / (1 + decay_rate * global_step / decay_steps).
 template <class T = float>
-tensor<T, 0> inverse_time_decay(hyper_parameter learning_rate, hyper_parameter global_step, hyper_parameter decay_steps, hyper_parameter decay_rate, staircase stairs = staircase::off, op_name name = {}) {
+tensor<T, 0> inverse_time_decay(hyper_parameter learning_rate, hyper_parameter global_step, hyper_parameter decay_steps,
+                                hyper_parameter decay_rate, staircase stairs = staircase::off, op_name name = {}) {
   return tensor<T, 0>(detail::add_decay(detail::decay::inverse_time, dtype_of<T>, learning_rate, global_step, decay_steps, decay_rate, stairs, name));
 }
 /// From learning_rate to end_learning_rate in decay_steps, along (1 - global_step / decay_steps) ^ power; then stays there, or goes on with the next multiple of decay_steps.
@@ -48168,12 +48197,14 @@ tensor<T, 0> cosine_decay(hyper_parameter learning_rate, hyper_parameter global_
 }
 /// Cosine decay that starts anew after first_decay_steps, each time t_mul as long and m_mul as high.
 template <class T = float>
-tensor<T, 0> cosine_decay_restarts(hyper_parameter learning_rate, hyper_parameter global_step, hyper_parameter first_decay_steps, double t_mul = 2, double m_mul = 1, double alpha = 0, op_name name = {}) {
+tensor<T, 0> cosine_decay_restarts(hyper_parameter learning_rate, hyper_parameter global_step, hyper_parameter first_decay_steps,
+                                   double t_mul = 2, double m_mul = 1, double alpha = 0, op_name name = {}) {
   return tensor<T, 0>(detail::add_cosine_decay_restarts(dtype_of<T>, learning_rate, global_step, first_decay_steps, t_mul, m_mul, alpha, name));
 }
 /// (alpha + linear decay) * cosine of num_periods waves + beta (Bello et al., 2017).
 template <class T = float>
-tensor<T, 0> linear_cosine_decay(hyper_parameter learning_rate, hyper_parameter global_step, hyper_parameter decay_steps, double num_periods = 0.5, double alpha = 0, double beta = 0.001, op_name name = {}) {
+tensor<T, 0> linear_cosine_decay(hyper_parameter learning_rate, hyper_parameter global_step, hyper_parameter decay_steps,
+                                 double num_periods = 0.5, double alpha = 0, double beta = 0.001, op_name name = {}) {
   return tensor<T, 0>(detail::add_linear_cosine_decay(dtype_of<T>, learning_rate, global_step, decay_steps, num_periods, alpha, beta, name));
 }
 /// values[0] up to and including boundaries[0], then values[1] up to and including boundaries[1], and so on; the last value after the last boundary. There is one value more than there are boundaries.
@@ -48212,7 +48243,8 @@ class schedule {
   term rate_, step_, steps_;
 };
 
-WEFT_DECL output add_decay(decay how, dtype type, const hyper_parameter& rate, const hyper_parameter& step, const hyper_parameter& steps, const hyper_parameter& decay_rate, staircase stairs, const op_name& name) {
+WEFT_DECL output add_decay(decay how, dtype type, const hyper_parameter& rate, const hyper_parameter& step, const hyper_parameter& steps,
+                           const hyper_parameter& decay_rate, staircase stairs, const op_name& name) {
   const schedule s(how == decay::exponential ? "ExponentialDecay" : how == decay::natural_exponential ? "NaturalExpDecay" : "InverseTimeDecay", type, rate, step, steps, name);
   const term by = s.scalar(decay_rate, "decay_rate");
   term p = s.step() / s.steps();
@@ -48222,8 +48254,8 @@ WEFT_DECL output add_decay(decay how, dtype type, const hyper_parameter& rate, c
   return (s.rate() / (1. + by * p)).value;
 }
 
-WEFT_DECL output add_polynomial_decay(dtype type, const hyper_parameter& rate, const hyper_parameter& step, const hyper_parameter& steps, const hyper_parameter& end, const hyper_parameter& exponent, cycle again,
-                                      const op_name& name) {
+WEFT_DECL output add_polynomial_decay(dtype type, const hyper_parameter& rate, const hyper_parameter& step, const hyper_parameter& steps,
+                                      const hyper_parameter& end, const hyper_parameter& exponent, cycle again, const op_name& name) {
   const schedule s("PolynomialDecay", type, rate, step, steps, name);
   const term last = s.scalar(end, "end_learning_rate"), to = s.scalar(exponent, "power");
   // The step within the decay, and how long that is: in a cycle, up to the next multiple.
@@ -48243,7 +48275,8 @@ WEFT_DECL output add_cosine_decay(dtype type, const hyper_parameter& rate, const
   return (s.rate() * ((1. - least) * s.half_wave(minimum(s.step(), s.steps()) / s.steps()) + least)).value;
 }
 
-WEFT_DECL output add_cosine_decay_restarts(dtype type, const hyper_parameter& rate, const hyper_parameter& step, const hyper_parameter& steps, double t_mul, double m_mul, double alpha, const op_name& name) {
+WEFT_DECL output add_cosine_decay_restarts(dtype type, const hyper_parameter& rate, const hyper_parameter& step,
+                                           const hyper_parameter& steps, double t_mul, double m_mul, double alpha, const op_name& name) {
   if (!(t_mul > 0)) throw error(error_code::invalid_argument, "cosine_decay_restarts: t_mul must be positive, found " + std::to_string(t_mul), name.site);
   const schedule s("SGDRDecay", type, rate, step, steps, name);
   // How many restarts there were, and how much of the present period is over.
@@ -48261,7 +48294,8 @@ WEFT_DECL output add_cosine_decay_restarts(dtype type, const hyper_parameter& ra
   return (s.rate() * (number_like(1 - alpha, done) * (height * s.half_wave(done)) + alpha)).value;
 }
 
-WEFT_DECL output add_linear_cosine_decay(dtype type, const hyper_parameter& rate, const hyper_parameter& step, const hyper_parameter& steps, double periods, double alpha, double beta, const op_name& name) {
+WEFT_DECL output add_linear_cosine_decay(dtype type, const hyper_parameter& rate, const hyper_parameter& step, const hyper_parameter& steps,
+                                         double periods, double alpha, double beta, const op_name& name) {
   const schedule s("LinearCosineDecay", type, rate, step, steps, name);
   const term at = minimum(s.step(), s.steps());
   const term linear = (s.steps() - at) / s.steps(), waves = 2 * periods * (at / s.steps());
@@ -48272,7 +48306,9 @@ WEFT_DECL output add_piecewise_constant(const output& x, const std::vector<tenso
   if (x.from == nullptr) throw error(error_code::invalid_argument, "piecewise_constant: x is an empty tensor, not made by any op", name.site);
   if (values.size() != boundaries.size() + 1)
     throw error(error_code::invalid_argument,
-                "piecewise_constant: there must be one value more than there are boundaries, found " + std::to_string(values.size()) + " values and " + std::to_string(boundaries.size()) + " boundaries", name.site);
+                "piecewise_constant: there must be one value more than there are boundaries, found " + std::to_string(values.size()) +
+                    " values and " + std::to_string(boundaries.size()) + " boundaries",
+                name.site);
   graph_state& to = x.from->owner();
   const name_scope_object names(&scope_context::name_scope, claim_name(to, name, "PiecewiseConstant"));
   const term at{x, name.site};

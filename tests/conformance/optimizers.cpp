@@ -140,7 +140,8 @@ class trained {
         fed_.push_back(add_placeholder(initial.dtype(), initial.shape(), member.key + "_gradient"));
         gradients_.emplace_back(fed_.back(), v);
       } else {
-        const weft::output values = add_placeholder(initial.dtype(), without_rows(initial.shape()), member.key + "_values"), indices = add_placeholder(weft::dtype::int64, weft::partial_shape({-1}), member.key + "_indices");
+        const weft::output values = add_placeholder(initial.dtype(), without_rows(initial.shape()), member.key + "_values"),
+                           indices = add_placeholder(weft::dtype::int64, weft::partial_shape({-1}), member.key + "_indices");
         fed_.push_back(values);
         fed_.push_back(indices);
         gradients_.emplace_back(weft::indexed_slices{values, indices, add_node_at("VariableShape", {v.handle()}, member.key + "_shape", {})}, v);
@@ -287,7 +288,10 @@ weft::output schedule_of(const std::string& name, const arguments& a, const weft
   if (name == "exponential_decay") return weft::exponential_decay(rate, at, steps, decay, stairs).raw();
   if (name == "natural_exp_decay") return weft::natural_exp_decay(rate, at, steps, decay, stairs).raw();
   if (name == "inverse_time_decay") return weft::inverse_time_decay(rate, at, steps, decay, stairs).raw();
-  if (name == "polynomial_decay") return weft::polynomial_decay(rate, at, steps, a.number("end_learning_rate", 0.0001), a.number("power", 1), a.flag("cycle") ? weft::cycle::on : weft::cycle::off).raw();
+  if (name == "polynomial_decay")
+    return weft::polynomial_decay(rate, at, steps, a.number("end_learning_rate", 0.0001), a.number("power", 1),
+                                  a.flag("cycle") ? weft::cycle::on : weft::cycle::off)
+        .raw();
   if (name == "cosine_decay") return weft::cosine_decay(rate, at, steps, a.number("alpha", 0)).raw();
   if (name == "cosine_decay_restarts")
     return weft::cosine_decay_restarts(rate, at, a.number("first_decay_steps", 1), a.number("t_mul", 2), a.number("m_mul", 1), a.number("alpha", 0)).raw();
@@ -485,7 +489,9 @@ std::string check_minimize(const json_at& record) {
     const json_at row(rows.value.items[i], rows, i);
     for (std::size_t j = 0; j < 4; ++j) {
       const double wanted = real_at(json_at(elements_at(row).at(j), row, j));
-      if (std::abs(wanted - found[j]) > 2e-6 * std::abs(wanted)) return "row " + std::to_string(i) + ", column " + std::to_string(j) + ": expected " + std::to_string(wanted) + ", found " + std::to_string(found[j]);
+      if (std::abs(wanted - found[j]) > 2e-6 * std::abs(wanted))
+        return "row " + std::to_string(i) + ", column " + std::to_string(j) + ": expected " + std::to_string(wanted) + ", found " +
+               std::to_string(found[j]);
     }
   }
   return "";

@@ -82,7 +82,8 @@ double number_in(const json_at& map, const char* group, const char* name) { retu
 
 template <class T> class curve {
  public:
-  curve(const json_at& record, const digits<T>& data, weft::gradient_averaging averaging) : record_(record), data_(data), differing_(std::is_same_v<T, double> ? 1e-10 : 1e-5, std::is_same_v<T, double> ? 1e-13 : 2e-7) {
+  curve(const json_at& record, const digits<T>& data, weft::gradient_averaging averaging)
+      : record_(record), data_(data), differing_(std::is_same_v<T, double> ? 1e-10 : 1e-5, std::is_same_v<T, double> ? 1e-13 : 2e-7) {
     const auto scope = graph_.as_default();
     w1_ = waves<T>(pixels, 32, 0, "w1");
     b1_ = zeros<T>(32, "b1");
@@ -174,7 +175,9 @@ template <class T> class curve {
       if (std::abs(sum - number_in(state, "sum", name)) > 1e-6 * scale + (std::is_same_v<T, double> ? 0 : 1e-6)) differing_.check("sum of " + what, number_in(state, "sum", name), sum);
       differing_.check("sum of squares of " + what, number_in(state, "sum_of_squares", name), squares);
       const json_at first = field(field(state, "first"), name);
-      for (std::size_t i = 0; i < elements_at(first).size(); ++i) differing_.check("element " + std::to_string(i) + " of " + what, real_at(json_at(first.value.items[i], first, i)), *(v.begin() + static_cast<std::ptrdiff_t>(i)));
+      for (std::size_t i = 0; i < elements_at(first).size(); ++i)
+        differing_.check("element " + std::to_string(i) + " of " + what, real_at(json_at(first.value.items[i], first, i)),
+                         *(v.begin() + static_cast<std::ptrdiff_t>(i)));
     };
     check("w1", w1);
     check("b1", b1);

@@ -131,9 +131,19 @@ std::map<std::string, std::int64_t> bytes_by_link(int towers, const weft::replic
 TEST_CASE("replicate: what crosses is the least that can") {
   weft::replicate_options options;
   // Weights of 48 bytes to each tower, a gradient back from each.
-  CHECK(bytes_by_link(3, options) == std::map<std::string, std::int64_t>{{"ps:0 worker:0", 48}, {"ps:0 worker:1", 48}, {"ps:0 worker:2", 48}, {"worker:0 ps:0", 48}, {"worker:1 ps:0", 48}, {"worker:2 ps:0", 48}});
+  CHECK(bytes_by_link(3, options) == std::map<std::string, std::int64_t>{{"ps:0 worker:0", 48},
+                                                                         {"ps:0 worker:1", 48},
+                                                                         {"ps:0 worker:2", 48},
+                                                                         {"worker:0 ps:0", 48},
+                                                                         {"worker:1 ps:0", 48},
+                                                                         {"worker:2 ps:0", 48}});
   options.averaging = gradient_averaging::on_first_tower;
-  CHECK(bytes_by_link(3, options) == std::map<std::string, std::int64_t>{{"ps:0 worker:0", 48}, {"ps:0 worker:1", 48}, {"ps:0 worker:2", 48}, {"worker:1 worker:0", 48}, {"worker:2 worker:0", 48}, {"worker:0 ps:0", 48}});
+  CHECK(bytes_by_link(3, options) == std::map<std::string, std::int64_t>{{"ps:0 worker:0", 48},
+                                                                         {"ps:0 worker:1", 48},
+                                                                         {"ps:0 worker:2", 48},
+                                                                         {"worker:1 worker:0", 48},
+                                                                         {"worker:2 worker:0", 48},
+                                                                         {"worker:0 ps:0", 48}});
   // A ring of four sends 2 * 3 slices of 12 bytes over each of its links, and no others.
   options.averaging = gradient_averaging::ring;
   options.variables = tower_variables::mirrored;

@@ -49,13 +49,13 @@ template <class T, int N> tensor<T, N> clip_by_average_norm(const operand<T, N>&
   return tensor<T, N>(detail::add_clip_by_average_norm(detail::side_of(x), clip_norm, name));
 }
 
-/// The square root of the sum of the squares of all elements; of a sparse gradient, of its rows as they stand. None counts as zero. Throws INVALID_ARGUMENT when there is no gradient, or one of another
-/// dtype than T.
+/// The square root of the sum of the squares of all elements; of a sparse gradient, of its rows as they stand. None counts as zero. Throws
+/// INVALID_ARGUMENT when there is no gradient, or one of another dtype than T.
 template <class T = float> tensor<T, 0> global_norm(const std::vector<gradient_output>& all, op_name name = {}) { return tensor<T, 0>(detail::add_global_norm(all, dtype_of<T>, name)); }
 template <class T = float> tensor<T, 0> global_norm(const std::vector<grad_and_variable>& all, op_name name = {}) { return global_norm<T>(detail::gradients_of(all), name); }
 
-/// All gradients, scaled by the same factor so that their global norm is at most `clip_norm`, and that norm (of before): `auto [clipped, norm] = clip_by_global_norm(gradients, 5.f)`. A norm that is not
-/// finite makes everything NaN. `use_norm`, if given, is the norm that was computed already.
+/// All gradients, scaled by the same factor so that their global norm is at most `clip_norm`, and that norm (of before):
+/// `auto [clipped, norm] = clip_by_global_norm(gradients, 5.f)`. A norm that is not finite makes everything NaN. `use_norm`, if given, is the norm that was computed already.
 template <class T = float>
 std::pair<std::vector<gradient_output>, tensor<T, 0>> clip_by_global_norm(std::vector<gradient_output> all, hyper_parameter clip_norm, const tensor<T, 0>& use_norm = {}, op_name name = {}) {
   const output norm = detail::add_clip_by_global_norm(all, clip_norm, use_norm.raw(), dtype_of<T>, name);
@@ -77,7 +77,10 @@ namespace weft::detail {
 // What is clipped, the name of all the nodes, and the scope in which they are made.
 class clipping {
  public:
-  clipping(const side& x, const op_name& name, const char* otherwise) : full_(claim(x, name, otherwise)), names_(&scope_context::name_scope, full_), what_{input_of(otherwise, x, op_name(name.site)), name.site} {}
+  clipping(const side& x, const op_name& name, const char* otherwise)
+      : full_(claim(x, name, otherwise)),
+        names_(&scope_context::name_scope, full_),
+        what_{input_of(otherwise, x, op_name(name.site)), name.site} {}
 
   const term& what() const { return what_; }
   term bound(const side& s, const char* name) const {
@@ -151,7 +154,10 @@ WEFT_DECL const gradient_output& check_gradients_to_clip(const std::vector<gradi
     if (g.empty()) continue;
     if (first == nullptr) first = &g;
     if (g.dtype() != type)
-      throw error(error_code::invalid_argument, std::string(who) + ": the gradient '" + to_text(g.values()) + "' is " + to_text(g.dtype()) + ", not " + to_text(type) + "; name the dtype, as in " + who + "<double>(...)", site);
+      throw error(error_code::invalid_argument,
+                  std::string(who) + ": the gradient '" + to_text(g.values()) + "' is " + to_text(g.dtype()) + ", not " + to_text(type) +
+                      "; name the dtype, as in " + who + "<double>(...)",
+                  site);
   }
   if (first == nullptr) throw error(error_code::invalid_argument, std::string(who) + ": there are no gradients", site);
   return *first;
@@ -169,7 +175,9 @@ WEFT_DECL output add_global_norm(const std::vector<gradient_output>& all, dtype 
     halves.push_back(apply("L2Loss", {g.values()}, name.site).value);
   }
   const auto count = static_cast<std::int64_t>(halves.size());
-  const term stacked = apply("Pack", std::move(halves), name.site, {{"N", count}}, "stack"), axis{{&add_const(tensor_value::from<std::int32_t>({1}, {0}), op_name(name.site), &first.values().from->owner()), 0}, name.site};
+  const term stacked = apply("Pack", std::move(halves), name.site, {{"N", count}}, "stack"),
+             axis{{&add_const(tensor_value::from<std::int32_t>({1}, {0}), op_name(name.site), &first.values().from->owner()), 0},
+                  name.site};
   const term sum = apply("Sum", stacked, axis);
   return add_node_at("Sqrt", {(sum * number_like(2, sum)).value}, full + "/global_norm", name.site);
 }

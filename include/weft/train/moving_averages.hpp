@@ -122,7 +122,10 @@ WEFT_DECL exponential_moving_average::kept& exponential_moving_average::keep(con
   }
   const any_variable v(of, site);
   const output initial = v.initial_value();
-  if (initial.from == nullptr) throw error(error_code::invalid_argument, options_.name + ": the variable '" + v.name() + "' has no initializer in this graph, from which its average would start", site);
+  if (initial.from == nullptr)
+    throw error(error_code::invalid_argument,
+                options_.name + ": the variable '" + v.name() + "' has no initializer in this graph, from which its average would start",
+                site);
   kept_.push_back({of, any_variable(detail::add_variable(detail::variable_request{v.dtype(), full, site, variable_kind::not_trainable}, initial).handle), {}, {}});
   to.add_to_collection("moving_average_variables", of.from);
   return kept_.back();

@@ -65,7 +65,8 @@ class optimizer {
   /// The gradients of a loss, in the order of the variables; none where the loss does not depend on one. Throws INVALID_ARGUMENT when there are no variables, when one is given twice, or when
   /// the loss is not of a floating dtype.
   virtual std::vector<grad_and_variable> compute_gradients(const gradient_ys& loss, const compute_gradients_options& options = {}) { return weft::compute_gradients(loss, options, name_); }
-  /// An operation that makes one step: updates each variable that has a gradient where the variable lives, then, if there is a counter, adds one to it. Throws INVALID_ARGUMENT when no variable has a gradient.
+  /// An operation that makes one step: updates each variable that has a gradient where the variable lives, then, if there is a counter,
+  /// adds one to it. Throws INVALID_ARGUMENT when no variable has a gradient.
   virtual operation apply_gradients(const std::vector<grad_and_variable>& gradients, const any_variable& global_step = {}, op_name name = {});
   /// Both in one.
   operation minimize(const gradient_ys& loss, const any_variable& global_step = {}, const compute_gradients_options& options = {}, op_name name = {});
@@ -205,7 +206,9 @@ WEFT_DECL void optimizer::make_slot(const output& variable, const char* slot_nam
   // 2. Filled with its initial value.
   const dtype type = beside.dtype();
   const output sizes = detail::initial_shape(beside, below, site_);
-  output value = initial.is_number() ? detail::add_const_at(detail::scalar_of(initial.number(), type), below + "/Const", site_, to) : initial.reads_variable() ? read_at_home(initial.out()) : initial.out();
+  output value = initial.is_number()        ? detail::add_const_at(detail::scalar_of(initial.number(), type), below + "/Const", site_, to)
+                 : initial.reads_variable() ? read_at_home(initial.out())
+                                            : initial.out();
   if (value.from->output_dtype(value.index) != type) value = add("Cast", {value}, {{"DstT", type}});
   const output filled = detail::add_node_at("Fill", {sizes, value}, full + "/Initializer/zeros", site_);
   kept_.push_back({variable, slot_name, detail::add_variable(detail::variable_request{type, full, site_, variable_kind::not_trainable}, filled)});
@@ -298,7 +301,10 @@ WEFT_DECL void optimizer::check_gradients(const std::vector<grad_and_variable>& 
       throw error(error_code::invalid_argument, name_ + ": the gradient of '" + variable + "' is " + to_text(one.gradient.dtype()) + ", the variable is " + to_text(type), site_);
   }
   if (without.size() == gradients.size())
-    throw error(error_code::invalid_argument, name_ + ": no variable has a gradient: the loss does not depend on " + detail::quoted_names(without) + ", or only through ops that have no gradient", site_);
+    throw error(error_code::invalid_argument,
+                name_ + ": no variable has a gradient: the loss does not depend on " + detail::quoted_names(without) +
+                    ", or only through ops that have no gradient",
+                site_);
 }
 
 WEFT_DECL operation optimizer::apply_gradients(const std::vector<grad_and_variable>& gradients, const any_variable& global_step, op_name name) {
@@ -307,7 +313,10 @@ WEFT_DECL operation optimizer::apply_gradients(const std::vector<grad_and_variab
   detail::graph_state& to = gradients[0].variable.get().owner();
   if (graph_ == nullptr) graph_ = to.shared_from_this();
   if (graph_.get() != &to)
-    throw error(error_code::invalid_argument, name_ + ": the variable '" + gradients[0].variable.name() + "' belongs to another graph than those that were trained before; use an optimizer for each graph", site_);
+    throw error(error_code::invalid_argument,
+                name_ + ": the variable '" + gradients[0].variable.name() +
+                    "' belongs to another graph than those that were trained before; use an optimizer for each graph",
+                site_);
 
   // 1. Slots.
   std::vector<output> trained;

@@ -199,7 +199,9 @@ WEFT_DECL const node& op_optimizer::update(const char* op, const output& gradien
 namespace detail {
 // An argument of a constructor that must be positive, or at least zero.
 inline void check_at_least(double value, bool zero_is_fine, const std::string& who, const char* what) {
-  if (!(zero_is_fine ? value >= 0 : value > 0)) throw error(error_code::invalid_argument, who + ": " + what + " must be " + (zero_is_fine ? "at least zero" : "positive") + ", found " + std::to_string(value));
+  if (!(zero_is_fine ? value >= 0 : value > 0))
+    throw error(error_code::invalid_argument,
+                who + ": " + what + " must be " + (zero_is_fine ? "at least zero" : "positive") + ", found " + std::to_string(value));
 }
 inline void check_at_least_zero(const hyper_parameter& value, const std::string& who, const char* what) {
   if (value.is_number()) check_at_least(value.number(), true, who, what);
@@ -241,7 +243,8 @@ WEFT_DECL adadelta_optimizer::adadelta_optimizer(hyper_parameter learning_rate, 
 }
 
 WEFT_DECL rms_prop_optimizer::rms_prop_optimizer(hyper_parameter learning_rate, const rms_prop_options& options, std::string name)
-    : op_optimizer(std::move(name), options.centered ? "ResourceApplyCenteredRMSProp" : "ResourceApplyRMSProp", options.centered ? "ResourceSparseApplyCenteredRMSProp" : "ResourceSparseApplyRMSProp") {
+    : op_optimizer(std::move(name), options.centered ? "ResourceApplyCenteredRMSProp" : "ResourceApplyRMSProp",
+                   options.centered ? "ResourceSparseApplyCenteredRMSProp" : "ResourceSparseApplyRMSProp") {
   add_slot("ms", "rms", 1);
   if (options.centered) add_slot("mg", "mg", 0);
   add_slot("mom", "momentum", 0);

@@ -20,8 +20,9 @@
 
 namespace weft {
 
-/// Where the gradients of the towers are averaged. On the variables: each gradient goes from its tower to where the variable is, once. On the first tower: so do all, and one goes on to the variable.
-/// Ring: each tower adds its part to slices that pass from tower to tower (reduce-scatter), so that no link carries more than 2 (n - 1) / n of the gradients; sparse ones are averaged on the variables.
+/// Where the gradients of the towers are averaged. On the variables: each gradient goes from its tower to where the variable is, once. On
+/// the first tower: so do all, and one goes on to the variable. Ring: each tower adds its part to slices that pass from tower to tower
+/// (reduce-scatter), so that no link carries more than 2 (n - 1) / n of the gradients; sparse ones are averaged on the variables.
 enum class gradient_averaging { on_variables, on_first_tower, ring };
 
 /// Whether all towers use the same variables, or each has its own, which stay equal because each gets the same gradients.
@@ -93,8 +94,9 @@ class replication {
 
 }  // namespace detail
 
-/// Calls `body(tower)` for each tower, under its own name scope and device (the devices in turn), and averages the gradients of the losses that it returns, scalars of a floating dtype. Shared variables
-/// are made before, or in the body by `get_variable`, which finds in later towers what the first one made. Throws INVALID_ARGUMENT when a later tower makes variables of its own, unless they are mirrored.
+/// Calls `body(tower)` for each tower, under its own name scope and device (the devices in turn), and averages the gradients of the losses
+/// that it returns, scalars of a floating dtype. Shared variables are made before, or in the body by `get_variable`, which finds in later
+/// towers what the first one made. Throws INVALID_ARGUMENT when a later tower makes variables of its own, unless they are mirrored.
 template <class Body>
 auto replicate(int towers, std::vector<std::string> devices, Body&& body, const replicate_options& options = {}, call_site where = call_site::here()) {
   using loss_type = std::decay_t<decltype(body(0))>;

@@ -21,7 +21,8 @@ enum class cycle { off, on };
 
 namespace detail {
 enum class decay { exponential, natural_exponential, inverse_time };
-output add_decay(decay how, dtype type, const hyper_parameter& rate, const hyper_parameter& step, const hyper_parameter& steps, const hyper_parameter& decay_rate, staircase stairs, const op_name& name);
+output add_decay(decay how, dtype type, const hyper_parameter& rate, const hyper_parameter& step, const hyper_parameter& steps,
+                 const hyper_parameter& decay_rate, staircase stairs, const op_name& name);
 output add_polynomial_decay(dtype type, const hyper_parameter& rate, const hyper_parameter& step, const hyper_parameter& steps, const hyper_parameter& end, const hyper_parameter& power, cycle again,
                             const op_name& name);
 output add_cosine_decay(dtype type, const hyper_parameter& rate, const hyper_parameter& step, const hyper_parameter& steps, const hyper_parameter& alpha, const op_name& name);
@@ -32,17 +33,20 @@ output add_piecewise_constant(const output& x, const std::vector<tensor_value>& 
 
 /// learning_rate * decay_rate ^ (global_step / decay_steps).
 template <class T = float>
-tensor<T, 0> exponential_decay(hyper_parameter learning_rate, hyper_parameter global_step, hyper_parameter decay_steps, hyper_parameter decay_rate, staircase stairs = staircase::off, op_name name = {}) {
+tensor<T, 0> exponential_decay(hyper_parameter learning_rate, hyper_parameter global_step, hyper_parameter decay_steps,
+                               hyper_parameter decay_rate, staircase stairs = staircase::off, op_name name = {}) {
   return tensor<T, 0>(detail::add_decay(detail::decay::exponential, dtype_of<T>, learning_rate, global_step, decay_steps, decay_rate, stairs, name));
 }
 /// learning_rate * exp(-decay_rate * global_step / decay_steps).
 template <class T = float>
-tensor<T, 0> natural_exp_decay(hyper_parameter learning_rate, hyper_parameter global_step, hyper_parameter decay_steps, hyper_parameter decay_rate, staircase stairs = staircase::off, op_name name = {}) {
+tensor<T, 0> natural_exp_decay(hyper_parameter learning_rate, hyper_parameter global_step, hyper_parameter decay_steps,
+                               hyper_parameter decay_rate, staircase stairs = staircase::off, op_name name = {}) {
   return tensor<T, 0>(detail::add_decay(detail::decay::natural_exponential, dtype_of<T>, learning_rate, global_step, decay_steps, decay_rate, stairs, name));
 }
 /// learning_rate / (1 + decay_rate * global_step / decay_steps).
 template <class T = float>
-tensor<T, 0> inverse_time_decay(hyper_parameter learning_rate, hyper_parameter global_step, hyper_parameter decay_steps, hyper_parameter decay_rate, staircase stairs = staircase::off, op_name name = {}) {
+tensor<T, 0> inverse_time_decay(hyper_parameter learning_rate, hyper_parameter global_step, hyper_parameter decay_steps,
+                                hyper_parameter decay_rate, staircase stairs = staircase::off, op_name name = {}) {
   return tensor<T, 0>(detail::add_decay(detail::decay::inverse_time, dtype_of<T>, learning_rate, global_step, decay_steps, decay_rate, stairs, name));
 }
 /// From learning_rate to end_learning_rate in decay_steps, along (1 - global_step / decay_steps) ^ power; then stays there, or goes on with the next multiple of decay_steps.
@@ -58,12 +62,14 @@ tensor<T, 0> cosine_decay(hyper_parameter learning_rate, hyper_parameter global_
 }
 /// Cosine decay that starts anew after first_decay_steps, each time t_mul as long and m_mul as high.
 template <class T = float>
-tensor<T, 0> cosine_decay_restarts(hyper_parameter learning_rate, hyper_parameter global_step, hyper_parameter first_decay_steps, double t_mul = 2, double m_mul = 1, double alpha = 0, op_name name = {}) {
+tensor<T, 0> cosine_decay_restarts(hyper_parameter learning_rate, hyper_parameter global_step, hyper_parameter first_decay_steps,
+                                   double t_mul = 2, double m_mul = 1, double alpha = 0, op_name name = {}) {
   return tensor<T, 0>(detail::add_cosine_decay_restarts(dtype_of<T>, learning_rate, global_step, first_decay_steps, t_mul, m_mul, alpha, name));
 }
 /// (alpha + linear decay) * cosine of num_periods waves + beta (Bello et al., 2017).
 template <class T = float>
-tensor<T, 0> linear_cosine_decay(hyper_parameter learning_rate, hyper_parameter global_step, hyper_parameter decay_steps, double num_periods = 0.5, double alpha = 0, double beta = 0.001, op_name name = {}) {
+tensor<T, 0> linear_cosine_decay(hyper_parameter learning_rate, hyper_parameter global_step, hyper_parameter decay_steps,
+                                 double num_periods = 0.5, double alpha = 0, double beta = 0.001, op_name name = {}) {
   return tensor<T, 0>(detail::add_linear_cosine_decay(dtype_of<T>, learning_rate, global_step, decay_steps, num_periods, alpha, beta, name));
 }
 /// values[0] up to and including boundaries[0], then values[1] up to and including boundaries[1], and so on; the last value after the last boundary. There is one value more than there are boundaries.
@@ -102,7 +108,8 @@ class schedule {
   term rate_, step_, steps_;
 };
 
-WEFT_DECL output add_decay(decay how, dtype type, const hyper_parameter& rate, const hyper_parameter& step, const hyper_parameter& steps, const hyper_parameter& decay_rate, staircase stairs, const op_name& name) {
+WEFT_DECL output add_decay(decay how, dtype type, const hyper_parameter& rate, const hyper_parameter& step, const hyper_parameter& steps,
+                           const hyper_parameter& decay_rate, staircase stairs, const op_name& name) {
   const schedule s(how == decay::exponential ? "ExponentialDecay" : how == decay::natural_exponential ? "NaturalExpDecay" : "InverseTimeDecay", type, rate, step, steps, name);
   const term by = s.scalar(decay_rate, "decay_rate");
   term p = s.step() / s.steps();
@@ -112,8 +119,8 @@ WEFT_DECL output add_decay(decay how, dtype type, const hyper_parameter& rate, c
   return (s.rate() / (1. + by * p)).value;
 }
 
-WEFT_DECL output add_polynomial_decay(dtype type, const hyper_parameter& rate, const hyper_parameter& step, const hyper_parameter& steps, const hyper_parameter& end, const hyper_parameter& exponent, cycle again,
-                                      const op_name& name) {
+WEFT_DECL output add_polynomial_decay(dtype type, const hyper_parameter& rate, const hyper_parameter& step, const hyper_parameter& steps,
+                                      const hyper_parameter& end, const hyper_parameter& exponent, cycle again, const op_name& name) {
   const schedule s("PolynomialDecay", type, rate, step, steps, name);
   const term last = s.scalar(end, "end_learning_rate"), to = s.scalar(exponent, "power");
   // The step within the decay, and how long that is: in a cycle, up to the next multiple.
@@ -133,7 +140,8 @@ WEFT_DECL output add_cosine_decay(dtype type, const hyper_parameter& rate, const
   return (s.rate() * ((1. - least) * s.half_wave(minimum(s.step(), s.steps()) / s.steps()) + least)).value;
 }
 
-WEFT_DECL output add_cosine_decay_restarts(dtype type, const hyper_parameter& rate, const hyper_parameter& step, const hyper_parameter& steps, double t_mul, double m_mul, double alpha, const op_name& name) {
+WEFT_DECL output add_cosine_decay_restarts(dtype type, const hyper_parameter& rate, const hyper_parameter& step,
+                                           const hyper_parameter& steps, double t_mul, double m_mul, double alpha, const op_name& name) {
   if (!(t_mul > 0)) throw error(error_code::invalid_argument, "cosine_decay_restarts: t_mul must be positive, found " + std::to_string(t_mul), name.site);
   const schedule s("SGDRDecay", type, rate, step, steps, name);
   // How many restarts there were, and how much of the present period is over.
@@ -151,7 +159,8 @@ WEFT_DECL output add_cosine_decay_restarts(dtype type, const hyper_parameter& ra
   return (s.rate() * (number_like(1 - alpha, done) * (height * s.half_wave(done)) + alpha)).value;
 }
 
-WEFT_DECL output add_linear_cosine_decay(dtype type, const hyper_parameter& rate, const hyper_parameter& step, const hyper_parameter& steps, double periods, double alpha, double beta, const op_name& name) {
+WEFT_DECL output add_linear_cosine_decay(dtype type, const hyper_parameter& rate, const hyper_parameter& step, const hyper_parameter& steps,
+                                         double periods, double alpha, double beta, const op_name& name) {
   const schedule s("LinearCosineDecay", type, rate, step, steps, name);
   const term at = minimum(s.step(), s.steps());
   const term linear = (s.steps() - at) / s.steps(), waves = 2 * periods * (at / s.steps());
@@ -162,7 +171,9 @@ WEFT_DECL output add_piecewise_constant(const output& x, const std::vector<tenso
   if (x.from == nullptr) throw error(error_code::invalid_argument, "piecewise_constant: x is an empty tensor, not made by any op", name.site);
   if (values.size() != boundaries.size() + 1)
     throw error(error_code::invalid_argument,
-                "piecewise_constant: there must be one value more than there are boundaries, found " + std::to_string(values.size()) + " values and " + std::to_string(boundaries.size()) + " boundaries", name.site);
+                "piecewise_constant: there must be one value more than there are boundaries, found " + std::to_string(values.size()) +
+                    " values and " + std::to_string(boundaries.size()) + " boundaries",
+                name.site);
   graph_state& to = x.from->owner();
   const name_scope_object names(&scope_context::name_scope, claim_name(to, name, "PiecewiseConstant"));
   const term at{x, name.site};
