@@ -1,6 +1,7 @@
 // Files: GraphDef, tensors, checkpoints, tables.
 #define WEFT_IMPLEMENTATION_FORMAT
 #include <weft/format/csv.hpp>
+#include <weft/format/event_file.hpp>
 #include <weft/format/file_kernels.hpp>
 #include <weft/format/graphdef.hpp>
 #include <weft/format/idx.hpp>

@@ -1,5 +1,7 @@
 #include <weft/train/hooks.hpp>
 
+#include "../format/file_test_support.hpp"
+
 #include <weft/graph.hpp>
 #include <weft/session/local_session.hpp>
 #include <weft/tensor/xtensor.hpp>
@@ -7,6 +9,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -67,6 +70,20 @@ TEST_CASE("hooks: values and the speed are logged, each so many steps") {
   REQUIRE(rates.size() >= 1);
   CHECK(rates[0].find("steps/s: ") == 0);
   CHECK(counter->steps_per_second() > 0);
+}
+
+TEST_CASE("hooks: scalars go to an event file") {
+  const file_test::folder dir;
+  model m;
+  CHECK(m.run({std::make_shared<weft::summary_hook>(dir / "run", std::vector<std::pair<std::string, weft::output>>{{"loss", m.loss.raw()}}, 2)}, {1, 1, 1, 1, 1}).empty());
+  const auto files = weft::detail::names_in_folder(dir / "run");
+  const auto is_events = [](const std::string& f) { return f.find("events.out.tfevents.") == 0; };
+  REQUIRE(std::count_if(files.begin(), files.end(), is_events) == 1);
+  const std::string events = file_test::get(dir / ("run/" + *std::find_if(files.begin(), files.end(), is_events)));
+  std::size_t found = 0;
+  for (auto at = events.find("loss"); at != std::string::npos; at = events.find("loss", at + 1)) ++found;
+  CHECK(found >= 2);
+  CHECK(events.find("brain.Event:2") == 23);
 }
 
 TEST_CASE("hooks: progress is one line, with what is known; nothing where there is no terminal") {

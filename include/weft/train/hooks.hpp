@@ -3,6 +3,7 @@
 // Hooks of monitored sessions: when to stop, when to save, what to count, watch, feed and log.
 
 #include <weft/core/config.hpp>
+#include <weft/format/event_file.hpp>
 #include <weft/train/collections.hpp>
 #include <weft/train/saver.hpp>
 #include <weft/train/session_hook.hpp>
@@ -136,6 +137,24 @@ class logging_hook final : public session_hook {
   std::vector<std::pair<std::string, output>> values_;
   detail::step_timer timer_;
   line_function log_;
+  std::int64_t own_steps_ = 0;
+  bool asked_ = false;
+};
+
+/// Writes scalars to an event file, which TensorBoard shows, each so many global steps or so much time.
+class summary_hook final : public session_hook {
+ public:
+  summary_hook(std::string directory, std::vector<std::pair<std::string, output>> scalars, std::int64_t every_steps = 100, std::chrono::milliseconds every = std::chrono::milliseconds(0))
+      : directory_(std::move(directory)), scalars_(std::move(scalars)), timer_(every_steps, every) {}
+  ~summary_hook() override;
+  void before_run(hook_context& context, hook_request& request) override;
+  void after_run(hook_context& context, const std::vector<tensor_value>& values) override;
+
+ private:
+  std::string directory_;
+  std::vector<std::pair<std::string, output>> scalars_;
+  detail::step_timer timer_;
+  std::unique_ptr<event_writer> to_;
   std::int64_t own_steps_ = 0;
   bool asked_ = false;
 };
@@ -290,6 +309,23 @@ WEFT_DECL void logging_hook::after_run(hook_context& context, const std::vector<
   std::string line = "step " + std::to_string(step) + ":";
   for (std::size_t i = 0; i < values.size(); ++i) line += (i == 0 ? " " : ", ") + values_[i].first + " = " + detail::logged_text(values[i]);
   detail::write_line(log_, line);
+  timer_.done(step);
+}
+
+WEFT_DECL summary_hook::~summary_hook() = default;
+WEFT_DECL void summary_hook::before_run(hook_context& context, hook_request& request) {
+  ++own_steps_;
+  asked_ = timer_.due(context.last_step() >= 0 ? context.last_step() + 1 : own_steps_);
+  for (const auto& scalar : scalars_)
+    if (asked_) request.fetches.push_back(scalar.second);
+}
+WEFT_DECL void summary_hook::after_run(hook_context& context, const std::vector<tensor_value>& values) {
+  if (!asked_) return;
+  const std::int64_t step = context.last_step() >= 0 ? context.last_step() : own_steps_;
+  std::vector<std::pair<std::string, double>> named;
+  for (std::size_t i = 0; i < values.size(); ++i) named.emplace_back(scalars_[i].first, detail::logged_number(values[i]));
+  if (to_ == nullptr) to_ = std::make_unique<event_writer>(directory_);
+  to_->add(step, named);
   timer_.done(step);
 }
 
