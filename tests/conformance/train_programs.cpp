@@ -17,7 +17,7 @@ using namespace std::chrono_literals;
 namespace {
 
 // How long a step that should wait is watched, and how long one that should end may take.
-constexpr auto watched = 60ms;
+constexpr auto watched = 80ms;
 constexpr auto patience = 10s;
 
 std::string text_or(const json_at& at, std::string_view name, const std::string& otherwise) {

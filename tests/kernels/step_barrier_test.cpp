@@ -125,10 +125,13 @@ TEST_CASE("step_barrier: a step that is cut between arriving and waiting gives i
 
 TEST_CASE("step_barrier: a new chief tells those who wait that they did not count") {
   bench b(2, 2);
+  const pair pushes = b.arrive(0);
   auto waits = b.waiting(b.arrive(0).second);
   std::this_thread::sleep_for(20ms);
   b.reset(0);
   CHECK(waits.get() == pair{0, 0});
+  // One that was still pushing learns it when it comes to wait.
+  CHECK(b.wait(pushes.second) == pair{0, 0});
   CHECK(b.arrive(0).first == 0);
   CHECK(b.arrive(0).first == 0);
   CHECK(b.arrive(0).first == -1);

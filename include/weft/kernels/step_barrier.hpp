@@ -215,7 +215,7 @@ WEFT_DECL void step_barrier::wait(std::int64_t ticket, const cancellation_token&
   if (!known) return done(status(error_code::aborted, describe() + " was reset, or there is no pass with ticket " + std::to_string(ticket)), 0, 0);
   p.token.forget(p.registration);
   finish(ended, new_tickets);
-  if (p.goes_on) return done(status(), now, 1);
+  if (p.goes_on) return done(status(), now, p.counts ? 1 : 0);
   const auto w = std::make_shared<waiter>();
   w->step = p.step;
   w->counts = p.counts;
@@ -251,7 +251,10 @@ WEFT_DECL void step_barrier::advance(std::int64_t step, bool reset) {
         ended.push_back(w);
       }
       waiters_.swap(left);
-      for (auto& one : passes_) one.second.counts = false;
+      for (auto& one : passes_) {
+        one.second.counts = false;
+        one.second.goes_on = true;
+      }
     }
     step_ = step;
     started_ = true;
