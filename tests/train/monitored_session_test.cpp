@@ -146,6 +146,36 @@ TEST_CASE("monitored session: a worker waits for the chief, and says for what") 
   CHECK(waiting.get() == 1.f);
 }
 
+TEST_CASE("monitored session: a chief that takes another one's place restores, or keeps what is there") {
+  const file_test::folder dir;
+  weft::local_cluster cluster({{"ps", 1}, {"work", 2}});
+  const auto chief = [&](weft::live_variables at_start, float expected) {
+    model m;
+    auto options = quick();
+    options.checkpoint_directory = dir.path();
+    options.save_every_steps = 2;
+    options.at_start = at_start;
+    try {
+      monitored_session session(to(cluster, m.graph), options, m.graph);
+      CHECK(session.run({{m.by, 0.f}}, m.w) == expected);
+      for (int i = 0; i < 3; ++i) session.run({{m.by, 1.f}}, m.train);
+      throw 0;  // it never closes its session: nothing is saved at the end
+    } catch (int) {
+    }
+  };
+  model of_worker;
+  auto worker_options = quick();
+  worker_options.role = weft::session_role::worker;
+  chief(weft::live_variables::replace, 1);
+  monitored_session worker(to(cluster, of_worker.graph, "work", 1), worker_options, of_worker.graph);
+  CHECK(worker.run({{of_worker.by, 0.f}}, of_worker.w) == 4.f);
+  // The checkpoint of step 2.
+  chief(weft::live_variables::replace, 3);
+  CHECK(worker.run({{of_worker.by, 0.f}}, of_worker.w) == 6.f);
+  chief(weft::live_variables::keep, 6);
+  CHECK(worker.run({{of_worker.by, 0.f}}, of_worker.w) == 9.f);
+}
+
 TEST_CASE("monitored session: a parameter server that comes back empty gets the newest checkpoint") {
   const file_test::folder dir;
   weft::local_cluster cluster({{"ps", 1}, {"work", 1}});
@@ -234,7 +264,6 @@ TEST_CASE("monitored session: a step that may have run is not repeated where not
 TEST_CASE("monitored session: whoever stops stops all, and an ended input ends one") {
   weft::local_cluster cluster({{"ps", 1}, {"work", 3}});
   std::vector<std::future<int>> sessions;
-  std::atomic<bool> go{false};
   for (int task = 0; task < 3; ++task)
     sessions.push_back(std::async(std::launch::async, [&, task] {
       model m;
