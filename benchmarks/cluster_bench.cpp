@@ -7,14 +7,6 @@
 #include <weft/session/local_session.hpp>
 #include <weft/tensor/xtensor.hpp>
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <signal.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -27,36 +19,6 @@
 namespace {
 
 using clock_type = std::chrono::steady_clock;
-constexpr std::size_t mebibyte = std::size_t{1} << 20;
-
-int connect_to(int port) {
-  const int peer = ::socket(AF_INET, SOCK_STREAM, 0), on = 1;
-  sockaddr_in at{};
-  at.sin_family = AF_INET;
-  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  at.sin_port = htons(static_cast<std::uint16_t>(port));
-  if (::connect(peer, reinterpret_cast<sockaddr*>(&at), sizeof at) != 0) die("connect");
-  ::setsockopt(peer, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  return peer;
-}
-
-void receive_all(int socket, char* to, std::size_t bytes) {
-  while (bytes > 0) {
-    const ssize_t n = ::recv(socket, to, std::min(bytes, mebibyte), 0);
-    if (n <= 0) std::_Exit(0);
-    to += n;
-    bytes -= static_cast<std::size_t>(n);
-  }
-}
-
-void send_all(int socket, const char* from, std::size_t bytes) {
-  while (bytes > 0) {
-    const ssize_t n = ::send(socket, from, std::min(bytes, mebibyte), MSG_NOSIGNAL);
-    if (n <= 0) std::_Exit(0);
-    from += n;
-    bytes -= static_cast<std::size_t>(n);
-  }
-}
 
 struct timing {
   double low, median, high;
@@ -155,31 +117,6 @@ class bare_echo {
     }
   }
   listening port_;
-  process server_;
-  int client_;
-};
-
-// Sends `bytes` on request, from another process, in writes of up to 1 MiB.
-class bare_stream {
- public:
-  explicit bare_stream(std::size_t bytes) : data_(bytes), server_([this] { serve(); }), client_(connect_to(port_.port)) {}
-  void step() {
-    char go = 0;
-    send_all(client_, &go, 1);
-    receive_all(client_, data_.data(), data_.size());
-  }
-
- private:
-  void serve() {
-    const int client = port_.accept();
-    for (;;) {
-      char go;
-      receive_all(client, &go, 1);
-      send_all(client, data_.data(), data_.size());
-    }
-  }
-  listening port_;
-  std::vector<char> data_;
   process server_;
   int client_;
 };

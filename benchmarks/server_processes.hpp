@@ -2,72 +2,16 @@
 #define WEFT_BENCHMARKS_SERVER_PROCESSES_HPP
 // Task servers in processes of their own. They are forked, so they must be made before this program has threads.
 
+#include "bare_tcp.hpp"
+
 #include <weft/cluster/server.hpp>
 #include <weft/cluster/session.hpp>
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <signal.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <cstddef>
-#include <cstdio>
-#include <cstdlib>
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
-
-[[noreturn]] inline void die(const char* what) {
-  std::perror(what);
-  std::exit(1);
-}
-
-// A listening socket on a free port of this machine.
-struct listening {
-  int socket = ::socket(AF_INET, SOCK_STREAM, 0);
-  int port = 0;
-  listening() {
-    const int on = 1;
-    ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    sockaddr_in at{};
-    at.sin_family = AF_INET;
-    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof at;
-    if (::bind(socket, reinterpret_cast<sockaddr*>(&at), size) != 0 || ::listen(socket, 8) != 0) die("listen");
-    ::getsockname(socket, reinterpret_cast<sockaddr*>(&at), &size);
-    port = ntohs(at.sin_port);
-  }
-  int accept() const {
-    const int peer = ::accept(socket, nullptr, nullptr), on = 1;
-    ::setsockopt(peer, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    return peer;
-  }
-};
-
-// A process that runs `body` until this object ends.
-class process {
- public:
-  explicit process(const std::function<void()>& body) : pid_(::fork()) {
-    if (pid_ < 0) die("fork");
-    if (pid_ == 0) {
-      body();
-      std::_Exit(0);
-    }
-  }
-  process(const process&) = delete;
-  process& operator=(const process&) = delete;
-  ~process() {
-    ::kill(pid_, SIGKILL);
-    ::waitpid(pid_, nullptr, 0);
-  }
-
- private:
-  pid_t pid_;
-};
 
 // One server for each task of a cluster on this machine.
 class task_servers {

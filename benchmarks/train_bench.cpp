@@ -18,6 +18,7 @@
 #include <cstdio>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -121,6 +122,27 @@ double product_seconds() {
   return sum;
 }
 
+// Seconds that the updates of a step take: each variable, and its gradient, read and written once.
+double update_seconds() {
+  const weft::graph g;
+  const auto scope = g.as_default();
+  std::int64_t elements = 0;
+  for (int layer = 0; layer < 3; ++layer) elements += sizes[layer] * sizes[layer + 1] + sizes[layer + 1];
+  const weft::variable<float, 1> w(weft::fill({elements}, 0.5f)), gradient(weft::fill({elements}, 0.f));
+  const weft::operation update = w.assign_sub(gradient);
+  weft::local_session session({}, g);
+  session.run(weft::global_variables_initializer());
+  const auto run = session.make_callable(update);
+  return best_of(5, 200, [&] { run(); });
+}
+
+// Bytes that one step of a worker moves: the variables to it, the gradients from it.
+double step_bytes() {
+  std::int64_t elements = 0;
+  for (int layer = 0; layer < 3; ++layer) elements += sizes[layer] * sizes[layer + 1] + sizes[layer + 1];
+  return 2.0 * 4 * static_cast<double>(elements);
+}
+
 double steps_per_second_local(const data& batches, int steps) {
   const weft::graph g;
   const auto scope = g.as_default();
@@ -139,7 +161,7 @@ double steps_per_second_local(const data& batches, int steps) {
   return 1 / times[times.size() / 2];
 }
 
-double steps_per_second_asynchronous(const task_servers& tasks, const data& batches, int steps) {
+double steps_per_second(const task_servers& tasks, const data& batches, int steps, bool in_step) {
   barrier ready(workers);
   std::vector<double> seconds(workers);
   std::vector<std::thread> threads;
@@ -149,11 +171,17 @@ double steps_per_second_asynchronous(const task_servers& tasks, const data& batc
       const auto scope = g.as_default();
       const auto here = weft::with_device("/job:work/task:" + std::to_string(index));
       const network net([](int i) { return "/job:ps/task:" + std::to_string(i % 2); });
-      const auto train = weft::gradient_descent_optimizer(0.1f).minimize(net.loss);
+      weft::gradient_descent_optimizer descent(0.1f);
+      weft::sync_replicas_optimizer in_step_descent(descent, workers);
+      weft::optimizer& optimizer = in_step ? static_cast<weft::optimizer&>(in_step_descent) : descent;
+      const auto global_step = weft::with_device("/job:ps/task:0", [] { return weft::create_global_step(); });
+      const auto train = optimizer.minimize(net.loss, global_step);
       const auto initialize = weft::global_variables_initializer();
       weft::session session(tasks.target("work", index), weft::session_options(), g);
       if (index == 0) session.run(initialize);
       ready.arrive_and_wait();
+      std::optional<weft::sync_replica> replica;
+      if (in_step) replica.emplace(in_step_descent, session, index == 0 ? weft::replica_role::chief : weft::replica_role::worker);
       const auto step = session.make_callable(weft::feeds(net.images, net.labels), train);
       for (int i = 0; i < 20; ++i) batches.feed(step, i);
       ready.arrive_and_wait();
@@ -174,11 +202,19 @@ void report(const char* work, double steps, double bound) {
 }  // namespace
 
 int main() {
-  const task_servers tasks({{"ps", 2}, {"work", workers}});
   const data batches;
-  const double products = product_seconds();
   const auto processors = static_cast<double>(std::max(1u, std::thread::hardware_concurrency()));
-  std::printf("{\"work\": \"products of one step, one thread\", \"unit\": \"us\", \"weft\": %.1f}\n", products * 1e6);
-  report("local", steps_per_second_local(batches, 1000), processors / products);
-  report("async", steps_per_second_asynchronous(tasks, batches, 1000), processors / products);
+  const task_servers for_asynchronous({{"ps", 2}, {"work", workers}}), for_synchronous({{"ps", 2}, {"work", workers}});
+  double bytes_per_second = 0;
+  {
+    bare_stream stream(64 * mebibyte);
+    bytes_per_second = 64 * static_cast<double>(mebibyte) / best_of(5, 2, [&] { stream.step(); });
+  }
+  const double products = product_seconds(), updates = update_seconds(), bytes = step_bytes() / bytes_per_second;
+  std::printf("{\"work\": \"parts of a step's bound\", \"unit\": \"us\", \"products_one_thread\": %.1f, \"updates_one_thread\": %.1f, \"bytes_raw_tcp\": %.1f}\n", products * 1e6, updates * 1e6, bytes * 1e6);
+  // Computing is spread over the processors; a stream of bytes keeps two of them busy already.
+  report("local", steps_per_second_local(batches, 1000), processors / (products + updates));
+  const double bound = 1 / (bytes + (products + updates) / processors);
+  report("async", steps_per_second(for_asynchronous, batches, 1000, false), bound);
+  report("sync", steps_per_second(for_synchronous, batches, 1000, true), bound);
 }

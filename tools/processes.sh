@@ -36,6 +36,9 @@ need_ports() {
   done
 }
 
+# Prints so many ports that are free at this moment.
+free_ports() { python3 -c "import socket; s = [socket.create_server(('127.0.0.1', 0)) for _ in range($1)]; print(*(x.getsockname()[1] for x in s))"; }
+
 # Runs a program in the background, its output in a file, and waits until it says that it serves: start_server LOG COMMAND...
 start_server() {
   local log=$1

@@ -256,8 +256,16 @@ class error : public std::runtime_error {
 #include <new>
 #include <string_view>
 #include <utility>
+#if WEFT_HAS_BODIES && defined(__unix__)
+#include <unistd.h>
+#endif
 
 namespace weft {
+
+namespace detail {
+// Bytes of memory that this machine has. A larger tensor is refused, since asking the system for it may succeed, and writing it would then end the process.
+std::size_t machine_memory() noexcept;
+}  // namespace detail
 
 /// Where buffers live and come from. A device other than the CPU has its own; its buffers cannot be read by the host.
 class memory {
@@ -359,9 +367,21 @@ template <class T> buffer_ptr buffer_ptr::of_objects(std::size_t count) {
 #if WEFT_HAS_BODIES
 namespace weft {
 
+WEFT_DECL std::size_t detail::machine_memory() noexcept {
+#if defined(__unix__)
+  static const std::size_t bytes = [] {
+    const long pages = ::sysconf(_SC_PHYS_PAGES), size = ::sysconf(_SC_PAGESIZE);
+    return pages > 0 && size > 0 ? static_cast<std::size_t>(pages) * static_cast<std::size_t>(size) : SIZE_MAX / 2;
+  }();
+  return bytes;
+#else
+  return SIZE_MAX / 2;
+#endif
+}
+
 // The header and `extra` bytes behind it in one block of malloc, whose small sizes are cached per thread.
 WEFT_DECL buffer* buffer_ptr::make(std::size_t extra) {
-  void* block = extra > SIZE_MAX / 2 ? nullptr : std::malloc(sizeof(buffer) + extra);
+  void* block = extra > detail::machine_memory() ? nullptr : std::malloc(sizeof(buffer) + extra);
   if (block == nullptr) fail(error_code::resource_exhausted, "cannot allocate " + std::to_string(extra) + " bytes for a tensor");
   return new (block) buffer();
 }
@@ -4406,7 +4426,7 @@ WEFT_DECL void* buffer_pool::allocate(std::size_t bytes) {
       return out;
     }
   }
-  return size > SIZE_MAX / 2 ? nullptr : std::aligned_alloc(alignment, size == 0 ? alignment : size);
+  return size > detail::machine_memory() ? nullptr : std::aligned_alloc(alignment, size == 0 ? alignment : size);
 }
 
 WEFT_DECL void buffer_pool::deallocate(void* data, std::size_t bytes) noexcept {

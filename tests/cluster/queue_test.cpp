@@ -45,8 +45,7 @@ TEST_CASE("queue: clients share one, and the loss of a client gives back what it
   one.session->run(one.put);
   // It holds the element while it waits for the second one; the task of its master dies.
   auto waiting = std::async(std::launch::async, [&] { return session_suite::error_of([&] { two.session->run(two.take_two); }).code; });
-  for (int i = 0; i < 2000 && one.session->run(one.size) != 0; ++i) std::this_thread::sleep_for(1ms);
-  CHECK(one.session->run(one.size) == 0);
+  while (one.session->run(one.size) != 0) std::this_thread::yield();
   cluster.stop("work", 1);
   CHECK(waiting.get() != weft::error_code::ok);
   weft::run_options limit;
@@ -54,7 +53,7 @@ TEST_CASE("queue: clients share one, and the loss of a client gives back what it
   CHECK(one.session->run(limit, one.take) == 7);
   // A client that closes it tells the others.
   auto last = std::async(std::launch::async, [&] { return session_suite::error_of([&] { one.session->run(one.take); }).code; });
-  std::this_thread::sleep_for(20ms);
+  CHECK(last.wait_for(20ms) == std::future_status::timeout);
   client three(cluster.target("ps", 0));
   three.session->run(three.close);
   CHECK(last.get() == weft::error_code::out_of_range);
@@ -64,7 +63,7 @@ TEST_CASE("queue: the death of its task ends those who wait") {
   weft::local_cluster cluster({{"ps", 1}, {"work", 1}});
   client one(cluster.target("work", 0));
   auto waiting = std::async(std::launch::async, [&] { return session_suite::error_of([&] { one.session->run(one.take); }).code; });
-  std::this_thread::sleep_for(50ms);
+  CHECK(waiting.wait_for(50ms) == std::future_status::timeout);
   cluster.stop("ps", 0);
   CHECK(waiting.get() != weft::error_code::ok);
 }

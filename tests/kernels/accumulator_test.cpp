@@ -113,13 +113,13 @@ TEST_CASE("accumulator: those who wait end by cancellation, and the next is serv
   weft::run_options limit;
   limit.timeout = 60ms;
   auto first = std::async(std::launch::async, [&] { return error_of([&] { session.run(limit, three); }).code; });
-  std::this_thread::sleep_for(20ms);
+  CHECK(first.wait_for(20ms) == std::future_status::timeout);
   auto second = std::async(std::launch::async, [&] { return session.run(one); });
   session.run(push);
   CHECK(first.get() == weft::error_code::deadline_exceeded);
   CHECK(second.get() == 4.f);
   auto last = std::async(std::launch::async, [&] { return error_of([&] { session.run(one); }).code; });
-  std::this_thread::sleep_for(50ms);
+  CHECK(last.wait_for(50ms) == std::future_status::timeout);
   session.close();
   const auto ended = last.get();
   CHECK((ended == weft::error_code::cancelled || ended == weft::error_code::failed_precondition));

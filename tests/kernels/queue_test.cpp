@@ -35,11 +35,12 @@ weft::run_options within(std::chrono::milliseconds t) {
 
 // The size that a queue comes to, waited for.
 template <class Q> bool comes_to(weft::session_interface& session, const Q& size, int wanted) {
-  for (int i = 0; i < 2000; ++i) {
-    if (session.run(size) == wanted) return true;
-    std::this_thread::sleep_for(1ms);
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (session.run(size) != wanted) {
+    if (std::chrono::steady_clock::now() > until) return false;
+    std::this_thread::yield();
   }
-  return false;
+  return true;
 }
 
 }  // namespace
@@ -159,7 +160,7 @@ TEST_CASE("queue: closing, and what its users are told") {
   weft::local_session session({}, g);
   session.run(q.enqueue_many(weft::constant({1, 2})));
   auto full = std::async(std::launch::async, [&, put = q.enqueue(3)] { return error_of([&] { session.run(put); }); });
-  std::this_thread::sleep_for(50ms);
+  CHECK(full.wait_for(50ms) == std::future_status::timeout);
   session.run(q.close(weft::pending_enqueues::cancel));
   const auto sent_away = full.get();
   CHECK(sent_away.code == weft::error_code::cancelled);

@@ -97,6 +97,8 @@ TEST_CASE("buffer: wrapped bytes are used in place and their owner is kept") {
 
 TEST_CASE("buffer: more than there can be is RESOURCE_EXHAUSTED") {
   CHECK_THROWS_WITH_AS(buffer_ptr::allocate(SIZE_MAX), "RESOURCE_EXHAUSTED: cannot allocate 18446744073709551615 bytes for a tensor", weft::error);
+  // The system would give it, and end the process when it is written.
+  CHECK_THROWS_WITH_AS(buffer_ptr::allocate(std::size_t{1} << 46), "RESOURCE_EXHAUSTED: cannot allocate 70368744177728 bytes for a tensor", weft::error);
   CHECK_THROWS_WITH_AS(buffer_ptr::of_objects<std::string>(SIZE_MAX / 8), "RESOURCE_EXHAUSTED: cannot allocate 2305843009213693951 elements", weft::error);
 }
 

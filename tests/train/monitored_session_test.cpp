@@ -185,12 +185,14 @@ TEST_CASE("monitored session: a parameter server that comes back empty gets the 
   options.save_every_steps = 3;
   auto seen = std::make_shared<recording_hook>();
   options.hooks = {seen};
-  monitored_session session(to(cluster, m.graph), options, m.graph);
+  std::atomic<int> opened{0};
+  const auto open = to(cluster, m.graph);
+  monitored_session session([&] { return ++opened, open(); }, options, m.graph);
   for (int i = 0; i < 5; ++i) session.run({{m.by, 1.f}}, m.train);
   CHECK(session.run({{m.by, 0.f}}, m.w) == 6.f);
   cluster.stop("ps", 0);
   std::thread later([&] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    while (opened < 3) std::this_thread::yield();  // it has tried in vain
     cluster.start("ps", 0);
   });
   // Steps 4 and 5 are lost with the server, this one is made once.

@@ -15,10 +15,10 @@
 
 #include <csignal>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include <sys/wait.h>
+#include <unistd.h>
 
 using file_test::error_of;
 using weft::checkpoint_format;
@@ -250,6 +250,8 @@ TEST_CASE("saver: a task that does not see the others' folder is told so when sa
 TEST_CASE("saver: killed at any time, the newest noted checkpoint is whole") {
   const file_test::folder dir;
   for (int round = 0; round < 12; ++round) {
+    int ends[2];
+    REQUIRE(::pipe(ends) == 0);
     const pid_t child = ::fork();
     if (child == 0) {
       // Only files here: the threads of the test's process are not in its copy.
@@ -262,13 +264,16 @@ TEST_CASE("saver: killed at any time, the newest noted checkpoint is whole") {
           state.times = {0};
           weft::write_whole_file(dir / "checkpoint", weft::detail::to_text(state));
           weft::detail::remove_leftovers(dir / "m");
+          if (::write(ends[1], "", 1) != 1) ::_exit(1);
         } catch (const weft::error&) {
           ::_exit(1);
         }
       }
     }
-    std::this_thread::sleep_for(std::chrono::milliseconds(7 + 5 * round));
+    char done = 0;
+    for (int i = 0; i < round; ++i) CHECK(::read(ends[0], &done, 1) == 1);
     ::kill(child, SIGKILL);
+    for (const int end : ends) ::close(end);
     int ended = 0;
     ::waitpid(child, &ended, 0);
     CHECK(WIFSIGNALED(ended));

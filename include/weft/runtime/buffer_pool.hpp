@@ -73,7 +73,7 @@ WEFT_DECL void* buffer_pool::allocate(std::size_t bytes) {
       return out;
     }
   }
-  return size > SIZE_MAX / 2 ? nullptr : std::aligned_alloc(alignment, size == 0 ? alignment : size);
+  return size > detail::machine_memory() ? nullptr : std::aligned_alloc(alignment, size == 0 ? alignment : size);
 }
 
 WEFT_DECL void buffer_pool::deallocate(void* data, std::size_t bytes) noexcept {
