@@ -6,6 +6,7 @@
 #include <weft/format/file_kernels.hpp>
 #include <weft/format/graphdef.hpp>
 #include <weft/format/idx.hpp>
+#include <weft/format/partition_json.hpp>
 #include <weft/session.hpp>
 #include <weft/simulate.hpp>
 #include <weft/tensor/xtensor_io.hpp>

@@ -2665,6 +2665,7 @@ class json_writer {
     quote(text);
     return *this;
   }
+  json_writer& null() { return word("null"); }
   json_writer& boolean(bool v) { return word(v ? "true" : "false"); }
   /// A number without quotes, for those of at most 32 bits and for texts that protobuf does not write.
   json_writer& small(std::int64_t v) { return word(std::to_string(v)); }
@@ -14860,6 +14861,599 @@ WEFT_DECL tensor_value read_idx(const std::string& path) {
 
 #endif
 
+#ifndef WEFT_GRAPH_TEXT_HPP
+#define WEFT_GRAPH_TEXT_HPP
+// A graph as lines for people, logs and tests: stable, without call sites.
+
+#include <algorithm>
+#include <ostream>
+#include <string>
+#include <vector>
+
+namespace weft {
+
+namespace detail {
+
+template <class T> std::string element_text(const T& v) {
+  if constexpr (std::is_same_v<T, std::string>) return attr_quoted(v);
+  else if constexpr (std::is_same_v<T, bool>) return v ? "true" : "false";
+  else if constexpr (std::is_same_v<T, resource_handle>) return "'" + v.name + "'";
+  else if constexpr (std::is_integral_v<T>) return std::to_string(v);
+  else if constexpr (std::is_same_v<T, double>) {
+    char text[32];
+    for (int digits = 6; digits <= 17; ++digits) {
+      std::snprintf(text, sizeof text, "%.*g", digits, v);
+      if (std::strtod(text, nullptr) == v) break;
+    }
+    return text;
+  } else return number_text(static_cast<float>(v));
+}
+
+template <class T> std::string elements_text(const tensor_value& v) {
+  const auto n = static_cast<std::size_t>(v.elements());
+  const T* data = v.data<T>();
+  std::string out;
+  for (std::size_t i = 0; i < n; ++i) out += (i ? ", " : "") + element_text(data[i]);
+  return v.shape().rank() == 0 ? out : "[" + out + "]";
+}
+
+}  // namespace detail
+
+/// One line: name, op, inputs (`^x` for a control input), dtypes and shapes of the outputs, device, attributes, two spaces between:
+/// `y = Mul(x, c)  float[100]  /job:work/task:1`. Parts with nothing to say are left out.
+std::string to_text(const node& n);
+
+/// One line per node, in the order of creation.
+std::string to_text(const graph& g);
+
+inline std::ostream& operator<<(std::ostream& out, const node& n) { return out << to_text(n); }
+inline std::ostream& operator<<(std::ostream& out, const graph& g) { return out << to_text(g); }
+
+}  // namespace weft
+
+#if WEFT_HAS_BODIES
+namespace weft::detail {
+
+// Attributes that inputs and outputs show already: dtypes and counts of arguments.
+WEFT_DECL bool is_implied_attr(const node& n, const std::string& name) {
+  if (n.def() == nullptr) return false;
+  for (const auto* args : {&n.def()->inputs, &n.def()->outputs})
+    for (const arg_def& arg : *args)
+      if (arg.type_attr == name || arg.number_attr == name || arg.type_list_attr == name) return true;
+  return false;
+}
+
+WEFT_DECL bool is_default_attr(const node& n, const std::string& name, const attr_value& value) {
+  const attr_def* def = n.def() == nullptr ? nullptr : n.def()->find_attr(name);
+  return def != nullptr && def->default_value && *def->default_value == value;
+}
+
+// The elements of a value with at most four of them; dtype and shape of a larger one.
+WEFT_DECL std::string value_text(const tensor_value& v) {
+  if (v.empty() || v.elements() > 4 || v.shape().rank() > 1 || (v.buffer() && !v.buffer()->host())) return text_of(v);
+  switch (v.dtype()) {
+    case dtype::float32: return elements_text<float>(v);
+    case dtype::float64: return elements_text<double>(v);
+    case dtype::half: return elements_text<half>(v);
+    case dtype::bfloat16: return elements_text<bfloat16>(v);
+    case dtype::int8: return elements_text<std::int8_t>(v);
+    case dtype::int16: return elements_text<std::int16_t>(v);
+    case dtype::int32: return elements_text<std::int32_t>(v);
+    case dtype::int64: return elements_text<std::int64_t>(v);
+    case dtype::uint8: return elements_text<std::uint8_t>(v);
+    case dtype::uint16: return elements_text<std::uint16_t>(v);
+    case dtype::uint32: return elements_text<std::uint32_t>(v);
+    case dtype::uint64: return elements_text<std::uint64_t>(v);
+    case dtype::boolean: return elements_text<bool>(v);
+    case dtype::string: return elements_text<std::string>(v);
+    default: return text_of(v);
+  }
+}
+
+// `name=value, ...` of the attributes that say more than the rest of the line.
+WEFT_DECL std::string attrs_text(const node& n) {
+  if (n.op() == "_Send" || n.op() == "_Recv") {
+    const auto* edge = n.find_attr<std::string>("tensor_name");
+    const auto* other = n.find_attr<std::string>(n.op() == "_Send" ? "recv_device" : "send_device");
+    if (edge != nullptr && other != nullptr) return *edge + (n.op() == "_Send" ? " to " : " from ") + *other;
+  }
+  std::string out;
+  for (const auto& [name, value] : n.attrs()) {
+    if ((name[0] == '_' && name != "_class") || is_implied_attr(n, name) || is_default_attr(n, name, value)) continue;
+    const tensor_value* tensor = value.get<tensor_value>();
+    out += (out.empty() ? "" : ", ") + name + "=" + (tensor == nullptr ? to_text(value) : value_text(*tensor));
+  }
+  return out;
+}
+
+WEFT_DECL std::string outputs_text(const node& n) {
+  std::string out;
+  for (const output_type& type : n.outputs()) {
+    out += (out.empty() ? "" : ", ") + std::string(type.is_ref ? "ref " : "") + to_text(type.dtype);
+    if (type.dtype != dtype::resource) out += type.shape.text();
+  }
+  return out;
+}
+
+}  // namespace weft::detail
+
+namespace weft {
+
+WEFT_DECL std::string to_text(const node& n) {
+  std::string inputs;
+  for (const output& in : n.inputs()) inputs += (inputs.empty() ? "" : ", ") + to_text(in);
+  for (const node* before : n.control_inputs()) inputs += (inputs.empty() ? "^" : ", ^") + before->name();
+  std::string out = n.name() + " = " + n.op() + "(" + inputs + ")";
+  for (const std::string& part : {detail::outputs_text(n), n.device()})
+    if (!part.empty()) out += "  " + part;
+  if (const std::string attrs = detail::attrs_text(n); !attrs.empty()) out += "  {" + attrs + "}";
+  return out;
+}
+
+WEFT_DECL std::string to_text(const graph& g) {
+  std::string out;
+  for (const node* n : g.nodes()) out += to_text(*n) + "\n";
+  return out;
+}
+
+}  // namespace weft
+#endif
+
+#endif
+
+#ifndef WEFT_PARTITION_TRANSFER_HPP
+#define WEFT_PARTITION_TRANSFER_HPP
+// What crosses between devices in one step: one row per pair of `_Send` and `_Recv`, per feed and per fetch.
+
+#include <cstdint>
+#include <optional>
+#include <ostream>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace weft {
+
+/// What kind of edge a transfer stands for.
+enum class transfer_kind { data, control, feed, fetch };
+
+/// `data`, `control`, `feed` or `fetch`.
+constexpr const char* to_text(transfer_kind kind) noexcept {
+  return kind == transfer_kind::data ? "data" : kind == transfer_kind::control ? "control" : kind == transfer_kind::feed ? "feed" : "fetch";
+}
+
+/// One value that crosses from one device to another, once per step.
+struct transfer {
+  /// Unique in the partitioned graph; attribute `_edge` of its `_Send` and `_Recv`.
+  std::int64_t edge = 0;
+  transfer_kind kind = transfer_kind::data;
+  /// `x`, `x:1` for a later output, `^x` for a control edge.
+  std::string source;
+  /// Nodes that read it where it arrives, each once; `^y` when by a control edge.
+  std::vector<std::string> consumers;
+  /// Devices, short complete names.
+  std::string from, to;
+  weft::dtype dtype = weft::dtype::invalid;
+  partial_shape shape;
+  /// Size of the value; nothing when dtype or shape do not say it.
+  std::optional<std::int64_t> bytes;
+  bool between_tasks = false;
+  /// Why its first consumer is where it is.
+  std::string reason;
+
+  friend bool operator==(const transfer& a, const transfer& b);
+  friend bool operator!=(const transfer& a, const transfer& b) { return !(a == b); }
+};
+
+/// `data 0: x  float[100]  400 bytes  /job:ps/task:0/device:CPU:0 -> /job:work/task:1/device:CPU:0  for y`
+std::string to_text(const transfer& t);
+
+inline std::ostream& operator<<(std::ostream& out, transfer_kind kind) { return out << to_text(kind); }
+inline std::ostream& operator<<(std::ostream& out, const transfer& t) { return out << to_text(t); }
+
+/// The transfers of a partitioned graph. Counts and iterates over data and control edges; feeds and fetches stand apart.
+class transfer_table {
+ public:
+  transfer_table() = default;
+  transfer_table(std::vector<transfer> edges, std::vector<transfer> feeds, std::vector<transfer> fetches)
+      : edges_(std::move(edges)), feeds_(std::move(feeds)), fetches_(std::move(fetches)) {}
+
+  std::size_t size() const noexcept { return edges_.size(); }
+  bool empty() const noexcept { return edges_.empty(); }
+  const transfer& operator[](std::size_t i) const& noexcept { return edges_[i]; }
+  transfer operator[](std::size_t i) && { return std::move(edges_[i]); }
+  std::vector<transfer>::const_iterator begin() const noexcept { return edges_.begin(); }
+  std::vector<transfer>::const_iterator end() const noexcept { return edges_.end(); }
+  /// Values that a step is given, one row per device that reads one.
+  const std::vector<transfer>& feeds() const& noexcept { return feeds_; }
+  std::vector<transfer> feeds() && { return std::move(feeds_); }
+  /// Values that a step gives back.
+  const std::vector<transfer>& fetches() const& noexcept { return fetches_; }
+  std::vector<transfer> fetches() && { return std::move(fetches_); }
+  /// Feeds, then data and control edges, then fetches.
+  std::vector<transfer> all() const;
+
+  friend bool operator==(const transfer_table& a, const transfer_table& b);
+  friend bool operator!=(const transfer_table& a, const transfer_table& b) { return !(a == b); }
+
+ private:
+  std::vector<transfer> edges_, feeds_, fetches_;
+};
+
+/// One line per row of `all()`.
+std::string to_text(const transfer_table& table);
+
+inline std::ostream& operator<<(std::ostream& out, const transfer_table& table) { return out << to_text(table); }
+
+}  // namespace weft
+
+#if WEFT_HAS_BODIES
+namespace weft {
+
+WEFT_DECL std::string to_text(const transfer& t) {
+  std::string out = std::string(to_text(t.kind)) + " " + std::to_string(t.edge) + ": " + t.source;
+  if (t.kind != transfer_kind::control) out += std::string("  ") + to_text(t.dtype) + t.shape.text();
+  if (t.kind != transfer_kind::control && t.bytes) out += "  " + std::to_string(*t.bytes) + " bytes";
+  out += "  " + t.from + " -> " + t.to;
+  for (std::size_t i = 0; i < t.consumers.size(); ++i) out += (i ? ", " : "  for ") + t.consumers[i];
+  return out;
+}
+
+WEFT_DECL std::string to_text(const transfer_table& table) {
+  std::string out;
+  for (const transfer& t : table.all()) out += to_text(t) + "\n";
+  return out;
+}
+
+WEFT_DECL bool operator==(const transfer& a, const transfer& b) {
+  return a.edge == b.edge && a.kind == b.kind && a.source == b.source && a.consumers == b.consumers && a.from == b.from && a.to == b.to && a.dtype == b.dtype && a.shape == b.shape &&
+         a.bytes == b.bytes && a.between_tasks == b.between_tasks && a.reason == b.reason;
+}
+
+WEFT_DECL bool operator==(const transfer_table& a, const transfer_table& b) { return a.edges_ == b.edges_ && a.feeds_ == b.feeds_ && a.fetches_ == b.fetches_; }
+
+WEFT_DECL std::vector<transfer> transfer_table::all() const {
+  std::vector<transfer> out;
+  out.reserve(feeds_.size() + edges_.size() + fetches_.size());
+  for (const auto* rows : {&feeds_, &edges_, &fetches_})
+    for (const transfer& t : *rows) out.push_back(t);
+  return out;
+}
+
+}  // namespace weft
+#endif
+
+#endif
+
+#ifndef WEFT_PLACEMENT_PLACEMENT_HPP
+#define WEFT_PLACEMENT_PLACEMENT_HPP
+// Where each node of a graph runs, and why. Plain data.
+
+#include <ostream>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace weft {
+
+/// What decides between devices that suit a node equally well.
+enum class placement_order {
+  /// The session's own task first, then the full names in lexicographic order.
+  session_task,
+  /// Only the full names in lexicographic order, as TensorFlow 1.
+  tensorflow
+};
+
+/// Where one node runs, and why in a few words.
+struct placed_node {
+  /// Short complete name: `/job:ps/task:0/device:CPU:0`.
+  std::string device;
+  /// `pinned at train.cpp:42`, `with its variable 'w'`, `default device`, ...
+  std::string reason;
+
+  friend bool operator==(const placed_node& a, const placed_node& b) { return a.device == b.device && a.reason == b.reason; }
+  friend bool operator!=(const placed_node& a, const placed_node& b) { return !(a == b); }
+};
+
+inline std::ostream& operator<<(std::ostream& out, const placed_node& n) { return out << n.device << " (" << n.reason << ")"; }
+
+/// The placement of a graph's nodes, by node id.
+class placement {
+ public:
+  placement() = default;
+  explicit placement(std::vector<placed_node> nodes) : nodes_(std::move(nodes)) {}
+
+  /// How many nodes are placed; nodes added to the graph later are not.
+  std::size_t size() const noexcept { return nodes_.size(); }
+  /// Whether the node was in the graph when it was placed.
+  bool has(const node& n) const noexcept { return static_cast<std::size_t>(n.id()) < nodes_.size(); }
+  /// The node's device, short complete name. Throws FAILED_PRECONDITION for a node added later.
+  const std::string& device_of(const node& n) const { return at(n).device; }
+  /// Why it is there. Throws FAILED_PRECONDITION for a node added later.
+  const std::string& reason_of(const node& n) const { return at(n).reason; }
+  const std::vector<placed_node>& nodes() const noexcept { return nodes_; }
+
+  friend bool operator==(const placement& a, const placement& b);
+  friend bool operator!=(const placement& a, const placement& b) { return !(a == b); }
+
+ private:
+  const placed_node& at(const node& n) const {
+    if (!has(n)) n.fail_about(error_code::failed_precondition, "was added after the graph was placed; place the graph again");
+    return nodes_[static_cast<std::size_t>(n.id())];
+  }
+  std::vector<placed_node> nodes_;
+};
+
+/// What a placement depends on besides the graph and the devices.
+struct placement_options {
+  /// Task of nodes that ask for none: `/job:work/task:1`. Empty means the task of the first device.
+  std::string default_task{};
+  /// Lets a node whose device type or number does not exist, or has no kernel for it, go to another device of the same task or job.
+  bool allow_soft_placement = false;
+  placement_order order = placement_order::session_task;
+  /// Devices that are fixed already, by node id; "" or missing means free.
+  std::vector<std::string> assigned{};
+  /// An earlier placement of the graph, before nodes were added: its nodes stay where they are, for the same reasons.
+  const placement* earlier = nullptr;
+};
+
+/// Where a node was placed and why: `y (Mul): /job:work/task:1/device:CPU:0 (pinned at train.cpp:42)`.
+std::string to_text(const placed_node& where, const node& n);
+
+/// One such line per node, as `log_device_placement` prints them.
+std::string to_text(const placement& where, const graph& g);
+
+}  // namespace weft
+
+#if WEFT_HAS_BODIES
+namespace weft {
+
+WEFT_DECL std::string to_text(const placed_node& where, const node& n) { return n.name() + " (" + n.op() + "): " + where.device + " (" + where.reason + ")"; }
+
+WEFT_DECL std::string to_text(const placement& where, const graph& g) {
+  std::string out;
+  for (const node* n : g.nodes())
+    if (where.has(*n)) out += to_text(where.nodes()[static_cast<std::size_t>(n->id())], *n) + "\n";
+  return out;
+}
+
+WEFT_DECL bool operator==(const placement& a, const placement& b) { return a.nodes_ == b.nodes_; }
+
+}  // namespace weft
+#endif
+
+#endif
+
+#ifndef WEFT_PARTITION_PARTITIONED_GRAPH_HPP
+#define WEFT_PARTITION_PARTITIONED_GRAPH_HPP
+// A graph cut into one part per task: plain data, which prints, compares and can be looked into.
+
+#include <algorithm>
+#include <ostream>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace weft {
+
+namespace detail {
+bool same_node(const node& a, const node& b);
+}  // namespace detail
+
+/// What one task runs: its nodes with `_Send`, `_Recv`, `_Arg` and `_Retval`, each on its device.
+struct part {
+  /// `/job:ps/task:0`
+  std::string task;
+  weft::graph graph;
+  /// Names of the tensors fed to it and fetched from it (`x:0`), by the attribute `index` of `_Arg` and `_Retval`.
+  std::vector<std::string> feeds, fetches;
+
+  friend bool operator==(const part& a, const part& b);
+  friend bool operator!=(const part& a, const part& b) { return !(a == b); }
+};
+
+/// Positions of a part's feeds or fetches, which it knows by name, among those of the whole step.
+std::vector<std::size_t> positions_of(const std::vector<std::string>& names, const std::vector<output>& among);
+
+/// The lines of its graph.
+inline std::string to_text(const part& p) { return to_text(p.graph); }
+inline std::ostream& operator<<(std::ostream& out, const part& p) { return out << to_text(p); }
+
+/// The parts of a graph, what crosses between them, and where each node of the whole graph was placed.
+class partitioned_graph {
+ public:
+  partitioned_graph() = default;
+  partitioned_graph(std::vector<part> parts, transfer_table transfers, weft::placement where)
+      : parts_(std::move(parts)), transfers_(std::move(transfers)), placement_(std::move(where)) {}
+
+  /// One part per task that has something to run, in the order of the tasks.
+  const std::vector<part>& parts() const& noexcept { return parts_; }
+  /// Of a temporary, as in `for (const part& p : partition(g, cluster).parts())`, by value; so are the next ones.
+  std::vector<part> parts() && { return std::move(parts_); }
+  /// The part of a task, which may be named in part (`/job:ps`) or by one of its devices. Throws NOT_FOUND with the names of the parts,
+  /// INVALID_ARGUMENT when several fit.
+  const part& at(std::string_view device_or_task, call_site where = call_site::here()) const&;
+  part at(std::string_view device_or_task, call_site where = call_site::here()) && { return static_cast<const partitioned_graph&>(*this).at(device_or_task, where); }
+  /// What crosses between devices.
+  const transfer_table& transfers() const& noexcept { return transfers_; }
+  transfer_table transfers() && { return std::move(transfers_); }
+  /// The placement of the whole graph, needed or not.
+  const weft::placement& placement() const& noexcept { return placement_; }
+  weft::placement placement() && { return std::move(placement_); }
+
+  friend bool operator==(const partitioned_graph& a, const partitioned_graph& b);
+  friend bool operator!=(const partitioned_graph& a, const partitioned_graph& b) { return !(a == b); }
+
+ private:
+  std::vector<part> parts_;
+  transfer_table transfers_;
+  weft::placement placement_;
+};
+
+/// Each part after its task's name, then the transfers.
+std::string to_text(const partitioned_graph& g);
+
+inline std::ostream& operator<<(std::ostream& out, const partitioned_graph& g) { return out << to_text(g); }
+
+}  // namespace weft
+
+#if WEFT_HAS_BODIES
+namespace weft::detail {
+
+WEFT_DECL bool same_node(const node& a, const node& b) {
+  const auto same_output = [](const output& x, const output& y) { return x.index == y.index && x.from->name() == y.from->name(); };
+  const auto same_name = [](const node* x, const node* y) { return x->name() == y->name(); };
+  return a.name() == b.name() && a.op() == b.op() && a.device() == b.device() && a.attrs() == b.attrs() &&
+         std::equal(a.inputs().begin(), a.inputs().end(), b.inputs().begin(), b.inputs().end(), same_output) &&
+         std::equal(a.control_inputs().begin(), a.control_inputs().end(), b.control_inputs().begin(), b.control_inputs().end(), same_name);
+}
+
+// Whether the part's task meets a name and, when it has a type or number, one of its nodes does.
+WEFT_DECL bool part_meets(const part& p, const device_name& wanted) {
+  device_name task = wanted;
+  task.type.reset();
+  task.id.reset();
+  if (!matches(task, parse_device_name(p.task))) return false;
+  if (!wanted.type && !wanted.id) return true;
+  const auto nodes = p.graph.nodes();
+  return std::any_of(nodes.begin(), nodes.end(), [&](const node* n) { return matches(wanted, parse_device_name(n->device())); });
+}
+
+}  // namespace weft::detail
+
+namespace weft {
+
+WEFT_DECL const part& partitioned_graph::at(std::string_view device_or_task, call_site where) const& {
+  const device_name wanted = parse_device_name(device_or_task, where);
+  const part* found = nullptr;
+  std::string known;
+  for (const part& p : parts_) {
+    known += (known.empty() ? "" : ", ") + p.task;
+    if (!detail::part_meets(p, wanted)) continue;
+    if (found != nullptr)
+      throw error(error_code::invalid_argument, "'" + std::string(device_or_task) + "' fits the parts of " + found->task + " and " + p.task + "; name one task", where);
+    found = &p;
+  }
+  if (found == nullptr)
+    throw error(error_code::not_found, "no part for '" + std::string(device_or_task) + "'; " + (known.empty() ? "there are no parts" : "the parts are those of " + known), where);
+  return *found;
+}
+
+WEFT_DECL std::string to_text(const partitioned_graph& g) {
+  std::string out;
+  for (const part& p : g.parts()) out += p.task + ":\n" + to_text(p);
+  return out + "transfers:\n" + to_text(g.transfers());
+}
+
+WEFT_DECL bool operator==(const part& a, const part& b) {
+  const auto x = a.graph.nodes(), y = b.graph.nodes();
+  return a.task == b.task && a.feeds == b.feeds && a.fetches == b.fetches &&
+         std::equal(x.begin(), x.end(), y.begin(), y.end(), [](const node* n, const node* m) { return detail::same_node(*n, *m); });
+}
+
+WEFT_DECL bool operator==(const partitioned_graph& a, const partitioned_graph& b) { return a.parts_ == b.parts_ && a.transfers_ == b.transfers_; }
+
+WEFT_DECL std::vector<std::size_t> positions_of(const std::vector<std::string>& names, const std::vector<output>& among) {
+  std::vector<std::string> all;
+  for (const output& o : among) all.push_back(o.from->name() + ":" + std::to_string(o.index));
+  std::vector<std::size_t> out;
+  for (const std::string& name : names) out.push_back(static_cast<std::size_t>(std::find(all.begin(), all.end(), name) - all.begin()));
+  return out;
+}
+
+}  // namespace weft
+#endif
+
+#endif
+
+#ifndef WEFT_FORMAT_PARTITION_JSON_HPP
+#define WEFT_FORMAT_PARTITION_JSON_HPP
+// A partitioned graph as JSON, for programs that draw or compare partitions.
+
+#include <string>
+
+namespace weft {
+
+/// `{"parts": [{"task", "feeds", "fetches", "nodes": [{"name", "op", "device", "inputs", "outputs": [{"dtype", "shape"}]}]}], "transfers": [{"kind", "edge", "source", "consumers", "from", "to", "dtype", "shape",
+/// "bytes", "betweenTasks", "reason"}]}`. Inputs are written as in a GraphDef (`x`, `x:1`, `^x`), shapes as lists with -1 for an open size, or null for an open rank; `bytes` is null where it is not known.
+/// Equal partitions give equal texts. `indent` 0 writes one line.
+std::string to_json(const partitioned_graph& g, int indent = 2);
+
+}  // namespace weft
+
+#if WEFT_HAS_FORMAT_BODIES
+namespace weft::detail {
+
+inline void write_names(json_writer& out, const char* field, const std::vector<std::string>& names) {
+  out.field(field).begin('[');
+  for (const std::string& name : names) out.string(name);
+  out.end(']');
+}
+
+inline void write_shape(json_writer& out, const partial_shape& s) {
+  out.field("shape");
+  if (!s.known_rank()) {
+    out.null();
+    return;
+  }
+  out.begin('[');
+  for (const std::int64_t size : s.sizes()) out.small(size);
+  out.end(']');
+}
+
+inline void write_node(json_writer& out, const node& n) {
+  std::vector<std::string> inputs;
+  for (const output& in : n.inputs()) inputs.push_back(to_text(in));
+  for (const node* before : n.control_inputs()) inputs.push_back("^" + before->name());
+  out.begin('{').field("name").string(n.name()).field("op").string(n.op()).field("device").string(n.device());
+  write_names(out, "inputs", inputs);
+  out.field("outputs").begin('[');
+  for (const output_type& type : n.outputs()) {
+    out.begin('{').field("dtype").string(to_text(type.dtype));
+    write_shape(out, type.shape);
+    out.end('}');
+  }
+  out.end(']').end('}');
+}
+
+inline void write_transfer(json_writer& out, const transfer& t) {
+  out.begin('{').field("kind").string(to_text(t.kind)).field("edge").small(t.edge).field("source").string(t.source);
+  write_names(out, "consumers", t.consumers);
+  out.field("from").string(t.from).field("to").string(t.to).field("dtype").string(to_text(t.dtype));
+  write_shape(out, t.shape);
+  out.field("bytes");
+  if (t.bytes) out.small(*t.bytes);
+  else out.null();
+  out.field("between_tasks").boolean(t.between_tasks).field("reason").string(t.reason).end('}');
+}
+
+}  // namespace weft::detail
+
+namespace weft {
+
+WEFT_DECL std::string to_json(const partitioned_graph& g, int indent) {
+  detail::json_writer out(indent, false);
+  out.begin('{').field("parts").begin('[');
+  for (const part& p : g.parts()) {
+    out.begin('{').field("task").string(p.task);
+    detail::write_names(out, "feeds", p.feeds);
+    detail::write_names(out, "fetches", p.fetches);
+    out.field("nodes").begin('[');
+    for (const node* n : p.graph.nodes()) detail::write_node(out, *n);
+    out.end(']').end('}');
+  }
+  out.end(']').field("transfers").begin('[');
+  for (const transfer& t : g.transfers().all()) detail::write_transfer(out, t);
+  out.end(']').end('}');
+  return out.take();
+}
+
+}  // namespace weft
+#endif
+
+#endif
+
 #ifndef WEFT_CLUSTER_SERVER_OPTIONS_HPP
 #define WEFT_CLUSTER_SERVER_OPTIONS_HPP
 // What a task server can be told: its devices, kernels and threads, how long the protocol waits, and what it may hold.
@@ -17722,105 +18316,6 @@ WEFT_DECL std::pair<int, std::string> device_set::rank_of(const std::string& typ
   const auto it = std::find(type_order_.begin(), type_order_.end(), type);
   return {it == type_order_.end() ? -1 : static_cast<int>(it - type_order_.begin()), type};
 }
-
-}  // namespace weft
-#endif
-
-#endif
-
-#ifndef WEFT_PLACEMENT_PLACEMENT_HPP
-#define WEFT_PLACEMENT_PLACEMENT_HPP
-// Where each node of a graph runs, and why. Plain data.
-
-#include <ostream>
-#include <string>
-#include <utility>
-#include <vector>
-
-namespace weft {
-
-/// What decides between devices that suit a node equally well.
-enum class placement_order {
-  /// The session's own task first, then the full names in lexicographic order.
-  session_task,
-  /// Only the full names in lexicographic order, as TensorFlow 1.
-  tensorflow
-};
-
-/// Where one node runs, and why in a few words.
-struct placed_node {
-  /// Short complete name: `/job:ps/task:0/device:CPU:0`.
-  std::string device;
-  /// `pinned at train.cpp:42`, `with its variable 'w'`, `default device`, ...
-  std::string reason;
-
-  friend bool operator==(const placed_node& a, const placed_node& b) { return a.device == b.device && a.reason == b.reason; }
-  friend bool operator!=(const placed_node& a, const placed_node& b) { return !(a == b); }
-};
-
-inline std::ostream& operator<<(std::ostream& out, const placed_node& n) { return out << n.device << " (" << n.reason << ")"; }
-
-/// The placement of a graph's nodes, by node id.
-class placement {
- public:
-  placement() = default;
-  explicit placement(std::vector<placed_node> nodes) : nodes_(std::move(nodes)) {}
-
-  /// How many nodes are placed; nodes added to the graph later are not.
-  std::size_t size() const noexcept { return nodes_.size(); }
-  /// Whether the node was in the graph when it was placed.
-  bool has(const node& n) const noexcept { return static_cast<std::size_t>(n.id()) < nodes_.size(); }
-  /// The node's device, short complete name. Throws FAILED_PRECONDITION for a node added later.
-  const std::string& device_of(const node& n) const { return at(n).device; }
-  /// Why it is there. Throws FAILED_PRECONDITION for a node added later.
-  const std::string& reason_of(const node& n) const { return at(n).reason; }
-  const std::vector<placed_node>& nodes() const noexcept { return nodes_; }
-
-  friend bool operator==(const placement& a, const placement& b);
-  friend bool operator!=(const placement& a, const placement& b) { return !(a == b); }
-
- private:
-  const placed_node& at(const node& n) const {
-    if (!has(n)) n.fail_about(error_code::failed_precondition, "was added after the graph was placed; place the graph again");
-    return nodes_[static_cast<std::size_t>(n.id())];
-  }
-  std::vector<placed_node> nodes_;
-};
-
-/// What a placement depends on besides the graph and the devices.
-struct placement_options {
-  /// Task of nodes that ask for none: `/job:work/task:1`. Empty means the task of the first device.
-  std::string default_task{};
-  /// Lets a node whose device type or number does not exist, or has no kernel for it, go to another device of the same task or job.
-  bool allow_soft_placement = false;
-  placement_order order = placement_order::session_task;
-  /// Devices that are fixed already, by node id; "" or missing means free.
-  std::vector<std::string> assigned{};
-  /// An earlier placement of the graph, before nodes were added: its nodes stay where they are, for the same reasons.
-  const placement* earlier = nullptr;
-};
-
-/// Where a node was placed and why: `y (Mul): /job:work/task:1/device:CPU:0 (pinned at train.cpp:42)`.
-std::string to_text(const placed_node& where, const node& n);
-
-/// One such line per node, as `log_device_placement` prints them.
-std::string to_text(const placement& where, const graph& g);
-
-}  // namespace weft
-
-#if WEFT_HAS_BODIES
-namespace weft {
-
-WEFT_DECL std::string to_text(const placed_node& where, const node& n) { return n.name() + " (" + n.op() + "): " + where.device + " (" + where.reason + ")"; }
-
-WEFT_DECL std::string to_text(const placement& where, const graph& g) {
-  std::string out;
-  for (const node* n : g.nodes())
-    if (where.has(*n)) out += to_text(where.nodes()[static_cast<std::size_t>(n->id())], *n) + "\n";
-  return out;
-}
-
-WEFT_DECL bool operator==(const placement& a, const placement& b) { return a.nodes_ == b.nodes_; }
 
 }  // namespace weft
 #endif
@@ -33681,413 +34176,6 @@ namespace weft {
 
 WEFT_DECL std::string to_dot(const graph& g) {
   return "digraph {\n  node [shape=box];\n" + detail::dot_nodes(g, "") + detail::dot_edges(g, "") + "}\n";
-}
-
-}  // namespace weft
-#endif
-
-#endif
-
-#ifndef WEFT_GRAPH_TEXT_HPP
-#define WEFT_GRAPH_TEXT_HPP
-// A graph as lines for people, logs and tests: stable, without call sites.
-
-#include <algorithm>
-#include <ostream>
-#include <string>
-#include <vector>
-
-namespace weft {
-
-namespace detail {
-
-template <class T> std::string element_text(const T& v) {
-  if constexpr (std::is_same_v<T, std::string>) return attr_quoted(v);
-  else if constexpr (std::is_same_v<T, bool>) return v ? "true" : "false";
-  else if constexpr (std::is_same_v<T, resource_handle>) return "'" + v.name + "'";
-  else if constexpr (std::is_integral_v<T>) return std::to_string(v);
-  else if constexpr (std::is_same_v<T, double>) {
-    char text[32];
-    for (int digits = 6; digits <= 17; ++digits) {
-      std::snprintf(text, sizeof text, "%.*g", digits, v);
-      if (std::strtod(text, nullptr) == v) break;
-    }
-    return text;
-  } else return number_text(static_cast<float>(v));
-}
-
-template <class T> std::string elements_text(const tensor_value& v) {
-  const auto n = static_cast<std::size_t>(v.elements());
-  const T* data = v.data<T>();
-  std::string out;
-  for (std::size_t i = 0; i < n; ++i) out += (i ? ", " : "") + element_text(data[i]);
-  return v.shape().rank() == 0 ? out : "[" + out + "]";
-}
-
-}  // namespace detail
-
-/// One line: name, op, inputs (`^x` for a control input), dtypes and shapes of the outputs, device, attributes, two spaces between:
-/// `y = Mul(x, c)  float[100]  /job:work/task:1`. Parts with nothing to say are left out.
-std::string to_text(const node& n);
-
-/// One line per node, in the order of creation.
-std::string to_text(const graph& g);
-
-inline std::ostream& operator<<(std::ostream& out, const node& n) { return out << to_text(n); }
-inline std::ostream& operator<<(std::ostream& out, const graph& g) { return out << to_text(g); }
-
-}  // namespace weft
-
-#if WEFT_HAS_BODIES
-namespace weft::detail {
-
-// Attributes that inputs and outputs show already: dtypes and counts of arguments.
-WEFT_DECL bool is_implied_attr(const node& n, const std::string& name) {
-  if (n.def() == nullptr) return false;
-  for (const auto* args : {&n.def()->inputs, &n.def()->outputs})
-    for (const arg_def& arg : *args)
-      if (arg.type_attr == name || arg.number_attr == name || arg.type_list_attr == name) return true;
-  return false;
-}
-
-WEFT_DECL bool is_default_attr(const node& n, const std::string& name, const attr_value& value) {
-  const attr_def* def = n.def() == nullptr ? nullptr : n.def()->find_attr(name);
-  return def != nullptr && def->default_value && *def->default_value == value;
-}
-
-// The elements of a value with at most four of them; dtype and shape of a larger one.
-WEFT_DECL std::string value_text(const tensor_value& v) {
-  if (v.empty() || v.elements() > 4 || v.shape().rank() > 1 || (v.buffer() && !v.buffer()->host())) return text_of(v);
-  switch (v.dtype()) {
-    case dtype::float32: return elements_text<float>(v);
-    case dtype::float64: return elements_text<double>(v);
-    case dtype::half: return elements_text<half>(v);
-    case dtype::bfloat16: return elements_text<bfloat16>(v);
-    case dtype::int8: return elements_text<std::int8_t>(v);
-    case dtype::int16: return elements_text<std::int16_t>(v);
-    case dtype::int32: return elements_text<std::int32_t>(v);
-    case dtype::int64: return elements_text<std::int64_t>(v);
-    case dtype::uint8: return elements_text<std::uint8_t>(v);
-    case dtype::uint16: return elements_text<std::uint16_t>(v);
-    case dtype::uint32: return elements_text<std::uint32_t>(v);
-    case dtype::uint64: return elements_text<std::uint64_t>(v);
-    case dtype::boolean: return elements_text<bool>(v);
-    case dtype::string: return elements_text<std::string>(v);
-    default: return text_of(v);
-  }
-}
-
-// `name=value, ...` of the attributes that say more than the rest of the line.
-WEFT_DECL std::string attrs_text(const node& n) {
-  if (n.op() == "_Send" || n.op() == "_Recv") {
-    const auto* edge = n.find_attr<std::string>("tensor_name");
-    const auto* other = n.find_attr<std::string>(n.op() == "_Send" ? "recv_device" : "send_device");
-    if (edge != nullptr && other != nullptr) return *edge + (n.op() == "_Send" ? " to " : " from ") + *other;
-  }
-  std::string out;
-  for (const auto& [name, value] : n.attrs()) {
-    if ((name[0] == '_' && name != "_class") || is_implied_attr(n, name) || is_default_attr(n, name, value)) continue;
-    const tensor_value* tensor = value.get<tensor_value>();
-    out += (out.empty() ? "" : ", ") + name + "=" + (tensor == nullptr ? to_text(value) : value_text(*tensor));
-  }
-  return out;
-}
-
-WEFT_DECL std::string outputs_text(const node& n) {
-  std::string out;
-  for (const output_type& type : n.outputs()) {
-    out += (out.empty() ? "" : ", ") + std::string(type.is_ref ? "ref " : "") + to_text(type.dtype);
-    if (type.dtype != dtype::resource) out += type.shape.text();
-  }
-  return out;
-}
-
-}  // namespace weft::detail
-
-namespace weft {
-
-WEFT_DECL std::string to_text(const node& n) {
-  std::string inputs;
-  for (const output& in : n.inputs()) inputs += (inputs.empty() ? "" : ", ") + to_text(in);
-  for (const node* before : n.control_inputs()) inputs += (inputs.empty() ? "^" : ", ^") + before->name();
-  std::string out = n.name() + " = " + n.op() + "(" + inputs + ")";
-  for (const std::string& part : {detail::outputs_text(n), n.device()})
-    if (!part.empty()) out += "  " + part;
-  if (const std::string attrs = detail::attrs_text(n); !attrs.empty()) out += "  {" + attrs + "}";
-  return out;
-}
-
-WEFT_DECL std::string to_text(const graph& g) {
-  std::string out;
-  for (const node* n : g.nodes()) out += to_text(*n) + "\n";
-  return out;
-}
-
-}  // namespace weft
-#endif
-
-#endif
-
-#ifndef WEFT_PARTITION_TRANSFER_HPP
-#define WEFT_PARTITION_TRANSFER_HPP
-// What crosses between devices in one step: one row per pair of `_Send` and `_Recv`, per feed and per fetch.
-
-#include <cstdint>
-#include <optional>
-#include <ostream>
-#include <string>
-#include <utility>
-#include <vector>
-
-namespace weft {
-
-/// What kind of edge a transfer stands for.
-enum class transfer_kind { data, control, feed, fetch };
-
-/// `data`, `control`, `feed` or `fetch`.
-constexpr const char* to_text(transfer_kind kind) noexcept {
-  return kind == transfer_kind::data ? "data" : kind == transfer_kind::control ? "control" : kind == transfer_kind::feed ? "feed" : "fetch";
-}
-
-/// One value that crosses from one device to another, once per step.
-struct transfer {
-  /// Unique in the partitioned graph; attribute `_edge` of its `_Send` and `_Recv`.
-  std::int64_t edge = 0;
-  transfer_kind kind = transfer_kind::data;
-  /// `x`, `x:1` for a later output, `^x` for a control edge.
-  std::string source;
-  /// Nodes that read it where it arrives, each once; `^y` when by a control edge.
-  std::vector<std::string> consumers;
-  /// Devices, short complete names.
-  std::string from, to;
-  weft::dtype dtype = weft::dtype::invalid;
-  partial_shape shape;
-  /// Size of the value; nothing when dtype or shape do not say it.
-  std::optional<std::int64_t> bytes;
-  bool between_tasks = false;
-  /// Why its first consumer is where it is.
-  std::string reason;
-
-  friend bool operator==(const transfer& a, const transfer& b);
-  friend bool operator!=(const transfer& a, const transfer& b) { return !(a == b); }
-};
-
-/// `data 0: x  float[100]  400 bytes  /job:ps/task:0/device:CPU:0 -> /job:work/task:1/device:CPU:0  for y`
-std::string to_text(const transfer& t);
-
-inline std::ostream& operator<<(std::ostream& out, transfer_kind kind) { return out << to_text(kind); }
-inline std::ostream& operator<<(std::ostream& out, const transfer& t) { return out << to_text(t); }
-
-/// The transfers of a partitioned graph. Counts and iterates over data and control edges; feeds and fetches stand apart.
-class transfer_table {
- public:
-  transfer_table() = default;
-  transfer_table(std::vector<transfer> edges, std::vector<transfer> feeds, std::vector<transfer> fetches)
-      : edges_(std::move(edges)), feeds_(std::move(feeds)), fetches_(std::move(fetches)) {}
-
-  std::size_t size() const noexcept { return edges_.size(); }
-  bool empty() const noexcept { return edges_.empty(); }
-  const transfer& operator[](std::size_t i) const& noexcept { return edges_[i]; }
-  transfer operator[](std::size_t i) && { return std::move(edges_[i]); }
-  std::vector<transfer>::const_iterator begin() const noexcept { return edges_.begin(); }
-  std::vector<transfer>::const_iterator end() const noexcept { return edges_.end(); }
-  /// Values that a step is given, one row per device that reads one.
-  const std::vector<transfer>& feeds() const& noexcept { return feeds_; }
-  std::vector<transfer> feeds() && { return std::move(feeds_); }
-  /// Values that a step gives back.
-  const std::vector<transfer>& fetches() const& noexcept { return fetches_; }
-  std::vector<transfer> fetches() && { return std::move(fetches_); }
-  /// Feeds, then data and control edges, then fetches.
-  std::vector<transfer> all() const;
-
-  friend bool operator==(const transfer_table& a, const transfer_table& b);
-  friend bool operator!=(const transfer_table& a, const transfer_table& b) { return !(a == b); }
-
- private:
-  std::vector<transfer> edges_, feeds_, fetches_;
-};
-
-/// One line per row of `all()`.
-std::string to_text(const transfer_table& table);
-
-inline std::ostream& operator<<(std::ostream& out, const transfer_table& table) { return out << to_text(table); }
-
-}  // namespace weft
-
-#if WEFT_HAS_BODIES
-namespace weft {
-
-WEFT_DECL std::string to_text(const transfer& t) {
-  std::string out = std::string(to_text(t.kind)) + " " + std::to_string(t.edge) + ": " + t.source;
-  if (t.kind != transfer_kind::control) out += std::string("  ") + to_text(t.dtype) + t.shape.text();
-  if (t.kind != transfer_kind::control && t.bytes) out += "  " + std::to_string(*t.bytes) + " bytes";
-  out += "  " + t.from + " -> " + t.to;
-  for (std::size_t i = 0; i < t.consumers.size(); ++i) out += (i ? ", " : "  for ") + t.consumers[i];
-  return out;
-}
-
-WEFT_DECL std::string to_text(const transfer_table& table) {
-  std::string out;
-  for (const transfer& t : table.all()) out += to_text(t) + "\n";
-  return out;
-}
-
-WEFT_DECL bool operator==(const transfer& a, const transfer& b) {
-  return a.edge == b.edge && a.kind == b.kind && a.source == b.source && a.consumers == b.consumers && a.from == b.from && a.to == b.to && a.dtype == b.dtype && a.shape == b.shape &&
-         a.bytes == b.bytes && a.between_tasks == b.between_tasks && a.reason == b.reason;
-}
-
-WEFT_DECL bool operator==(const transfer_table& a, const transfer_table& b) { return a.edges_ == b.edges_ && a.feeds_ == b.feeds_ && a.fetches_ == b.fetches_; }
-
-WEFT_DECL std::vector<transfer> transfer_table::all() const {
-  std::vector<transfer> out;
-  out.reserve(feeds_.size() + edges_.size() + fetches_.size());
-  for (const auto* rows : {&feeds_, &edges_, &fetches_})
-    for (const transfer& t : *rows) out.push_back(t);
-  return out;
-}
-
-}  // namespace weft
-#endif
-
-#endif
-
-#ifndef WEFT_PARTITION_PARTITIONED_GRAPH_HPP
-#define WEFT_PARTITION_PARTITIONED_GRAPH_HPP
-// A graph cut into one part per task: plain data, which prints, compares and can be looked into.
-
-#include <algorithm>
-#include <ostream>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
-
-namespace weft {
-
-namespace detail {
-bool same_node(const node& a, const node& b);
-}  // namespace detail
-
-/// What one task runs: its nodes with `_Send`, `_Recv`, `_Arg` and `_Retval`, each on its device.
-struct part {
-  /// `/job:ps/task:0`
-  std::string task;
-  weft::graph graph;
-  /// Names of the tensors fed to it and fetched from it (`x:0`), by the attribute `index` of `_Arg` and `_Retval`.
-  std::vector<std::string> feeds, fetches;
-
-  friend bool operator==(const part& a, const part& b);
-  friend bool operator!=(const part& a, const part& b) { return !(a == b); }
-};
-
-/// Positions of a part's feeds or fetches, which it knows by name, among those of the whole step.
-std::vector<std::size_t> positions_of(const std::vector<std::string>& names, const std::vector<output>& among);
-
-/// The lines of its graph.
-inline std::string to_text(const part& p) { return to_text(p.graph); }
-inline std::ostream& operator<<(std::ostream& out, const part& p) { return out << to_text(p); }
-
-/// The parts of a graph, what crosses between them, and where each node of the whole graph was placed.
-class partitioned_graph {
- public:
-  partitioned_graph() = default;
-  partitioned_graph(std::vector<part> parts, transfer_table transfers, weft::placement where)
-      : parts_(std::move(parts)), transfers_(std::move(transfers)), placement_(std::move(where)) {}
-
-  /// One part per task that has something to run, in the order of the tasks.
-  const std::vector<part>& parts() const& noexcept { return parts_; }
-  /// Of a temporary, as in `for (const part& p : partition(g, cluster).parts())`, by value; so are the next ones.
-  std::vector<part> parts() && { return std::move(parts_); }
-  /// The part of a task, which may be named in part (`/job:ps`) or by one of its devices. Throws NOT_FOUND with the names of the parts,
-  /// INVALID_ARGUMENT when several fit.
-  const part& at(std::string_view device_or_task, call_site where = call_site::here()) const&;
-  part at(std::string_view device_or_task, call_site where = call_site::here()) && { return static_cast<const partitioned_graph&>(*this).at(device_or_task, where); }
-  /// What crosses between devices.
-  const transfer_table& transfers() const& noexcept { return transfers_; }
-  transfer_table transfers() && { return std::move(transfers_); }
-  /// The placement of the whole graph, needed or not.
-  const weft::placement& placement() const& noexcept { return placement_; }
-  weft::placement placement() && { return std::move(placement_); }
-
-  friend bool operator==(const partitioned_graph& a, const partitioned_graph& b);
-  friend bool operator!=(const partitioned_graph& a, const partitioned_graph& b) { return !(a == b); }
-
- private:
-  std::vector<part> parts_;
-  transfer_table transfers_;
-  weft::placement placement_;
-};
-
-/// Each part after its task's name, then the transfers.
-std::string to_text(const partitioned_graph& g);
-
-inline std::ostream& operator<<(std::ostream& out, const partitioned_graph& g) { return out << to_text(g); }
-
-}  // namespace weft
-
-#if WEFT_HAS_BODIES
-namespace weft::detail {
-
-WEFT_DECL bool same_node(const node& a, const node& b) {
-  const auto same_output = [](const output& x, const output& y) { return x.index == y.index && x.from->name() == y.from->name(); };
-  const auto same_name = [](const node* x, const node* y) { return x->name() == y->name(); };
-  return a.name() == b.name() && a.op() == b.op() && a.device() == b.device() && a.attrs() == b.attrs() &&
-         std::equal(a.inputs().begin(), a.inputs().end(), b.inputs().begin(), b.inputs().end(), same_output) &&
-         std::equal(a.control_inputs().begin(), a.control_inputs().end(), b.control_inputs().begin(), b.control_inputs().end(), same_name);
-}
-
-// Whether the part's task meets a name and, when it has a type or number, one of its nodes does.
-WEFT_DECL bool part_meets(const part& p, const device_name& wanted) {
-  device_name task = wanted;
-  task.type.reset();
-  task.id.reset();
-  if (!matches(task, parse_device_name(p.task))) return false;
-  if (!wanted.type && !wanted.id) return true;
-  const auto nodes = p.graph.nodes();
-  return std::any_of(nodes.begin(), nodes.end(), [&](const node* n) { return matches(wanted, parse_device_name(n->device())); });
-}
-
-}  // namespace weft::detail
-
-namespace weft {
-
-WEFT_DECL const part& partitioned_graph::at(std::string_view device_or_task, call_site where) const& {
-  const device_name wanted = parse_device_name(device_or_task, where);
-  const part* found = nullptr;
-  std::string known;
-  for (const part& p : parts_) {
-    known += (known.empty() ? "" : ", ") + p.task;
-    if (!detail::part_meets(p, wanted)) continue;
-    if (found != nullptr)
-      throw error(error_code::invalid_argument, "'" + std::string(device_or_task) + "' fits the parts of " + found->task + " and " + p.task + "; name one task", where);
-    found = &p;
-  }
-  if (found == nullptr)
-    throw error(error_code::not_found, "no part for '" + std::string(device_or_task) + "'; " + (known.empty() ? "there are no parts" : "the parts are those of " + known), where);
-  return *found;
-}
-
-WEFT_DECL std::string to_text(const partitioned_graph& g) {
-  std::string out;
-  for (const part& p : g.parts()) out += p.task + ":\n" + to_text(p);
-  return out + "transfers:\n" + to_text(g.transfers());
-}
-
-WEFT_DECL bool operator==(const part& a, const part& b) {
-  const auto x = a.graph.nodes(), y = b.graph.nodes();
-  return a.task == b.task && a.feeds == b.feeds && a.fetches == b.fetches &&
-         std::equal(x.begin(), x.end(), y.begin(), y.end(), [](const node* n, const node* m) { return detail::same_node(*n, *m); });
-}
-
-WEFT_DECL bool operator==(const partitioned_graph& a, const partitioned_graph& b) { return a.parts_ == b.parts_ && a.transfers_ == b.transfers_; }
-
-WEFT_DECL std::vector<std::size_t> positions_of(const std::vector<std::string>& names, const std::vector<output>& among) {
-  std::vector<std::string> all;
-  for (const output& o : among) all.push_back(o.from->name() + ":" + std::to_string(o.index));
-  std::vector<std::size_t> out;
-  for (const std::string& name : names) out.push_back(static_cast<std::size_t>(std::find(all.begin(), all.end(), name) - all.begin()));
-  return out;
 }
 
 }  // namespace weft

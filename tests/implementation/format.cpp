@@ -5,3 +5,4 @@
 #include <weft/format/file_kernels.hpp>
 #include <weft/format/graphdef.hpp>
 #include <weft/format/idx.hpp>
+#include <weft/format/partition_json.hpp>

@@ -56,6 +56,7 @@ class json_writer {
     quote(text);
     return *this;
   }
+  json_writer& null() { return word("null"); }
   json_writer& boolean(bool v) { return word(v ? "true" : "false"); }
   /// A number without quotes, for those of at most 32 bits and for texts that protobuf does not write.
   json_writer& small(std::int64_t v) { return word(std::to_string(v)); }
