@@ -3,6 +3,8 @@
 // Ops that a test can hold up: one that waits without a thread, one that blocks a thread, one that calls the test back.
 
 #include <weft/cluster/local_cluster.hpp>
+
+#include "../error_of.hpp"
 #include <weft/cluster/session.hpp>
 #include <weft/graph.hpp>
 #include <weft/kernels/standard.hpp>
@@ -21,6 +23,8 @@
 #include <vector>
 
 namespace test_ops {
+
+using ::error_of;
 
 inline constexpr auto patience = std::chrono::seconds(20);
 
@@ -146,16 +150,6 @@ inline weft::server_options options() {
 inline weft::tensor<float, 0> node(const char* op, const weft::tensor<float, 0>& x, const char* device) {
   const auto scope = weft::with_device(device);
   return weft::tensor<float, 0>(weft::output{&weft::detail::add_node(op, {x.raw()}, weft::op_name()), 0});
-}
-
-/// The error that a call throws; a status that is ok when it throws none.
-template <class F> weft::status error_of(F&& call) {
-  try {
-    call();
-  } catch (const weft::error& e) {
-    return e.status();
-  }
-  return weft::status();
 }
 
 /// A run on another thread, whose error is asked for with `get` within bounded time.

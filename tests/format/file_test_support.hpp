@@ -4,6 +4,8 @@
 
 #include <weft/core/status.hpp>
 
+#include "../error_of.hpp"
+
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -14,6 +16,8 @@
 #include <unistd.h>
 
 namespace file_test {
+
+using ::error_of;
 
 /// A new folder, removed at the end.
 class folder {
@@ -49,16 +53,6 @@ inline std::string bytes(const std::string& hex) {
     if (c != ' ') digits += c;
   for (std::size_t i = 0; i + 1 < digits.size(); i += 2) out += static_cast<char>(std::stoi(digits.substr(i, 2), nullptr, 16));
   return out;
-}
-
-/// The error that a call throws; a status that is ok when it throws none.
-template <class F> weft::status error_of(F&& call) {
-  try {
-    call();
-  } catch (const weft::error& e) {
-    return e.status();
-  }
-  return weft::status();
 }
 
 /// A python that has this module, or "" (with a line that says so).

@@ -1,5 +1,7 @@
 #include <weft/gradients/gradients.hpp>
 
+#include "../error_of.hpp"
+
 #include <weft/gradients.hpp>
 #include <weft/session.hpp>
 
@@ -14,16 +16,6 @@
 namespace {
 
 using weft::gradients;
-
-/// The error that a call throws; a status that is ok when it throws none.
-template <class F> weft::status error_of(F&& call) {
-  try {
-    call();
-  } catch (const weft::error& e) {
-    return e.status();
-  }
-  return weft::status();
-}
 
 std::vector<float> numbers(const weft::tensor_value& v) { return {v.data<float>(), v.data<float>() + v.elements()}; }
 

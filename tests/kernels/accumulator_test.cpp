@@ -1,5 +1,7 @@
 #include <weft/kernels/accumulator.hpp>
 
+#include "../error_of.hpp"
+
 #include <weft/ops/accumulator.hpp>
 #include <weft/graph.hpp>
 #include <weft/session/local_session.hpp>
@@ -15,15 +17,6 @@
 namespace {
 
 using namespace std::chrono_literals;
-
-template <class F> weft::status error_of(F&& call) {
-  try {
-    call();
-  } catch (const weft::error& e) {
-    return e.status();
-  }
-  return weft::status();
-}
 
 }  // namespace
 

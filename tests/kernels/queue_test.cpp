@@ -1,5 +1,7 @@
 #include <weft/kernels/queue.hpp>
 
+#include "../error_of.hpp"
+
 #include <weft/ops/queue.hpp>
 #include <weft/session/local_session.hpp>
 #include <weft/tensor/xtensor.hpp>
@@ -17,15 +19,6 @@
 namespace {
 
 using namespace std::chrono_literals;
-
-template <class F> weft::status error_of(F&& call) {
-  try {
-    call();
-  } catch (const weft::error& e) {
-    return e.status();
-  }
-  return weft::status();
-}
 
 weft::run_options within(std::chrono::milliseconds t) {
   weft::run_options out;

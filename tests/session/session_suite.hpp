@@ -3,6 +3,8 @@
 // What holds for every session on a cluster of one ps and two work tasks: in this process, on servers in this process, on other processes.
 
 #include <weft/graph.hpp>
+
+#include "../error_of.hpp"
 #include <weft/session/session_interface.hpp>
 #include <weft/tensor/xtensor.hpp>
 
@@ -18,18 +20,10 @@
 
 namespace session_suite {
 
+using ::error_of;
+
 /// Opens a session for the graph on the cluster under test.
 using opener = std::function<std::unique_ptr<weft::session_interface>(const weft::session_options&, const weft::graph&)>;
-
-/// The error that a call throws; a status that is ok when it throws none.
-template <class F> weft::status error_of(F&& call) {
-  try {
-    call();
-  } catch (const weft::error& e) {
-    return e.status();
-  }
-  return weft::status();
-}
 
 inline void fetches_have_their_types(const opener& open) {
   const weft::graph g;

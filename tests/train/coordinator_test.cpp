@@ -1,22 +1,13 @@
 #include <weft/train/coordinator.hpp>
 
+#include "../error_of.hpp"
+
 #include <doctest/doctest.h>
 
 #include <atomic>
 #include <stdexcept>
 
-namespace {
 using namespace std::chrono_literals;
-
-template <class F> weft::status error_of(F&& call) {
-  try {
-    call();
-  } catch (const weft::error& e) {
-    return e.status();
-  }
-  return weft::status();
-}
-}  // namespace
 
 TEST_CASE("coordinator: an error in one thread stops all and is thrown once") {
   weft::coordinator together;

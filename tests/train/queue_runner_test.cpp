@@ -1,5 +1,7 @@
 #include <weft/train/queue_runner.hpp>
 
+#include "../error_of.hpp"
+
 #include <weft/ops/state.hpp>
 #include <weft/session/local_session.hpp>
 #include <weft/tensor/xtensor.hpp>
@@ -12,14 +14,6 @@
 namespace {
 using namespace std::chrono_literals;
 
-template <class F> weft::status error_of(F&& call) {
-  try {
-    call();
-  } catch (const weft::error& e) {
-    return e.status();
-  }
-  return weft::status();
-}
 }  // namespace
 
 TEST_CASE("queue_runner: the end of the input closes the queue behind the last element") {

@@ -1,5 +1,7 @@
 #include <weft/train/sync_replicas.hpp>
 
+#include "../error_of.hpp"
+
 #include <weft/train/monitored_session.hpp>
 #include <weft/train/sync_replica.hpp>
 
@@ -19,15 +21,6 @@
 namespace {
 
 using namespace std::chrono_literals;
-
-template <class F> weft::status error_of(F&& call) {
-  try {
-    call();
-  } catch (const weft::error& e) {
-    return e.status();
-  }
-  return weft::status();
-}
 
 // The graph that every worker builds: v and its counter on the parameter server, gradients that are fed.
 struct replica {
