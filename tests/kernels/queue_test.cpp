@@ -93,7 +93,7 @@ TEST_CASE("queue: producers and consumers lose nothing and keep components toget
       for (int i = 0; i < 90; ++i) session.run({{number, p * 90 + i}, {text, std::to_string(p * 90 + i)}}, put);
     });
   for (int c = 0; c < 3; ++c)
-    threads.emplace_back([&] {
+    threads.emplace_back([&, taken = taken, name = name] {
       for (int i = 0; i < 30; ++i) {
         const auto [n, s] = session.run(taken, name);
         sum += n;

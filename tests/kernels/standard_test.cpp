@@ -48,6 +48,7 @@ TEST_CASE("standard kernels: every entry makes a kernel for each of its dtypes")
           else if (attr.kind == "int") spec.attrs[attr.name] = attr.minimum.value_or(0);
           else if (attr.kind == "type") spec.attrs[attr.name] = type;
           else if (attr.kind == "string" && !attr.allowed_strings.empty()) spec.attrs[attr.name] = attr.allowed_strings[0];
+          else if (attr.kind == "shape") spec.attrs[attr.name] = weft::partial_shape();
           else if (attr.kind == "list(int)") spec.attrs[attr.name] = std::vector<std::int64_t>{1, 1, 1, 1};
         }
       spec.attrs["value"] = weft::tensor_value(type == dtype::resource ? dtype::boolean : type, weft::shape());

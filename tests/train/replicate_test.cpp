@@ -48,7 +48,8 @@ TEST_CASE("replicate: towers of equal shards train as one of the full batch") {
       {"momentum", [] { return std::make_unique<weft::momentum_optimizer>(0.1, 0.9); }},
       {"adam", [] { return make<weft::adam_optimizer>(0.05); }},
       {"adagrad", [] { return make<weft::adagrad_optimizer>(0.1); }}};
-  for (const auto& [name, optimizer] : optimizers) {
+  for (const auto& entry : optimizers) {
+    const std::string& name = entry.first;
     // 1. One tower, all rows.
     xt::xtensor<double, 2> w, table;
     double loss = 0;
@@ -70,7 +71,7 @@ TEST_CASE("replicate: towers of equal shards train as one of the full batch") {
         if (own != nullptr && i == towers - 1) first = std::move(own);
         return result;
       }, options);
-      const auto trainer = optimizer();
+      const auto trainer = entry.second();
       const auto step = trainer->apply_gradients(built.gradients);
       weft::local_session session({}, g);
       session.run(weft::global_variables_initializer());
