@@ -101,7 +101,7 @@ TEST_CASE("queue: producers and consumers lose nothing and keep components toget
       }
     });
   for (int c = 0; c < 3; ++c)
-    threads.emplace_back([&] {
+    threads.emplace_back([&, batch = batch, names = names] {
       for (int i = 0; i < 30; ++i) {
         const auto [n, s] = session.run(batch, names);
         for (std::size_t k = 0; k < 3; ++k) {
