@@ -190,7 +190,9 @@ WEFT_DECL sync_replicas_optimizer::taken sync_replicas_optimizer::accumulate(con
                                           op_name(sparse ? "sparse_conditional_accumulator" : "conditional_accumulator", site), std::move(attrs)), 0};
     const accumulator_base accumulator(handle);
     // 1. The push.
-    std::vector<detail::op_input> inputs{stamp};
+    std::vector<detail::op_input> inputs;
+    inputs.reserve(4);
+    inputs.emplace_back(stamp);
     attr_map push{{"dtype", type}};
     if (sparse) {
       output indices = one.gradient.slices().indices;
