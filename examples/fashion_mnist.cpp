@@ -101,14 +101,14 @@ int train(const flags& f, const weft::cluster_spec& cluster, const std::string& 
 
   const network net(f.model);
   const auto global_step = weft::create_global_step();
-  weft::adam_optimizer adam(0.001f);
+  // In step, an update is made of all workers' batches; else each batch makes one. The rate falls to zero on the way.
+  const std::int64_t last_step = f.epochs * training_pictures / f.batch / (f.sync ? workers : 1);
+  weft::adam_optimizer adam(weft::polynomial_decay(0.001f, global_step, last_step, 0.f));
   std::optional<weft::sync_replicas_optimizer> in_step;
   if (f.sync) in_step.emplace(adam, workers);
   weft::optimizer& optimizer = f.sync ? static_cast<weft::optimizer&>(*in_step) : adam;
   const weft::operation step = optimizer.minimize(net.loss, global_step);
 
-  // In step, an update is made of all workers' batches; else each batch makes one.
-  const std::int64_t last_step = f.epochs * training_pictures / f.batch / (f.sync ? workers : 1);
   weft::monitored_session_options options;
   options.role = chief ? weft::session_role::chief : weft::session_role::worker;
   options.checkpoint_directory = f.checkpoints;
@@ -137,7 +137,9 @@ int train(const flags& f, const weft::cluster_spec& cluster, const std::string& 
 // Everything in this process: one session, whose variables go with it.
 int train_here(const flags& f) {
   const network net(f.model);
-  const weft::operation step = weft::adam_optimizer(0.001f).minimize(net.loss);
+  const auto global_step = weft::create_global_step();
+  const auto rate = weft::polynomial_decay(0.001f, global_step, f.epochs * training_pictures / f.batch, 0.f);
+  const weft::operation step = weft::adam_optimizer(rate).minimize(net.loss, global_step);
   weft::dataset_options shuffled;
   shuffled.batch_size = f.batch;
   shuffled.order = weft::example_order::shuffled;
