@@ -1,6 +1,7 @@
 // Steps without work: each worker fetches a value from every one of four parameter servers, multiplies it by zero and sends it back as an update. One JSON line per number of
 // workers and size, with microseconds of a step of one worker while all of them run.
 
+#include "barrier.hpp"
 #include "server_processes.hpp"
 
 #include <weft/graph.hpp>
@@ -8,10 +9,8 @@
 
 #include <algorithm>
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <cstdio>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -19,22 +18,6 @@
 namespace {
 
 constexpr int parameter_servers = 4;
-
-// Where threads wait for one another.
-class barrier {
- public:
-  explicit barrier(int threads) : missing_(threads) {}
-  void arrive_and_wait() {
-    std::unique_lock<std::mutex> lock(mutex_);
-    if (--missing_ == 0) all_here_.notify_all();
-    all_here_.wait(lock, [this] { return missing_ <= 0; });
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable all_here_;
-  int missing_;
-};
 
 struct sizes {
   const char* name;

@@ -2,6 +2,7 @@
 // second of all workers together, and beside it the bound that the machine sets: the bytes of parameters and gradients at the speed of bare TCP, the products at that of weft's
 // own matrix product, the updates at that of memory, over the processors.
 
+#include "barrier.hpp"
 #include "server_processes.hpp"
 
 #include <weft/graph.hpp>
@@ -13,11 +14,9 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <condition_variable>
 #include <cstdint>
 #include <cstdio>
 #include <functional>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
@@ -28,28 +27,6 @@ namespace {
 using clock_type = std::chrono::steady_clock;
 constexpr std::int64_t batch = 64, sizes[] = {784, 256, 128, 10};
 constexpr int workers = 2;
-
-// Where threads wait for one another.
-class barrier {
- public:
-  explicit barrier(int threads) : threads_(threads), missing_(threads) {}
-  void arrive_and_wait() {
-    std::unique_lock<std::mutex> lock(mutex_);
-    const int round = round_;
-    if (--missing_ == 0) {
-      missing_ = threads_;
-      ++round_;
-      all_here_.notify_all();
-    }
-    all_here_.wait(lock, [&] { return round_ != round; });
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable all_here_;
-  const int threads_;
-  int missing_, round_ = 0;
-};
 
 // Weights are sin(i) * 0.05, so that every system starts alike. `device(i)` is where the i-th variable lives.
 struct network {

@@ -88,8 +88,8 @@ inline const node* find_in_parts(const partitioned_graph& parts, const std::stri
   return nullptr;
 }
 
-// `/job:ps/task:0` of a device.
-inline std::string task_of(const std::string& device) { return device.substr(0, device.find("/device:")); }
+// `/job:ps/task:0` of a complete device name.
+inline std::string task_name(const std::string& device) { return to_text(*task_of(parse_device_name(device))); }
 
 // Whether a task named in full or in part is meant by `wanted`.
 inline bool is_task(const device_name& wanted, const std::string& device) { return matches(wanted, parse_device_name(device)); }
@@ -141,7 +141,7 @@ class task_walk {
     for (;; at = before[at]) {
       const node& n = *nodes_[at];
       if (n.op() != "_Recv") {
-        const std::string step = n.op() == "_Send" ? "(" + task_of(n.attr<std::string>("recv_device")) + ")" : n.name();
+        const std::string step = n.op() == "_Send" ? "(" + task_name(n.attr<std::string>("recv_device")) + ")" : n.name();
         out = out.empty() ? step : step + " -> " + out;
       }
       if (before[at] == at) return out;
@@ -162,8 +162,8 @@ inline verdict sends_once(const partitioned_graph& parts) {
   for (const transfer& t : parts.transfers()) {
     if (!t.between_tasks) continue;
     ++crossing;
-    const auto [first, fresh] = seen.emplace(std::make_pair(t.source, detail::task_of(t.to)), &t);
-    if (!fresh) return verdict::no("'" + t.source + "' is sent to " + detail::task_of(t.to) + " twice:\n  " + to_text(*first->second) + "\n  " + to_text(t));
+    const auto [first, fresh] = seen.emplace(std::make_pair(t.source, detail::task_name(t.to)), &t);
+    if (!fresh) return verdict::no("'" + t.source + "' is sent to " + detail::task_name(t.to) + " twice:\n  " + to_text(*first->second) + "\n  " + to_text(t));
   }
   return verdict::yes("each of the " + std::to_string(crossing) + " transfers between tasks is another value or goes to another task");
 }
@@ -252,13 +252,41 @@ inline verdict no_path(const partitioned_graph& parts, std::string_view from, st
 
 #endif
 
+#ifndef WEFT_CORE_SPLIT_MIX_HPP
+#define WEFT_CORE_SPLIT_MIX_HPP
+// SplitMix64: numbers that are the same with every compiler and library. For orders and simulations; tensors have TensorFlow's Philox.
+
+#include <cstdint>
+
+namespace weft::detail {
+
+class split_mix {
+ public:
+  explicit split_mix(std::uint64_t seed) noexcept : state_(seed) {}
+  std::uint64_t next() noexcept {
+    std::uint64_t z = state_ += 0x9e3779b97f4a7c15U;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9U;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebU;
+    return z ^ (z >> 31);
+  }
+
+ private:
+  std::uint64_t state_;
+};
+
+}  // namespace weft::detail
+
+#endif
+
 #ifndef WEFT_TESTING_RANDOM_GRAPH_HPP
 #define WEFT_TESTING_RANDOM_GRAPH_HPP
 // Random graphs for properties, each from a seed, and the smallest graph that still breaks a property.
 
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <functional>
+#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
@@ -300,27 +328,17 @@ struct built_graph {
 
 namespace detail {
 
-// SplitMix64: the same numbers with every compiler and library.
 class random_numbers {
  public:
-  explicit random_numbers(std::uint64_t seed) : state_(seed) {}
-  std::size_t below(std::size_t n) {
-    state_ += 0x9e3779b97f4a7c15u;
-    std::uint64_t z = state_;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return static_cast<std::size_t>((z ^ (z >> 31)) % n);
-  }
+  explicit random_numbers(std::uint64_t seed) : bits_(seed) {}
+  std::size_t below(std::size_t n) { return static_cast<std::size_t>(bits_.next() % n); }
   bool percent(int chance) { return static_cast<int>(below(100)) < chance; }
 
  private:
-  std::uint64_t state_;
+  weft::detail::split_mix bits_;
 };
 
 inline int outputs_of(const recipe_node& n) { return n.op == "IdentityN" ? static_cast<int>(n.inputs.size()) : 1; }
-
-// The device of a colocation chain's first node decides; a pin of a later one would contradict it.
-inline bool has_own_device(const recipe_node& n) { return n.with == recipe_node::nowhere; }
 
 // A recipe without node `gone`: who read it reads its first input, or has one input less; who has none left is a constant.
 inline graph_recipe without(const graph_recipe& from, std::size_t gone) {
@@ -366,8 +384,8 @@ inline graph_recipe random_recipe(std::uint64_t seed, const random_graph_options
   graph_recipe out;
   for (std::size_t i = 0; i < options.nodes; ++i) {
     recipe_node n;
-    n.op = i == 0 ? "Const" : ops[random.below(std::size(ops))];
-    const std::size_t op = static_cast<std::size_t>(std::find(std::begin(ops), std::end(ops), n.op) - std::begin(ops));
+    const std::size_t op = i == 0 ? 0 : random.below(std::size(ops));
+    n.op = ops[op];
     const std::size_t inputs = op == 0 ? 0 : op <= 3 ? 1 : op <= 6 ? 2 : 1 + random.below(3);
     for (std::size_t k = 0; k < inputs; ++k) {
       const std::size_t from = random.below(i);

@@ -42259,6 +42259,32 @@ WEFT_DECL std::string to_text(const step_prediction& p) {
 
 #endif
 
+#ifndef WEFT_CORE_SPLIT_MIX_HPP
+#define WEFT_CORE_SPLIT_MIX_HPP
+// SplitMix64: numbers that are the same with every compiler and library. For orders and simulations; tensors have TensorFlow's Philox.
+
+#include <cstdint>
+
+namespace weft::detail {
+
+class split_mix {
+ public:
+  explicit split_mix(std::uint64_t seed) noexcept : state_(seed) {}
+  std::uint64_t next() noexcept {
+    std::uint64_t z = state_ += 0x9e3779b97f4a7c15U;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9U;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebU;
+    return z ^ (z >> 31);
+  }
+
+ private:
+  std::uint64_t state_;
+};
+
+}  // namespace weft::detail
+
+#endif
+
 #ifndef WEFT_SIMULATE_TRAINING_HPP
 #define WEFT_SIMULATE_TRAINING_HPP
 // Training with parameter servers played through for any number of workers: asynchronous or synchronous, with stragglers and backup workers.
@@ -42387,11 +42413,7 @@ class training_player {
     return receives_until + s_.link.latency;
   }
   double number() {
-    random_ += 0x9e3779b97f4a7c15u;
-    std::uint64_t z = random_;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return (static_cast<double>((z ^ (z >> 31)) >> 11) + 0.5) * 0x1p-53;
+    return (static_cast<double>(random_.next() >> 11) + 0.5) * 0x1p-53;
   }
   double compute_time() {
     double out = s_.compute_seconds;
@@ -42470,7 +42492,7 @@ class training_player {
   }
 
   const training_setup& s_;
-  std::uint64_t random_;
+  split_mix random_;
   std::vector<worker> workers_;
   std::vector<server> servers_;
   std::priority_queue<event> events_;
@@ -43987,18 +44009,13 @@ WEFT_DECL std::int64_t dataset::batches() const noexcept {
   return options_.remainder == remainder::keep ? mine_ / options_.batch_size + (mine_ % options_.batch_size != 0 ? 1 : 0) : mine_ / options_.batch_size;
 }
 
-// Fisher and Yates' shuffle with a generator of 64 bits (splitmix64), whose state is made of the seed and the epoch.
+// Fisher and Yates' shuffle with a generator whose state is made of the seed and the epoch.
 WEFT_DECL void dataset::prepare(std::int64_t epoch) {
   if (options_.order == example_order::as_given || epoch == prepared_) return;
   order_.resize(static_cast<std::size_t>(all_));
   for (std::size_t i = 0; i < order_.size(); ++i) order_[i] = static_cast<std::int64_t>(i);
-  std::uint64_t state = options_.seed * 0x9e3779b97f4a7c15ULL ^ static_cast<std::uint64_t>(epoch) * 0xd1342543de82ef95ULL;
-  for (std::size_t i = order_.size(); i > 1; --i) {
-    std::uint64_t z = (state += 0x9e3779b97f4a7c15ULL);
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ULL;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebULL;
-    std::swap(order_[i - 1], order_[static_cast<std::size_t>((z ^ z >> 31) % i)]);
-  }
+  detail::split_mix random(options_.seed * 0x9e3779b97f4a7c15ULL ^ static_cast<std::uint64_t>(epoch) * 0xd1342543de82ef95ULL);
+  for (std::size_t i = order_.size(); i > 1; --i) std::swap(order_[i - 1], order_[static_cast<std::size_t>(random.next() % i)]);
   prepared_ = epoch;
 }
 

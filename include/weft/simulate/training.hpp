@@ -3,6 +3,7 @@
 // Training with parameter servers played through for any number of workers: asynchronous or synchronous, with stragglers and backup workers.
 
 #include <weft/core/config.hpp>
+#include <weft/core/split_mix.hpp>
 #include <weft/core/status.hpp>
 #include <weft/simulate/cost_model.hpp>
 
@@ -130,11 +131,7 @@ class training_player {
     return receives_until + s_.link.latency;
   }
   double number() {
-    random_ += 0x9e3779b97f4a7c15u;
-    std::uint64_t z = random_;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return (static_cast<double>((z ^ (z >> 31)) >> 11) + 0.5) * 0x1p-53;
+    return (static_cast<double>(random_.next() >> 11) + 0.5) * 0x1p-53;
   }
   double compute_time() {
     double out = s_.compute_seconds;
@@ -213,7 +210,7 @@ class training_player {
   }
 
   const training_setup& s_;
-  std::uint64_t random_;
+  split_mix random_;
   std::vector<worker> workers_;
   std::vector<server> servers_;
   std::priority_queue<event> events_;

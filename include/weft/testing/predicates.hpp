@@ -2,6 +2,7 @@
 #define WEFT_TESTING_PREDICATES_HPP
 // What one wants to hold about a placed and partitioned graph.
 
+#include <weft/core/cluster_spec.hpp>
 #include <weft/core/device_name.hpp>
 #include <weft/graph/tensor.hpp>
 #include <weft/partition/partitioned_graph.hpp>
@@ -40,8 +41,8 @@ inline const node* find_in_parts(const partitioned_graph& parts, const std::stri
   return nullptr;
 }
 
-// `/job:ps/task:0` of a device.
-inline std::string task_of(const std::string& device) { return device.substr(0, device.find("/device:")); }
+// `/job:ps/task:0` of a complete device name.
+inline std::string task_name(const std::string& device) { return to_text(*task_of(parse_device_name(device))); }
 
 // Whether a task named in full or in part is meant by `wanted`.
 inline bool is_task(const device_name& wanted, const std::string& device) { return matches(wanted, parse_device_name(device)); }
@@ -93,7 +94,7 @@ class task_walk {
     for (;; at = before[at]) {
       const node& n = *nodes_[at];
       if (n.op() != "_Recv") {
-        const std::string step = n.op() == "_Send" ? "(" + task_of(n.attr<std::string>("recv_device")) + ")" : n.name();
+        const std::string step = n.op() == "_Send" ? "(" + task_name(n.attr<std::string>("recv_device")) + ")" : n.name();
         out = out.empty() ? step : step + " -> " + out;
       }
       if (before[at] == at) return out;
@@ -114,8 +115,8 @@ inline verdict sends_once(const partitioned_graph& parts) {
   for (const transfer& t : parts.transfers()) {
     if (!t.between_tasks) continue;
     ++crossing;
-    const auto [first, fresh] = seen.emplace(std::make_pair(t.source, detail::task_of(t.to)), &t);
-    if (!fresh) return verdict::no("'" + t.source + "' is sent to " + detail::task_of(t.to) + " twice:\n  " + to_text(*first->second) + "\n  " + to_text(t));
+    const auto [first, fresh] = seen.emplace(std::make_pair(t.source, detail::task_name(t.to)), &t);
+    if (!fresh) return verdict::no("'" + t.source + "' is sent to " + detail::task_name(t.to) + " twice:\n  " + to_text(*first->second) + "\n  " + to_text(t));
   }
   return verdict::yes("each of the " + std::to_string(crossing) + " transfers between tasks is another value or goes to another task");
 }

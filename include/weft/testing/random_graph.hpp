@@ -3,6 +3,7 @@
 // Random graphs for properties, each from a seed, and the smallest graph that still breaks a property.
 
 #include <weft/core/cluster_spec.hpp>
+#include <weft/core/split_mix.hpp>
 #include <weft/graph/graph.hpp>
 #include <weft/ops/standard.hpp>
 #include <weft/partition/partition.hpp>
@@ -10,7 +11,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <functional>
+#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
@@ -52,27 +55,17 @@ struct built_graph {
 
 namespace detail {
 
-// SplitMix64: the same numbers with every compiler and library.
 class random_numbers {
  public:
-  explicit random_numbers(std::uint64_t seed) : state_(seed) {}
-  std::size_t below(std::size_t n) {
-    state_ += 0x9e3779b97f4a7c15u;
-    std::uint64_t z = state_;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return static_cast<std::size_t>((z ^ (z >> 31)) % n);
-  }
+  explicit random_numbers(std::uint64_t seed) : bits_(seed) {}
+  std::size_t below(std::size_t n) { return static_cast<std::size_t>(bits_.next() % n); }
   bool percent(int chance) { return static_cast<int>(below(100)) < chance; }
 
  private:
-  std::uint64_t state_;
+  weft::detail::split_mix bits_;
 };
 
 inline int outputs_of(const recipe_node& n) { return n.op == "IdentityN" ? static_cast<int>(n.inputs.size()) : 1; }
-
-// The device of a colocation chain's first node decides; a pin of a later one would contradict it.
-inline bool has_own_device(const recipe_node& n) { return n.with == recipe_node::nowhere; }
 
 // A recipe without node `gone`: who read it reads its first input, or has one input less; who has none left is a constant.
 inline graph_recipe without(const graph_recipe& from, std::size_t gone) {
@@ -118,8 +111,8 @@ inline graph_recipe random_recipe(std::uint64_t seed, const random_graph_options
   graph_recipe out;
   for (std::size_t i = 0; i < options.nodes; ++i) {
     recipe_node n;
-    n.op = i == 0 ? "Const" : ops[random.below(std::size(ops))];
-    const std::size_t op = static_cast<std::size_t>(std::find(std::begin(ops), std::end(ops), n.op) - std::begin(ops));
+    const std::size_t op = i == 0 ? 0 : random.below(std::size(ops));
+    n.op = ops[op];
     const std::size_t inputs = op == 0 ? 0 : op <= 3 ? 1 : op <= 6 ? 2 : 1 + random.below(3);
     for (std::size_t k = 0; k < inputs; ++k) {
       const std::size_t from = random.below(i);

@@ -3,6 +3,7 @@
 // Examples in memory, handed out in batches: in order or shuffled, the same for the same seed on every machine, each worker its own share.
 
 #include <weft/core/config.hpp>
+#include <weft/core/split_mix.hpp>
 #include <weft/session/feed.hpp>
 #include <weft/tensor/tensor_value.hpp>
 
@@ -137,18 +138,13 @@ WEFT_DECL std::int64_t dataset::batches() const noexcept {
   return options_.remainder == remainder::keep ? mine_ / options_.batch_size + (mine_ % options_.batch_size != 0 ? 1 : 0) : mine_ / options_.batch_size;
 }
 
-// Fisher and Yates' shuffle with a generator of 64 bits (splitmix64), whose state is made of the seed and the epoch.
+// Fisher and Yates' shuffle with a generator whose state is made of the seed and the epoch.
 WEFT_DECL void dataset::prepare(std::int64_t epoch) {
   if (options_.order == example_order::as_given || epoch == prepared_) return;
   order_.resize(static_cast<std::size_t>(all_));
   for (std::size_t i = 0; i < order_.size(); ++i) order_[i] = static_cast<std::int64_t>(i);
-  std::uint64_t state = options_.seed * 0x9e3779b97f4a7c15ULL ^ static_cast<std::uint64_t>(epoch) * 0xd1342543de82ef95ULL;
-  for (std::size_t i = order_.size(); i > 1; --i) {
-    std::uint64_t z = (state += 0x9e3779b97f4a7c15ULL);
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ULL;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebULL;
-    std::swap(order_[i - 1], order_[static_cast<std::size_t>((z ^ z >> 31) % i)]);
-  }
+  detail::split_mix random(options_.seed * 0x9e3779b97f4a7c15ULL ^ static_cast<std::uint64_t>(epoch) * 0xd1342543de82ef95ULL);
+  for (std::size_t i = order_.size(); i > 1; --i) std::swap(order_[i - 1], order_[static_cast<std::size_t>(random.next() % i)]);
   prepared_ = epoch;
 }
 
