@@ -5,6 +5,7 @@
 #include <weft/graph.hpp>
 
 #include "../error_of.hpp"
+#include <weft/ops/queue.hpp>
 #include <weft/session/session_interface.hpp>
 #include <weft/tensor/xtensor.hpp>
 
@@ -226,6 +227,159 @@ inline void threads_run_at_once(const opener& open) {
   CHECK(session->run(count) == 100);
 }
 
+inline void reads_follow_control_edges(const opener& open) {
+  const weft::graph g;
+  const auto scope = g.as_default();
+  const char *here = "/job:work/task:0", *there = "/job:work/task:1";
+  weft::variable<float, 0> v;
+  weft::tensor<float, 0> slow, before, after, beside;
+  weft::operation modify;
+  weft::with_device(there, [&] {
+    v = weft::variable<float, 0>(weft::constant(0.f), "ordered");
+    slow = weft::reduce_sum(weft::random_uniform<float>({64, 64})) * 0.f + 100.f;
+  });
+  // The first read comes before the assignment, the others after it.
+  weft::with_device(here, [&] { before = weft::identity(v) + 1.f; });
+  {
+    const auto first = weft::control_dependencies({weft::operation(before)});
+    const auto device = weft::with_device(there);
+    modify = v.assign(slow);
+  }
+  {
+    const auto then = weft::control_dependencies({modify});
+    weft::with_device(here, [&] { after = weft::identity(v) + 2.f; });
+    weft::with_device(there, [&] { beside = weft::identity(v) + 3.f; });
+  }
+  // A variable that is given its first value in the same step.
+  weft::tensor<float, 0> fresh;
+  {
+    weft::variable<float, 0> made;
+    weft::with_device("/job:ps/task:0", [&] { made = weft::variable<float, 0>(weft::constant(2.f), "made_in_step"); });
+    const auto then = weft::control_dependencies({made.initializer()});
+    const auto device = weft::with_device(here);
+    fresh = weft::identity(made) * 1.f;
+  }
+  const auto session = open({}, g);
+  CHECK(session->run(fresh) == 2.f);
+  for (int i = 0; i < 10; ++i) {
+    session->run(v.initializer());
+    const auto [a, b, c] = session->run(before, after, beside);
+    CHECK(a == 1.f);
+    CHECK(b == 102.f);
+    CHECK(c == 103.f);
+  }
+}
+
+inline void equal_assignments_both_run(const opener& open) {
+  const weft::graph g;
+  const auto scope = g.as_default();
+  const auto device = weft::with_device("/job:ps/task:0");
+  const weft::variable<float, 0> v(weft::constant(1.f), "assigned_twice");
+  const auto one = v.assign(weft::tensor<float, 0>(v) * 2.f), two = v.assign(weft::tensor<float, 0>(v) * 2.f);
+  const auto add_one = v.assign_add(1.f), add_two = v.assign_add(1.f), add_hundred = v.assign_add(100.f);
+  const auto session = open({}, g);
+  for (int i = 0; i < 20; ++i) {
+    session->run(v.initializer());
+    session->run(one, two);
+    const float got = session->run(v);
+    CHECK((got == 2.f || got == 4.f));  // without an order each may read before the other assigns
+    session->run(v.initializer());
+    session->run(add_one, add_two, add_hundred);
+    CHECK(session->run(v) == 103.f);
+  }
+}
+
+inline void values_come_from_other_tasks(const opener& open) {
+  const weft::graph g;
+  const auto scope = g.as_default();
+  weft::variable<float, 2> p0, p1, whole;
+  weft::variable<float, 0> w, b;
+  weft::with_device("/job:ps/task:0", [&] {
+    p0 = weft::variable<float, 2>(weft::constant({{1.f, 2.f, 3.f}, {4.f, 5.f, 6.f}}), "p0");
+    w = weft::variable<float, 0>(weft::constant(1.f), "w");
+    b = weft::variable<float, 0>(weft::constant(10.f), "b");
+  });
+  weft::with_device("/job:work/task:0", [&] { p1 = weft::variable<float, 2>(weft::constant({{7.f, 8.f, 9.f}, {0.f, 1.f, 2.f}}), "p1"); });
+  const auto x = weft::placeholder<float, 0>("x");
+  weft::tensor<float, 0> y;
+  weft::with_device("/job:work/task:1", [&] {
+    whole = weft::variable<float, 2>(weft::concat({weft::identity(p0), weft::identity(p1)}, 0), weft::local_variable, "whole");
+    y = w * x + b;
+  });
+  const auto session = open({}, g);
+  session->run(p0.initializer(), p1.initializer(), w.initializer(), b.initializer());
+  session->run(whole.initializer());
+  CHECK(session->run(whole) == xt::xtensor<float, 2>{{1, 2, 3}, {4, 5, 6}, {7, 8, 9}, {0, 1, 2}});
+  CHECK(session->run({{x, 2}}, y) == 12.f);
+  const auto parts = session->partitions({{x.raw()}, {y.raw()}, {}});
+  for (const weft::node* n : parts.at("/job:work/task:1").graph.nodes())
+    if (n->op() == "Mul" || n->op() == "AddV2" || n->op() == "Add") CHECK(n->device() == "/job:work/task:1/device:CPU:0");
+}
+
+inline void empty_dimensions_are_values(const opener& open) {
+  const weft::graph g;
+  const auto scope = g.as_default();
+  const auto x = weft::placeholder<float, 3>("x");
+  weft::tensor<float, 0> sum;
+  weft::tensor<float, 3> back;
+  weft::with_device("/job:work/task:1", [&] { sum = weft::reduce_sum(x); });
+  weft::with_device("/job:ps/task:0", [&] { back = x * 2.f; });
+  const auto session = open({}, g);
+  const xt::xtensor<float, 3> none = xt::zeros<float>({3, 0, 2});
+  const auto [total, doubled] = session->run({{x, none}}, sum, back);
+  CHECK(total == 0.f);
+  CHECK(doubled.shape() == none.shape());
+}
+
+inline void placement_is_logged_once(const opener& open) {
+  const weft::graph g;
+  const auto scope = g.as_default();
+  weft::tensor<float, 0> x = weft::constant(1.f);
+  for (int i = 0; i < 200; ++i) x = x + 1.f;
+  weft::session_options options;
+  options.log_device_placement = true;
+  std::vector<std::string> lines;
+  options.log = [&lines](std::string_view line) { lines.emplace_back(line); };
+  const auto session = open(options, g);
+  for (int i = 0; i < 3; ++i) CHECK(session->run(x) == 201.f);
+  CHECK(lines.size() == g.size());
+  const std::size_t before = g.size();
+  const auto y = x * 2.f;
+  CHECK(session->run(y) == 402.f);
+  CHECK(lines.size() == g.size());
+  for (std::size_t i = before; i < lines.size(); ++i) CHECK(lines[i].find(g.nodes()[i]->name() + " (") == 0);
+}
+
+inline void queues_wait_and_go_on(const opener& open) {
+  const weft::graph g;
+  const auto scope = g.as_default();
+  weft::queue_options named;
+  weft::fifo_queue<weft::tensor<int, 0>> one, two;
+  weft::with_device("/job:ps/task:0", [&] { one = weft::fifo_queue<weft::tensor<int, 0>>(1, named, "one"); });
+  weft::with_device("/job:work/task:1", [&] { two = weft::fifo_queue<weft::tensor<int, 0>>(1, named, "two"); });
+  const auto put = one.enqueue(2);
+  const auto take = one.dequeue();
+  // Each of two steps takes from one queue and puts into the other, which has room for one element.
+  const auto forth = two.enqueue(one.dequeue()), back = one.enqueue(two.dequeue());
+  const auto session = open({}, g);
+  weft::run_options soon, later;
+  soon.timeout = std::chrono::milliseconds(30);
+  later.timeout = std::chrono::seconds(20);
+  for (int i = 0; i < 2; ++i) {
+    CHECK(error_of([&] { session->run(soon, take); }).code == weft::error_code::deadline_exceeded);
+    session->run(later, put);
+    CHECK(error_of([&] { session->run(soon, put); }).code == weft::error_code::deadline_exceeded);
+    CHECK(session->run(later, take) == 2);
+  }
+  session->run(put);
+  std::thread other([&] {
+    for (int i = 0; i < 10; ++i) session->run(later, forth);
+  });
+  for (int i = 0; i < 10; ++i) session->run(later, back);
+  other.join();
+  CHECK(session->run(later, take) == 2);
+}
+
 inline void closed_sessions_refuse(const opener& open) {
   const weft::graph g;
   const auto scope = g.as_default();
@@ -259,6 +413,12 @@ inline void run(const opener& open) {
   SUBCASE("soft placement falls back") { soft_placement_falls_back(open); }
   SUBCASE("later nodes are seen") { later_nodes_are_seen(open); }
   SUBCASE("threads run at once") { threads_run_at_once(open); }
+  SUBCASE("reads follow control edges") { reads_follow_control_edges(open); }
+  SUBCASE("equal assignments both run") { equal_assignments_both_run(open); }
+  SUBCASE("values come from other tasks") { values_come_from_other_tasks(open); }
+  SUBCASE("empty dimensions are values") { empty_dimensions_are_values(open); }
+  SUBCASE("placement is logged once") { placement_is_logged_once(open); }
+  SUBCASE("queues wait and go on") { queues_wait_and_go_on(open); }
   SUBCASE("closed sessions refuse") { closed_sessions_refuse(open); }
   SUBCASE("devices are listed") { devices_are_listed(open); }
 }
