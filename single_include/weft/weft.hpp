@@ -15487,6 +15487,9 @@ struct server_options {
   std::shared_ptr<const op_registry> ops;
   /// The kernels that run them; weft's own when empty.
   std::shared_ptr<const kernel_registry> kernels;
+  /// Where to listen, `host:port`, if that is not the address that the cluster gives the task: every address of the machine (`0.0.0.0:2222`, or
+  /// `[::]:2222` with IPv6), or one behind a proxy. Port 0 takes any free port. Others reach the task at the address that the cluster gives.
+  std::string listen_address;
   /// Listen at an address that is not the machine's own loopback, although anyone who can reach it may run graphs.
   bool allow_unauthenticated = false;
 
@@ -17048,13 +17051,20 @@ inline std::chrono::milliseconds bounded(std::chrono::milliseconds time) noexcep
 // `10 s`, `1.5 s`, `100 ms`.
 std::string duration_text(std::chrono::milliseconds time);
 
-inline status connect_failure(const host_port& to, int number) {
-  if (number == ECONNREFUSED) return {error_code::unavailable, "connection refused: no server is listening at " + to_text(to)};
-  return {error_code::unavailable, "cannot connect to " + to_text(to) + ": " + errno_text(number)};
+// `worker1:2222 (10.0.0.7)`: an address with what its name means on this machine, if it has a name.
+inline std::string resolved_text(const host_port& to, const std::string& numeric) {
+  return to_text(to) + (numeric.empty() || numeric == to.host ? "" : " (" + numeric + ")");
 }
 
-inline status connect_timeout(const host_port& to, std::chrono::milliseconds deadline) {
-  return {error_code::deadline_exceeded, "connecting to " + to_text(to) + " timed out after " + duration_text(deadline)};
+// `numeric` is the address that was tried last, if any.
+inline status connect_failure(const host_port& to, int number, const std::string& numeric = {}) {
+  const std::string where = resolved_text(to, numeric);
+  if (number == ECONNREFUSED) return {error_code::unavailable, "connection refused: no server is listening at " + where};
+  return {error_code::unavailable, "cannot connect to " + where + ": " + errno_text(number)};
+}
+
+inline status connect_timeout(const host_port& to, std::chrono::milliseconds deadline, const std::string& numeric = {}) {
+  return {error_code::deadline_exceeded, "connecting to " + resolved_text(to, numeric) + " timed out after " + duration_text(deadline)};
 }
 
 inline status resolve_failure(const host_port& to) { return {error_code::unavailable, "cannot resolve host '" + to.host + "'"}; }
@@ -17205,7 +17215,7 @@ class connection : public std::enable_shared_from_this<connection> {
   void expect_message_within(std::chrono::milliseconds time);
   /// Whether `close` was called, or the connection lost.
   bool closed() const noexcept { return closed_.load(std::memory_order_acquire); }
-  /// The other end, `127.0.0.1:33331`.
+  /// The other end, `127.0.0.1:33331`, or `localhost:33331 (127.0.0.1)`.
   const std::string& remote_address() const noexcept { return remote_; }
   /// When the last byte was received; the start at first.
   clock::time_point last_received() const noexcept { return clock::time_point(clock::duration(last_received_.load(std::memory_order_relaxed))); }
@@ -17227,6 +17237,8 @@ class connection : public std::enable_shared_from_this<connection> {
     std::vector<tcp::endpoint> endpoints;
     std::size_t next = 0;
     int failure = ECONNREFUSED;
+    // The address that was tried last.
+    std::string tried() const { return next == 0 ? std::string() : endpoints[next - 1].address().to_string(); }
   };
   // The pieces of memory for one read, in the form that Asio takes without copying them.
   struct read_range {
@@ -17314,7 +17326,7 @@ WEFT_DECL void connection::resolve() {
   if (opening_ == nullptr) return;
   timer_->expires_after(detail::bounded(opening_->deadline));
   timer_->async_wait([self = shared_from_this()](const std::error_code& error) {
-    if (!error && self->opening_ != nullptr) self->opened(detail::connect_timeout(self->opening_->to, self->opening_->deadline));
+    if (!error && self->opening_ != nullptr) self->opened(detail::connect_timeout(self->opening_->to, self->opening_->deadline, self->opening_->tried()));
   });
   std::error_code not_numeric;
   const asio::ip::address address = asio::ip::make_address(opening_->to.host, not_numeric);
@@ -17335,7 +17347,7 @@ WEFT_DECL void connection::resolve() {
 WEFT_DECL void connection::connect_next() {
   std::error_code error;
   for (;;) {
-    if (opening_->next == opening_->endpoints.size()) return opened(detail::connect_failure(opening_->to, opening_->failure));
+    if (opening_->next == opening_->endpoints.size()) return opened(detail::connect_failure(opening_->to, opening_->failure, opening_->tried()));
     socket_->close(error);
     socket_->open(opening_->endpoints[opening_->next++].protocol(), error);
     if (!error) break;
@@ -17343,7 +17355,10 @@ WEFT_DECL void connection::connect_next() {
   }
   socket_->async_connect(opening_->endpoints[opening_->next - 1], [self = shared_from_this()](const std::error_code& failure) {
     if (self->opening_ == nullptr) return;
-    if (!failure && !detail::connected_to_itself(self->socket_->native_handle())) return self->opened(status());
+    if (!failure && !detail::connected_to_itself(self->socket_->native_handle())) {
+      self->remote_ = detail::resolved_text(self->opening_->to, self->opening_->tried());
+      return self->opened(status());
+    }
     self->opening_->failure = failure ? failure.value() : ECONNREFUSED;
     self->connect_next();
   });
@@ -31804,11 +31819,13 @@ WEFT_DECL void peer_link::greeted(hello_message::role as, const message& m) {
     cluster_spec theirs;
     status why = decode_refusal(m, &theirs);
     if (const std::string differs = theirs.empty() ? std::string() : difference(theirs, own_.cluster); !differs.empty()) why.message += ": " + differs;
+    if (const auto& road = as == hello_message::role::control ? control_ : bulk_; road->remote_address().back() == ')') why.message += "; reached as " + road->remote_address();
     return fail(why);
   }
   if (type_of(m) != message_type::welcome) return fail(status(error_code::internal, "answered a greeting with message type " + std::to_string(m.type)));
   if (as == hello_message::role::control) {
     peer_ = hello_message::decode(m);
+    if (peer_.task != to_) return fail(status(error_code::failed_precondition, "expected " + to_text(to_) + ", found " + to_text(peer_.task) + " at " + control_->remote_address()));
     return connect(hello_message::role::bulk);
   }
   if (hello_message::decode(m).incarnation != peer_.incarnation) return fail(status(error_code::aborted, "was restarted while it was greeted"));
@@ -31947,6 +31964,76 @@ class accepted_peers {
 #endif
 
 #if WEFT_HAS_CLUSTER_BODIES
+#ifndef WEFT_CLUSTER_ADDRESS_CHECKS_HPP
+#define WEFT_CLUSTER_ADDRESS_CHECKS_HPP
+// What can be said of the address of a task before others try it: who may reach it, and whether they can.
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <vector>
+
+namespace weft::detail {
+
+/// What a host means on this machine; nothing if it means nothing.
+std::vector<asio::ip::address> addresses_of(const std::string& host);
+
+/// Throws FAILED_PRECONDITION for an address that other machines can reach, where whoever does may run graphs.
+void check_not_reachable(const task_id& self, const host_port& listening);
+
+/// Why other tasks may fail to reach a task at the address that the cluster gives it; nothing if there is no reason to think so.
+std::optional<std::string> doubt_about_address(const cluster_spec& cluster, const task_id& self, bool listens_elsewhere);
+
+#if WEFT_HAS_CLUSTER_BODIES
+
+WEFT_DECL std::vector<asio::ip::address> addresses_of(const std::string& host) {
+  std::error_code problem;
+  const asio::ip::address numeric = asio::ip::make_address(host, problem);
+  if (!problem) return {numeric};
+  std::vector<asio::ip::address> out;
+  asio::io_context io;
+  for (const auto& entry : asio::ip::tcp::resolver(io).resolve(host, "0", problem)) out.push_back(entry.endpoint().address());
+  return out;
+}
+
+WEFT_DECL void check_not_reachable(const task_id& self, const host_port& listening) {
+  const auto found = addresses_of(listening.host);
+  if (std::all_of(found.begin(), found.end(), [](const asio::ip::address& each) { return each.is_loopback(); })) return;
+  fail(error_code::failed_precondition, to_text(self) + " is to listen at " + to_text(listening) + ", where other machines may reach it, and every one that does may run graphs; " +
+                                            "use a loopback address, or set server_options::allow_unauthenticated in a network that you trust");
+}
+
+WEFT_DECL std::optional<std::string> doubt_about_address(const cluster_spec& cluster, const task_id& self, bool listens_elsewhere) {
+  const host_port own = parse_host_port(cluster.task_address(self));
+  bool has_far_task = false;
+  for (const task_id& task : cluster.tasks()) {
+    const std::string& text = cluster.task_address(task);
+    const std::string host = text.empty() ? own.host : parse_host_port(text).host;
+    std::error_code problem;
+    const bool is_local = host == own.host || host == "localhost" || asio::ip::make_address(host, problem).is_loopback();
+    has_far_task = has_far_task || !is_local;
+  }
+  if (!has_far_task) return std::nullopt;
+  const auto found = addresses_of(own.host);
+  if (found.empty()) return std::nullopt;
+  const std::string subject = to_text(self) + " has the address " + to_text(own) + " in the cluster, ";
+  if (found.front().is_unspecified())
+    return subject + "which no other machine can reach; write the address that others use into the cluster, and listen at this one (server_options::listen_address)";
+  if (listens_elsewhere || !found.front().is_loopback()) return std::nullopt;
+  if (found.front().to_string() == own.host) return subject + "which the tasks on other machines cannot reach; write the address that they use";
+  return subject + "and '" + own.host + "' is " + found.front().to_string() + " on this machine, where tasks on other machines cannot reach it; correct the machine's host table, " +
+         "write the numeric address into the cluster, or listen at that one (server_options::listen_address)";
+}
+
+#endif
+
+}  // namespace weft::detail
+
+#endif
+#endif
+
+#if WEFT_HAS_CLUSTER_BODIES
 #ifndef WEFT_CLUSTER_LISTENER_HPP
 #define WEFT_CLUSTER_LISTENER_HPP
 // Accepts connections at the address of a task.
@@ -31984,7 +32071,7 @@ class listener {
  public:
   using accept_handler = std::function<void(std::shared_ptr<connection>)>;
 
-  /// Binds exactly `address`; port 0 takes a free one. `on_accept` runs on the io thread and gets each connection, not started yet.
+  /// Binds exactly `address` (`::` is every address of both families); port 0 takes a free one. `on_accept` runs on the io thread and gets each connection, not started yet.
   /// Throws UNAVAILABLE (the port is in use), PERMISSION_DENIED, or INVALID_ARGUMENT (not an address of this machine).
   listener(asio::io_context& io, const host_port& address, const listener_options& options, accept_handler on_accept);
   listener(const listener&) = delete;
@@ -32051,7 +32138,7 @@ WEFT_DECL void listener::bind(const tcp::endpoint& endpoint) {
   acceptor.open(endpoint.protocol(), error);
   // A port whose last connections still linger may be bound at once; one with a listener may not.
   if (!error) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
-  if (!error && endpoint.address().is_v6()) acceptor.set_option(asio::ip::v6_only(true), error);
+  if (!error && endpoint.address().is_v6()) acceptor.set_option(asio::ip::v6_only(!endpoint.address().is_unspecified()), error);
   if (!error) acceptor.bind(endpoint, error);
   if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
   if (!error) {
@@ -37104,8 +37191,8 @@ class server_core {
 
   /// The address that it listens at.
   const host_port& address() const noexcept { return listener_->address(); }
-  /// The cluster with this task's real port.
-  cluster_spec cluster_with_port() const { return own_.cluster.with_address(own_.self.job, own_.self.index, to_text(address())); }
+  /// The cluster with this task's real port, where the cluster does not say one.
+  cluster_spec cluster_with_port() const;
   /// Begins to serve, with all addresses of the cluster.
   void start(cluster_spec cluster);
   void stop();
@@ -37126,7 +37213,6 @@ class server_core {
   using visitor_ptr = std::shared_ptr<visitor>;
 
   void listen();
-  void check_reachable(const host_port& address) const;
   void work();
   void accept(std::shared_ptr<connection> road);
   void take(const visitor_ptr& from, message m);
@@ -37178,29 +37264,25 @@ WEFT_DECL void server_core::listen() {
   if (own_.self.job.empty()) fail(error_code::invalid_argument, "the job name is empty; it must be one of the cluster's jobs");
   const std::string& text = own_.cluster.task_address(own_.self);
   if (text.empty()) fail(error_code::invalid_argument, "the cluster does not say the address of " + to_text(own_.self) + "; give it one, with port 0 for any free port");
-  const host_port address = parse_host_port(text);
-  check_reachable(address);
+  const host_port given = parse_host_port(text);
+  const host_port address = own_.options.listen_address.empty() ? given : parse_host_port(own_.options.listen_address);
+  if (!own_.options.allow_unauthenticated) check_not_reachable(own_.self, address);
+  if (const auto doubt = doubt_about_address(own_.cluster, own_.self, !own_.options.listen_address.empty())) own_.log("warning", *doubt);
   listener_options how;
   how.connection = own_.connections;
   how.connection.first_message_timeout = own_.options.handshake_timeout;
   try {
     listener_ = std::make_unique<listener>(own_.io, address, how, [this](std::shared_ptr<connection> road) { accept(std::move(road)); });
   } catch (const error& e) {
-    fail(e.code(), to_text(own_.self) + " cannot listen at " + text + ": " + e.message());
+    fail(e.code(), to_text(own_.self) + " cannot listen at " + to_text(address) + ": " + e.message());
   }
-  target_ = "weft://" + to_text(listener_->address());
+  target_ = "weft://" + cluster_with_port().task_address(own_.self);
 }
 
-// Loopback needs nothing; whoever can reach another address could run graphs here.
-WEFT_DECL void server_core::check_reachable(const host_port& address) const {
-  if (own_.options.allow_unauthenticated) return;
-  std::error_code problem;
-  asio::io_context io;
-  const auto found = asio::ip::tcp::resolver(io).resolve(address.host, std::to_string(address.port), problem);
-  const bool loopback = std::all_of(found.begin(), found.end(), [](const auto& entry) { return entry.endpoint().address().is_loopback(); });
-  if (problem || loopback) return;
-  fail(error_code::failed_precondition, to_text(own_.self) + " is to listen at " + to_text(address) + ", where other machines may reach it, and every one that does may run graphs; " +
-                                            "use a loopback address, or set server_options::allow_unauthenticated in a network that you trust");
+WEFT_DECL cluster_spec server_core::cluster_with_port() const {
+  host_port own = parse_host_port(own_.cluster.task_address(own_.self));
+  if (own.port == 0) own.port = address().port;
+  return own_.cluster.with_address(own_.self.job, own_.self.index, to_text(own));
 }
 
 WEFT_DECL void server_core::start(cluster_spec cluster) {
@@ -37213,7 +37295,8 @@ WEFT_DECL void server_core::start(cluster_spec cluster) {
   io_thread_ = std::thread([this] { work(); });
   io_thread_id_ = io_thread_.get_id();
   asio::post(own_.io, [this] { beat(); });
-  own_.log("info", to_text(own_.self) + " serves at " + to_text(address()));
+  const std::string& said = own_.cluster.task_address(own_.self);
+  own_.log("info", to_text(own_.self) + " serves at " + to_text(address()) + (said == to_text(address()) ? "" : ", for others at " + said));
 }
 
 WEFT_DECL void server_core::work() {
@@ -37443,7 +37526,7 @@ class server_core;
 /// A task server. It serves from the end of its constructor until `stop`. All members are thread-safe.
 class server {
  public:
-  /// Listens at the address of the task and nowhere else; port 0 takes a free one. Throws INVALID_ARGUMENT for a job or task that the
+  /// Listens at the address of the task and nowhere else (`server_options::listen_address` says another place); port 0 takes a free one. Throws INVALID_ARGUMENT for a job or task that the
   /// cluster does not have, FAILED_PRECONDITION for an address that other machines can reach unless that is allowed, UNAVAILABLE when the port is in use.
   server(cluster_spec cluster, std::string job, int index, server_options options = {});
   /// For tasks whose ports were taken before the cluster was known.
@@ -37455,6 +37538,8 @@ class server {
 
   /// What a session is opened with: `weft://127.0.0.1:33335`.
   const std::string& target() const;
+  /// Where it listens, with the real port: the address in the target unless `server_options::listen_address` says another.
+  std::string listen_address() const;
   /// `/job:work/task:2`.
   const task_id& task() const;
   /// The cluster, with the real port of this task.
@@ -37484,6 +37569,7 @@ WEFT_DECL server::server(server&&) noexcept = default;
 WEFT_DECL server& server::operator=(server&&) noexcept = default;
 WEFT_DECL server::~server() = default;
 WEFT_DECL const std::string& server::target() const { return core_->target(); }
+WEFT_DECL std::string server::listen_address() const { return to_text(core_->address()); }
 WEFT_DECL const task_id& server::task() const { return core_->task(); }
 WEFT_DECL const cluster_spec& server::cluster() const { return core_->cluster(); }
 WEFT_DECL void server::join() { core_->join(); }
@@ -38631,7 +38717,7 @@ class blocking_connection {
   void wake() noexcept;
   /// Ends the connection: whoever waits, and every later call, gets UNAVAILABLE. Async-signal-safe.
   void shutdown() noexcept;
-  /// The other end, `127.0.0.1:33331`.
+  /// The other end, `127.0.0.1:33331`, or `localhost:33331 (127.0.0.1)`.
   const std::string& remote_address() const noexcept { return remote_; }
   /// When the last byte was received; the start at first.
   time_point last_received() const noexcept { return time_point(clock::duration(last_received_.load(std::memory_order_relaxed))); }
@@ -38669,6 +38755,9 @@ std::vector<socket_address> look_up(const host_port& host, int flags);
 
 // The system's look-up cannot be interrupted, so a name is looked up by a thread that is left behind when time is up.
 std::vector<socket_address> look_up_within(const host_port& host, std::chrono::milliseconds deadline);
+
+// `10.0.0.7`.
+std::string numeric_host(const socket_address& address);
 
 // Connects a socket to one address: 0, ETIMEDOUT when time is up, or what the system says.
 int connect_socket(int number, const socket_address& to, std::chrono::steady_clock::time_point until);
@@ -38721,6 +38810,12 @@ WEFT_DECL std::vector<socket_address> look_up_within(const host_port& host, std:
   return found;
 }
 
+WEFT_DECL std::string numeric_host(const socket_address& address) {
+  char text[NI_MAXHOST] = {};
+  const int failed = ::getnameinfo(reinterpret_cast<const sockaddr*>(&address.bytes), address.size, text, sizeof text, nullptr, 0, NI_NUMERICHOST);
+  return failed == 0 ? text : std::string();
+}
+
 WEFT_DECL int connect_socket(int number, const socket_address& to, std::chrono::steady_clock::time_point until) {
   if (::connect(number, reinterpret_cast<const sockaddr*>(&to.bytes), to.size) != 0) {
     if (errno != EINPROGRESS) return errno;
@@ -38743,17 +38838,19 @@ WEFT_DECL std::unique_ptr<blocking_connection> blocking_connection::connect(cons
                                                                          const connection_options& options) {
   const time_point until = clock::now() + detail::bounded(deadline);
   int failure = ECONNREFUSED;
+  std::string numeric;
   for (const detail::socket_address& address : detail::look_up_within(to, deadline)) {
     detail::descriptor socket(::socket(address.bytes.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     failure = socket.get() < 0 ? errno : detail::connect_socket(socket.get(), address, until);
+    numeric = detail::numeric_host(address);
     if (failure == 0) {
       detail::set_no_delay(socket.get());
       detail::let_receive_block_shortly(socket.get());
-      return std::unique_ptr<blocking_connection>(new blocking_connection(std::move(socket), to_text(to), options));
+      return std::unique_ptr<blocking_connection>(new blocking_connection(std::move(socket), detail::resolved_text(to, numeric), options));
     }
-    if (clock::now() >= until) throw error(detail::connect_timeout(to, deadline));
+    if (clock::now() >= until) throw error(detail::connect_timeout(to, deadline, numeric));
   }
-  throw error(detail::connect_failure(to, failure));
+  throw error(detail::connect_failure(to, failure, numeric));
 }
 
 WEFT_DECL blocking_connection::blocking_connection(detail::descriptor socket, std::string remote, const connection_options& options)

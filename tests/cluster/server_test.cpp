@@ -2,6 +2,9 @@
 
 #include "test_ops.hpp"
 
+#include <weft/cluster/address_checks.hpp>
+#include <weft/cluster/server_core.hpp>
+
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -98,6 +101,90 @@ TEST_CASE("server: an address that other machines reach needs the option that sa
   auto options = quiet();
   options.allow_unauthenticated = true;
   weft::server open({{"work", {"0.0.0.0:0"}}}, "work", 0, options);
+}
+
+TEST_CASE("server: it may listen elsewhere than where the cluster says, and is known by what the cluster says") {
+  auto options = quiet();
+  options.listen_address = "127.0.0.1:0";
+  weft::server server({{"work", {"localhost:1"}}}, "work", 0, options);
+  CHECK(server.target() == "weft://localhost:1");
+  CHECK(server.cluster().task_address("work", 0) == "localhost:1");
+  CHECK(server.listen_address() != "127.0.0.1:0");
+  const weft::graph g;
+  const auto scope = g.as_default();
+  const auto two = weft::constant(2.f);
+  weft::session session("weft://" + server.listen_address());
+  CHECK(session.run(two) == 2.f);
+
+  // A wider one needs the option that says so; the cluster's host with port 0 gets the real port.
+  options.listen_address = "0.0.0.0:0";
+  CHECK(error_of([&] { weft::server s({{"work", {"127.0.0.1:0"}}}, "work", 0, options); }).code == error_code::failed_precondition);
+  options.allow_unauthenticated = true;
+  weft::server wide({{"work", {"127.0.0.1:0"}}}, "work", 0, options);
+  CHECK(wide.listen_address().rfind("0.0.0.0:", 0) == 0);
+  CHECK(wide.target() == "weft://127.0.0.1:" + wide.listen_address().substr(8));
+  weft::session through(wide.target());
+  CHECK(through.run(two) == 2.f);
+}
+
+TEST_CASE("server: names and IPv6 addresses, with any free port, work in a cluster") {
+  const weft::detail::descriptor probe(::socket(AF_INET6, SOCK_STREAM, 0));
+  sockaddr_in6 loopback{};
+  loopback.sin6_family = AF_INET6;
+  loopback.sin6_addr = in6addr_loopback;
+  const bool has_v6 = ::bind(probe.get(), reinterpret_cast<const sockaddr*>(&loopback), sizeof loopback) == 0;
+  if (!has_v6) MESSAGE("skipped: this machine has no IPv6");
+  for (const char* host : {"localhost", "127.0.0.1", "[::1]"}) {
+    if (host[0] == '[' && !has_v6) continue;
+    weft::cluster_spec cluster{{"ps", {std::string(host) + ":0"}}, {"work", {"127.0.0.1:0"}}};
+    // All ports are taken before anybody serves.
+    auto ps = std::make_unique<weft::detail::server_core>(cluster, weft::task_id{"ps", 0}, quiet());
+    auto work = std::make_unique<weft::detail::server_core>(cluster, weft::task_id{"work", 0}, quiet());
+    cluster = ps->cluster_with_port().with_address("work", 0, work->cluster_with_port().task_address("work", 0));
+    for (auto* each : {&ps, &work}) (*each)->start(cluster);
+    const weft::server first(std::move(ps)), second(std::move(work));
+    CHECK(cluster.task_address("ps", 0).rfind(std::string(host) + ":", 0) == 0);
+    const weft::graph g;
+    const auto scope = g.as_default();
+    weft::tensor<float, 0> x;
+    {
+      const auto on = weft::with_device("/job:ps/task:0");
+      x = weft::constant(20.f);
+    }
+    weft::session session(second.target());
+    CHECK(session.run(x + 1.f) == 21.f);
+  }
+}
+
+TEST_CASE("server: an address that other tasks cannot reach is said in the log, and in their errors") {
+  using weft::detail::doubt_about_address;
+  const weft::task_id self{"work", 0};
+  const auto doubt = [&](const char* own, const char* other, bool elsewhere = false) {
+    return doubt_about_address({{"ps", {other}}, {"work", {own}}}, self, elsewhere).value_or("");
+  };
+  CHECK(doubt("127.0.0.1:1", "localhost:2").empty());
+  CHECK(doubt("localhost:1", "[::1]:2").empty());
+  CHECK(doubt("192.0.2.1:1", "192.0.2.2:2").empty());
+  CHECK(doubt("127.0.0.1:1", "192.0.2.2:2") == "/job:work/task:0 has the address 127.0.0.1:1 in the cluster, which the tasks on other machines cannot reach; write the address that they use");
+  CHECK(doubt("127.0.0.1:1", "192.0.2.2:2", true).empty());
+  CHECK(doubt("0.0.0.0:1", "192.0.2.2:2").find("write the address that others use into the cluster") != std::string::npos);
+  CHECK(doubt("localhost:1", "192.0.2.2:2").find("'localhost' is 127.0.0.1 on this machine") != std::string::npos);
+
+  // Two tasks whose names mean one address here: whoever is met says who it is, and the error says what the name means.
+  weft::server ps({{"ps", {"127.0.0.1:0"}}}, "ps", 0, quiet());
+  const std::string port = ps.target().substr(ps.target().rfind(':'));
+  const weft::cluster_spec mixed{{"ps", {"127.0.0.1" + port}}, {"work", {"127.0.0.1:0"}}, {"zeta", {"localhost" + port}}};
+  auto options = quiet();
+  options.listen_address = "127.0.0.1:0";
+  ps.stop();
+  weft::server met(mixed.with_address("work", 0, "127.0.0.1:9"), "ps", 0, quiet()), work(mixed.with_address("work", 0, "127.0.0.1:9"), "work", 0, options);
+  const weft::graph g;
+  const auto scope = g.as_default();
+  const auto on = weft::with_device("/job:zeta/task:0");
+  const auto x = weft::constant(1.f);
+  weft::session session("weft://" + work.listen_address());
+  CHECK(error_of([&] { (void)session.run(x); }).message ==
+        "task /job:zeta/task:0 at localhost" + port + ": expected /job:zeta/task:0, found /job:ps/task:0; two tasks seem to have the same address; reached as localhost" + port + " (127.0.0.1)");
 }
 
 TEST_CASE("server: it stops, frees its port and its threads, and starts again, many times") {

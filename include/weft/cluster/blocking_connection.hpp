@@ -76,7 +76,7 @@ class blocking_connection {
   void wake() noexcept;
   /// Ends the connection: whoever waits, and every later call, gets UNAVAILABLE. Async-signal-safe.
   void shutdown() noexcept;
-  /// The other end, `127.0.0.1:33331`.
+  /// The other end, `127.0.0.1:33331`, or `localhost:33331 (127.0.0.1)`.
   const std::string& remote_address() const noexcept { return remote_; }
   /// When the last byte was received; the start at first.
   time_point last_received() const noexcept { return time_point(clock::duration(last_received_.load(std::memory_order_relaxed))); }
@@ -114,6 +114,9 @@ std::vector<socket_address> look_up(const host_port& host, int flags);
 
 // The system's look-up cannot be interrupted, so a name is looked up by a thread that is left behind when time is up.
 std::vector<socket_address> look_up_within(const host_port& host, std::chrono::milliseconds deadline);
+
+// `10.0.0.7`.
+std::string numeric_host(const socket_address& address);
 
 // Connects a socket to one address: 0, ETIMEDOUT when time is up, or what the system says.
 int connect_socket(int number, const socket_address& to, std::chrono::steady_clock::time_point until);
@@ -166,6 +169,12 @@ WEFT_DECL std::vector<socket_address> look_up_within(const host_port& host, std:
   return found;
 }
 
+WEFT_DECL std::string numeric_host(const socket_address& address) {
+  char text[NI_MAXHOST] = {};
+  const int failed = ::getnameinfo(reinterpret_cast<const sockaddr*>(&address.bytes), address.size, text, sizeof text, nullptr, 0, NI_NUMERICHOST);
+  return failed == 0 ? text : std::string();
+}
+
 WEFT_DECL int connect_socket(int number, const socket_address& to, std::chrono::steady_clock::time_point until) {
   if (::connect(number, reinterpret_cast<const sockaddr*>(&to.bytes), to.size) != 0) {
     if (errno != EINPROGRESS) return errno;
@@ -188,17 +197,19 @@ WEFT_DECL std::unique_ptr<blocking_connection> blocking_connection::connect(cons
                                                                          const connection_options& options) {
   const time_point until = clock::now() + detail::bounded(deadline);
   int failure = ECONNREFUSED;
+  std::string numeric;
   for (const detail::socket_address& address : detail::look_up_within(to, deadline)) {
     detail::descriptor socket(::socket(address.bytes.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     failure = socket.get() < 0 ? errno : detail::connect_socket(socket.get(), address, until);
+    numeric = detail::numeric_host(address);
     if (failure == 0) {
       detail::set_no_delay(socket.get());
       detail::let_receive_block_shortly(socket.get());
-      return std::unique_ptr<blocking_connection>(new blocking_connection(std::move(socket), to_text(to), options));
+      return std::unique_ptr<blocking_connection>(new blocking_connection(std::move(socket), detail::resolved_text(to, numeric), options));
     }
-    if (clock::now() >= until) throw error(detail::connect_timeout(to, deadline));
+    if (clock::now() >= until) throw error(detail::connect_timeout(to, deadline, numeric));
   }
-  throw error(detail::connect_failure(to, failure));
+  throw error(detail::connect_failure(to, failure, numeric));
 }
 
 WEFT_DECL blocking_connection::blocking_connection(detail::descriptor socket, std::string remote, const connection_options& options)

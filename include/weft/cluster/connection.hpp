@@ -67,7 +67,7 @@ class connection : public std::enable_shared_from_this<connection> {
   void expect_message_within(std::chrono::milliseconds time);
   /// Whether `close` was called, or the connection lost.
   bool closed() const noexcept { return closed_.load(std::memory_order_acquire); }
-  /// The other end, `127.0.0.1:33331`.
+  /// The other end, `127.0.0.1:33331`, or `localhost:33331 (127.0.0.1)`.
   const std::string& remote_address() const noexcept { return remote_; }
   /// When the last byte was received; the start at first.
   clock::time_point last_received() const noexcept { return clock::time_point(clock::duration(last_received_.load(std::memory_order_relaxed))); }
@@ -89,6 +89,8 @@ class connection : public std::enable_shared_from_this<connection> {
     std::vector<tcp::endpoint> endpoints;
     std::size_t next = 0;
     int failure = ECONNREFUSED;
+    // The address that was tried last.
+    std::string tried() const { return next == 0 ? std::string() : endpoints[next - 1].address().to_string(); }
   };
   // The pieces of memory for one read, in the form that Asio takes without copying them.
   struct read_range {
@@ -176,7 +178,7 @@ WEFT_DECL void connection::resolve() {
   if (opening_ == nullptr) return;
   timer_->expires_after(detail::bounded(opening_->deadline));
   timer_->async_wait([self = shared_from_this()](const std::error_code& error) {
-    if (!error && self->opening_ != nullptr) self->opened(detail::connect_timeout(self->opening_->to, self->opening_->deadline));
+    if (!error && self->opening_ != nullptr) self->opened(detail::connect_timeout(self->opening_->to, self->opening_->deadline, self->opening_->tried()));
   });
   std::error_code not_numeric;
   const asio::ip::address address = asio::ip::make_address(opening_->to.host, not_numeric);
@@ -197,7 +199,7 @@ WEFT_DECL void connection::resolve() {
 WEFT_DECL void connection::connect_next() {
   std::error_code error;
   for (;;) {
-    if (opening_->next == opening_->endpoints.size()) return opened(detail::connect_failure(opening_->to, opening_->failure));
+    if (opening_->next == opening_->endpoints.size()) return opened(detail::connect_failure(opening_->to, opening_->failure, opening_->tried()));
     socket_->close(error);
     socket_->open(opening_->endpoints[opening_->next++].protocol(), error);
     if (!error) break;
@@ -205,7 +207,10 @@ WEFT_DECL void connection::connect_next() {
   }
   socket_->async_connect(opening_->endpoints[opening_->next - 1], [self = shared_from_this()](const std::error_code& failure) {
     if (self->opening_ == nullptr) return;
-    if (!failure && !detail::connected_to_itself(self->socket_->native_handle())) return self->opened(status());
+    if (!failure && !detail::connected_to_itself(self->socket_->native_handle())) {
+      self->remote_ = detail::resolved_text(self->opening_->to, self->opening_->tried());
+      return self->opened(status());
+    }
     self->opening_->failure = failure ? failure.value() : ECONNREFUSED;
     self->connect_next();
   });

@@ -43,7 +43,7 @@ class listener {
  public:
   using accept_handler = std::function<void(std::shared_ptr<connection>)>;
 
-  /// Binds exactly `address`; port 0 takes a free one. `on_accept` runs on the io thread and gets each connection, not started yet.
+  /// Binds exactly `address` (`::` is every address of both families); port 0 takes a free one. `on_accept` runs on the io thread and gets each connection, not started yet.
   /// Throws UNAVAILABLE (the port is in use), PERMISSION_DENIED, or INVALID_ARGUMENT (not an address of this machine).
   listener(asio::io_context& io, const host_port& address, const listener_options& options, accept_handler on_accept);
   listener(const listener&) = delete;
@@ -110,7 +110,7 @@ WEFT_DECL void listener::bind(const tcp::endpoint& endpoint) {
   acceptor.open(endpoint.protocol(), error);
   // A port whose last connections still linger may be bound at once; one with a listener may not.
   if (!error) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
-  if (!error && endpoint.address().is_v6()) acceptor.set_option(asio::ip::v6_only(true), error);
+  if (!error && endpoint.address().is_v6()) acceptor.set_option(asio::ip::v6_only(!endpoint.address().is_unspecified()), error);
   if (!error) acceptor.bind(endpoint, error);
   if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
   if (!error) {

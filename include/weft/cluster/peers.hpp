@@ -156,11 +156,13 @@ WEFT_DECL void peer_link::greeted(hello_message::role as, const message& m) {
     cluster_spec theirs;
     status why = decode_refusal(m, &theirs);
     if (const std::string differs = theirs.empty() ? std::string() : difference(theirs, own_.cluster); !differs.empty()) why.message += ": " + differs;
+    if (const auto& road = as == hello_message::role::control ? control_ : bulk_; road->remote_address().back() == ')') why.message += "; reached as " + road->remote_address();
     return fail(why);
   }
   if (type_of(m) != message_type::welcome) return fail(status(error_code::internal, "answered a greeting with message type " + std::to_string(m.type)));
   if (as == hello_message::role::control) {
     peer_ = hello_message::decode(m);
+    if (peer_.task != to_) return fail(status(error_code::failed_precondition, "expected " + to_text(to_) + ", found " + to_text(peer_.task) + " at " + control_->remote_address()));
     return connect(hello_message::role::bulk);
   }
   if (hello_message::decode(m).incarnation != peer_.incarnation) return fail(status(error_code::aborted, "was restarted while it was greeted"));

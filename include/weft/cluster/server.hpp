@@ -21,7 +21,7 @@ class server_core;
 /// A task server. It serves from the end of its constructor until `stop`. All members are thread-safe.
 class server {
  public:
-  /// Listens at the address of the task and nowhere else; port 0 takes a free one. Throws INVALID_ARGUMENT for a job or task that the
+  /// Listens at the address of the task and nowhere else (`server_options::listen_address` says another place); port 0 takes a free one. Throws INVALID_ARGUMENT for a job or task that the
   /// cluster does not have, FAILED_PRECONDITION for an address that other machines can reach unless that is allowed, UNAVAILABLE when the port is in use.
   server(cluster_spec cluster, std::string job, int index, server_options options = {});
   /// For tasks whose ports were taken before the cluster was known.
@@ -33,6 +33,8 @@ class server {
 
   /// What a session is opened with: `weft://127.0.0.1:33335`.
   const std::string& target() const;
+  /// Where it listens, with the real port: the address in the target unless `server_options::listen_address` says another.
+  std::string listen_address() const;
   /// `/job:work/task:2`.
   const task_id& task() const;
   /// The cluster, with the real port of this task.
@@ -62,6 +64,7 @@ WEFT_DECL server::server(server&&) noexcept = default;
 WEFT_DECL server& server::operator=(server&&) noexcept = default;
 WEFT_DECL server::~server() = default;
 WEFT_DECL const std::string& server::target() const { return core_->target(); }
+WEFT_DECL std::string server::listen_address() const { return to_text(core_->address()); }
 WEFT_DECL const task_id& server::task() const { return core_->task(); }
 WEFT_DECL const cluster_spec& server::cluster() const { return core_->cluster(); }
 WEFT_DECL void server::join() { core_->join(); }

@@ -3,6 +3,7 @@
 // What stands behind `server`: the event loop and its thread, the listener, and who is connected.
 
 #include <weft/cluster/accepted_peers.hpp>
+#include <weft/cluster/address_checks.hpp>
 #include <weft/cluster/connection.hpp>
 #include <weft/cluster/listener.hpp>
 #include <weft/cluster/master.hpp>
@@ -39,8 +40,8 @@ class server_core {
 
   /// The address that it listens at.
   const host_port& address() const noexcept { return listener_->address(); }
-  /// The cluster with this task's real port.
-  cluster_spec cluster_with_port() const { return own_.cluster.with_address(own_.self.job, own_.self.index, to_text(address())); }
+  /// The cluster with this task's real port, where the cluster does not say one.
+  cluster_spec cluster_with_port() const;
   /// Begins to serve, with all addresses of the cluster.
   void start(cluster_spec cluster);
   void stop();
@@ -61,7 +62,6 @@ class server_core {
   using visitor_ptr = std::shared_ptr<visitor>;
 
   void listen();
-  void check_reachable(const host_port& address) const;
   void work();
   void accept(std::shared_ptr<connection> road);
   void take(const visitor_ptr& from, message m);
@@ -113,29 +113,25 @@ WEFT_DECL void server_core::listen() {
   if (own_.self.job.empty()) fail(error_code::invalid_argument, "the job name is empty; it must be one of the cluster's jobs");
   const std::string& text = own_.cluster.task_address(own_.self);
   if (text.empty()) fail(error_code::invalid_argument, "the cluster does not say the address of " + to_text(own_.self) + "; give it one, with port 0 for any free port");
-  const host_port address = parse_host_port(text);
-  check_reachable(address);
+  const host_port given = parse_host_port(text);
+  const host_port address = own_.options.listen_address.empty() ? given : parse_host_port(own_.options.listen_address);
+  if (!own_.options.allow_unauthenticated) check_not_reachable(own_.self, address);
+  if (const auto doubt = doubt_about_address(own_.cluster, own_.self, !own_.options.listen_address.empty())) own_.log("warning", *doubt);
   listener_options how;
   how.connection = own_.connections;
   how.connection.first_message_timeout = own_.options.handshake_timeout;
   try {
     listener_ = std::make_unique<listener>(own_.io, address, how, [this](std::shared_ptr<connection> road) { accept(std::move(road)); });
   } catch (const error& e) {
-    fail(e.code(), to_text(own_.self) + " cannot listen at " + text + ": " + e.message());
+    fail(e.code(), to_text(own_.self) + " cannot listen at " + to_text(address) + ": " + e.message());
   }
-  target_ = "weft://" + to_text(listener_->address());
+  target_ = "weft://" + cluster_with_port().task_address(own_.self);
 }
 
-// Loopback needs nothing; whoever can reach another address could run graphs here.
-WEFT_DECL void server_core::check_reachable(const host_port& address) const {
-  if (own_.options.allow_unauthenticated) return;
-  std::error_code problem;
-  asio::io_context io;
-  const auto found = asio::ip::tcp::resolver(io).resolve(address.host, std::to_string(address.port), problem);
-  const bool loopback = std::all_of(found.begin(), found.end(), [](const auto& entry) { return entry.endpoint().address().is_loopback(); });
-  if (problem || loopback) return;
-  fail(error_code::failed_precondition, to_text(own_.self) + " is to listen at " + to_text(address) + ", where other machines may reach it, and every one that does may run graphs; " +
-                                            "use a loopback address, or set server_options::allow_unauthenticated in a network that you trust");
+WEFT_DECL cluster_spec server_core::cluster_with_port() const {
+  host_port own = parse_host_port(own_.cluster.task_address(own_.self));
+  if (own.port == 0) own.port = address().port;
+  return own_.cluster.with_address(own_.self.job, own_.self.index, to_text(own));
 }
 
 WEFT_DECL void server_core::start(cluster_spec cluster) {
@@ -148,7 +144,8 @@ WEFT_DECL void server_core::start(cluster_spec cluster) {
   io_thread_ = std::thread([this] { work(); });
   io_thread_id_ = io_thread_.get_id();
   asio::post(own_.io, [this] { beat(); });
-  own_.log("info", to_text(own_.self) + " serves at " + to_text(address()));
+  const std::string& said = own_.cluster.task_address(own_.self);
+  own_.log("info", to_text(own_.self) + " serves at " + to_text(address()) + (said == to_text(address()) ? "" : ", for others at " + said));
 }
 
 WEFT_DECL void server_core::work() {

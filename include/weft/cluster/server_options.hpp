@@ -34,6 +34,9 @@ struct server_options {
   std::shared_ptr<const op_registry> ops;
   /// The kernels that run them; weft's own when empty.
   std::shared_ptr<const kernel_registry> kernels;
+  /// Where to listen, `host:port`, if that is not the address that the cluster gives the task: every address of the machine (`0.0.0.0:2222`, or
+  /// `[::]:2222` with IPv6), or one behind a proxy. Port 0 takes any free port. Others reach the task at the address that the cluster gives.
+  std::string listen_address;
   /// Listen at an address that is not the machine's own loopback, although anyone who can reach it may run graphs.
   bool allow_unauthenticated = false;
 

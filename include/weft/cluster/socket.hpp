@@ -76,13 +76,20 @@ inline std::chrono::milliseconds bounded(std::chrono::milliseconds time) noexcep
 // `10 s`, `1.5 s`, `100 ms`.
 std::string duration_text(std::chrono::milliseconds time);
 
-inline status connect_failure(const host_port& to, int number) {
-  if (number == ECONNREFUSED) return {error_code::unavailable, "connection refused: no server is listening at " + to_text(to)};
-  return {error_code::unavailable, "cannot connect to " + to_text(to) + ": " + errno_text(number)};
+// `worker1:2222 (10.0.0.7)`: an address with what its name means on this machine, if it has a name.
+inline std::string resolved_text(const host_port& to, const std::string& numeric) {
+  return to_text(to) + (numeric.empty() || numeric == to.host ? "" : " (" + numeric + ")");
 }
 
-inline status connect_timeout(const host_port& to, std::chrono::milliseconds deadline) {
-  return {error_code::deadline_exceeded, "connecting to " + to_text(to) + " timed out after " + duration_text(deadline)};
+// `numeric` is the address that was tried last, if any.
+inline status connect_failure(const host_port& to, int number, const std::string& numeric = {}) {
+  const std::string where = resolved_text(to, numeric);
+  if (number == ECONNREFUSED) return {error_code::unavailable, "connection refused: no server is listening at " + where};
+  return {error_code::unavailable, "cannot connect to " + where + ": " + errno_text(number)};
+}
+
+inline status connect_timeout(const host_port& to, std::chrono::milliseconds deadline, const std::string& numeric = {}) {
+  return {error_code::deadline_exceeded, "connecting to " + resolved_text(to, numeric) + " timed out after " + duration_text(deadline)};
 }
 
 inline status resolve_failure(const host_port& to) { return {error_code::unavailable, "cannot resolve host '" + to.host + "'"}; }
