@@ -2,6 +2,7 @@
 #define WEFT_WEFT_HPP
 // All of weft.
 
+#include <weft/cluster/resolvers.hpp>
 #include <weft/format/csv.hpp>
 #include <weft/format/file_kernels.hpp>
 #include <weft/format/graphdef.hpp>

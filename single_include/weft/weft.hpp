@@ -244,6 +244,1578 @@ class error : public std::runtime_error {
 
 #endif
 
+#ifndef WEFT_CORE_DEVICE_NAME_HPP
+#define WEFT_CORE_DEVICE_NAME_HPP
+// Names of devices, whole or partial: `/job:ps/replica:0/task:0/device:CPU:0`, in any order, with `*` for "any".
+// One strict grammar for scopes, nodes and imported graphs. weft has no replicas: a name that has a job and a task and
+// says no replica means replica 0, and `/replica:1` can be written but names no device of any cluster.
+
+#include <cstddef>
+#include <limits>
+#include <optional>
+#include <ostream>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace weft {
+
+/// A device, or a constraint on devices: a part that is unset stands for any.
+struct device_name {
+  /// The job, for example `ps`.
+  std::optional<std::string> job;
+  /// The replica (always 0 in weft) and the task's index in its job.
+  std::optional<int> replica, task;
+  /// The device type; `CPU` and `GPU` in capitals, other types as written.
+  std::optional<std::string> type;
+  /// The number of the device among those of its type on its task.
+  std::optional<int> id;
+
+  /// Whether nothing is set, so that every device matches.
+  bool empty() const noexcept { return !job && !replica && !task && !type && !id; }
+  /// Whether a task is named: job and task are set.
+  bool has_task() const noexcept { return job && task; }
+  /// Whether one device is named: job, task, type and id are set. The replica may be left out.
+  bool is_complete() const noexcept { return has_task() && type && id; }
+
+  /// The replica, which is 0 for a name that has a task and says none.
+  std::optional<int> effective_replica() const noexcept { return !replica && has_task() ? std::optional<int>(0) : replica; }
+
+  friend bool operator==(const device_name& a, const device_name& b) {
+    return a.job == b.job && a.effective_replica() == b.effective_replica() && a.task == b.task && a.type == b.type && a.id == b.id;
+  }
+  friend bool operator!=(const device_name& a, const device_name& b) { return !(a == b); }
+};
+
+/// Whether a job may have this name: `[A-Za-z][A-Za-z0-9_]*`. Device types follow the same rule.
+bool is_job_name(std::string_view text) noexcept;
+
+namespace detail {
+
+std::string quoted(std::string_view text);
+
+std::string upper(std::string_view text);
+
+// Reads a device string one component after the other; `problem` says what is wrong with the first bad one.
+struct device_reader {
+  device_name name;
+  std::string problem;
+  bool seen_job = false, seen_replica = false, seen_task = false, seen_device = false;
+
+  bool read(std::string_view text);
+
+ private:
+  bool bad(std::string what) {
+    problem = std::move(what);
+    return false;
+  }
+  bool component(std::string_view part);
+  bool number(std::string_view what, std::string_view text, std::optional<int>& out);
+  bool job(std::string_view value);
+  bool device(std::string_view value);
+};
+
+}  // namespace detail
+
+/// Reads a device string; nothing, with the reason in `why`, if it is malformed.
+std::optional<device_name> try_parse_device_name(std::string_view text, std::string* why = nullptr);
+
+/// Reads a device string: components `/job:NAME /replica:N /task:N /device:TYPE:N` in any order, each at most once, `*` for
+/// any; `/cpu:N` and `/gpu:N` stand for `/device:CPU:N` and `/device:GPU:N`; "" and "/" are the empty name.
+/// Throws INVALID_ARGUMENT that says which part is wrong, with the user's line `where`. Follows TensorFlow's
+/// DeviceNameUtils::ParseFullName, but refuses repeated components and numbers that do not fit.
+device_name parse_device_name(std::string_view text, call_site where = {});
+
+namespace detail {
+
+std::string device_text(const device_name& name, std::optional<int> replica);
+
+}  // namespace detail
+
+/// The short form that messages and weft's own texts use: `/job:ps/task:0/device:CPU:0`. Replica 0 is not printed.
+std::string to_text(const device_name& name);
+
+/// TensorFlow's form: `/job:ps/replica:0/task:0/device:CPU:0`. The replica is printed where it is set or a task is named.
+inline std::string to_full_text(const device_name& name) { return detail::device_text(name, name.effective_replica()); }
+
+/// The task of a device: `/job:ps/task:0`.
+std::string task_text(const device_name& name);
+
+/// TensorFlow's order of devices: by the text of the full name, so `task:10` comes before `task:2`.
+inline bool operator<(const device_name& a, const device_name& b) { return to_full_text(a) < to_full_text(b); }
+
+inline std::ostream& operator<<(std::ostream& out, const device_name& name) { return out << to_text(name); }
+
+/// The rule of nested device scopes: each part that `inner` sets wins, the others come from `outer`. Type and id are
+/// separate parts, so `/device:GPU:1` around `/cpu:*` is `/device:CPU:1`, as in tf.device.
+device_name merge_override(const device_name& outer, const device_name& inner);
+
+/// The devices that meet both constraints. Throws INVALID_ARGUMENT where they contradict each other (MergeDevNames).
+device_name merge_names(const device_name& a, const device_name& b);
+
+/// As merge_names, but a conflict of types drops type and id, and one of ids drops the id. Conflicts of job, replica or
+/// task throw (MergeDevNames with soft placement).
+device_name merge_names_soft(const device_name& a, const device_name& b);
+
+/// As merge_names, but type and id of `b` replace those of `a` (MergeOverrideDevNames).
+device_name merge_override_names(const device_name& a, const device_name& b);
+
+namespace detail {
+
+bool covers(const device_name& pattern, const device_name& name, std::optional<int> replica);
+
+}  // namespace detail
+
+/// Whether each part that `less_specific` sets is set to the same in `more_specific`. Compares two constraints as they are
+/// written: an unset replica is not covered by replica 0 (IsSpecification).
+bool is_specification(const device_name& less_specific, const device_name& more_specific);
+
+/// Whether a device or task satisfies a constraint. A name with a task and no replica counts as replica 0.
+bool matches(const device_name& pattern, const device_name& name);
+
+/// Whether `complete` names one device and satisfies `pattern`; false for a partial name (IsCompleteSpecification).
+bool is_complete_specification(const device_name& pattern, const device_name& complete);
+
+/// Whether both names have a task and it is the same one (IsSameAddressSpace).
+bool same_task(const device_name& a, const device_name& b);
+
+/// The complete name that takes the missing parts from `base`. Throws INVALID_ARGUMENT if `base` is not complete
+/// (CanonicalizeDeviceName).
+device_name canonical(const device_name& name, const device_name& base);
+
+}  // namespace weft
+
+#if WEFT_HAS_BODIES
+namespace weft {
+
+WEFT_DECL bool is_job_name(std::string_view text) noexcept {
+  const auto letter = [](char c) { return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z'); };
+  if (text.empty() || !letter(text[0])) return false;
+  for (char c : text)
+    if (!letter(c) && !(c >= '0' && c <= '9') && c != '_') return false;
+  return true;
+}
+
+}  // namespace weft
+
+namespace weft::detail {
+
+// Text from outside in a message: in quotes, not longer than a line or two, without control characters.
+WEFT_DECL std::string quoted(std::string_view text) {
+  constexpr std::size_t limit = 200;
+  std::string out = "'";
+  for (char c : text.substr(0, limit)) out += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? '?' : c;
+  return out + (text.size() > limit ? "...'" : "'");
+}
+
+WEFT_DECL std::string upper(std::string_view text) {
+  std::string out(text);
+  for (char& c : out)
+    if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
+  return out;
+}
+
+WEFT_DECL bool device_reader::read(std::string_view text) {
+  if (text.empty() || text == "/") return true;
+  if (text[0] != '/') return bad("it must begin with '/'");
+  while (!text.empty()) {
+    text.remove_prefix(1);
+    const std::string_view part = text.substr(0, text.find('/'));
+    text.remove_prefix(part.size());
+    if (part.empty()) return bad(text.empty() ? "it ends in '/'" : "a component is empty ('//')");
+    if (!component(part)) return false;
+  }
+  return true;
+}
+
+WEFT_DECL bool device_reader::component(std::string_view part) {
+  const std::size_t colon = part.find(':');
+  const std::string_view key = part.substr(0, colon);
+  const std::string legacy = upper(key);
+  const bool is_legacy = legacy == "CPU" || legacy == "GPU";
+  bool* seen = key == "job" ? &seen_job : key == "replica" ? &seen_replica : key == "task" ? &seen_task
+               : key == "device" || is_legacy ? &seen_device : nullptr;
+  if (seen == nullptr) return bad(quoted(part) + " is none of job, replica, task, device, cpu, gpu");
+  if (colon == std::string_view::npos) return bad(quoted(part) + " has no ':' and value");
+  if (*seen) return bad(std::string(seen == &seen_device ? "a device" : std::string("a ") + std::string(key)) + " is given twice");
+  *seen = true;
+  const std::string_view value = part.substr(colon + 1);
+  if (seen == &seen_job) return job(value);
+  if (seen == &seen_replica) return number("replica", value, name.replica);
+  if (seen == &seen_task) return number("task", value, name.task);
+  if (!is_legacy) return device(value);
+  name.type = legacy;
+  return number("device number", value, name.id);
+}
+
+WEFT_DECL bool device_reader::number(std::string_view what, std::string_view text, std::optional<int>& out) {
+  if (text == "*") return true;
+  int n = 0;
+  for (char c : text) {
+    if (c < '0' || c > '9') return bad("the " + std::string(what) + " " + quoted(text) + " is not a decimal number or '*'");
+    const int digit = c - '0';
+    if (n > (std::numeric_limits<int>::max() - digit) / 10)
+      return bad("the " + std::string(what) + " " + quoted(text) + " is larger than 2147483647");
+    n = n * 10 + digit;
+  }
+  if (text.empty()) return bad("the " + std::string(what) + " is empty");
+  out = n;
+  return true;
+}
+
+WEFT_DECL bool device_reader::job(std::string_view value) {
+  if (value == "*") return true;
+  if (value.empty()) return bad("the job name is empty");
+  if (!is_job_name(value)) return bad("the job name " + quoted(value) + " does not match [A-Za-z][A-Za-z0-9_]*");
+  name.job = std::string(value);
+  return true;
+}
+
+WEFT_DECL bool device_reader::device(std::string_view value) {
+  const std::size_t colon = value.find(':');
+  const std::string_view type = value.substr(0, colon);
+  if (type.empty()) return bad("the device type is empty");
+  if (type != "*") {
+    if (!is_job_name(type)) return bad("the device type " + quoted(type) + " does not match [A-Za-z][A-Za-z0-9_]*");
+    const std::string capitals = upper(type);
+    name.type = capitals == "CPU" || capitals == "GPU" ? capitals : std::string(type);
+  }
+  return colon == std::string_view::npos || number("device number", value.substr(colon + 1), name.id);
+}
+
+}  // namespace weft::detail
+
+namespace weft {
+
+WEFT_DECL std::optional<device_name> try_parse_device_name(std::string_view text, std::string* why) {
+  detail::device_reader reader;
+  if (reader.read(text)) return std::move(reader.name);
+  if (why != nullptr)
+    *why = "device string " + detail::quoted(text) + " is malformed: " + reader.problem +
+           "; expected something like '/job:ps/task:0/device:CPU:0'";
+  return std::nullopt;
+}
+
+WEFT_DECL device_name parse_device_name(std::string_view text, call_site where) {
+  std::string why;
+  if (auto name = try_parse_device_name(text, &why)) return *std::move(name);
+  throw error(error_code::invalid_argument, std::move(why), where);
+}
+
+}  // namespace weft
+
+namespace weft::detail {
+
+WEFT_DECL std::string device_text(const device_name& name, std::optional<int> replica) {
+  std::string out;
+  if (name.job) out += "/job:" + *name.job;
+  if (replica) out += "/replica:" + std::to_string(*replica);
+  if (name.task) out += "/task:" + std::to_string(*name.task);
+  if (name.type || name.id) out += "/device:" + name.type.value_or("*") + ":" + (name.id ? std::to_string(*name.id) : "*");
+  return out;
+}
+
+}  // namespace weft::detail
+
+namespace weft {
+
+WEFT_DECL std::string to_text(const device_name& name) {
+  // An open replica is not copied: g++ takes that for the use of something that was never set.
+  std::optional<int> shown;
+  if (name.replica && *name.replica != 0) shown = *name.replica;
+  return detail::device_text(name, shown);
+}
+
+WEFT_DECL std::string task_text(const device_name& name) {
+  device_name task = name;
+  task.type.reset();
+  task.id.reset();
+  return to_text(task);
+}
+
+WEFT_DECL device_name merge_override(const device_name& outer, const device_name& inner) {
+  device_name out = outer;
+  if (inner.job) out.job = inner.job;
+  if (inner.replica) out.replica = inner.replica;
+  if (inner.task) out.task = inner.task;
+  if (inner.type) out.type = inner.type;
+  if (inner.id) out.id = inner.id;
+  return out;
+}
+
+}  // namespace weft
+
+namespace weft::detail {
+
+// The part in which two names contradict each other, in the plural; nullptr if there is none.
+WEFT_DECL const char* task_conflict(const device_name& a, const device_name& b) {
+  const auto differ = [](const auto& x, const auto& y) { return x && y && *x != *y; };
+  return differ(a.job, b.job) ? "jobs" : differ(a.replica, b.replica) ? "replicas" : differ(a.task, b.task) ? "tasks" : nullptr;
+}
+
+WEFT_DECL const char* device_conflict(const device_name& a, const device_name& b) {
+  const auto differ = [](const auto& x, const auto& y) { return x && y && *x != *y; };
+  return differ(a.type, b.type) ? "types" : differ(a.id, b.id) ? "ids" : nullptr;
+}
+
+// Throws if there is a conflict. The names are printed with the replica as it is set, for that may be the conflict.
+WEFT_DECL void refuse_merge(const char* part, const device_name& a, const device_name& b) {
+  if (part != nullptr)
+    fail(error_code::invalid_argument, std::string("Cannot merge devices with incompatible ") + part + ": '" +
+                                           device_text(a, a.replica) + "' and '" + device_text(b, b.replica) + "'");
+}
+
+}  // namespace weft::detail
+
+namespace weft {
+
+WEFT_DECL device_name merge_names(const device_name& a, const device_name& b) {
+  detail::refuse_merge(detail::task_conflict(a, b), a, b);
+  detail::refuse_merge(detail::device_conflict(a, b), a, b);
+  return merge_override(a, b);
+}
+
+WEFT_DECL device_name merge_names_soft(const device_name& a, const device_name& b) {
+  detail::refuse_merge(detail::task_conflict(a, b), a, b);
+  device_name out = merge_override(a, b);
+  if (a.type && b.type && *a.type != *b.type) {
+    out.type.reset();
+    out.id.reset();
+  } else if (a.id && b.id && *a.id != *b.id) {
+    out.id.reset();
+  }
+  return out;
+}
+
+WEFT_DECL device_name merge_override_names(const device_name& a, const device_name& b) {
+  detail::refuse_merge(detail::task_conflict(a, b), a, b);
+  return merge_override(a, b);
+}
+
+}  // namespace weft
+
+namespace weft::detail {
+
+WEFT_DECL bool covers(const device_name& pattern, const device_name& name, std::optional<int> replica) {
+  const auto covered = [](const auto& wanted, const auto& found) { return !wanted || wanted == found; };
+  return covered(pattern.job, name.job) && covered(pattern.replica, replica) && covered(pattern.task, name.task) &&
+         covered(pattern.type, name.type) && covered(pattern.id, name.id);
+}
+
+}  // namespace weft::detail
+
+namespace weft {
+
+WEFT_DECL bool is_specification(const device_name& less_specific, const device_name& more_specific) {
+  return detail::covers(less_specific, more_specific, more_specific.replica);
+}
+
+WEFT_DECL bool matches(const device_name& pattern, const device_name& name) {
+  return detail::covers(pattern, name, name.effective_replica());
+}
+
+WEFT_DECL bool is_complete_specification(const device_name& pattern, const device_name& complete) {
+  return complete.is_complete() && matches(pattern, complete);
+}
+
+WEFT_DECL bool same_task(const device_name& a, const device_name& b) {
+  return a.has_task() && b.has_task() && a.job == b.job && a.task == b.task && a.effective_replica() == b.effective_replica();
+}
+
+WEFT_DECL device_name canonical(const device_name& name, const device_name& base) {
+  if (!base.is_complete())
+    fail(error_code::invalid_argument, "the base '" + to_text(base) + "' of device '" + to_text(name) +
+                                           "' is not complete; expected something like '/job:ps/task:0/device:CPU:0'");
+  return merge_override(base, name);
+}
+
+}  // namespace weft
+#endif
+
+#endif
+
+#ifndef WEFT_CORE_CLUSTER_SPEC_HPP
+#define WEFT_CORE_CLUSTER_SPEC_HPP
+// The tasks of a cluster and where each of them listens. A value: checked when it is made, compared and hashed by content.
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <map>
+#include <optional>
+#include <ostream>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace weft {
+
+/// A host (name, IPv4 or IPv6 address without brackets) and a port; port 0 means any free one.
+struct host_port {
+  std::string host;
+  int port = 0;
+
+  friend bool operator==(const host_port& a, const host_port& b) { return a.host == b.host && a.port == b.port; }
+  friend bool operator!=(const host_port& a, const host_port& b) { return !(a == b); }
+  friend bool operator<(const host_port& a, const host_port& b) { return std::tie(a.host, a.port) < std::tie(b.host, b.port); }
+};
+
+/// `host:port`, with brackets around an IPv6 address.
+std::string to_text(const host_port& address);
+
+namespace detail {
+
+[[noreturn]] void bad_address(std::string_view text, const char* problem);
+
+}  // namespace detail
+
+/// Reads `host:port` or `[ipv6]:port`. Throws INVALID_ARGUMENT that says what is wrong.
+host_port parse_host_port(std::string_view text);
+
+/// One task of a cluster.
+struct task_id {
+  std::string job;
+  int index = 0;
+
+  friend bool operator==(const task_id& a, const task_id& b) { return a.job == b.job && a.index == b.index; }
+  friend bool operator!=(const task_id& a, const task_id& b) { return !(a == b); }
+  friend bool operator<(const task_id& a, const task_id& b) { return std::tie(a.job, a.index) < std::tie(b.job, b.index); }
+};
+
+/// `/job:ps/task:0`.
+inline std::string to_text(const task_id& task) { return "/job:" + task.job + "/task:" + std::to_string(task.index); }
+
+inline std::ostream& operator<<(std::ostream& out, const task_id& task) { return out << to_text(task); }
+
+/// The task that a device name names; nothing if job or task is unset, or the replica is not 0.
+std::optional<task_id> task_of(const device_name& name);
+
+/// Jobs, their tasks, and the address of each task. Jobs are ordered by name and tasks by index, in whatever order they
+/// were given; two specs are equal if they say the same. An address is `host:port`, or empty while it is not known.
+/// Every way of making one throws INVALID_ARGUMENT for a bad job name or address, a job given twice, a negative task
+/// index, or two tasks with one address (port 0 excepted).
+class cluster_spec {
+ public:
+  /// One line of the constructor's list: a job with the addresses of tasks 0, 1, ..., or with a number of tasks.
+  struct job {
+    std::string name;
+    std::map<int, std::string> tasks;
+
+    job(std::string job_name, const std::vector<std::string>& addresses);
+    job(std::string job_name, int count);
+  };
+
+  /// A cluster without jobs.
+  cluster_spec() = default;
+  /// `{{"ps", {"10.0.0.1:2222"}}, {"work", {"10.0.0.2:2222", "10.0.0.3:2222"}}}`, or `{{"ps", 1}, {"work", 2}}` for tasks
+  /// whose addresses are not known.
+  cluster_spec(std::initializer_list<job> jobs);
+  /// Any task numbers: `{"work", {{3, "10.0.0.2:2222"}}}` is a job that has only task 3. An empty address is an unknown one.
+  cluster_spec(std::map<std::string, std::map<int, std::string>> jobs) : jobs_(std::move(jobs)) { check(); }
+
+  /// Whether there is no job.
+  bool empty() const noexcept { return jobs_.empty(); }
+  /// Names of the jobs, sorted.
+  std::vector<std::string> jobs() const;
+  /// Number of tasks of a job. Throws INVALID_ARGUMENT for an unknown job, with the known ones; so do the next two.
+  int num_tasks(std::string_view job_name) const { return static_cast<int>(find(job_name).size()); }
+  /// Indices of the tasks of a job, rising, with gaps where the job has gaps.
+  std::vector<int> task_indices(std::string_view job_name) const;
+  /// The address of a task, empty if not known. Throws INVALID_ARGUMENT for an unknown task, with the known ones.
+  const std::string& task_address(std::string_view job_name, int index) const;
+  /// The address of a task, empty if not known. Throws INVALID_ARGUMENT for an unknown task, with the known ones.
+  const std::string& task_address(const task_id& task) const { return task_address(task.job, task.index); }
+  /// Whether there is such a job.
+  bool has_job(std::string_view job_name) const { return jobs_.find(std::string(job_name)) != jobs_.end(); }
+  /// Whether there is such a task.
+  bool has(std::string_view job_name, int index) const;
+  /// Whether there is such a task.
+  bool has(const task_id& task) const { return has(task.job, task.index); }
+  /// All tasks, by job name and index.
+  std::vector<task_id> tasks() const;
+  /// A copy in which a task has another address; an empty one makes it unknown. Throws as the constructors do.
+  cluster_spec with_address(std::string_view job_name, int index, std::string address) const;
+  /// 64-bit FNV-1a over `to_text`: the same on every machine and in every build.
+  std::uint64_t hash() const;
+  /// Job name to task index to address.
+  const std::map<std::string, std::map<int, std::string>>& entries() const noexcept { return jobs_; }
+
+  friend bool operator==(const cluster_spec& a, const cluster_spec& b) { return a.jobs_ == b.jobs_; }
+  friend bool operator!=(const cluster_spec& a, const cluster_spec& b) { return !(a == b); }
+
+ private:
+  void check() const;
+  const std::map<int, std::string>& find(std::string_view job_name) const;
+
+  std::map<std::string, std::map<int, std::string>> jobs_;
+};
+
+namespace detail {
+
+inline std::string address_or_unknown(const std::string& address) { return address.empty() ? "unknown" : "'" + address + "'"; }
+
+}  // namespace detail
+
+/// `cluster_spec{ps: [10.0.0.1:2222, 10.0.0.1:2223], work: {3: 10.0.0.2:2222}}`: a list for tasks 0, 1, ..., else by index;
+/// `?` for an address that is not known. Equal specs have equal texts.
+std::string to_text(const cluster_spec& cluster);
+
+inline std::ostream& operator<<(std::ostream& out, const cluster_spec& cluster) { return out << to_text(cluster); }
+
+/// The first entry in which two specs differ, `here` and `there`, as a sentence for a message; empty if they are equal.
+std::string difference(const cluster_spec& here, const cluster_spec& there);
+
+namespace detail {
+
+std::vector<std::string_view> split(std::string_view text, char separator);
+
+}  // namespace detail
+
+/// Reads a cluster from one line, as for a command line: `ps=10.0.0.1:2222;work=10.0.0.2:2222,10.0.0.3:2222`.
+cluster_spec parse_cluster_spec(std::string_view text);
+
+}  // namespace weft
+
+#if WEFT_HAS_BODIES
+namespace weft {
+
+WEFT_DECL std::string to_text(const host_port& address) {
+  const bool v6 = address.host.find(':') != std::string::npos;
+  return (v6 ? "[" + address.host + "]" : address.host) + ":" + std::to_string(address.port);
+}
+
+}  // namespace weft
+
+namespace weft::detail {
+
+// What is wrong with the host of an address; nullptr if nothing is.
+WEFT_DECL const char* host_problem(std::string_view host, bool v6) {
+  if (host.empty()) return "the host is empty";
+  if (!v6 && host.find(':') != std::string_view::npos) return "an IPv6 address needs brackets, as in '[::1]:2222'";
+  if (v6 && host.find(':') == std::string_view::npos) return "brackets are for IPv6 addresses, as in '[::1]:2222'";
+  for (char c : host) {
+    const bool alnum = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
+    const bool mark = c == '.' || c == '-' || c == '_' || (v6 && (c == ':' || c == '%'));
+    if (!alnum && !mark) return "the host has a character that hosts cannot have";
+  }
+  return nullptr;
+}
+
+// What is wrong with the port of an address; nullptr, and the number in `port`, if nothing is.
+WEFT_DECL const char* port_problem(std::string_view text, int& port) {
+  if (text.empty()) return "the port is empty";
+  port = 0;
+  for (char c : text) {
+    if (c < '0' || c > '9') return "the port is not a decimal number";
+    port = port * 10 + (c - '0');
+    if (port > 65535) return "the port is larger than 65535";
+  }
+  return nullptr;
+}
+
+[[noreturn]] WEFT_DECL void bad_address(std::string_view text, const char* problem) {
+  fail(error_code::invalid_argument,
+       "address " + quoted(text) + ": " + problem + "; expected host:port, for example '127.0.0.1:2222'");
+}
+
+}  // namespace weft::detail
+
+namespace weft {
+
+WEFT_DECL host_port parse_host_port(std::string_view text) {
+  const bool v6 = !text.empty() && text[0] == '[';
+  const std::size_t colon = v6 ? text.find("]:") : text.rfind(':');
+  if (colon == std::string_view::npos) detail::bad_address(text, "there is no port");
+  const std::string_view host = v6 ? text.substr(1, colon - 1) : text.substr(0, colon);
+  host_port out{std::string(host), 0};
+  const char* problem = detail::host_problem(host, v6);
+  if (problem == nullptr) problem = detail::port_problem(text.substr(colon + (v6 ? 2 : 1)), out.port);
+  if (problem != nullptr) detail::bad_address(text, problem);
+  return out;
+}
+
+WEFT_DECL std::optional<task_id> task_of(const device_name& name) {
+  if (!name.has_task() || name.effective_replica() != 0) return std::nullopt;
+  return task_id{*name.job, *name.task};
+}
+
+}  // namespace weft
+
+namespace weft::detail {
+
+// `0-2, 5` of the indices of a job; `none` if there are none.
+WEFT_DECL std::string index_ranges(const std::map<int, std::string>& tasks) {
+  std::string out;
+  for (auto it = tasks.begin(); it != tasks.end();) {
+    const int first = it->first;
+    int last = first;
+    for (++it; it != tasks.end() && it->first == last + 1; ++it) last = it->first;
+    out += (out.empty() ? "" : ", ") + std::to_string(first);
+    if (last > first) out += "-" + std::to_string(last);
+  }
+  return out.empty() ? "none" : out;
+}
+
+}  // namespace weft::detail
+
+namespace weft {
+
+WEFT_DECL std::string to_text(const cluster_spec& cluster) {
+  std::string out = "cluster_spec{";
+  const char* before_job = "";
+  for (const auto& [name, tasks] : cluster.entries()) {
+    const bool dense = tasks.empty() || tasks.rbegin()->first == static_cast<int>(tasks.size()) - 1;
+    out += before_job + name + (dense ? ": [" : ": {");
+    before_job = ", ";
+    const char* before_task = "";
+    for (const auto& [index, address] : tasks) {
+      out += before_task + (dense ? std::string() : std::to_string(index) + ": ") + (address.empty() ? "?" : address);
+      before_task = ", ";
+    }
+    out += dense ? "]" : "}";
+  }
+  return out + "}";
+}
+
+WEFT_DECL cluster_spec::job::job(std::string job_name, const std::vector<std::string>& addresses) : name(std::move(job_name)) {
+  for (const std::string& address : addresses) {
+    const int index = static_cast<int>(tasks.size());
+    if (address.empty())
+      fail(error_code::invalid_argument, "task " + std::to_string(index) + " of job " + detail::quoted(name) + " has an empty address");
+    tasks.emplace_hint(tasks.end(), index, address);
+  }
+}
+
+WEFT_DECL cluster_spec::job::job(std::string job_name, int count) : name(std::move(job_name)) {
+  if (count < 0)
+    fail(error_code::invalid_argument, "job " + detail::quoted(name) + " has " + std::to_string(count) + " tasks; expected 0 or more");
+  for (int index = 0; index < count; ++index) tasks.emplace_hint(tasks.end(), index, std::string());
+}
+
+WEFT_DECL cluster_spec::cluster_spec(std::initializer_list<job> jobs) {
+  for (const job& entry : jobs)
+    if (!jobs_.emplace(entry.name, entry.tasks).second) fail(error_code::invalid_argument, "job '" + entry.name + "' is given twice");
+  check();
+}
+
+WEFT_DECL void cluster_spec::check() const {
+  std::map<host_port, task_id> owners;
+  for (const auto& [name, tasks] : jobs_) {
+    if (!is_job_name(name))
+      fail(error_code::invalid_argument, name.empty() ? "a job name is empty; job names match [A-Za-z][A-Za-z0-9_]*"
+                                                      : "job name " + detail::quoted(name) + " does not match [A-Za-z][A-Za-z0-9_]*");
+    for (const auto& [index, address] : tasks) {
+      if (index < 0) fail(error_code::invalid_argument, "job '" + name + "' has a task " + std::to_string(index) + "; expected 0 or more");
+      if (address.empty()) continue;
+      host_port where;
+      try {
+        where = parse_host_port(address);
+      } catch (const error& e) {
+        fail(e.code(), to_text(task_id{name, index}) + ": " + e.message());
+      }
+      if (where.port == 0) continue;
+      const auto [owner, is_new] = owners.emplace(where, task_id{name, index});
+      if (!is_new)
+        fail(error_code::invalid_argument, to_text(owner->second) + " and " + to_text(task_id{name, index}) + " have the same address '" +
+                                               address + "'; each task needs its own");
+    }
+  }
+}
+
+WEFT_DECL const std::map<int, std::string>& cluster_spec::find(std::string_view job_name) const {
+  const auto it = jobs_.find(std::string(job_name));
+  if (it != jobs_.end()) return it->second;
+  std::string known;
+  for (const auto& entry : jobs_) known += (known.empty() ? "'" : ", '") + entry.first + "'";
+  fail(error_code::invalid_argument, "no job " + detail::quoted(job_name) + " in the cluster; " +
+                                         (known.empty() ? "it has no jobs" : "its jobs are " + known));
+}
+
+WEFT_DECL std::vector<std::string> cluster_spec::jobs() const {
+  std::vector<std::string> out;
+  for (const auto& entry : jobs_) out.push_back(entry.first);
+  return out;
+}
+
+WEFT_DECL std::vector<int> cluster_spec::task_indices(std::string_view job_name) const {
+  std::vector<int> out;
+  for (const auto& task : find(job_name)) out.push_back(task.first);
+  return out;
+}
+
+WEFT_DECL const std::string& cluster_spec::task_address(std::string_view job_name, int index) const {
+  const auto& tasks = find(job_name);
+  const auto it = tasks.find(index);
+  if (it != tasks.end()) return it->second;
+  fail(error_code::invalid_argument, "no task " + std::to_string(index) + " in job '" + std::string(job_name) + "'; its tasks are " +
+                                         detail::index_ranges(tasks));
+}
+
+WEFT_DECL bool cluster_spec::has(std::string_view job_name, int index) const {
+  const auto it = jobs_.find(std::string(job_name));
+  return it != jobs_.end() && it->second.count(index) != 0;
+}
+
+WEFT_DECL std::vector<task_id> cluster_spec::tasks() const {
+  std::vector<task_id> out;
+  for (const auto& [name, tasks] : jobs_)
+    for (const auto& task : tasks) out.push_back({name, task.first});
+  return out;
+}
+
+WEFT_DECL cluster_spec cluster_spec::with_address(std::string_view job_name, int index, std::string address) const {
+  task_address(job_name, index);  // throws if there is no such task
+  cluster_spec out = *this;
+  out.jobs_[std::string(job_name)][index] = std::move(address);
+  out.check();
+  return out;
+}
+
+WEFT_DECL std::uint64_t cluster_spec::hash() const {
+  std::uint64_t h = 14695981039346656037u;
+  for (char c : to_text(*this)) h = (h ^ static_cast<unsigned char>(c)) * 1099511628211u;
+  return h;
+}
+
+WEFT_DECL std::string difference(const cluster_spec& here, const cluster_spec& there) {
+  std::map<task_id, std::pair<const std::string*, const std::string*>> both;
+  for (const task_id& task : here.tasks()) both[task].first = &here.task_address(task);
+  for (const task_id& task : there.tasks()) both[task].second = &there.task_address(task);
+  const auto said = [](const std::string* address) { return address ? detail::address_or_unknown(*address) : std::string("absent"); };
+  for (const auto& [task, address] : both)
+    if (!address.first || !address.second || *address.first != *address.second)
+      return to_text(task) + " is " + said(address.first) + " here and " + said(address.second) + " there";
+  for (const std::string& name : here.jobs())
+    if (!there.has_job(name)) return "job '" + name + "' (without tasks) is here and not there";
+  for (const std::string& name : there.jobs())
+    if (!here.has_job(name)) return "job '" + name + "' (without tasks) is there and not here";
+  return {};
+}
+
+}  // namespace weft
+
+namespace weft::detail {
+
+WEFT_DECL std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> out;
+  for (std::size_t end = 0; end != std::string_view::npos;) {
+    end = text.find(separator);
+    out.push_back(text.substr(0, end));
+    if (end != std::string_view::npos) text.remove_prefix(end + 1);
+  }
+  return out;
+}
+
+}  // namespace weft::detail
+
+namespace weft {
+
+WEFT_DECL cluster_spec parse_cluster_spec(std::string_view text) {
+  std::map<std::string, std::map<int, std::string>> jobs;
+  for (std::string_view entry : detail::split(text, ';')) {
+    const std::size_t equals = entry.find('=');
+    if (equals == std::string_view::npos)
+      fail(error_code::invalid_argument, "cluster " + detail::quoted(text) + ": " + detail::quoted(entry) +
+                                             " has no '='; expected 'ps=host:port,host:port;work=host:port'");
+    std::vector<std::string> addresses;
+    for (std::string_view address : detail::split(entry.substr(equals + 1), ',')) addresses.emplace_back(address);
+    cluster_spec::job line(std::string(entry.substr(0, equals)), addresses);
+    if (!jobs.emplace(line.name, std::move(line.tasks)).second)
+      fail(error_code::invalid_argument, "cluster " + detail::quoted(text) + ": job '" + line.name + "' is given twice");
+  }
+  return cluster_spec(std::move(jobs));
+}
+
+}  // namespace weft
+#endif
+
+#endif
+
+#ifndef WEFT_FORMAT_JSON_VALUE_HPP
+#define WEFT_FORMAT_JSON_VALUE_HPP
+// JSON as protobuf writes it: a parsed text as a tree, at most 64 levels deep, and readers that name the way to what they refuse, as in
+// `node[3].attr.dtype.type`. Nothing that was read is ever copied or printed as a whole.
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace weft::detail {
+
+enum class json_kind : std::uint8_t { null, boolean, integer, natural, real, string, array, object };
+
+// One value of a parsed text. An integer is a `natural` only where it is too large for the other.
+struct json_value {
+  json_kind kind = json_kind::null;
+  union {
+    bool boolean;
+    std::int64_t integer = 0;
+    std::uint64_t natural;
+    double real;
+  };
+  // Of a string; the key of a member of an object.
+  std::string text, key;
+  // Elements or members, in the order of the text.
+  std::vector<json_value> items;
+};
+
+// The deepest nesting that is read.
+inline constexpr std::size_t max_json_depth = 64;
+
+// Parses a text. Throws INVALID_ARGUMENT with line and column: what is not JSON, nested too deeply, or names a member twice.
+json_value parse_json(std::string_view text);
+
+// The bytes of a file. Throws NOT_FOUND, UNAVAILABLE.
+std::string read_whole_file(const std::string& path);
+
+// A value and the way to it from the top.
+struct json_at {
+  const json_value& value;
+  const json_at* up = nullptr;
+  std::string_view name;
+  std::size_t index = 0;
+
+  json_at(const json_value& top) : value(top) {}
+  // A member of an object, by the field's name in the .proto file; an element of an array.
+  json_at(const json_value& v, const json_at& parent, std::string_view member) : value(v), up(&parent), name(member) {}
+  json_at(const json_value& v, const json_at& parent, std::size_t element) : value(v), up(&parent), index(element) {}
+};
+
+std::string path_of(const json_at& at);
+[[noreturn]] void bad_json(const json_at& at, const std::string& fault, error_code code = error_code::invalid_argument);
+// Refuses what is not an object, and members that are none of these fields.
+void expect_fields(const json_at& at, std::initializer_list<std::string_view> fields);
+// The member of this name in either spelling (`tensor_shape`, `tensorShape`), or nullptr; null counts as absent.
+const json_value* find_field(const json_at& at, std::string_view field);
+// The elements of an array.
+const std::vector<json_value>& elements_at(const json_at& at);
+const std::string& string_at(const json_at& at);
+bool bool_at(const json_at& at);
+// An integer in these bounds, as a number or in quotes.
+std::int64_t integer_at(const json_at& at, std::int64_t least = INT64_MIN, std::int64_t most = INT64_MAX);
+std::uint64_t natural_at(const json_at& at);
+// A number, also in quotes; `"NaN"`, `"Infinity"`, `"-Infinity"`.
+double real_at(const json_at& at);
+float float_at(const json_at& at);
+// Bytes in base64, of either alphabet, with or without padding.
+std::string bytes_at(const json_at& at);
+
+}  // namespace weft::detail
+
+#if WEFT_HAS_FORMAT_BODIES
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <limits>
+
+namespace weft::detail {
+
+inline const char* kind_name(json_kind kind) {
+  constexpr const char* names[] = {"null", "a bool", "a number", "a number", "a number", "a string", "an array", "an object"};
+  return names[static_cast<std::size_t>(kind)];
+}
+
+// Builds the tree from the parser's events. The values that are open lie in vectors that do not grow until they are closed.
+class json_builder : public nlohmann::json_sax<nlohmann::json> {
+ public:
+  json_builder(json_value& top, std::string_view text) : top_(top), text_(text) {}
+  const std::string& fault() const noexcept { return fault_; }
+
+  bool null() override { return add(json_kind::null) != nullptr; }
+  bool boolean(bool v) override {
+    add(json_kind::boolean)->boolean = v;
+    return true;
+  }
+  bool number_integer(number_integer_t v) override {
+    add(json_kind::integer)->integer = v;
+    return true;
+  }
+  bool number_unsigned(number_unsigned_t v) override {
+    if (v <= static_cast<std::uint64_t>(INT64_MAX)) return number_integer(static_cast<std::int64_t>(v));
+    add(json_kind::natural)->natural = v;
+    return true;
+  }
+  bool number_float(number_float_t v, const string_t&) override {
+    add(json_kind::real)->real = v;
+    return true;
+  }
+  bool string(string_t& v) override {
+    add(json_kind::string)->text = std::move(v);
+    return true;
+  }
+  bool binary(binary_t&) override { return stop("binary data"); }
+  bool start_object(std::size_t) override { return open(json_kind::object); }
+  bool start_array(std::size_t) override { return open(json_kind::array); }
+  bool key(string_t& v) override {
+    key_ = std::move(v);
+    return true;
+  }
+  bool end_array() override {
+    open_.pop_back();
+    return true;
+  }
+  bool end_object() override {
+    std::vector<const std::string*> keys;
+    for (const json_value& member : open_.back()->items) keys.push_back(&member.key);
+    std::sort(keys.begin(), keys.end(), [](const std::string* a, const std::string* b) { return *a < *b; });
+    for (std::size_t i = 1; i < keys.size(); ++i)
+      if (*keys[i - 1] == *keys[i]) return stop("an object has two members '" + keys[i]->substr(0, 80) + "'");
+    open_.pop_back();
+    return true;
+  }
+  bool parse_error(std::size_t position, const std::string&, const nlohmann::json::exception&) override {
+    const std::string_view before = text_.substr(0, position == 0 ? 0 : position - 1);
+    const auto line = std::count(before.begin(), before.end(), '\n') + 1;
+    const auto column = before.size() - (before.rfind('\n') == std::string_view::npos ? 0 : before.rfind('\n') + 1) + 1;
+    return stop("not JSON at line " + std::to_string(line) + ", column " + std::to_string(column));
+  }
+
+ private:
+  json_value* add(json_kind kind) {
+    json_value* v = &top_;
+    if (!open_.empty()) {
+      v = &open_.back()->items.emplace_back();
+      if (open_.back()->kind == json_kind::object) v->key = std::move(key_);
+    }
+    v->kind = kind;
+    return v;
+  }
+  bool open(json_kind kind) {
+    if (open_.size() == max_json_depth) return stop("nested more than " + std::to_string(max_json_depth) + " levels deep");
+    open_.push_back(add(kind));
+    return true;
+  }
+  bool stop(std::string fault) {
+    fault_ = std::move(fault);
+    return false;
+  }
+
+  json_value& top_;
+  std::string_view text_;
+  std::vector<json_value*> open_;
+  std::string key_, fault_;
+};
+
+WEFT_DECL json_value parse_json(std::string_view text) {
+  json_value out;
+  json_builder builder(out, text);
+  if (!nlohmann::json::sax_parse(text.begin(), text.end(), &builder)) fail(error_code::invalid_argument, builder.fault());
+  return out;
+}
+
+WEFT_DECL std::string read_whole_file(const std::string& path) {
+  std::FILE* file = std::fopen(path.c_str(), "rb");
+  if (file == nullptr) fail(error_code::not_found, "cannot open '" + path + "'");
+  std::string out;
+  char block[1 << 14];
+  while (const std::size_t n = std::fread(block, 1, sizeof block, file)) out.append(block, n);
+  const bool failed = std::ferror(file) != 0;
+  std::fclose(file);
+  if (failed) fail(error_code::unavailable, "cannot read '" + path + "'");
+  return out;
+}
+
+WEFT_DECL std::string path_of(const json_at& at) {
+  std::vector<const json_at*> way;
+  for (const json_at* a = &at; a->up != nullptr; a = a->up) way.push_back(a);
+  std::string out;
+  for (auto a = way.rbegin(); a != way.rend(); ++a)
+    if ((*a)->name.data() == nullptr) out += "[" + std::to_string((*a)->index) + "]";
+    else out += (out.empty() ? "" : ".") + std::string((*a)->name.substr(0, 80));
+  return out;
+}
+
+WEFT_DECL void bad_json(const json_at& at, const std::string& fault, error_code code) {
+  const std::string path = path_of(at);
+  fail(code, path.empty() ? fault : path + ": " + fault);
+}
+
+inline void expect_kind(const json_at& at, json_kind kind) {
+  if (at.value.kind != kind) bad_json(at, std::string("expected ") + kind_name(kind) + ", found " + kind_name(at.value.kind));
+}
+
+// Whether a key is the field in lowerCamelCase.
+inline bool is_camel(std::string_view key, std::string_view field) {
+  std::size_t k = 0;
+  for (std::size_t f = 0; f < field.size(); ++f, ++k) {
+    char c = field[f];
+    if (c == '_' && f + 1 < field.size()) {
+      c = field[++f];
+      if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
+    }
+    if (k >= key.size() || key[k] != c) return false;
+  }
+  return k == key.size();
+}
+
+inline bool names_field(std::string_view key, std::string_view field) { return key == field || is_camel(key, field); }
+
+WEFT_DECL void expect_fields(const json_at& at, std::initializer_list<std::string_view> fields) {
+  expect_kind(at, json_kind::object);
+  for (const json_value& member : at.value.items)
+    if (std::none_of(fields.begin(), fields.end(), [&](std::string_view f) { return names_field(member.key, f); }))
+      bad_json(at, "there is no field '" + member.key.substr(0, 80) + "' here");
+}
+
+WEFT_DECL const json_value* find_field(const json_at& at, std::string_view field) {
+  const json_value* found = nullptr;
+  for (const json_value& member : at.value.items)
+    if (names_field(member.key, field)) {
+      if (found != nullptr) bad_json(at, "the field '" + std::string(field) + "' is given twice, in both spellings");
+      found = &member;
+    }
+  return found == nullptr || found->kind == json_kind::null ? nullptr : found;
+}
+
+WEFT_DECL const std::vector<json_value>& elements_at(const json_at& at) {
+  expect_kind(at, json_kind::array);
+  return at.value.items;
+}
+
+WEFT_DECL const std::string& string_at(const json_at& at) {
+  expect_kind(at, json_kind::string);
+  return at.value.text;
+}
+
+WEFT_DECL bool bool_at(const json_at& at) {
+  expect_kind(at, json_kind::boolean);
+  return at.value.boolean;
+}
+
+// The number in a string; anything else as it is.
+inline json_value unquoted(const json_at& at) {
+  json_value out;
+  if (at.value.kind == json_kind::string && at.value.text.size() <= 64 && !at.value.text.empty()) {
+    json_builder builder(out, at.value.text);
+    if (!nlohmann::json::sax_parse(at.value.text, &builder)) out.kind = json_kind::null;
+  } else {
+    out.kind = at.value.kind;
+    out.natural = at.value.natural;
+  }
+  const bool number = out.kind == json_kind::integer || out.kind == json_kind::natural || out.kind == json_kind::real;
+  if (!number) bad_json(at, "expected a number, found " + (at.value.kind == json_kind::string ? "\"" + at.value.text.substr(0, 80) + "\"" : std::string(kind_name(at.value.kind))));
+  return out;
+}
+
+WEFT_DECL std::int64_t integer_at(const json_at& at, std::int64_t least, std::int64_t most) {
+  const json_value v = unquoted(at);
+  std::int64_t out = v.integer;
+  if (v.kind == json_kind::real) {
+    if (!(std::abs(v.real) <= 0x1p53) || v.real != std::floor(v.real)) bad_json(at, "expected an integer");
+    out = static_cast<std::int64_t>(v.real);
+  }
+  if (v.kind == json_kind::natural || out < least || out > most)
+    bad_json(at, "expected an integer from " + std::to_string(least) + " to " + std::to_string(most) + ", found " +
+                     (v.kind == json_kind::natural ? std::to_string(v.natural) : std::to_string(out)));
+  return out;
+}
+
+WEFT_DECL std::uint64_t natural_at(const json_at& at) {
+  if (const json_value v = unquoted(at); v.kind == json_kind::natural) return v.natural;
+  return static_cast<std::uint64_t>(integer_at(at, 0));
+}
+
+WEFT_DECL double real_at(const json_at& at) {
+  if (at.value.kind == json_kind::string) {
+    if (at.value.text == "NaN") return std::numeric_limits<double>::quiet_NaN();
+    if (at.value.text == "Infinity") return std::numeric_limits<double>::infinity();
+    if (at.value.text == "-Infinity") return -std::numeric_limits<double>::infinity();
+  }
+  const json_value v = unquoted(at);
+  return v.kind == json_kind::real ? v.real : v.kind == json_kind::natural ? static_cast<double>(v.natural) : static_cast<double>(v.integer);
+}
+
+WEFT_DECL float float_at(const json_at& at) {
+  const double v = real_at(at);
+  // Halfway beyond the largest float; what lies below rounds to it.
+  if (std::isfinite(v) && std::abs(v) >= 0x1.ffffffp127) bad_json(at, "the number is too large for a float");
+  return static_cast<float>(v);
+}
+
+WEFT_DECL std::string bytes_at(const json_at& at) {
+  std::string_view text = string_at(at);
+  if (text.size() % 4 == 0)
+    for (int i = 0; i < 2 && !text.empty() && text.back() == '='; ++i) text.remove_suffix(1);
+  std::string out;
+  out.reserve(text.size() / 4 * 3 + 2);
+  std::uint32_t bits = 0;
+  int count = 0;
+  for (const char c : text) {
+    std::uint32_t digit = 64;
+    if (c >= 'A' && c <= 'Z') digit = static_cast<std::uint32_t>(c - 'A');
+    else if (c >= 'a' && c <= 'z') digit = static_cast<std::uint32_t>(c - 'a') + 26;
+    else if (c >= '0' && c <= '9') digit = static_cast<std::uint32_t>(c - '0') + 52;
+    else if (c == '+' || c == '-') digit = 62;
+    else if (c == '/' || c == '_') digit = 63;
+    if (digit == 64) bad_json(at, "not base64");
+    bits = bits << 6 | digit;
+    count += 6;
+    if (count >= 8) {
+      count -= 8;
+      out += static_cast<char>(bits >> count & 0xffU);
+    }
+  }
+  if (count == 6) bad_json(at, "not base64");
+  return out;
+}
+
+}  // namespace weft::detail
+#endif
+
+#endif
+
+#ifndef WEFT_CLUSTER_RESOLVERS_HPP
+#define WEFT_CLUSTER_RESOLVERS_HPP
+// The cluster and the own task as the environment of a process says them: TensorFlow's TF_CONFIG, Slurm, MPI.
+
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace weft {
+
+/// Variables of an environment by name.
+using environment_variables = std::map<std::string, std::string>;
+
+/// The environment of this process.
+environment_variables process_environment();
+
+/// What a resolver found.
+struct resolved_cluster {
+  /// Empty if the environment says nothing of a cluster: then the program runs by itself.
+  cluster_spec cluster;
+  /// The own task; nothing for a program that only opens sessions. An `evaluator` is no task of the cluster.
+  std::optional<task_id> task;
+  /// Where sessions are opened if TF_CONFIG says so (`session_master`), else the own task's `weft://host:port`, else empty.
+  std::string target;
+
+  /// Whether this task is the one that initialises and saves: of job `chief` or `master`, or worker 0 where there is no such job, or alone.
+  bool is_chief() const;
+};
+
+/// Reads TF_CONFIG, `{"cluster": {"ps": ["10.0.0.1:2222"], "worker": [...]}, "task": {"type": "worker", "index": 0}}`, by the rules of TensorFlow's
+/// TFConfigClusterResolver and RunConfig: an unset or empty variable is an empty cluster; without a cluster the type is `worker`; a `chief` or `master` is
+/// one task; an `evaluator` stands outside of the cluster. Other members are passed over. Throws INVALID_ARGUMENT with the member that is wrong.
+resolved_cluster resolve_tf_config(const environment_variables& variables = process_environment());
+
+/// How the tasks of a batch system become those of a cluster: ranks are dealt out to the jobs in this order, `{{"ps", 2}, {"worker", 6}}`.
+struct batch_jobs {
+  std::vector<std::pair<std::string, int>> jobs;
+  /// Port of the first task on each machine; the next one there takes the next.
+  int first_port = 8888;
+  /// For MPI, whose environment does not name them: the machines in the order of their ranks (`expand_host_list` reads a list in brackets); empty
+  /// for this machine alone.
+  std::vector<std::string> hosts{};
+};
+
+/// Reads what Slurm's `srun` tells a task: the nodes (`SLURM_STEP_NODELIST`, else `SLURM_JOB_NODELIST`, else `SLURM_NODELIST`), the tasks on each
+/// (`SLURM_STEP_TASKS_PER_NODE`, else `SLURM_TASKS_PER_NODE`), the rank (`SLURM_PROCID`), and `SLURM_DISTRIBUTION` (block or cyclic). Throws INVALID_ARGUMENT
+/// with the variable and the character that is wrong, or when the jobs do not have as many tasks as there are ranks.
+resolved_cluster resolve_slurm(const batch_jobs& how, const environment_variables& variables = process_environment());
+
+/// Reads what `mpirun` tells a process: rank and size of Open MPI (`OMPI_COMM_WORLD_RANK`, `_SIZE`, `_LOCAL_RANK`, `_LOCAL_SIZE`) or of MPICH and its kin (`PMI_RANK`,
+/// `PMI_SIZE`, `MPI_LOCALRANKID`, `MPI_LOCALNRANKS`). Ranks fill one
+/// machine after the other; each but the last has equally many. Throws as `resolve_slurm`.
+resolved_cluster resolve_mpi(const batch_jobs& how, const environment_variables& variables = process_environment());
+
+/// Slurm's list of hosts, one by one: `node[01-03,07],gpu-a[1-2]b` is node01, node02, node03, node07, gpu-a1b, gpu-a2b. Throws INVALID_ARGUMENT with the
+/// character that is wrong; so does a list of more than 65536 hosts.
+std::vector<std::string> expand_host_list(std::string_view text);
+
+}  // namespace weft
+
+#if WEFT_HAS_CLUSTER_BODIES
+
+#include <algorithm>
+#include <cstdint>
+
+extern "C" char** environ;
+
+namespace weft {
+
+WEFT_DECL environment_variables process_environment() {
+  environment_variables out;
+  for (char** each = environ; each != nullptr && *each != nullptr; ++each) {
+    const std::string_view entry(*each);
+    const std::size_t equals = entry.find('=');
+    if (equals != std::string_view::npos) out.emplace(std::string(entry.substr(0, equals)), std::string(entry.substr(equals + 1)));
+  }
+  return out;
+}
+
+WEFT_DECL bool resolved_cluster::is_chief() const {
+  if (!task || cluster.empty()) return !task || task->job != "evaluator";
+  if (task->job == "chief" || task->job == "master") return true;
+  return task->job == "worker" && task->index == 0 && !cluster.has_job("chief") && !cluster.has_job("master");
+}
+
+}  // namespace weft
+
+namespace weft::detail {
+
+// The largest cluster that a resolver makes.
+inline constexpr std::size_t most_tasks = 65536;
+
+inline int index_of_key(const json_at& at) {
+  const std::string& key = at.value.key;
+  const bool digits = !key.empty() && key.size() <= 6 && key.find_first_not_of("0123456789") == std::string::npos;
+  if (!digits) bad_json(at, "expected the index of a task, found \"" + key.substr(0, 80) + "\"");
+  return std::stoi(key);
+}
+
+// The addresses of a job: a list, or an object by index.
+inline std::map<int, std::string> tasks_of_job(const json_at& job) {
+  std::map<int, std::string> out;
+  const auto add = [&](int index, const json_at& at) {
+    try {
+      if (parse_host_port(string_at(at)).port == 0) fail(error_code::invalid_argument, "address " + detail::quoted(string_at(at)) + ": port 0 is no port that others can connect to");
+    } catch (const error& e) {
+      if (at.value.kind != json_kind::string) throw;
+      bad_json(at, e.message());
+    }
+    if (!out.emplace(index, at.value.text).second) bad_json(at, "task " + std::to_string(index) + " is given twice");
+  };
+  if (job.value.kind == json_kind::object) {
+    for (const json_value& each : job.value.items) {
+      const json_at at(each, job, each.key);
+      add(index_of_key(at), at);
+    }
+    return out;
+  }
+  if (job.value.kind != json_kind::array) bad_json(job, "expected an array of addresses");
+  for (std::size_t i = 0; i < job.value.items.size(); ++i) add(static_cast<int>(i), json_at(job.value.items[i], job, i));
+  return out;
+}
+
+inline cluster_spec cluster_of_json(const json_at& at) {
+  if (at.value.kind != json_kind::object) bad_json(at, "expected an object of jobs");
+  std::map<std::string, std::map<int, std::string>> jobs;
+  for (const json_value& each : at.value.items) {
+    const json_at job(each, at, each.key);
+    auto tasks = tasks_of_job(job);
+    if (each.key == "evaluator" && !tasks.empty()) bad_json(job, "an evaluator is no part of the cluster; name it in \"task\" only");
+    if ((each.key == "chief" || each.key == "master") && tasks.size() != 1) bad_json(job, "expected one address, found " + std::to_string(tasks.size()));
+    jobs.emplace(each.key, std::move(tasks));
+  }
+  if (jobs.count("chief") != 0 && jobs.count("master") != 0) bad_json(at, "there is a \"chief\" and a \"master\"; expected one of them");
+  try {
+    return cluster_spec(std::move(jobs));
+  } catch (const error& e) {
+    bad_json(at, e.message());
+  }
+}
+
+inline task_id task_of_json(const json_at& at, const cluster_spec& cluster) {
+  const json_value* type = find_field(at, "type");
+  const json_value* index = find_field(at, "index");
+  if (type == nullptr) bad_json(at, "there is no \"type\"");
+  const json_at type_at(*type, at, "type");
+  task_id out{string_at(type_at), 0};
+  if (index != nullptr) {
+    const json_at index_at(*index, at, "index");
+    if (index->kind == json_kind::string) bad_json(index_at, "expected a number, found \"" + index->text.substr(0, 80) + "\" in quotes");
+    out.index = static_cast<int>(integer_at(index_at, 0, INT32_MAX));
+  } else if (!cluster.empty()) {
+    bad_json(at, "there is no \"index\"");
+  }
+  if (out.job == "evaluator") return out;
+  if (cluster.empty() && out.job != "worker") bad_json(type_at, "expected \"worker\" where there is no \"cluster\", found " + detail::quoted(out.job));
+  if (cluster.empty()) return out;
+  if (!cluster.has_job(out.job)) {
+    std::string known;
+    for (const std::string& name : cluster.jobs()) known += (known.empty() ? "'" : ", '") + name + "'";
+    bad_json(type_at, detail::quoted(out.job) + " is no job of \"cluster\", whose jobs are " + known);
+  }
+  try {
+    (void)cluster.task_address(out);
+  } catch (const error& e) {
+    bad_json(json_at(*index, at, "index"), e.message());
+  }
+  return out;
+}
+
+}  // namespace weft::detail
+
+namespace weft {
+
+WEFT_DECL resolved_cluster resolve_tf_config(const environment_variables& variables) {
+  resolved_cluster out;
+  const auto text = variables.find("TF_CONFIG");
+  if (text == variables.end() || text->second.find_first_not_of(" \t\n") == std::string::npos) return out;
+  try {
+    const detail::json_value top = detail::parse_json(text->second);
+    const detail::json_at at(top);
+    if (top.kind != detail::json_kind::object) detail::bad_json(at, "expected an object");
+    if (const detail::json_value* cluster = detail::find_field(at, "cluster")) out.cluster = detail::cluster_of_json(detail::json_at(*cluster, at, "cluster"));
+    if (const detail::json_value* task = detail::find_field(at, "task"); task != nullptr) {
+      const detail::json_at task_at(*task, at, "task");
+      if (task->kind != detail::json_kind::object) detail::bad_json(task_at, "expected an object");
+      if (!task->items.empty()) out.task = detail::task_of_json(task_at, out.cluster);
+    }
+    if (const detail::json_value* target = detail::find_field(at, "session_master")) out.target = detail::string_at(detail::json_at(*target, at, "session_master"));
+  } catch (const error& e) {
+    fail(e.code(), "TF_CONFIG: " + e.message());
+  }
+  if (out.target.empty() && out.task && out.cluster.has(*out.task)) out.target = "weft://" + out.cluster.task_address(*out.task);
+  return out;
+}
+
+}  // namespace weft
+
+namespace weft::detail {
+
+// Reads a text from the left; what it refuses is named with its character, counted from 1.
+class text_cursor {
+ public:
+  explicit text_cursor(std::string_view text) : text_(text) {}
+  bool at_end() const noexcept { return at_ == text_.size(); }
+  char peek() const noexcept { return at_end() ? '\0' : text_[at_]; }
+  std::size_t position() const noexcept { return at_; }
+  bool take(char c) noexcept {
+    if (at_end() || text_[at_] != c) return false;
+    ++at_;
+    return true;
+  }
+  void expect(char c) {
+    if (!take(c)) refuse(std::string("expected '") + c + "'");
+  }
+  // Digits as they stand, at most `most` of them.
+  std::string_view digits(std::size_t most = 9) {
+    const std::size_t begin = at_;
+    while (peek() >= '0' && peek() <= '9') ++at_;
+    if (at_ == begin) refuse("expected a number");
+    if (at_ - begin > most) refuse_at(begin, "a number of " + std::to_string(at_ - begin) + " digits");
+    return text_.substr(begin, at_ - begin);
+  }
+  // Everything up to one of these characters.
+  std::string_view until(std::string_view stops) noexcept {
+    const std::size_t begin = at_;
+    while (!at_end() && stops.find(text_[at_]) == std::string_view::npos) ++at_;
+    return text_.substr(begin, at_ - begin);
+  }
+  [[noreturn]] void refuse(const std::string& what) const { refuse_at(at_, what + (at_end() ? ", found the end" : std::string(", found '") + text_[at_] + "'")); }
+  [[noreturn]] void refuse_at(std::size_t at, const std::string& what) const {
+    fail(error_code::invalid_argument, detail::quoted(text_.substr(0, 200)) + ", character " + std::to_string(at + 1) + ": " + what);
+  }
+
+ private:
+  std::string_view text_;
+  std::size_t at_ = 0;
+};
+
+inline int value_of_digits(std::string_view digits) {
+  int out = 0;
+  for (const char c : digits) out = out * 10 + (c - '0');
+  return out;
+}
+
+// `[01-03,07]`, behind its bracket: what it stands for, as text.
+inline std::vector<std::string> bracket_values(text_cursor& from, std::size_t most) {
+  std::vector<std::string> out;
+  do {
+    const std::size_t begin = from.position();
+    const std::string_view first = from.digits();
+    const std::string_view last = from.take('-') ? from.digits() : first;
+    const int low = value_of_digits(first), high = value_of_digits(last);
+    if (high < low) from.refuse_at(begin, "the range ends before it begins");
+    if (static_cast<std::size_t>(high - low) >= most - out.size()) from.refuse_at(begin, "more than " + std::to_string(most_tasks) + " hosts");
+    for (int i = low; i <= high; ++i) {
+      std::string digits = std::to_string(i);
+      if (digits.size() < first.size()) digits.insert(0, first.size() - digits.size(), '0');
+      out.push_back(std::move(digits));
+    }
+  } while (from.take(','));
+  from.expect(']');
+  return out;
+}
+
+// One variable as a number.
+inline std::optional<int> number_in(const environment_variables& variables, const char* name) {
+  const auto found = variables.find(name);
+  if (found == variables.end()) return std::nullopt;
+  try {
+    text_cursor from(found->second);
+    const int out = value_of_digits(from.digits());
+    if (!from.at_end()) from.refuse("expected a number alone");
+    return out;
+  } catch (const error& e) {
+    fail(e.code(), std::string(name) + ": " + e.message());
+  }
+}
+
+// The first of these variables that is set.
+inline environment_variables::const_iterator first_set(const environment_variables& variables, std::initializer_list<const char*> names) {
+  for (const char* name : names)
+    if (const auto found = variables.find(name); found != variables.end()) return found;
+  std::string all;
+  for (const char* name : names) all += (all.empty() ? "" : " or ") + std::string(name);
+  fail(error_code::invalid_argument, all + " is not set; is this process started by the batch system?");
+}
+
+// `2(x3),1`: 2, 2, 2, 1.
+inline std::vector<int> tasks_per_node(std::string_view text) {
+  text_cursor from(text);
+  std::vector<int> out;
+  do {
+    const std::size_t begin = from.position();
+    const int count = value_of_digits(from.digits());
+    int times = 1;
+    if (from.take('(')) {
+      from.expect('x');
+      times = value_of_digits(from.digits());
+      from.expect(')');
+    }
+    if (static_cast<std::size_t>(times) > most_tasks - std::min(most_tasks, out.size())) from.refuse_at(begin, "more than " + std::to_string(most_tasks) + " nodes");
+    out.insert(out.end(), static_cast<std::size_t>(times), count);
+  } while (from.take(','));
+  if (!from.at_end()) from.refuse("expected ','");
+  return out;
+}
+
+// By rank: the number of its node.
+inline std::vector<std::size_t> nodes_of_ranks(std::vector<int> per_node, bool cyclic) {
+  std::vector<std::size_t> out;
+  std::size_t total = 0;
+  for (const int n : per_node) total += static_cast<std::size_t>(n);
+  if (total > most_tasks) fail(error_code::invalid_argument, std::to_string(total) + " tasks, at most " + std::to_string(most_tasks));
+  while (out.size() < total)
+    for (std::size_t node = 0; node < per_node.size(); ++node) {
+      const int taken = cyclic ? std::min(1, per_node[node]) : per_node[node];
+      out.insert(out.end(), static_cast<std::size_t>(taken), node);
+      per_node[node] -= taken;
+    }
+  return out;
+}
+
+// Deals the ranks out to the jobs.
+inline resolved_cluster deal_out(const batch_jobs& how, const std::vector<std::string>& hosts, const std::vector<std::size_t>& node_of, int rank, const char* rank_variable) {
+  std::map<std::string, std::map<int, std::string>> jobs;
+  std::vector<int> used(hosts.size(), 0);
+  std::size_t wanted = 0, next = 0;
+  for (const auto& [name, count] : how.jobs) {
+    if (count < 0 || jobs.count(name) != 0) fail(error_code::invalid_argument, "batch_jobs: job " + detail::quoted(name) + (count < 0 ? " has a negative number of tasks" : " is given twice"));
+    jobs[name];
+    wanted += static_cast<std::size_t>(count);
+  }
+  if (wanted != node_of.size())
+    fail(error_code::invalid_argument, "the jobs have " + std::to_string(wanted) + " tasks, the batch system started " + std::to_string(node_of.size()));
+  if (rank < 0 || static_cast<std::size_t>(rank) >= node_of.size())
+    fail(error_code::invalid_argument, std::string(rank_variable) + " is " + std::to_string(rank) + ", but there are " + std::to_string(node_of.size()) + " tasks");
+  resolved_cluster out;
+  for (const auto& [name, count] : how.jobs)
+    for (int i = 0; i < count; ++i, ++next) {
+      const std::size_t node = node_of[next];
+      jobs[name][i] = to_text(host_port{hosts[node], how.first_port + used[node]++});
+      if (static_cast<int>(next) == rank) out.task = task_id{name, i};
+    }
+  out.cluster = cluster_spec(std::move(jobs));
+  out.target = "weft://" + out.cluster.task_address(*out.task);
+  return out;
+}
+
+}  // namespace weft::detail
+
+namespace weft {
+
+WEFT_DECL std::vector<std::string> expand_host_list(std::string_view text) {
+  detail::text_cursor from(text);
+  std::vector<std::string> out;
+  do {
+    const std::size_t begin = from.position();
+    std::vector<std::string> names{std::string()};
+    while (!from.at_end() && from.peek() != ',') {
+      const std::string_view plain = from.until("[],");
+      for (std::string& name : names) name += plain;
+      if (from.peek() == ']') from.refuse_at(from.position(), "']' without a '[' before it");
+      if (!from.take('[')) continue;
+      const std::vector<std::string> values = detail::bracket_values(from, detail::most_tasks);
+      if (values.size() * names.size() > detail::most_tasks) from.refuse_at(begin, "more than " + std::to_string(detail::most_tasks) + " hosts");
+      std::vector<std::string> longer;
+      for (const std::string& name : names)
+        for (const std::string& value : values) longer.push_back(name + value);
+      names = std::move(longer);
+    }
+    if (from.position() == begin) from.refuse("expected the name of a host");
+    if (out.size() + names.size() > detail::most_tasks) from.refuse_at(begin, "more than " + std::to_string(detail::most_tasks) + " hosts");
+    out.insert(out.end(), names.begin(), names.end());
+  } while (from.take(','));
+  return out;
+}
+
+WEFT_DECL resolved_cluster resolve_slurm(const batch_jobs& how, const environment_variables& variables) {
+  const auto list = detail::first_set(variables, {"SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST", "SLURM_NODELIST"});
+  const auto counts = detail::first_set(variables, {"SLURM_STEP_TASKS_PER_NODE", "SLURM_TASKS_PER_NODE"});
+  (void)detail::first_set(variables, {"SLURM_PROCID"});
+  const int rank = *detail::number_in(variables, "SLURM_PROCID");
+  std::vector<std::string> hosts;
+  std::vector<int> per_node;
+  const char* reading = list->first.c_str();
+  try {
+    hosts = expand_host_list(list->second);
+    reading = counts->first.c_str();
+    per_node = detail::tasks_per_node(counts->second);
+  } catch (const error& e) {
+    fail(e.code(), std::string(reading) + ": " + e.message());
+  }
+  if (hosts.size() != per_node.size())
+    fail(error_code::invalid_argument, list->first + " names " + std::to_string(hosts.size()) + " nodes, " + counts->first + " " + std::to_string(per_node.size()));
+  const auto distribution = variables.find("SLURM_DISTRIBUTION");
+  const std::string order = distribution == variables.end() ? "block" : distribution->second.substr(0, distribution->second.find_first_of(":,"));
+  if (order != "block" && order != "cyclic" && order != "*")
+    fail(error_code::invalid_argument, "SLURM_DISTRIBUTION: " + detail::quoted(distribution->second) + ", character 1: expected block or cyclic");
+  const std::vector<std::size_t> node_of = detail::nodes_of_ranks(per_node, order == "cyclic");
+  resolved_cluster out = detail::deal_out(how, hosts, node_of, rank, "SLURM_PROCID");
+  const auto said = detail::number_in(variables, "SLURM_NODEID");
+  const std::size_t node = node_of[static_cast<std::size_t>(rank)];
+  if (said && static_cast<std::size_t>(*said) != node)
+    fail(error_code::invalid_argument, "SLURM_NODEID is " + std::to_string(*said) + ", but rank " + std::to_string(rank) + " should be on node " + std::to_string(node) +
+                                           "; expected ranks in the order that SLURM_DISTRIBUTION says");
+  return out;
+}
+
+WEFT_DECL resolved_cluster resolve_mpi(const batch_jobs& how, const environment_variables& variables) {
+  const bool open = variables.count("OMPI_COMM_WORLD_RANK") != 0;
+  const char* rank_name = open ? "OMPI_COMM_WORLD_RANK" : "PMI_RANK";
+  const char* size_name = open ? "OMPI_COMM_WORLD_SIZE" : "PMI_SIZE";
+  (void)detail::first_set(variables, {"OMPI_COMM_WORLD_RANK", "PMI_RANK"});
+  (void)detail::first_set(variables, {size_name});
+  const int rank = *detail::number_in(variables, rank_name), size = *detail::number_in(variables, size_name);
+  if (size < 1 || static_cast<std::size_t>(size) > detail::most_tasks) fail(error_code::invalid_argument, std::string(size_name) + " is " + std::to_string(size) + "; expected 1 to " + std::to_string(detail::most_tasks));
+  const std::vector<std::string> hosts = how.hosts.empty() ? std::vector<std::string>{"127.0.0.1"} : how.hosts;
+  const int count = static_cast<int>(hosts.size());
+  const auto local_rank = detail::number_in(variables, open ? "OMPI_COMM_WORLD_LOCAL_RANK" : "MPI_LOCALRANKID");
+  const auto local_size = detail::number_in(variables, open ? "OMPI_COMM_WORLD_LOCAL_SIZE" : "MPI_LOCALNRANKS");
+  int per_host = (size + count - 1) / count;
+  const auto fits = [&](int n) {
+    const bool place = !local_rank || rank % n == *local_rank, neighbours = !local_size || std::min(n, size - rank / n * n) == *local_size;
+    return (size + n - 1) / n == count && place && neighbours;
+  };
+  while (per_host < size && !fits(per_host)) ++per_host;
+  if (rank < size && !fits(per_host))
+    fail(error_code::invalid_argument, std::to_string(size) + " ranks on " + std::to_string(count) + " hosts: rank " + std::to_string(rank) +
+                                           (local_rank ? " is number " + std::to_string(*local_rank) : std::string(" is one")) + (local_size ? " of " + std::to_string(*local_size) : std::string()) +
+                                           " on its machine, which cannot be where each machine but the last has equally many; give the hosts in batch_jobs::hosts, in the order of the ranks");
+  std::vector<std::size_t> node_of;
+  for (int i = 0; i < size; ++i) node_of.push_back(static_cast<std::size_t>(i / per_host));
+  return detail::deal_out(how, hosts, node_of, rank, rank_name);
+}
+
+}  // namespace weft
+#endif
+
+#endif
+
 #ifndef WEFT_TENSOR_BUFFER_HPP
 #define WEFT_TENSOR_BUFFER_HPP
 // Shared, reference-counted storage of a tensor's elements, and the memory it comes from.
@@ -2267,344 +3839,6 @@ WEFT_DECL tensor_value npz_file::read(const tensor_entry& entry) const {
 }
 
 }  // namespace weft
-#endif
-
-#endif
-
-#ifndef WEFT_FORMAT_JSON_VALUE_HPP
-#define WEFT_FORMAT_JSON_VALUE_HPP
-// JSON as protobuf writes it: a parsed text as a tree, at most 64 levels deep, and readers that name the way to what they refuse, as in
-// `node[3].attr.dtype.type`. Nothing that was read is ever copied or printed as a whole.
-
-#include <cstddef>
-#include <cstdint>
-#include <initializer_list>
-#include <string>
-#include <string_view>
-#include <vector>
-
-namespace weft::detail {
-
-enum class json_kind : std::uint8_t { null, boolean, integer, natural, real, string, array, object };
-
-// One value of a parsed text. An integer is a `natural` only where it is too large for the other.
-struct json_value {
-  json_kind kind = json_kind::null;
-  union {
-    bool boolean;
-    std::int64_t integer = 0;
-    std::uint64_t natural;
-    double real;
-  };
-  // Of a string; the key of a member of an object.
-  std::string text, key;
-  // Elements or members, in the order of the text.
-  std::vector<json_value> items;
-};
-
-// The deepest nesting that is read.
-inline constexpr std::size_t max_json_depth = 64;
-
-// Parses a text. Throws INVALID_ARGUMENT with line and column: what is not JSON, nested too deeply, or names a member twice.
-json_value parse_json(std::string_view text);
-
-// The bytes of a file. Throws NOT_FOUND, UNAVAILABLE.
-std::string read_whole_file(const std::string& path);
-
-// A value and the way to it from the top.
-struct json_at {
-  const json_value& value;
-  const json_at* up = nullptr;
-  std::string_view name;
-  std::size_t index = 0;
-
-  json_at(const json_value& top) : value(top) {}
-  // A member of an object, by the field's name in the .proto file; an element of an array.
-  json_at(const json_value& v, const json_at& parent, std::string_view member) : value(v), up(&parent), name(member) {}
-  json_at(const json_value& v, const json_at& parent, std::size_t element) : value(v), up(&parent), index(element) {}
-};
-
-std::string path_of(const json_at& at);
-[[noreturn]] void bad_json(const json_at& at, const std::string& fault, error_code code = error_code::invalid_argument);
-// Refuses what is not an object, and members that are none of these fields.
-void expect_fields(const json_at& at, std::initializer_list<std::string_view> fields);
-// The member of this name in either spelling (`tensor_shape`, `tensorShape`), or nullptr; null counts as absent.
-const json_value* find_field(const json_at& at, std::string_view field);
-// The elements of an array.
-const std::vector<json_value>& elements_at(const json_at& at);
-const std::string& string_at(const json_at& at);
-bool bool_at(const json_at& at);
-// An integer in these bounds, as a number or in quotes.
-std::int64_t integer_at(const json_at& at, std::int64_t least = INT64_MIN, std::int64_t most = INT64_MAX);
-std::uint64_t natural_at(const json_at& at);
-// A number, also in quotes; `"NaN"`, `"Infinity"`, `"-Infinity"`.
-double real_at(const json_at& at);
-float float_at(const json_at& at);
-// Bytes in base64, of either alphabet, with or without padding.
-std::string bytes_at(const json_at& at);
-
-}  // namespace weft::detail
-
-#if WEFT_HAS_FORMAT_BODIES
-#include <nlohmann/json.hpp>
-
-#include <algorithm>
-#include <cmath>
-#include <cstdio>
-#include <limits>
-
-namespace weft::detail {
-
-inline const char* kind_name(json_kind kind) {
-  constexpr const char* names[] = {"null", "a bool", "a number", "a number", "a number", "a string", "an array", "an object"};
-  return names[static_cast<std::size_t>(kind)];
-}
-
-// Builds the tree from the parser's events. The values that are open lie in vectors that do not grow until they are closed.
-class json_builder : public nlohmann::json_sax<nlohmann::json> {
- public:
-  json_builder(json_value& top, std::string_view text) : top_(top), text_(text) {}
-  const std::string& fault() const noexcept { return fault_; }
-
-  bool null() override { return add(json_kind::null) != nullptr; }
-  bool boolean(bool v) override {
-    add(json_kind::boolean)->boolean = v;
-    return true;
-  }
-  bool number_integer(number_integer_t v) override {
-    add(json_kind::integer)->integer = v;
-    return true;
-  }
-  bool number_unsigned(number_unsigned_t v) override {
-    if (v <= static_cast<std::uint64_t>(INT64_MAX)) return number_integer(static_cast<std::int64_t>(v));
-    add(json_kind::natural)->natural = v;
-    return true;
-  }
-  bool number_float(number_float_t v, const string_t&) override {
-    add(json_kind::real)->real = v;
-    return true;
-  }
-  bool string(string_t& v) override {
-    add(json_kind::string)->text = std::move(v);
-    return true;
-  }
-  bool binary(binary_t&) override { return stop("binary data"); }
-  bool start_object(std::size_t) override { return open(json_kind::object); }
-  bool start_array(std::size_t) override { return open(json_kind::array); }
-  bool key(string_t& v) override {
-    key_ = std::move(v);
-    return true;
-  }
-  bool end_array() override {
-    open_.pop_back();
-    return true;
-  }
-  bool end_object() override {
-    std::vector<const std::string*> keys;
-    for (const json_value& member : open_.back()->items) keys.push_back(&member.key);
-    std::sort(keys.begin(), keys.end(), [](const std::string* a, const std::string* b) { return *a < *b; });
-    for (std::size_t i = 1; i < keys.size(); ++i)
-      if (*keys[i - 1] == *keys[i]) return stop("an object has two members '" + keys[i]->substr(0, 80) + "'");
-    open_.pop_back();
-    return true;
-  }
-  bool parse_error(std::size_t position, const std::string&, const nlohmann::json::exception&) override {
-    const std::string_view before = text_.substr(0, position == 0 ? 0 : position - 1);
-    const auto line = std::count(before.begin(), before.end(), '\n') + 1;
-    const auto column = before.size() - (before.rfind('\n') == std::string_view::npos ? 0 : before.rfind('\n') + 1) + 1;
-    return stop("not JSON at line " + std::to_string(line) + ", column " + std::to_string(column));
-  }
-
- private:
-  json_value* add(json_kind kind) {
-    json_value* v = &top_;
-    if (!open_.empty()) {
-      v = &open_.back()->items.emplace_back();
-      if (open_.back()->kind == json_kind::object) v->key = std::move(key_);
-    }
-    v->kind = kind;
-    return v;
-  }
-  bool open(json_kind kind) {
-    if (open_.size() == max_json_depth) return stop("nested more than " + std::to_string(max_json_depth) + " levels deep");
-    open_.push_back(add(kind));
-    return true;
-  }
-  bool stop(std::string fault) {
-    fault_ = std::move(fault);
-    return false;
-  }
-
-  json_value& top_;
-  std::string_view text_;
-  std::vector<json_value*> open_;
-  std::string key_, fault_;
-};
-
-WEFT_DECL json_value parse_json(std::string_view text) {
-  json_value out;
-  json_builder builder(out, text);
-  if (!nlohmann::json::sax_parse(text.begin(), text.end(), &builder)) fail(error_code::invalid_argument, builder.fault());
-  return out;
-}
-
-WEFT_DECL std::string read_whole_file(const std::string& path) {
-  std::FILE* file = std::fopen(path.c_str(), "rb");
-  if (file == nullptr) fail(error_code::not_found, "cannot open '" + path + "'");
-  std::string out;
-  char block[1 << 14];
-  while (const std::size_t n = std::fread(block, 1, sizeof block, file)) out.append(block, n);
-  const bool failed = std::ferror(file) != 0;
-  std::fclose(file);
-  if (failed) fail(error_code::unavailable, "cannot read '" + path + "'");
-  return out;
-}
-
-WEFT_DECL std::string path_of(const json_at& at) {
-  std::vector<const json_at*> way;
-  for (const json_at* a = &at; a->up != nullptr; a = a->up) way.push_back(a);
-  std::string out;
-  for (auto a = way.rbegin(); a != way.rend(); ++a)
-    if ((*a)->name.data() == nullptr) out += "[" + std::to_string((*a)->index) + "]";
-    else out += (out.empty() ? "" : ".") + std::string((*a)->name.substr(0, 80));
-  return out;
-}
-
-WEFT_DECL void bad_json(const json_at& at, const std::string& fault, error_code code) {
-  const std::string path = path_of(at);
-  fail(code, path.empty() ? fault : path + ": " + fault);
-}
-
-inline void expect_kind(const json_at& at, json_kind kind) {
-  if (at.value.kind != kind) bad_json(at, std::string("expected ") + kind_name(kind) + ", found " + kind_name(at.value.kind));
-}
-
-// Whether a key is the field in lowerCamelCase.
-inline bool is_camel(std::string_view key, std::string_view field) {
-  std::size_t k = 0;
-  for (std::size_t f = 0; f < field.size(); ++f, ++k) {
-    char c = field[f];
-    if (c == '_' && f + 1 < field.size()) {
-      c = field[++f];
-      if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
-    }
-    if (k >= key.size() || key[k] != c) return false;
-  }
-  return k == key.size();
-}
-
-inline bool names_field(std::string_view key, std::string_view field) { return key == field || is_camel(key, field); }
-
-WEFT_DECL void expect_fields(const json_at& at, std::initializer_list<std::string_view> fields) {
-  expect_kind(at, json_kind::object);
-  for (const json_value& member : at.value.items)
-    if (std::none_of(fields.begin(), fields.end(), [&](std::string_view f) { return names_field(member.key, f); }))
-      bad_json(at, "there is no field '" + member.key.substr(0, 80) + "' here");
-}
-
-WEFT_DECL const json_value* find_field(const json_at& at, std::string_view field) {
-  const json_value* found = nullptr;
-  for (const json_value& member : at.value.items)
-    if (names_field(member.key, field)) {
-      if (found != nullptr) bad_json(at, "the field '" + std::string(field) + "' is given twice, in both spellings");
-      found = &member;
-    }
-  return found == nullptr || found->kind == json_kind::null ? nullptr : found;
-}
-
-WEFT_DECL const std::vector<json_value>& elements_at(const json_at& at) {
-  expect_kind(at, json_kind::array);
-  return at.value.items;
-}
-
-WEFT_DECL const std::string& string_at(const json_at& at) {
-  expect_kind(at, json_kind::string);
-  return at.value.text;
-}
-
-WEFT_DECL bool bool_at(const json_at& at) {
-  expect_kind(at, json_kind::boolean);
-  return at.value.boolean;
-}
-
-// The number in a string; anything else as it is.
-inline json_value unquoted(const json_at& at) {
-  json_value out;
-  if (at.value.kind == json_kind::string && at.value.text.size() <= 64 && !at.value.text.empty()) {
-    json_builder builder(out, at.value.text);
-    if (!nlohmann::json::sax_parse(at.value.text, &builder)) out.kind = json_kind::null;
-  } else {
-    out.kind = at.value.kind;
-    out.natural = at.value.natural;
-  }
-  const bool number = out.kind == json_kind::integer || out.kind == json_kind::natural || out.kind == json_kind::real;
-  if (!number) bad_json(at, "expected a number, found " + (at.value.kind == json_kind::string ? "\"" + at.value.text.substr(0, 80) + "\"" : std::string(kind_name(at.value.kind))));
-  return out;
-}
-
-WEFT_DECL std::int64_t integer_at(const json_at& at, std::int64_t least, std::int64_t most) {
-  const json_value v = unquoted(at);
-  std::int64_t out = v.integer;
-  if (v.kind == json_kind::real) {
-    if (!(std::abs(v.real) <= 0x1p53) || v.real != std::floor(v.real)) bad_json(at, "expected an integer");
-    out = static_cast<std::int64_t>(v.real);
-  }
-  if (v.kind == json_kind::natural || out < least || out > most)
-    bad_json(at, "expected an integer from " + std::to_string(least) + " to " + std::to_string(most) + ", found " +
-                     (v.kind == json_kind::natural ? std::to_string(v.natural) : std::to_string(out)));
-  return out;
-}
-
-WEFT_DECL std::uint64_t natural_at(const json_at& at) {
-  if (const json_value v = unquoted(at); v.kind == json_kind::natural) return v.natural;
-  return static_cast<std::uint64_t>(integer_at(at, 0));
-}
-
-WEFT_DECL double real_at(const json_at& at) {
-  if (at.value.kind == json_kind::string) {
-    if (at.value.text == "NaN") return std::numeric_limits<double>::quiet_NaN();
-    if (at.value.text == "Infinity") return std::numeric_limits<double>::infinity();
-    if (at.value.text == "-Infinity") return -std::numeric_limits<double>::infinity();
-  }
-  const json_value v = unquoted(at);
-  return v.kind == json_kind::real ? v.real : v.kind == json_kind::natural ? static_cast<double>(v.natural) : static_cast<double>(v.integer);
-}
-
-WEFT_DECL float float_at(const json_at& at) {
-  const double v = real_at(at);
-  // Halfway beyond the largest float; what lies below rounds to it.
-  if (std::isfinite(v) && std::abs(v) >= 0x1.ffffffp127) bad_json(at, "the number is too large for a float");
-  return static_cast<float>(v);
-}
-
-WEFT_DECL std::string bytes_at(const json_at& at) {
-  std::string_view text = string_at(at);
-  if (text.size() % 4 == 0)
-    for (int i = 0; i < 2 && !text.empty() && text.back() == '='; ++i) text.remove_suffix(1);
-  std::string out;
-  out.reserve(text.size() / 4 * 3 + 2);
-  std::uint32_t bits = 0;
-  int count = 0;
-  for (const char c : text) {
-    std::uint32_t digit = 64;
-    if (c >= 'A' && c <= 'Z') digit = static_cast<std::uint32_t>(c - 'A');
-    else if (c >= 'a' && c <= 'z') digit = static_cast<std::uint32_t>(c - 'a') + 26;
-    else if (c >= '0' && c <= '9') digit = static_cast<std::uint32_t>(c - '0') + 52;
-    else if (c == '+' || c == '-') digit = 62;
-    else if (c == '/' || c == '_') digit = 63;
-    if (digit == 64) bad_json(at, "not base64");
-    bits = bits << 6 | digit;
-    count += 6;
-    if (count >= 8) {
-      count -= 8;
-      out += static_cast<char>(bits >> count & 0xffU);
-    }
-  }
-  if (count == 6) bad_json(at, "not base64");
-  return out;
-}
-
-}  // namespace weft::detail
 #endif
 
 #endif
@@ -6049,396 +7283,6 @@ class binder {
 };
 
 }  // namespace weft::detail
-#endif
-
-#endif
-
-#ifndef WEFT_CORE_DEVICE_NAME_HPP
-#define WEFT_CORE_DEVICE_NAME_HPP
-// Names of devices, whole or partial: `/job:ps/replica:0/task:0/device:CPU:0`, in any order, with `*` for "any".
-// One strict grammar for scopes, nodes and imported graphs. weft has no replicas: a name that has a job and a task and
-// says no replica means replica 0, and `/replica:1` can be written but names no device of any cluster.
-
-#include <cstddef>
-#include <limits>
-#include <optional>
-#include <ostream>
-#include <string>
-#include <string_view>
-#include <utility>
-
-namespace weft {
-
-/// A device, or a constraint on devices: a part that is unset stands for any.
-struct device_name {
-  /// The job, for example `ps`.
-  std::optional<std::string> job;
-  /// The replica (always 0 in weft) and the task's index in its job.
-  std::optional<int> replica, task;
-  /// The device type; `CPU` and `GPU` in capitals, other types as written.
-  std::optional<std::string> type;
-  /// The number of the device among those of its type on its task.
-  std::optional<int> id;
-
-  /// Whether nothing is set, so that every device matches.
-  bool empty() const noexcept { return !job && !replica && !task && !type && !id; }
-  /// Whether a task is named: job and task are set.
-  bool has_task() const noexcept { return job && task; }
-  /// Whether one device is named: job, task, type and id are set. The replica may be left out.
-  bool is_complete() const noexcept { return has_task() && type && id; }
-
-  /// The replica, which is 0 for a name that has a task and says none.
-  std::optional<int> effective_replica() const noexcept { return !replica && has_task() ? std::optional<int>(0) : replica; }
-
-  friend bool operator==(const device_name& a, const device_name& b) {
-    return a.job == b.job && a.effective_replica() == b.effective_replica() && a.task == b.task && a.type == b.type && a.id == b.id;
-  }
-  friend bool operator!=(const device_name& a, const device_name& b) { return !(a == b); }
-};
-
-/// Whether a job may have this name: `[A-Za-z][A-Za-z0-9_]*`. Device types follow the same rule.
-bool is_job_name(std::string_view text) noexcept;
-
-namespace detail {
-
-std::string quoted(std::string_view text);
-
-std::string upper(std::string_view text);
-
-// Reads a device string one component after the other; `problem` says what is wrong with the first bad one.
-struct device_reader {
-  device_name name;
-  std::string problem;
-  bool seen_job = false, seen_replica = false, seen_task = false, seen_device = false;
-
-  bool read(std::string_view text);
-
- private:
-  bool bad(std::string what) {
-    problem = std::move(what);
-    return false;
-  }
-  bool component(std::string_view part);
-  bool number(std::string_view what, std::string_view text, std::optional<int>& out);
-  bool job(std::string_view value);
-  bool device(std::string_view value);
-};
-
-}  // namespace detail
-
-/// Reads a device string; nothing, with the reason in `why`, if it is malformed.
-std::optional<device_name> try_parse_device_name(std::string_view text, std::string* why = nullptr);
-
-/// Reads a device string: components `/job:NAME /replica:N /task:N /device:TYPE:N` in any order, each at most once, `*` for
-/// any; `/cpu:N` and `/gpu:N` stand for `/device:CPU:N` and `/device:GPU:N`; "" and "/" are the empty name.
-/// Throws INVALID_ARGUMENT that says which part is wrong, with the user's line `where`. Follows TensorFlow's
-/// DeviceNameUtils::ParseFullName, but refuses repeated components and numbers that do not fit.
-device_name parse_device_name(std::string_view text, call_site where = {});
-
-namespace detail {
-
-std::string device_text(const device_name& name, std::optional<int> replica);
-
-}  // namespace detail
-
-/// The short form that messages and weft's own texts use: `/job:ps/task:0/device:CPU:0`. Replica 0 is not printed.
-std::string to_text(const device_name& name);
-
-/// TensorFlow's form: `/job:ps/replica:0/task:0/device:CPU:0`. The replica is printed where it is set or a task is named.
-inline std::string to_full_text(const device_name& name) { return detail::device_text(name, name.effective_replica()); }
-
-/// The task of a device: `/job:ps/task:0`.
-std::string task_text(const device_name& name);
-
-/// TensorFlow's order of devices: by the text of the full name, so `task:10` comes before `task:2`.
-inline bool operator<(const device_name& a, const device_name& b) { return to_full_text(a) < to_full_text(b); }
-
-inline std::ostream& operator<<(std::ostream& out, const device_name& name) { return out << to_text(name); }
-
-/// The rule of nested device scopes: each part that `inner` sets wins, the others come from `outer`. Type and id are
-/// separate parts, so `/device:GPU:1` around `/cpu:*` is `/device:CPU:1`, as in tf.device.
-device_name merge_override(const device_name& outer, const device_name& inner);
-
-/// The devices that meet both constraints. Throws INVALID_ARGUMENT where they contradict each other (MergeDevNames).
-device_name merge_names(const device_name& a, const device_name& b);
-
-/// As merge_names, but a conflict of types drops type and id, and one of ids drops the id. Conflicts of job, replica or
-/// task throw (MergeDevNames with soft placement).
-device_name merge_names_soft(const device_name& a, const device_name& b);
-
-/// As merge_names, but type and id of `b` replace those of `a` (MergeOverrideDevNames).
-device_name merge_override_names(const device_name& a, const device_name& b);
-
-namespace detail {
-
-bool covers(const device_name& pattern, const device_name& name, std::optional<int> replica);
-
-}  // namespace detail
-
-/// Whether each part that `less_specific` sets is set to the same in `more_specific`. Compares two constraints as they are
-/// written: an unset replica is not covered by replica 0 (IsSpecification).
-bool is_specification(const device_name& less_specific, const device_name& more_specific);
-
-/// Whether a device or task satisfies a constraint. A name with a task and no replica counts as replica 0.
-bool matches(const device_name& pattern, const device_name& name);
-
-/// Whether `complete` names one device and satisfies `pattern`; false for a partial name (IsCompleteSpecification).
-bool is_complete_specification(const device_name& pattern, const device_name& complete);
-
-/// Whether both names have a task and it is the same one (IsSameAddressSpace).
-bool same_task(const device_name& a, const device_name& b);
-
-/// The complete name that takes the missing parts from `base`. Throws INVALID_ARGUMENT if `base` is not complete
-/// (CanonicalizeDeviceName).
-device_name canonical(const device_name& name, const device_name& base);
-
-}  // namespace weft
-
-#if WEFT_HAS_BODIES
-namespace weft {
-
-WEFT_DECL bool is_job_name(std::string_view text) noexcept {
-  const auto letter = [](char c) { return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z'); };
-  if (text.empty() || !letter(text[0])) return false;
-  for (char c : text)
-    if (!letter(c) && !(c >= '0' && c <= '9') && c != '_') return false;
-  return true;
-}
-
-}  // namespace weft
-
-namespace weft::detail {
-
-// Text from outside in a message: in quotes, not longer than a line or two, without control characters.
-WEFT_DECL std::string quoted(std::string_view text) {
-  constexpr std::size_t limit = 200;
-  std::string out = "'";
-  for (char c : text.substr(0, limit)) out += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? '?' : c;
-  return out + (text.size() > limit ? "...'" : "'");
-}
-
-WEFT_DECL std::string upper(std::string_view text) {
-  std::string out(text);
-  for (char& c : out)
-    if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
-  return out;
-}
-
-WEFT_DECL bool device_reader::read(std::string_view text) {
-  if (text.empty() || text == "/") return true;
-  if (text[0] != '/') return bad("it must begin with '/'");
-  while (!text.empty()) {
-    text.remove_prefix(1);
-    const std::string_view part = text.substr(0, text.find('/'));
-    text.remove_prefix(part.size());
-    if (part.empty()) return bad(text.empty() ? "it ends in '/'" : "a component is empty ('//')");
-    if (!component(part)) return false;
-  }
-  return true;
-}
-
-WEFT_DECL bool device_reader::component(std::string_view part) {
-  const std::size_t colon = part.find(':');
-  const std::string_view key = part.substr(0, colon);
-  const std::string legacy = upper(key);
-  const bool is_legacy = legacy == "CPU" || legacy == "GPU";
-  bool* seen = key == "job" ? &seen_job : key == "replica" ? &seen_replica : key == "task" ? &seen_task
-               : key == "device" || is_legacy ? &seen_device : nullptr;
-  if (seen == nullptr) return bad(quoted(part) + " is none of job, replica, task, device, cpu, gpu");
-  if (colon == std::string_view::npos) return bad(quoted(part) + " has no ':' and value");
-  if (*seen) return bad(std::string(seen == &seen_device ? "a device" : std::string("a ") + std::string(key)) + " is given twice");
-  *seen = true;
-  const std::string_view value = part.substr(colon + 1);
-  if (seen == &seen_job) return job(value);
-  if (seen == &seen_replica) return number("replica", value, name.replica);
-  if (seen == &seen_task) return number("task", value, name.task);
-  if (!is_legacy) return device(value);
-  name.type = legacy;
-  return number("device number", value, name.id);
-}
-
-WEFT_DECL bool device_reader::number(std::string_view what, std::string_view text, std::optional<int>& out) {
-  if (text == "*") return true;
-  int n = 0;
-  for (char c : text) {
-    if (c < '0' || c > '9') return bad("the " + std::string(what) + " " + quoted(text) + " is not a decimal number or '*'");
-    const int digit = c - '0';
-    if (n > (std::numeric_limits<int>::max() - digit) / 10)
-      return bad("the " + std::string(what) + " " + quoted(text) + " is larger than 2147483647");
-    n = n * 10 + digit;
-  }
-  if (text.empty()) return bad("the " + std::string(what) + " is empty");
-  out = n;
-  return true;
-}
-
-WEFT_DECL bool device_reader::job(std::string_view value) {
-  if (value == "*") return true;
-  if (value.empty()) return bad("the job name is empty");
-  if (!is_job_name(value)) return bad("the job name " + quoted(value) + " does not match [A-Za-z][A-Za-z0-9_]*");
-  name.job = std::string(value);
-  return true;
-}
-
-WEFT_DECL bool device_reader::device(std::string_view value) {
-  const std::size_t colon = value.find(':');
-  const std::string_view type = value.substr(0, colon);
-  if (type.empty()) return bad("the device type is empty");
-  if (type != "*") {
-    if (!is_job_name(type)) return bad("the device type " + quoted(type) + " does not match [A-Za-z][A-Za-z0-9_]*");
-    const std::string capitals = upper(type);
-    name.type = capitals == "CPU" || capitals == "GPU" ? capitals : std::string(type);
-  }
-  return colon == std::string_view::npos || number("device number", value.substr(colon + 1), name.id);
-}
-
-}  // namespace weft::detail
-
-namespace weft {
-
-WEFT_DECL std::optional<device_name> try_parse_device_name(std::string_view text, std::string* why) {
-  detail::device_reader reader;
-  if (reader.read(text)) return std::move(reader.name);
-  if (why != nullptr)
-    *why = "device string " + detail::quoted(text) + " is malformed: " + reader.problem +
-           "; expected something like '/job:ps/task:0/device:CPU:0'";
-  return std::nullopt;
-}
-
-WEFT_DECL device_name parse_device_name(std::string_view text, call_site where) {
-  std::string why;
-  if (auto name = try_parse_device_name(text, &why)) return *std::move(name);
-  throw error(error_code::invalid_argument, std::move(why), where);
-}
-
-}  // namespace weft
-
-namespace weft::detail {
-
-WEFT_DECL std::string device_text(const device_name& name, std::optional<int> replica) {
-  std::string out;
-  if (name.job) out += "/job:" + *name.job;
-  if (replica) out += "/replica:" + std::to_string(*replica);
-  if (name.task) out += "/task:" + std::to_string(*name.task);
-  if (name.type || name.id) out += "/device:" + name.type.value_or("*") + ":" + (name.id ? std::to_string(*name.id) : "*");
-  return out;
-}
-
-}  // namespace weft::detail
-
-namespace weft {
-
-WEFT_DECL std::string to_text(const device_name& name) {
-  // An open replica is not copied: g++ takes that for the use of something that was never set.
-  std::optional<int> shown;
-  if (name.replica && *name.replica != 0) shown = *name.replica;
-  return detail::device_text(name, shown);
-}
-
-WEFT_DECL std::string task_text(const device_name& name) {
-  device_name task = name;
-  task.type.reset();
-  task.id.reset();
-  return to_text(task);
-}
-
-WEFT_DECL device_name merge_override(const device_name& outer, const device_name& inner) {
-  device_name out = outer;
-  if (inner.job) out.job = inner.job;
-  if (inner.replica) out.replica = inner.replica;
-  if (inner.task) out.task = inner.task;
-  if (inner.type) out.type = inner.type;
-  if (inner.id) out.id = inner.id;
-  return out;
-}
-
-}  // namespace weft
-
-namespace weft::detail {
-
-// The part in which two names contradict each other, in the plural; nullptr if there is none.
-WEFT_DECL const char* task_conflict(const device_name& a, const device_name& b) {
-  const auto differ = [](const auto& x, const auto& y) { return x && y && *x != *y; };
-  return differ(a.job, b.job) ? "jobs" : differ(a.replica, b.replica) ? "replicas" : differ(a.task, b.task) ? "tasks" : nullptr;
-}
-
-WEFT_DECL const char* device_conflict(const device_name& a, const device_name& b) {
-  const auto differ = [](const auto& x, const auto& y) { return x && y && *x != *y; };
-  return differ(a.type, b.type) ? "types" : differ(a.id, b.id) ? "ids" : nullptr;
-}
-
-// Throws if there is a conflict. The names are printed with the replica as it is set, for that may be the conflict.
-WEFT_DECL void refuse_merge(const char* part, const device_name& a, const device_name& b) {
-  if (part != nullptr)
-    fail(error_code::invalid_argument, std::string("Cannot merge devices with incompatible ") + part + ": '" +
-                                           device_text(a, a.replica) + "' and '" + device_text(b, b.replica) + "'");
-}
-
-}  // namespace weft::detail
-
-namespace weft {
-
-WEFT_DECL device_name merge_names(const device_name& a, const device_name& b) {
-  detail::refuse_merge(detail::task_conflict(a, b), a, b);
-  detail::refuse_merge(detail::device_conflict(a, b), a, b);
-  return merge_override(a, b);
-}
-
-WEFT_DECL device_name merge_names_soft(const device_name& a, const device_name& b) {
-  detail::refuse_merge(detail::task_conflict(a, b), a, b);
-  device_name out = merge_override(a, b);
-  if (a.type && b.type && *a.type != *b.type) {
-    out.type.reset();
-    out.id.reset();
-  } else if (a.id && b.id && *a.id != *b.id) {
-    out.id.reset();
-  }
-  return out;
-}
-
-WEFT_DECL device_name merge_override_names(const device_name& a, const device_name& b) {
-  detail::refuse_merge(detail::task_conflict(a, b), a, b);
-  return merge_override(a, b);
-}
-
-}  // namespace weft
-
-namespace weft::detail {
-
-WEFT_DECL bool covers(const device_name& pattern, const device_name& name, std::optional<int> replica) {
-  const auto covered = [](const auto& wanted, const auto& found) { return !wanted || wanted == found; };
-  return covered(pattern.job, name.job) && covered(pattern.replica, replica) && covered(pattern.task, name.task) &&
-         covered(pattern.type, name.type) && covered(pattern.id, name.id);
-}
-
-}  // namespace weft::detail
-
-namespace weft {
-
-WEFT_DECL bool is_specification(const device_name& less_specific, const device_name& more_specific) {
-  return detail::covers(less_specific, more_specific, more_specific.replica);
-}
-
-WEFT_DECL bool matches(const device_name& pattern, const device_name& name) {
-  return detail::covers(pattern, name, name.effective_replica());
-}
-
-WEFT_DECL bool is_complete_specification(const device_name& pattern, const device_name& complete) {
-  return complete.is_complete() && matches(pattern, complete);
-}
-
-WEFT_DECL bool same_task(const device_name& a, const device_name& b) {
-  return a.has_task() && b.has_task() && a.job == b.job && a.task == b.task && a.effective_replica() == b.effective_replica();
-}
-
-WEFT_DECL device_name canonical(const device_name& name, const device_name& base) {
-  if (!base.is_complete())
-    fail(error_code::invalid_argument, "the base '" + to_text(base) + "' of device '" + to_text(name) +
-                                           "' is not complete; expected something like '/job:ps/task:0/device:CPU:0'");
-  return merge_override(base, name);
-}
-
-}  // namespace weft
 #endif
 
 #endif
@@ -15537,405 +16381,6 @@ WEFT_DECL server_options::~server_options() = default;
 #endif
 
 }  // namespace weft
-
-#endif
-
-#ifndef WEFT_CORE_CLUSTER_SPEC_HPP
-#define WEFT_CORE_CLUSTER_SPEC_HPP
-// The tasks of a cluster and where each of them listens. A value: checked when it is made, compared and hashed by content.
-
-#include <cstddef>
-#include <cstdint>
-#include <initializer_list>
-#include <map>
-#include <optional>
-#include <ostream>
-#include <string>
-#include <string_view>
-#include <tuple>
-#include <utility>
-#include <vector>
-
-namespace weft {
-
-/// A host (name, IPv4 or IPv6 address without brackets) and a port; port 0 means any free one.
-struct host_port {
-  std::string host;
-  int port = 0;
-
-  friend bool operator==(const host_port& a, const host_port& b) { return a.host == b.host && a.port == b.port; }
-  friend bool operator!=(const host_port& a, const host_port& b) { return !(a == b); }
-  friend bool operator<(const host_port& a, const host_port& b) { return std::tie(a.host, a.port) < std::tie(b.host, b.port); }
-};
-
-/// `host:port`, with brackets around an IPv6 address.
-std::string to_text(const host_port& address);
-
-namespace detail {
-
-[[noreturn]] void bad_address(std::string_view text, const char* problem);
-
-}  // namespace detail
-
-/// Reads `host:port` or `[ipv6]:port`. Throws INVALID_ARGUMENT that says what is wrong.
-host_port parse_host_port(std::string_view text);
-
-/// One task of a cluster.
-struct task_id {
-  std::string job;
-  int index = 0;
-
-  friend bool operator==(const task_id& a, const task_id& b) { return a.job == b.job && a.index == b.index; }
-  friend bool operator!=(const task_id& a, const task_id& b) { return !(a == b); }
-  friend bool operator<(const task_id& a, const task_id& b) { return std::tie(a.job, a.index) < std::tie(b.job, b.index); }
-};
-
-/// `/job:ps/task:0`.
-inline std::string to_text(const task_id& task) { return "/job:" + task.job + "/task:" + std::to_string(task.index); }
-
-inline std::ostream& operator<<(std::ostream& out, const task_id& task) { return out << to_text(task); }
-
-/// The task that a device name names; nothing if job or task is unset, or the replica is not 0.
-std::optional<task_id> task_of(const device_name& name);
-
-/// Jobs, their tasks, and the address of each task. Jobs are ordered by name and tasks by index, in whatever order they
-/// were given; two specs are equal if they say the same. An address is `host:port`, or empty while it is not known.
-/// Every way of making one throws INVALID_ARGUMENT for a bad job name or address, a job given twice, a negative task
-/// index, or two tasks with one address (port 0 excepted).
-class cluster_spec {
- public:
-  /// One line of the constructor's list: a job with the addresses of tasks 0, 1, ..., or with a number of tasks.
-  struct job {
-    std::string name;
-    std::map<int, std::string> tasks;
-
-    job(std::string job_name, const std::vector<std::string>& addresses);
-    job(std::string job_name, int count);
-  };
-
-  /// A cluster without jobs.
-  cluster_spec() = default;
-  /// `{{"ps", {"10.0.0.1:2222"}}, {"work", {"10.0.0.2:2222", "10.0.0.3:2222"}}}`, or `{{"ps", 1}, {"work", 2}}` for tasks
-  /// whose addresses are not known.
-  cluster_spec(std::initializer_list<job> jobs);
-  /// Any task numbers: `{"work", {{3, "10.0.0.2:2222"}}}` is a job that has only task 3. An empty address is an unknown one.
-  cluster_spec(std::map<std::string, std::map<int, std::string>> jobs) : jobs_(std::move(jobs)) { check(); }
-
-  /// Whether there is no job.
-  bool empty() const noexcept { return jobs_.empty(); }
-  /// Names of the jobs, sorted.
-  std::vector<std::string> jobs() const;
-  /// Number of tasks of a job. Throws INVALID_ARGUMENT for an unknown job, with the known ones; so do the next two.
-  int num_tasks(std::string_view job_name) const { return static_cast<int>(find(job_name).size()); }
-  /// Indices of the tasks of a job, rising, with gaps where the job has gaps.
-  std::vector<int> task_indices(std::string_view job_name) const;
-  /// The address of a task, empty if not known. Throws INVALID_ARGUMENT for an unknown task, with the known ones.
-  const std::string& task_address(std::string_view job_name, int index) const;
-  /// The address of a task, empty if not known. Throws INVALID_ARGUMENT for an unknown task, with the known ones.
-  const std::string& task_address(const task_id& task) const { return task_address(task.job, task.index); }
-  /// Whether there is such a job.
-  bool has_job(std::string_view job_name) const { return jobs_.find(std::string(job_name)) != jobs_.end(); }
-  /// Whether there is such a task.
-  bool has(std::string_view job_name, int index) const;
-  /// Whether there is such a task.
-  bool has(const task_id& task) const { return has(task.job, task.index); }
-  /// All tasks, by job name and index.
-  std::vector<task_id> tasks() const;
-  /// A copy in which a task has another address; an empty one makes it unknown. Throws as the constructors do.
-  cluster_spec with_address(std::string_view job_name, int index, std::string address) const;
-  /// 64-bit FNV-1a over `to_text`: the same on every machine and in every build.
-  std::uint64_t hash() const;
-  /// Job name to task index to address.
-  const std::map<std::string, std::map<int, std::string>>& entries() const noexcept { return jobs_; }
-
-  friend bool operator==(const cluster_spec& a, const cluster_spec& b) { return a.jobs_ == b.jobs_; }
-  friend bool operator!=(const cluster_spec& a, const cluster_spec& b) { return !(a == b); }
-
- private:
-  void check() const;
-  const std::map<int, std::string>& find(std::string_view job_name) const;
-
-  std::map<std::string, std::map<int, std::string>> jobs_;
-};
-
-namespace detail {
-
-inline std::string address_or_unknown(const std::string& address) { return address.empty() ? "unknown" : "'" + address + "'"; }
-
-}  // namespace detail
-
-/// `cluster_spec{ps: [10.0.0.1:2222, 10.0.0.1:2223], work: {3: 10.0.0.2:2222}}`: a list for tasks 0, 1, ..., else by index;
-/// `?` for an address that is not known. Equal specs have equal texts.
-std::string to_text(const cluster_spec& cluster);
-
-inline std::ostream& operator<<(std::ostream& out, const cluster_spec& cluster) { return out << to_text(cluster); }
-
-/// The first entry in which two specs differ, `here` and `there`, as a sentence for a message; empty if they are equal.
-std::string difference(const cluster_spec& here, const cluster_spec& there);
-
-namespace detail {
-
-std::vector<std::string_view> split(std::string_view text, char separator);
-
-}  // namespace detail
-
-/// Reads a cluster from one line, as for a command line: `ps=10.0.0.1:2222;work=10.0.0.2:2222,10.0.0.3:2222`.
-cluster_spec parse_cluster_spec(std::string_view text);
-
-}  // namespace weft
-
-#if WEFT_HAS_BODIES
-namespace weft {
-
-WEFT_DECL std::string to_text(const host_port& address) {
-  const bool v6 = address.host.find(':') != std::string::npos;
-  return (v6 ? "[" + address.host + "]" : address.host) + ":" + std::to_string(address.port);
-}
-
-}  // namespace weft
-
-namespace weft::detail {
-
-// What is wrong with the host of an address; nullptr if nothing is.
-WEFT_DECL const char* host_problem(std::string_view host, bool v6) {
-  if (host.empty()) return "the host is empty";
-  if (!v6 && host.find(':') != std::string_view::npos) return "an IPv6 address needs brackets, as in '[::1]:2222'";
-  if (v6 && host.find(':') == std::string_view::npos) return "brackets are for IPv6 addresses, as in '[::1]:2222'";
-  for (char c : host) {
-    const bool alnum = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
-    const bool mark = c == '.' || c == '-' || c == '_' || (v6 && (c == ':' || c == '%'));
-    if (!alnum && !mark) return "the host has a character that hosts cannot have";
-  }
-  return nullptr;
-}
-
-// What is wrong with the port of an address; nullptr, and the number in `port`, if nothing is.
-WEFT_DECL const char* port_problem(std::string_view text, int& port) {
-  if (text.empty()) return "the port is empty";
-  port = 0;
-  for (char c : text) {
-    if (c < '0' || c > '9') return "the port is not a decimal number";
-    port = port * 10 + (c - '0');
-    if (port > 65535) return "the port is larger than 65535";
-  }
-  return nullptr;
-}
-
-[[noreturn]] WEFT_DECL void bad_address(std::string_view text, const char* problem) {
-  fail(error_code::invalid_argument,
-       "address " + quoted(text) + ": " + problem + "; expected host:port, for example '127.0.0.1:2222'");
-}
-
-}  // namespace weft::detail
-
-namespace weft {
-
-WEFT_DECL host_port parse_host_port(std::string_view text) {
-  const bool v6 = !text.empty() && text[0] == '[';
-  const std::size_t colon = v6 ? text.find("]:") : text.rfind(':');
-  if (colon == std::string_view::npos) detail::bad_address(text, "there is no port");
-  const std::string_view host = v6 ? text.substr(1, colon - 1) : text.substr(0, colon);
-  host_port out{std::string(host), 0};
-  const char* problem = detail::host_problem(host, v6);
-  if (problem == nullptr) problem = detail::port_problem(text.substr(colon + (v6 ? 2 : 1)), out.port);
-  if (problem != nullptr) detail::bad_address(text, problem);
-  return out;
-}
-
-WEFT_DECL std::optional<task_id> task_of(const device_name& name) {
-  if (!name.has_task() || name.effective_replica() != 0) return std::nullopt;
-  return task_id{*name.job, *name.task};
-}
-
-}  // namespace weft
-
-namespace weft::detail {
-
-// `0-2, 5` of the indices of a job; `none` if there are none.
-WEFT_DECL std::string index_ranges(const std::map<int, std::string>& tasks) {
-  std::string out;
-  for (auto it = tasks.begin(); it != tasks.end();) {
-    const int first = it->first;
-    int last = first;
-    for (++it; it != tasks.end() && it->first == last + 1; ++it) last = it->first;
-    out += (out.empty() ? "" : ", ") + std::to_string(first);
-    if (last > first) out += "-" + std::to_string(last);
-  }
-  return out.empty() ? "none" : out;
-}
-
-}  // namespace weft::detail
-
-namespace weft {
-
-WEFT_DECL std::string to_text(const cluster_spec& cluster) {
-  std::string out = "cluster_spec{";
-  const char* before_job = "";
-  for (const auto& [name, tasks] : cluster.entries()) {
-    const bool dense = tasks.empty() || tasks.rbegin()->first == static_cast<int>(tasks.size()) - 1;
-    out += before_job + name + (dense ? ": [" : ": {");
-    before_job = ", ";
-    const char* before_task = "";
-    for (const auto& [index, address] : tasks) {
-      out += before_task + (dense ? std::string() : std::to_string(index) + ": ") + (address.empty() ? "?" : address);
-      before_task = ", ";
-    }
-    out += dense ? "]" : "}";
-  }
-  return out + "}";
-}
-
-WEFT_DECL cluster_spec::job::job(std::string job_name, const std::vector<std::string>& addresses) : name(std::move(job_name)) {
-  for (const std::string& address : addresses) {
-    const int index = static_cast<int>(tasks.size());
-    if (address.empty())
-      fail(error_code::invalid_argument, "task " + std::to_string(index) + " of job " + detail::quoted(name) + " has an empty address");
-    tasks.emplace_hint(tasks.end(), index, address);
-  }
-}
-
-WEFT_DECL cluster_spec::job::job(std::string job_name, int count) : name(std::move(job_name)) {
-  if (count < 0)
-    fail(error_code::invalid_argument, "job " + detail::quoted(name) + " has " + std::to_string(count) + " tasks; expected 0 or more");
-  for (int index = 0; index < count; ++index) tasks.emplace_hint(tasks.end(), index, std::string());
-}
-
-WEFT_DECL cluster_spec::cluster_spec(std::initializer_list<job> jobs) {
-  for (const job& entry : jobs)
-    if (!jobs_.emplace(entry.name, entry.tasks).second) fail(error_code::invalid_argument, "job '" + entry.name + "' is given twice");
-  check();
-}
-
-WEFT_DECL void cluster_spec::check() const {
-  std::map<host_port, task_id> owners;
-  for (const auto& [name, tasks] : jobs_) {
-    if (!is_job_name(name))
-      fail(error_code::invalid_argument, name.empty() ? "a job name is empty; job names match [A-Za-z][A-Za-z0-9_]*"
-                                                      : "job name " + detail::quoted(name) + " does not match [A-Za-z][A-Za-z0-9_]*");
-    for (const auto& [index, address] : tasks) {
-      if (index < 0) fail(error_code::invalid_argument, "job '" + name + "' has a task " + std::to_string(index) + "; expected 0 or more");
-      if (address.empty()) continue;
-      host_port where;
-      try {
-        where = parse_host_port(address);
-      } catch (const error& e) {
-        fail(e.code(), to_text(task_id{name, index}) + ": " + e.message());
-      }
-      if (where.port == 0) continue;
-      const auto [owner, is_new] = owners.emplace(where, task_id{name, index});
-      if (!is_new)
-        fail(error_code::invalid_argument, to_text(owner->second) + " and " + to_text(task_id{name, index}) + " have the same address '" +
-                                               address + "'; each task needs its own");
-    }
-  }
-}
-
-WEFT_DECL const std::map<int, std::string>& cluster_spec::find(std::string_view job_name) const {
-  const auto it = jobs_.find(std::string(job_name));
-  if (it != jobs_.end()) return it->second;
-  std::string known;
-  for (const auto& entry : jobs_) known += (known.empty() ? "'" : ", '") + entry.first + "'";
-  fail(error_code::invalid_argument, "no job " + detail::quoted(job_name) + " in the cluster; " +
-                                         (known.empty() ? "it has no jobs" : "its jobs are " + known));
-}
-
-WEFT_DECL std::vector<std::string> cluster_spec::jobs() const {
-  std::vector<std::string> out;
-  for (const auto& entry : jobs_) out.push_back(entry.first);
-  return out;
-}
-
-WEFT_DECL std::vector<int> cluster_spec::task_indices(std::string_view job_name) const {
-  std::vector<int> out;
-  for (const auto& task : find(job_name)) out.push_back(task.first);
-  return out;
-}
-
-WEFT_DECL const std::string& cluster_spec::task_address(std::string_view job_name, int index) const {
-  const auto& tasks = find(job_name);
-  const auto it = tasks.find(index);
-  if (it != tasks.end()) return it->second;
-  fail(error_code::invalid_argument, "no task " + std::to_string(index) + " in job '" + std::string(job_name) + "'; its tasks are " +
-                                         detail::index_ranges(tasks));
-}
-
-WEFT_DECL bool cluster_spec::has(std::string_view job_name, int index) const {
-  const auto it = jobs_.find(std::string(job_name));
-  return it != jobs_.end() && it->second.count(index) != 0;
-}
-
-WEFT_DECL std::vector<task_id> cluster_spec::tasks() const {
-  std::vector<task_id> out;
-  for (const auto& [name, tasks] : jobs_)
-    for (const auto& task : tasks) out.push_back({name, task.first});
-  return out;
-}
-
-WEFT_DECL cluster_spec cluster_spec::with_address(std::string_view job_name, int index, std::string address) const {
-  task_address(job_name, index);  // throws if there is no such task
-  cluster_spec out = *this;
-  out.jobs_[std::string(job_name)][index] = std::move(address);
-  out.check();
-  return out;
-}
-
-WEFT_DECL std::uint64_t cluster_spec::hash() const {
-  std::uint64_t h = 14695981039346656037u;
-  for (char c : to_text(*this)) h = (h ^ static_cast<unsigned char>(c)) * 1099511628211u;
-  return h;
-}
-
-WEFT_DECL std::string difference(const cluster_spec& here, const cluster_spec& there) {
-  std::map<task_id, std::pair<const std::string*, const std::string*>> both;
-  for (const task_id& task : here.tasks()) both[task].first = &here.task_address(task);
-  for (const task_id& task : there.tasks()) both[task].second = &there.task_address(task);
-  const auto said = [](const std::string* address) { return address ? detail::address_or_unknown(*address) : std::string("absent"); };
-  for (const auto& [task, address] : both)
-    if (!address.first || !address.second || *address.first != *address.second)
-      return to_text(task) + " is " + said(address.first) + " here and " + said(address.second) + " there";
-  for (const std::string& name : here.jobs())
-    if (!there.has_job(name)) return "job '" + name + "' (without tasks) is here and not there";
-  for (const std::string& name : there.jobs())
-    if (!here.has_job(name)) return "job '" + name + "' (without tasks) is there and not here";
-  return {};
-}
-
-}  // namespace weft
-
-namespace weft::detail {
-
-WEFT_DECL std::vector<std::string_view> split(std::string_view text, char separator) {
-  std::vector<std::string_view> out;
-  for (std::size_t end = 0; end != std::string_view::npos;) {
-    end = text.find(separator);
-    out.push_back(text.substr(0, end));
-    if (end != std::string_view::npos) text.remove_prefix(end + 1);
-  }
-  return out;
-}
-
-}  // namespace weft::detail
-
-namespace weft {
-
-WEFT_DECL cluster_spec parse_cluster_spec(std::string_view text) {
-  std::map<std::string, std::map<int, std::string>> jobs;
-  for (std::string_view entry : detail::split(text, ';')) {
-    const std::size_t equals = entry.find('=');
-    if (equals == std::string_view::npos)
-      fail(error_code::invalid_argument, "cluster " + detail::quoted(text) + ": " + detail::quoted(entry) +
-                                             " has no '='; expected 'ps=host:port,host:port;work=host:port'");
-    std::vector<std::string> addresses;
-    for (std::string_view address : detail::split(entry.substr(equals + 1), ',')) addresses.emplace_back(address);
-    cluster_spec::job line(std::string(entry.substr(0, equals)), addresses);
-    if (!jobs.emplace(line.name, std::move(line.tasks)).second)
-      fail(error_code::invalid_argument, "cluster " + detail::quoted(text) + ": job '" + line.name + "' is given twice");
-  }
-  return cluster_spec(std::move(jobs));
-}
-
-}  // namespace weft
-#endif
 
 #endif
 
