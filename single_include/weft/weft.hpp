@@ -5461,6 +5461,8 @@ WEFT_DECL op& op::attr(std::string_view spec) {
 #define WEFT_GRAPH_NODE_HPP
 // A node: one use of an op in a graph. Nodes never change once they are in a graph (but for the Merge of a loop in the making, whose input is made after it), and live as long as its state.
 
+#include <atomic>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -5485,34 +5487,47 @@ struct output_type {
   bool is_ref = false;
 };
 
+namespace detail {
+// What a node has in common with its copies in other graphs, which is most of it: they share it.
+struct node_facts {
+  std::string name, op;
+  attr_map attrs;
+  std::vector<output_type> outputs;
+  call_site site;
+  std::atomic<std::uint32_t> holders{1};
+};
+void let_go(const node_facts* facts) noexcept;
+}  // namespace detail
+
 /// A use of an op: its name, op, inputs, control inputs, attributes, requested device, and the user's line that made it.
 class node {
  public:
   node(const node&) = delete;
   node& operator=(const node&) = delete;
+  ~node() { detail::let_go(facts_); }
 
   /// Position in its graph, from 0 in the order of creation.
   int id() const noexcept { return id_; }
-  const std::string& name() const noexcept { return name_; }
-  const std::string& op() const noexcept { return op_; }
+  const std::string& name() const noexcept { return facts_->name; }
+  const std::string& op() const noexcept { return facts_->op; }
   /// The op's definition; nullptr for an op that the graph's registry does not know (imported graphs).
   const op_def* def() const noexcept { return def_.get(); }
   const std::vector<output>& inputs() const noexcept { return inputs_; }
   const std::vector<const node*>& control_inputs() const noexcept { return control_inputs_; }
-  const attr_map& attrs() const noexcept { return attrs_; }
+  const attr_map& attrs() const noexcept { return facts_->attrs; }
   /// The device asked for, short form, possibly partial or empty.
-  const std::string& device() const noexcept { return device_; }
-  call_site site() const noexcept { return site_; }
+  const std::string& device() const noexcept { return *device_; }
+  call_site site() const noexcept { return facts_->site; }
 
-  int output_count() const noexcept { return static_cast<int>(outputs_.size()); }
-  const std::vector<output_type>& outputs() const noexcept { return outputs_; }
-  weft::dtype output_dtype(int index) const noexcept { return outputs_[static_cast<std::size_t>(index)].dtype; }
-  const partial_shape& output_shape(int index) const noexcept { return outputs_[static_cast<std::size_t>(index)].shape; }
+  int output_count() const noexcept { return static_cast<int>(facts_->outputs.size()); }
+  const std::vector<output_type>& outputs() const noexcept { return facts_->outputs; }
+  weft::dtype output_dtype(int index) const noexcept { return facts_->outputs[static_cast<std::size_t>(index)].dtype; }
+  const partial_shape& output_shape(int index) const noexcept { return facts_->outputs[static_cast<std::size_t>(index)].shape; }
 
   /// The attribute, or nullptr when it is absent or of another kind.
   template <class T> const T* find_attr(std::string_view name) const noexcept {
-    const auto it = attrs_.find(name);
-    return it == attrs_.end() ? nullptr : it->second.template get<T>();
+    const auto it = facts_->attrs.find(name);
+    return it == facts_->attrs.end() ? nullptr : it->second.template get<T>();
   }
   /// The attribute. Throws INVALID_ARGUMENT when it is absent or of another kind.
   template <class T> const T& attr(std::string_view name) const {
@@ -5527,24 +5542,22 @@ class node {
   /// A status about this node, with its name, op and call site.
   weft::status status_about(error_code code, std::string message) const {
     weft::status s(code, std::move(message));
-    s.node = name_;
-    s.op = op_;
-    s.site = site_.text();
+    s.node = facts_->name;
+    s.op = facts_->op;
+    s.site = facts_->site.text();
     return s;
   }
   [[noreturn]] void fail_about(error_code code, std::string message) const { throw error(status_about(code, std::move(message))); }
 
  private:
   friend class detail::graph_state;
-  node() = default;
+  explicit node(const detail::node_facts* facts) noexcept : facts_(facts) {}
   int id_ = -1;
-  std::string name_, op_, device_;
+  const detail::node_facts* facts_;
+  const std::string* device_ = nullptr;  // kept by the owner
   std::shared_ptr<const op_def> def_;
   std::vector<output> inputs_;
   std::vector<const node*> control_inputs_;
-  attr_map attrs_;
-  std::vector<output_type> outputs_;
-  call_site site_;
   detail::graph_state* owner_ = nullptr;
 };
 
@@ -5579,6 +5592,13 @@ struct node_spec {
 
 #if WEFT_HAS_BODIES
 namespace weft {
+
+namespace detail {
+WEFT_DECL void let_go(const node_facts* facts) noexcept {
+  node_facts* mine = const_cast<node_facts*>(facts);
+  if (mine->holders.fetch_sub(1, std::memory_order_acq_rel) == 1) delete mine;
+}
+}  // namespace detail
 
 WEFT_DECL std::string to_text(const output& o) {
   return o.from == nullptr ? std::string("(none)") : o.index == 0 ? o.from->name() : o.from->name() + ":" + std::to_string(o.index);
@@ -6974,10 +6994,14 @@ class op_registry {
   std::shared_ptr<const op_def> find(std::string_view name) const;
   /// Every definition, in the order of the names.
   std::vector<std::shared_ptr<const op_def>> all() const;
-  std::size_t size() const noexcept { return ops_.size(); }
+  std::size_t size() const noexcept { return ops_ == nullptr ? 0 : ops_->size(); }
+  /// Whether both have the very same definitions, since one is a copy of the other.
+  bool shares(const op_registry& other) const noexcept { return ops_ == other.ops_; }
 
  private:
-  std::map<std::string, std::shared_ptr<const op_def>, std::less<>> ops_;
+  using table = std::map<std::string, std::shared_ptr<const op_def>, std::less<>>;
+  // Never changes while another registry has it too.
+  std::shared_ptr<table> ops_;
 };
 
 /// TensorFlow's ops that weft knows. Defined in <weft/ops/standard.hpp>.
@@ -6987,7 +7011,9 @@ const op_registry& standard_ops();
 WEFT_DECL op_registry& op_registry::add(op_def def) {
   std::shared_ptr<const op_def> shared(new op_def(std::move(def)));
   const std::string& name = shared->name;
-  if (!ops_.emplace(name, shared).second) fail(error_code::already_exists, "op '" + name + "' is already defined");
+  if (ops_ == nullptr) ops_.reset(new table());
+  else if (ops_.use_count() != 1) ops_.reset(new table(*ops_));
+  if (!ops_->emplace(name, shared).second) fail(error_code::already_exists, "op '" + name + "' is already defined");
   return *this;
 }
 
@@ -7010,13 +7036,15 @@ WEFT_DECL op_registry& op_registry::add(const op_row& row) {
 }
 
 WEFT_DECL std::shared_ptr<const op_def> op_registry::find(std::string_view name) const {
-  const auto it = ops_.find(name);
-  return it == ops_.end() ? nullptr : it->second;
+  if (ops_ == nullptr) return nullptr;
+  const auto it = ops_->find(name);
+  return it == ops_->end() ? nullptr : it->second;
 }
 
 WEFT_DECL std::vector<std::shared_ptr<const op_def>> op_registry::all() const {
   std::vector<std::shared_ptr<const op_def>> out;
-  for (const auto& entry : ops_) out.push_back(entry.second);
+  if (ops_ == nullptr) return out;
+  for (const auto& entry : *ops_) out.push_back(entry.second);
   return out;
 }
 #endif
@@ -7281,6 +7309,165 @@ class binder {
   attr_map& attrs_;
   const node& about_;
 };
+
+}  // namespace weft::detail
+#endif
+
+#endif
+
+#ifndef WEFT_GRAPH_NAME_INDEX_HPP
+#define WEFT_GRAPH_NAME_INDEX_HPP
+// The nodes of a graph by their names, and which names are taken without regard to case. Numbers in two open tables: the names stay where the nodes have them.
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace weft::detail {
+
+class name_index {
+ public:
+  // The node of this name; nullptr when there is none.
+  const node* find(std::string_view name, const std::vector<const node*>& nodes) const noexcept;
+  // A name like `wanted` that no other differs from by case only, for the node that comes next or, with `for_scope`, for a scope: x, x_1, x_2, as TensorFlow.
+  std::string take(const std::string& wanted, bool for_scope, const std::vector<const node*>& nodes);
+  // Enters the last node. Its name must be free.
+  void add(const std::vector<const node*>& nodes);
+
+ private:
+  // `who` is the number of a node, or one of `scopes_` from -1 downward; `used` counts how often the name was asked for, and is 0 in an empty place.
+  struct entry {
+    std::uint32_t hash = 0;
+    std::int32_t who = 0, used = 0;
+  };
+  static std::uint32_t hash_of(std::string_view text) noexcept;
+  static void lower(std::string_view text, std::string& out);
+  static void make_room(std::vector<entry>& table, std::size_t used);
+  static entry& free_place(std::vector<entry>& table, std::uint32_t hash) noexcept;
+  entry* find_taken(const std::string& key, const std::vector<const node*>& nodes);
+  void take_key(const std::string& key, std::int32_t who);
+  void catch_up(const std::vector<const node*>& nodes);
+
+  // Sizes are powers of two, at most half of the places are in use. Names that were only given exactly are entered among those taken when a name is asked for the next time.
+  std::vector<entry> names_, taken_;
+  std::size_t named_ = 0, taken_count_ = 0, caught_up_ = 0;
+  std::vector<std::string> scopes_;
+  std::string scratch_;
+};
+
+}  // namespace weft::detail
+
+#if WEFT_HAS_BODIES
+namespace weft::detail {
+
+WEFT_DECL std::uint32_t name_index::hash_of(std::string_view text) noexcept {
+  std::uint64_t h = text.size();
+  std::size_t i = 0;
+  const auto mix = [&h](std::uint64_t word) {
+    h = (h ^ word) * 0x9e3779b97f4a7c15u;
+    h ^= h >> 29;
+  };
+  for (; i + 8 <= text.size(); i += 8) {
+    std::uint64_t word;
+    std::memcpy(&word, text.data() + i, 8);
+    mix(word);
+  }
+  std::uint64_t rest = 0;
+  for (; i < text.size(); ++i) rest = rest << 8 | static_cast<unsigned char>(text[i]);
+  mix(rest);
+  mix(h >> 32);
+  return static_cast<std::uint32_t>(h >> 32);
+}
+
+WEFT_DECL void name_index::lower(std::string_view text, std::string& out) {
+  out.assign(text);
+  for (char& c : out)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + ('a' - 'A'));
+}
+
+WEFT_DECL name_index::entry& name_index::free_place(std::vector<entry>& table, std::uint32_t hash) noexcept {
+  const std::size_t mask = table.size() - 1;
+  std::size_t i = hash & mask;
+  while (table[i].used != 0) i = (i + 1) & mask;
+  return table[i];
+}
+
+WEFT_DECL void name_index::make_room(std::vector<entry>& table, std::size_t used) {
+  if (2 * (used + 1) <= table.size()) return;
+  std::vector<entry> larger(table.empty() ? 16 : 2 * table.size());
+  for (const entry& e : table)
+    if (e.used != 0) free_place(larger, e.hash) = e;
+  table = std::move(larger);
+}
+
+WEFT_DECL const node* name_index::find(std::string_view name, const std::vector<const node*>& nodes) const noexcept {
+  if (names_.empty()) return nullptr;
+  const std::uint32_t hash = hash_of(name);
+  const std::size_t mask = names_.size() - 1;
+  for (std::size_t i = hash & mask; names_[i].used != 0; i = (i + 1) & mask)
+    if (names_[i].hash == hash && nodes[static_cast<std::size_t>(names_[i].who)]->name() == name) return nodes[static_cast<std::size_t>(names_[i].who)];
+  return nullptr;
+}
+
+WEFT_DECL void name_index::add(const std::vector<const node*>& nodes) {
+  make_room(names_, named_);
+  const std::uint32_t hash = hash_of(nodes.back()->name());
+  free_place(names_, hash) = {hash, static_cast<std::int32_t>(nodes.size() - 1), 1};
+  ++named_;
+}
+
+WEFT_DECL name_index::entry* name_index::find_taken(const std::string& key, const std::vector<const node*>& nodes) {
+  if (taken_.empty()) return nullptr;
+  const std::uint32_t hash = hash_of(key);
+  const std::size_t mask = taken_.size() - 1;
+  for (std::size_t i = hash & mask; taken_[i].used != 0; i = (i + 1) & mask) {
+    if (taken_[i].hash != hash) continue;
+    const std::int32_t who = taken_[i].who;
+    lower(who < 0 ? scopes_[static_cast<std::size_t>(-1 - who)] : nodes[static_cast<std::size_t>(who)]->name(), scratch_);
+    if (scratch_ == key) return &taken_[i];
+  }
+  return nullptr;
+}
+
+WEFT_DECL void name_index::take_key(const std::string& key, std::int32_t who) {
+  make_room(taken_, taken_count_);
+  const std::uint32_t hash = hash_of(key);
+  free_place(taken_, hash) = {hash, who, 1};
+  ++taken_count_;
+}
+
+// Nodes that took their names from here are there already.
+WEFT_DECL void name_index::catch_up(const std::vector<const node*>& nodes) {
+  std::string key;
+  for (; caught_up_ < nodes.size(); ++caught_up_) {
+    lower(nodes[caught_up_]->name(), key);
+    if (find_taken(key, nodes) == nullptr) take_key(key, static_cast<std::int32_t>(caught_up_));
+  }
+}
+
+WEFT_DECL std::string name_index::take(const std::string& wanted, bool for_scope, const std::vector<const node*>& nodes) {
+  catch_up(nodes);
+  std::string key, name = wanted;
+  lower(wanted, key);
+  if (entry* first = find_taken(key, nodes)) {
+    int i = first->used;
+    std::string unique_key;
+    do {
+      name = wanted + "_" + std::to_string(i);
+      unique_key = key + "_" + std::to_string(i++);
+    } while (find_taken(unique_key, nodes) != nullptr);
+    find_taken(key, nodes)->used = i;
+    key = std::move(unique_key);
+  }
+  if (for_scope) scopes_.push_back(name);
+  else ++caught_up_;
+  take_key(key, for_scope ? -static_cast<std::int32_t>(scopes_.size()) : static_cast<std::int32_t>(nodes.size()));
+  return name;
+}
 
 }  // namespace weft::detail
 #endif
@@ -7894,13 +8081,12 @@ WEFT_DECL std::optional<std::vector<std::int64_t>> shape_context::input_sizes(in
 // What graph handles, tensors and sessions share: the nodes of one graph, its names and its collections. Adding takes the
 // lock; nodes never change afterwards, so they are read without it.
 
-#include <cctype>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
-#include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 namespace weft::detail {
@@ -7919,6 +8105,8 @@ class graph_state : public std::enable_shared_from_this<graph_state> {
   ~graph_state();
 
   const node& add(node_spec spec);
+  // A node that shares all but these with the original, a node of any graph.
+  const node& add_copy(const node& original, std::vector<output> inputs, std::vector<const node*> control_inputs, const std::string& device);
   // Lets an input of a Merge, made with another output of the same dtype in that place, come from a node made after it: the one kind of edge that leads backward. Only while the loop is
   // being built, before anybody else reads it.
   void close_loop(const node& merge, std::size_t input, output from);
@@ -7944,26 +8132,22 @@ class graph_state : public std::enable_shared_from_this<graph_state> {
   std::optional<std::int64_t> seed() const;
 
  private:
-  struct name_entry {
-    const node* owner = nullptr;
-    int used = 0;
-  };
-  static std::string lower(std::string text);
   static bool valid_name(std::string_view name, bool generated) noexcept;
   void check_owner(const node& made) const;
-  void apply_devices(node& made, const scope_context& scope) const;
-  void apply_colocation(node& made, const scope_context& scope) const;
+  void apply_devices(node& made, const scope_context& scope);
+  void apply_colocation(node& made, node_facts& facts, const scope_context& scope) const;
   void apply_control(node& made, const scope_context& scope) const;
-  std::string take_name(const std::string& wanted);
-  std::string take_exact(const std::string& name, const node& about);
-  void insert(std::unique_ptr<node> made, const std::string& wanted, bool exact);
+  const std::string* keep_device(const std::string& device);
+  const node& insert(std::unique_ptr<node> made, node_facts* named, bool exact);
 
   mutable std::mutex mutex_;
   op_registry ops_;
   // Owned here; one vector type less than of unique_ptr, and handed out as it is.
   std::vector<const node*> nodes_;
-  // Nodes by their name, and how often each name was asked for, in small letters.
-  std::unordered_map<std::string, name_entry> by_name_, names_in_use_;
+  name_index names_;
+  // Requested devices: many nodes ask for few.
+  std::unordered_set<std::string> devices_;
+  const std::string* last_device_ = nullptr;
   std::map<std::string, std::vector<const node*>> collections_;
   std::vector<std::shared_ptr<const kept_object>> kept_;
   std::vector<std::shared_ptr<const function_def>> functions_;
@@ -7988,8 +8172,7 @@ WEFT_DECL std::size_t graph_state::size() const {
 }
 WEFT_DECL const node* graph_state::find(std::string_view name) const {
   const std::lock_guard<std::mutex> lock(mutex_);
-  const auto it = by_name_.find(std::string(name));
-  return it == by_name_.end() ? nullptr : it->second.owner;
+  return names_.find(name, nodes_);
 }
 WEFT_DECL void graph_state::add_to_collection(const std::string& name, const node* n) {
   const std::lock_guard<std::mutex> lock(mutex_);
@@ -8030,17 +8213,12 @@ WEFT_DECL std::optional<std::int64_t> graph_state::seed() const {
   return seed_;
 }
 
-WEFT_DECL std::string graph_state::lower(std::string text) {
-  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return text;
-}
-
 // The first character is a letter, digit or '.', that of a generated node also '_'; then also '_', '/', '\', '-', '>'.
 WEFT_DECL bool graph_state::valid_name(std::string_view name, bool generated) noexcept {
   if (name.empty() || name.size() > 1024 || (name[0] == '_' && !generated)) return false;
   for (std::size_t i = 0; i < name.size(); ++i) {
-    const auto c = static_cast<unsigned char>(name[i]);
-    if (c < 0x80 && (std::isalnum(c) != 0 || c == '.' || c == '_')) continue;
+    const char c = name[i];
+    if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || c == '.' || c == '_') continue;
     if (i == 0 || (c != '/' && c != '\\' && c != '-' && c != '>')) return false;
   }
   return true;
@@ -8061,7 +8239,7 @@ WEFT_DECL void graph_state::check_owner(const node& made) const {
 
 WEFT_DECL void graph_state::close_loop(const node& merge, std::size_t input, output from) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (merge.op_ != "Merge" || merge.owner_ != this || input >= merge.inputs_.size()) merge.fail_about(error_code::internal, "is no Merge of this graph with an input " + std::to_string(input));
+  if (merge.op() != "Merge" || merge.owner_ != this || input >= merge.inputs_.size()) merge.fail_about(error_code::internal, "is no Merge of this graph with an input " + std::to_string(input));
   if (from.from == nullptr || from.from->owner_ != this || from.index < 0 || from.index >= from.from->output_count() ||
       from.from->output_dtype(from.index) != merge.output_dtype(0))
     merge.fail_about(error_code::invalid_argument, "the loop edge from '" + to_text(from) + "' must carry " + to_text(merge.output_dtype(0)));
@@ -8070,58 +8248,76 @@ WEFT_DECL void graph_state::close_loop(const node& merge, std::size_t input, out
 
 WEFT_DECL const node& graph_state::add(node_spec spec) {
   // 1. The node as asked for; what is found wrong from here on is reported about it.
-  std::unique_ptr<node> made(new node());
-  made->op_ = std::move(spec.op);
+  node_facts* const facts = new node_facts();
+  std::unique_ptr<node> made(new node(facts));
+  facts->op = std::move(spec.op);
+  facts->site = spec.site;
+  facts->attrs = std::move(spec.attrs);
   made->owner_ = this;
-  made->site_ = spec.site;
   made->inputs_ = std::move(spec.inputs);
   made->control_inputs_ = std::move(spec.control_inputs);
-  made->attrs_ = std::move(spec.attrs);
-  made->device_ = std::move(spec.device);
+  made->device_ = keep_device(spec.device);
   const bool generated = !spec.scoped || spec.name.empty();
-  std::string wanted = spec.name.empty() ? made->op_ : std::move(spec.name);
+  facts->name = spec.name.empty() ? facts->op : std::move(spec.name);
   bool exact = spec.exact_name;
-  if (wanted.size() > 1 && wanted.back() == '/') {
-    wanted.pop_back();
+  if (facts->name.size() > 1 && facts->name.back() == '/') {
+    facts->name.pop_back();
     exact = true;
   }
   scope_context& scope = thread_scopes().top();
-  if (!exact && spec.scoped && !scope.name_scope.empty()) wanted = scope.name_scope + "/" + wanted;
-  made->name_ = wanted;
-  if (!valid_name(wanted, generated)) made->fail_about(error_code::invalid_argument, "the name must match [A-Za-z0-9.][A-Za-z0-9._/\\->]* and have at most 1024 characters");
+  if (!exact && spec.scoped && !scope.name_scope.empty()) facts->name = scope.name_scope + "/" + facts->name;
+  if (!valid_name(facts->name, generated)) made->fail_about(error_code::invalid_argument, "the name must match [A-Za-z0-9.][A-Za-z0-9._/\\->]* and have at most 1024 characters");
   check_owner(*made);
 
   // 2. Its definition: attributes, dtypes, shapes.
-  made->def_ = ops_.find(made->op_);
+  made->def_ = ops_.find(facts->op);
   if (spec.outputs) {
-    made->outputs_ = std::move(*spec.outputs);
+    facts->outputs = std::move(*spec.outputs);
   } else {
-    if (made->def_ == nullptr) made->fail_about(error_code::not_found, "no op '" + made->op_ + "' is defined; add its definition to the graph's op_registry");
-    binder bound(*made->def_, made->inputs_, made->attrs_, *made);
+    if (made->def_ == nullptr) made->fail_about(error_code::not_found, "no op '" + facts->op + "' is defined; add its definition to the graph's op_registry");
+    binder bound(*made->def_, made->inputs_, facts->attrs, *made);
     bound.run();
-    made->outputs_ = bound.outputs();
+    facts->outputs = bound.outputs();
   }
 
   // 3. The thread's scopes: devices, then colocation (whose device wins), then control dependencies.
   if (spec.scoped) {
     apply_devices(*made, scope);
-    apply_colocation(*made, scope);
+    apply_colocation(*made, *facts, scope);
     apply_control(*made, scope);
   }
   if (!spec.outputs && made->def_->shapes != nullptr) {
-    shape_context context(*made, made->outputs_);
+    shape_context context(*made, facts->outputs);
     made->def_->shapes(context);
   }
 
   // 4. Into the graph.
-  const node& out = *made;
-  insert(std::move(made), wanted, exact);
+  const node& out = insert(std::move(made), facts, exact);
   if (spec.scoped)
     for (auto& frame : scope.control) frame->made_inside.push_back(&out);
   return out;
 }
 
-WEFT_DECL void graph_state::apply_devices(node& made, const scope_context& scope) const {
+WEFT_DECL const node& graph_state::add_copy(const node& original, std::vector<output> inputs, std::vector<const node*> control_inputs, const std::string& device) {
+  const_cast<node_facts*>(original.facts_)->holders.fetch_add(1, std::memory_order_relaxed);
+  std::unique_ptr<node> made(new node(original.facts_));
+  made->owner_ = this;
+  made->inputs_ = std::move(inputs);
+  made->control_inputs_ = std::move(control_inputs);
+  check_owner(*made);
+  made->device_ = keep_device(device);
+  made->def_ = ops_.shares(original.owner_->ops_) ? original.def_ : ops_.find(original.op());
+  return insert(std::move(made), nullptr, true);
+}
+
+// The text as the graph keeps it, for as long as it lives.
+WEFT_DECL const std::string* graph_state::keep_device(const std::string& device) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (last_device_ == nullptr || *last_device_ != device) last_device_ = &*devices_.insert(device).first;
+  return last_device_;
+}
+
+WEFT_DECL void graph_state::apply_devices(node& made, const scope_context& scope) {
   // Innermost first, as TensorFlow: a name fills in what is open, a function's answer replaces what is there.
   device_name current;
   for (auto it = scope.devices.rbegin(); it != scope.devices.rend(); ++it) {
@@ -8129,16 +8325,16 @@ WEFT_DECL void graph_state::apply_devices(node& made, const scope_context& scope
     if (it->what == device_entry::kind::name) {
       current = merge_override(it->name, current);
     } else {
-      made.device_ = to_text(current);
-      current = parse_device_name(it->choose(made), made.site_);
+      made.device_ = keep_device(to_text(current));
+      current = parse_device_name(it->choose(made), made.site());
     }
   }
-  made.device_ = to_text(current);
+  made.device_ = keep_device(to_text(current));
 }
 
-WEFT_DECL void graph_state::apply_colocation(node& made, const scope_context& scope) const {
+WEFT_DECL void graph_state::apply_colocation(node& made, node_facts& facts, const scope_context& scope) const {
   if (scope.colocation.empty()) {
-    if (!scope.group.empty()) made.attrs_["_class"] = std::vector<std::string>{scope.group};
+    if (!scope.group.empty()) facts.attrs["_class"] = std::vector<std::string>{scope.group};
     return;
   }
   std::vector<std::string> groups;
@@ -8156,13 +8352,13 @@ WEFT_DECL void graph_state::apply_colocation(node& made, const scope_context& sc
         }
     if (!found) groups.push_back("loc:@" + with.name());
     if (!with.device().empty() && !device_taken) {
-      made.device_ = with.device();
+      made.device_ = with.device_;
       device_taken = true;
     }
   }
   std::sort(groups.begin(), groups.end());
   groups.erase(std::unique(groups.begin(), groups.end()), groups.end());
-  made.attrs_["_class"] = std::move(groups);
+  facts.attrs["_class"] = std::move(groups);
 }
 
 WEFT_DECL void graph_state::apply_control(node& made, const scope_context& scope) const {
@@ -8179,28 +8375,6 @@ WEFT_DECL void graph_state::apply_control(node& made, const scope_context& scope
   std::sort(made.control_inputs_.begin(), made.control_inputs_.end(), [](const node* a, const node* b) { return a->name() < b->name(); });
 }
 
-// Names are unique without regard to case, as in TensorFlow: x, x_1, x_2. The lock is held.
-WEFT_DECL std::string graph_state::take_name(const std::string& wanted) {
-  const std::string key = lower(wanted);
-  int& used = names_in_use_[key].used;
-  int i = used++;
-  if (i == 0) return wanted;
-  std::string unique_key, name;
-  do {
-    name = wanted + "_" + std::to_string(i);
-    unique_key = key + "_" + std::to_string(i++);
-  } while (names_in_use_.count(unique_key) != 0);
-  names_in_use_[key].used = i;
-  names_in_use_[unique_key].used = 1;
-  return name;
-}
-
-WEFT_DECL std::string graph_state::take_exact(const std::string& name, const node& about) {
-  if (by_name_.count(name) != 0) about.fail_about(error_code::already_exists, "the graph already has a node of this name");
-  if (int& used = names_in_use_[lower(name)].used; used == 0) used = 1;
-  return name;
-}
-
 WEFT_DECL void graph_state::check_scope(std::string_view wanted, call_site site) {
   if (!valid_name(wanted, false))
     throw error(error_code::invalid_argument, "name scope '" + std::string(wanted) + "' must match [A-Za-z0-9.][A-Za-z0-9._/\\->]* and have at most 1024 characters", site);
@@ -8209,16 +8383,18 @@ WEFT_DECL void graph_state::check_scope(std::string_view wanted, call_site site)
 WEFT_DECL std::string graph_state::unique_scope(const std::string& wanted, call_site site) {
   check_scope(wanted, site);
   const std::lock_guard<std::mutex> lock(mutex_);
-  return take_name(wanted);
+  return names_.take(wanted, true, nodes_);
 }
 
-WEFT_DECL void graph_state::insert(std::unique_ptr<node> made, const std::string& wanted, bool exact) {
+// `named` is where the name stands that may change, for a node that is no copy. Names are unique without regard to case, as in TensorFlow, but for those that are given exactly.
+WEFT_DECL const node& graph_state::insert(std::unique_ptr<node> made, node_facts* named, bool exact) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  made->name_ = exact ? take_exact(wanted, *made) : take_name(wanted);
+  if (!exact) named->name = names_.take(named->name, false, nodes_);
+  else if (names_.find(made->name(), nodes_) != nullptr) made->fail_about(error_code::already_exists, "the graph already has a node of this name");
   made->id_ = static_cast<int>(nodes_.size());
   nodes_.push_back(made.get());
-  const node* owned = made.release();
-  by_name_[owned->name()].owner = owned;
+  names_.add(nodes_);
+  return *made.release();
 }
 
 }  // namespace weft::detail
@@ -8275,7 +8451,7 @@ class graph {
   /// Adds a node: binds its inputs to the op's definition, applies the thread's scopes, infers shapes. Throws about the node.
   const node& add(node_spec spec) const { return state_->add(std::move(spec)); }
   /// Adds a copy of a node (of any graph) with other inputs, keeping name, attributes, output types and call site.
-  const node& add_copy(const node& original, std::vector<output> inputs, std::vector<const node*> control_inputs, std::string device) const;
+  const node& add_copy(const node& original, std::vector<output> inputs, std::vector<const node*> control_inputs, const std::string& device) const;
   /// As above, with the twins of the inputs and of the control inputs, which are found by the ids of theirs, and the same device.
   const node& add_copy(const node& original, const std::vector<const node*>& twins) const;
 
@@ -8372,19 +8548,8 @@ WEFT_DECL output add_node_at(const char* op, std::vector<output> inputs, const s
 
 namespace weft {
 
-WEFT_DECL const node& graph::add_copy(const node& original, std::vector<output> inputs, std::vector<const node*> control_inputs, std::string device) const {
-  node_spec spec;
-  spec.op = original.op();
-  spec.name = original.name();
-  spec.exact_name = true;
-  spec.inputs = std::move(inputs);
-  spec.control_inputs = std::move(control_inputs);
-  spec.attrs = original.attrs();
-  spec.site = original.site();
-  spec.scoped = false;
-  spec.device = std::move(device);
-  spec.outputs = original.outputs();
-  return state_->add(std::move(spec));
+WEFT_DECL const node& graph::add_copy(const node& original, std::vector<output> inputs, std::vector<const node*> control_inputs, const std::string& device) const {
+  return state_->add_copy(original, std::move(inputs), std::move(control_inputs), device);
 }
 
 // An edge that closes a loop comes from a node that has no twin yet: the first input stands in for it.
@@ -35022,7 +35187,7 @@ std::uint64_t output_key(const output& o) noexcept;
 inline bool is_placeholder(const node& n) noexcept { return n.op() == "Placeholder" || n.op() == "PlaceholderV2"; }
 
 // Whether the node is a placeholder whose value is fed, so that it does not run.
-inline bool is_fed_placeholder(const node& n, const std::unordered_set<std::uint64_t>& fed) { return is_placeholder(n) && fed.count(output_key({&n, 0})) != 0; }
+inline bool is_fed_placeholder(const node& n, const std::unordered_set<std::uint64_t>& fed) { return !fed.empty() && is_placeholder(n) && fed.count(output_key({&n, 0})) != 0; }
 
 void check_step(const graph& g, const std::vector<output>& feeds, const std::vector<output>& fetches, const std::vector<const node*>& targets);
 
@@ -35078,7 +35243,7 @@ WEFT_DECL std::vector<const node*> prune(const graph& g, const std::vector<outpu
     pending.push_back(n);
   };
   const auto need_output = [&](const output& o) {
-    if (fed.count(detail::output_key(o)) == 0) need(o.from);
+    if (fed.empty() || fed.count(detail::output_key(o)) == 0) need(o.from);
   };
 
   // 1. From what is asked for, backwards.
@@ -35802,6 +35967,7 @@ class support_table {
  private:
   using support = std::vector<supported_types>;
   int number(support s);
+  int of_catalogues(const node& n);
   std::string registered(const node& n) const;
   supported_types merge(const supported_types& a, const supported_types& b) const;
 
@@ -35810,8 +35976,9 @@ class support_table {
   std::vector<std::size_t> catalogue_of_device_;
   std::vector<std::string> types_;
   std::deque<support> sets_;
-  std::unordered_map<std::string, int> numbers_;
+  std::unordered_map<std::string, int> numbers_, of_op_;
   std::unordered_map<std::uint64_t, int> merged_;
+  std::string key_;
 };
 
 WEFT_DECL std::uint64_t pair_key(int a, int b) noexcept {
@@ -35842,7 +36009,22 @@ WEFT_DECL int support_table::number(support s) {
   return it->second;
 }
 
+// Catalogues are asked once for each op with each combination of dtypes, which is all that they look at.
 WEFT_DECL int support_table::of_node(const node& n) {
+  if (std::all_of(catalogues_.begin(), catalogues_.end(), [](const kernel_catalogue* c) { return c == nullptr; })) return 0;
+  key_ = n.op();
+  for (const auto& [name, value] : n.attrs())
+    if (const dtype* type = value.get<dtype>()) {
+      key_ += ' ';
+      key_ += name;
+      key_ += static_cast<char>(*type);
+    }
+  if (const auto known = of_op_.find(key_); known != of_op_.end()) return known->second;
+  const std::string key = key_;
+  return of_op_[key] = of_catalogues(n);
+}
+
+WEFT_DECL int support_table::of_catalogues(const node& n) {
   bool any = false;
   support s;
   for (const kernel_catalogue* catalogue : catalogues_) {
@@ -35966,6 +36148,7 @@ class colocation {
   void run() {
     for (const node* n : nodes_) read(*n);
     for (const node* n : nodes_) join_resources(*n);
+    for (const node* n : nodes_) note_classes(*n);
     for (const node* n : nodes_) join_classes(*n);
   }
 
@@ -35990,8 +36173,9 @@ class colocation {
   void read_assigned(const node& n, const std::string& device, colocation_member& m);
   void join_resources(const node& n);
   void join_over_edge(const node& from, const node& to);
+  void note_classes(const node& n);
   void join_classes(const node& n);
-  void join_class(const std::string& name, const node& n);
+  void join_class(int& first, const node& n);
   std::string join(int a, int b);
   std::string said(const node& n) const;
 
@@ -36002,7 +36186,7 @@ class colocation {
   support_table support_;
   std::vector<colocation_member> members_;
   std::vector<int> own_;
-  std::unordered_map<std::string, int> classes_;
+  std::unordered_map<std::string, int> classes_;  // the first node of each class that somebody names, -1 before it is known
 };
 
 const std::string& assigned_device(const placement_options& options, const node& n);
@@ -36082,22 +36266,33 @@ WEFT_DECL void colocation::join_over_edge(const node& from, const node& to) {
   if (!why.empty()) to.fail_about(error_code::invalid_argument, "must be on the device of " + said(from) + ", whose resource it uses: " + why);
 }
 
-WEFT_DECL void colocation::join_classes(const node& n) {
-  constexpr std::string_view prefix = "loc:@";
+inline constexpr std::string_view class_prefix = "loc:@";
+
+// A node is of the class of its own name, too, but that matters to few.
+WEFT_DECL void colocation::note_classes(const node& n) {
   if (const auto* list = n.find_attr<std::vector<std::string>>("_class"))
     for (const std::string& entry : *list)
-      if (entry.compare(0, prefix.size(), prefix) == 0) join_class(entry.substr(prefix.size()), n);
-  join_class(n.name(), n);
+      if (entry.compare(0, class_prefix.size(), class_prefix) == 0) classes_.emplace(entry.substr(class_prefix.size()), -1);
 }
 
-WEFT_DECL void colocation::join_class(const std::string& name, const node& n) {
-  const auto [it, fresh] = classes_.emplace(name, n.id());
-  if (fresh) return;
-  const int mine = group(n.id()).anchor, theirs = group(it->second).anchor;
-  const std::string why = join(n.id(), it->second);
+WEFT_DECL void colocation::join_classes(const node& n) {
+  if (classes_.empty()) return;
+  if (const auto* list = n.find_attr<std::vector<std::string>>("_class"))
+    for (const std::string& entry : *list)
+      if (entry.compare(0, class_prefix.size(), class_prefix) == 0) join_class(classes_.find(entry.substr(class_prefix.size()))->second, n);
+  if (const auto own = classes_.find(n.name()); own != classes_.end()) join_class(own->second, n);
+}
+
+WEFT_DECL void colocation::join_class(int& first, const node& n) {
+  if (first < 0) {
+    first = n.id();
+    return;
+  }
+  const int mine = group(n.id()).anchor, theirs = group(first).anchor;
+  const std::string why = join(n.id(), first);
   if (why.empty() || options_.allow_soft_placement) return;
-  const node &a = mine < 0 ? n : *nodes_[at(mine)], &b = theirs < 0 ? *nodes_[at(it->second)] : *nodes_[at(theirs)];
-  n.fail_about(error_code::invalid_argument, "cannot be colocated with '" + std::string(nodes_[at(it->second)]->name()) + "': " + said(a) + " against " + said(b) +
+  const node &a = mine < 0 ? n : *nodes_[at(mine)], &b = theirs < 0 ? *nodes_[at(first)] : *nodes_[at(theirs)];
+  n.fail_about(error_code::invalid_argument, "cannot be colocated with '" + std::string(nodes_[at(first)]->name()) + "': " + said(a) + " against " + said(b) +
                ": " + why + "; give both one device, or allow soft placement");
 }
 
@@ -42310,7 +42505,9 @@ struct cost_model {
   const task_speed& speed_of(const std::string& task_name) const;
   const link_speed& speed_of(const std::string& from_task, const std::string& to_task) const;
   /// Seconds of one run of the node on the task.
-  double seconds(const node& n, const std::string& task_name) const;
+  double seconds(const node& n, const std::string& task_name) const { return seconds(n, speed_of(task_name)); }
+  /// The same, on a task of this speed.
+  double seconds(const node& n, const task_speed& speed) const;
   /// Bytes of a transfer; of one whose size is not known, with `unknown_size` for each open dimension.
   double bytes(const transfer& t) const;
 };
@@ -42417,8 +42614,7 @@ WEFT_DECL const link_speed& cost_model::speed_of(const std::string& from_task, c
 }
 
 // The slower of computing and moving bytes decides.
-WEFT_DECL double cost_model::seconds(const node& n, const std::string& task_name) const {
-  const task_speed& speed = speed_of(task_name);
+WEFT_DECL double cost_model::seconds(const node& n, const task_speed& speed) const {
   const node_cost cost = cost_of(n, unknown_size);
   return speed.seconds_per_node + std::max(cost.flops / speed.flops_per_second, cost.bytes / speed.bytes_per_second);
 }
@@ -42560,9 +42756,7 @@ WEFT_DECL cost_model parse_cost_model(std::string_view text) { return detail::co
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
-#include <map>
 #include <queue>
-#include <set>
 #include <utility>
 #endif
 
@@ -42616,16 +42810,12 @@ namespace weft::detail {
 
 class step_player {
  public:
-  step_player(const partitioned_graph& parts, const cost_model& model) : model_(model) {
-    read_parts(parts);
-    for (const transfer& t : parts.transfers()) transfers_[t.edge] = &t;
-  }
+  step_player(const partitioned_graph& parts, const cost_model& model) : model_(model) { read_parts(parts); }
 
   step_prediction play() {
     for (std::size_t t = 0; t < tasks_.size(); ++t) {
-      const double start = model_.speed_of(out_.tasks[t].task).seconds_per_step;
-      for (const std::size_t i : tasks_[t].nodes)
-        if (nodes_[i].missing == 0) events_.push({start, i, false});
+      for (std::size_t i = tasks_[t].first; i < tasks_[t].last; ++i)
+        if (nodes_[i].missing == 0) events_.push({tasks_[t].speed->seconds_per_step, i, false});
     }
     while (!events_.empty()) {
       const event e = events_.top();
@@ -42633,21 +42823,24 @@ class step_player {
       if (e.ends) finish(e.node, e.time);
       else make_ready(e.node, e.time);
     }
-    for (std::size_t t = 0; t < tasks_.size(); ++t) out_.tasks[t].idle = std::max(0.0, out_.seconds - out_.tasks[t].busy / model_.speed_of(out_.tasks[t].task).processors);
+    for (std::size_t t = 0; t < tasks_.size(); ++t) out_.tasks[t].idle = std::max(0.0, out_.seconds - out_.tasks[t].busy / tasks_[t].speed->processors);
     if (last_ != none) trace(last_);
     return std::move(out_);
   }
 
  private:
   static constexpr std::size_t none = static_cast<std::size_t>(-1);
+  static constexpr std::uint32_t nobody = static_cast<std::uint32_t>(-1);
   struct timed_node {
     const node* what = nullptr;
-    std::size_t task = 0, missing = 0, cause = none, meeting = none;  // meeting: the Recv of a Send
-    std::vector<std::size_t> readers;
-    double begin = 0, end = 0, sent = 0;  // sent: when the transfer of a Send began
+    std::int64_t edge = -1;                                   // of a Send or Recv
+    std::uint32_t task = 0, missing = 0, cause = nobody, meeting = nobody;  // meeting: the Recv of a Send
+    std::uint32_t readers = 0, readers_end = 0;               // their places in readers_
+    double begin = 0, end = 0, sent = 0;                      // sent: when the transfer of a Send began
   };
   struct timed_task {
-    std::vector<std::size_t> nodes;
+    const task_speed* speed = nullptr;
+    std::size_t first = 0, last = 0;  // its nodes
     std::queue<std::size_t> ready;
     int running = 0;
     double sends_until = 0, receives_until = 0;
@@ -42659,37 +42852,62 @@ class step_player {
     friend bool operator<(const event& a, const event& b) { return a.time != b.time ? a.time > b.time : a.node > b.node; }
   };
 
+  // The nodes of a part stand one after the other, in the order of their numbers.
   void read_parts(const partitioned_graph& parts) {
-    std::map<const node*, std::size_t> index;
-    std::map<std::int64_t, std::size_t> sends;
+    std::vector<std::size_t> sends(parts.transfers().size(), none);
+    transfers_.assign(parts.transfers().size(), nullptr);
+    for (const transfer& t : parts.transfers()) transfers_.at(at(t.edge)) = &t;
+    std::size_t count = 0;
+    for (const part& p : parts.parts()) count += p.graph.size();
+    nodes_.reserve(count);
     for (const part& p : parts.parts()) {
       tasks_.emplace_back();
       out_.tasks.push_back({p.task, 0, 0, 0, 0, p.graph.size()});
+      tasks_.back().speed = &model_.speed_of(p.task);
+      tasks_.back().first = nodes_.size();
       for (const node* n : p.graph.nodes()) {
-        index[n] = nodes_.size();
-        tasks_.back().nodes.push_back(nodes_.size());
         timed_node added;
         added.what = n;
-        added.task = tasks_.size() - 1;
-        nodes_.push_back(std::move(added));
-        if (n->op() == "_Send") sends[n->attr<std::int64_t>("_edge")] = nodes_.size() - 1;
+        added.task = static_cast<std::uint32_t>(tasks_.size() - 1);
+        if (n->op() == "_Send" || n->op() == "_Recv") added.edge = edge_of(*n);
+        if (added.edge >= 0 && n->op() == "_Send") sends[at(added.edge)] = nodes_.size();
+        nodes_.push_back(added);
       }
+      tasks_.back().last = nodes_.size();
     }
+    // Who reads what: counted, then filled in.
+    for_each_edge([this](std::size_t, std::size_t on) { ++nodes_[on].readers_end; });
+    std::uint32_t end = 0;
+    for (timed_node& n : nodes_) {
+      end += n.readers_end;
+      n.readers = n.readers_end = end;
+    }
+    readers_.resize(end);
+    for_each_edge([this](std::size_t reader, std::size_t on) {
+      readers_[--nodes_[on].readers] = static_cast<std::uint32_t>(reader);
+      ++nodes_[reader].missing;
+    });
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
-      const node& n = *nodes_[i].what;
-      for (std::size_t k = 0; k < n.inputs().size(); ++k)
-        if (!is_loop_edge(n, k)) depend(i, index.at(n.inputs()[k].from));
-      for (const node* before : n.control_inputs()) depend(i, index.at(before));
-      if (n.op() != "_Recv") continue;
-      const auto send = sends.find(n.attr<std::int64_t>("_edge"));
-      if (send == sends.end()) continue;
-      nodes_[send->second].meeting = i;
+      if (nodes_[i].edge < 0 || nodes_[i].what->op() != "_Recv" || sends[at(nodes_[i].edge)] == none) continue;
+      nodes_[sends[at(nodes_[i].edge)]].meeting = static_cast<std::uint32_t>(i);
       ++nodes_[i].missing;
     }
   }
-  void depend(std::size_t reader, std::size_t on) {
-    nodes_[on].readers.push_back(reader);
-    ++nodes_[reader].missing;
+  // In the order that makes the readers of a node come out in theirs, since they are filled in from the end.
+  template <class F> void for_each_edge(const F& f) const {
+    for (std::size_t i = nodes_.size(); i-- > 0;) {
+      const node& n = *nodes_[i].what;
+      const std::size_t first = tasks_[nodes_[i].task].first;
+      for (std::size_t k = n.control_inputs().size(); k-- > 0;) f(i, first + at(n.control_inputs()[k]->id()));
+      for (std::size_t k = n.inputs().size(); k-- > 0;)
+        if (!is_loop_edge(n, k)) f(i, first + at(n.inputs()[k].from->id()));
+    }
+  }
+  static std::size_t at(std::int64_t i) noexcept { return static_cast<std::size_t>(i); }
+  std::int64_t edge_of(const node& n) const {
+    const std::int64_t edge = n.attr<std::int64_t>("_edge");
+    if (edge < 0 || at(edge) >= transfers_.size() || transfers_[at(edge)] == nullptr) n.fail_about(error_code::invalid_argument, "belongs to edge " + std::to_string(edge) + ", which is not in the transfer table");
+    return edge;
   }
 
   void make_ready(std::size_t i, double now) {
@@ -42700,11 +42918,10 @@ class step_player {
   void start_ready(timed_task& t, double now) {
     while (!t.ready.empty()) {
       const std::size_t i = t.ready.front();
-      const std::string& name = out_.tasks[nodes_[i].task].task;
-      if (t.running >= model_.speed_of(name).processors) return;
+      if (t.running >= t.speed->processors) return;
       t.ready.pop();
       ++t.running;
-      const double takes = model_.seconds(*nodes_[i].what, name);
+      const double takes = model_.seconds(*nodes_[i].what, *t.speed);
       nodes_[i].begin = now;
       nodes_[i].end = now + takes;
       out_.tasks[nodes_[i].task].busy += takes;
@@ -42719,14 +42936,14 @@ class step_player {
     }
     timed_task& t = tasks_[n.task];
     --t.running;
-    for (const std::size_t reader : n.readers) release(reader, i, now);
-    if (n.meeting != none) send(i, now);
-    if (!t.ready.empty() && nodes_[t.ready.front()].cause == none) nodes_[t.ready.front()].cause = i;
+    for (std::uint32_t k = n.readers; k != n.readers_end; ++k) release(readers_[k], i, now);
+    if (n.meeting != nobody) send(i, now);
+    if (!t.ready.empty() && nodes_[t.ready.front()].cause == nobody) nodes_[t.ready.front()].cause = static_cast<std::uint32_t>(i);
     start_ready(t, now);
   }
   void release(std::size_t reader, std::size_t by, double now) {
     if (--nodes_[reader].missing > 0) return;
-    nodes_[reader].cause = by;
+    nodes_[reader].cause = static_cast<std::uint32_t>(by);
     events_.push({now, reader, false});
   }
   // Between the devices of one task a value is there at once.
@@ -42738,7 +42955,7 @@ class step_player {
     if (from.task != to.task) {
       timed_task &out = tasks_[from.task], &in = tasks_[to.task];
       const link_speed& link = model_.speed_of(out_.tasks[from.task].task, out_.tasks[to.task].task);
-      const double size = model_.bytes(*transfers_.at(from.what->attr<std::int64_t>("_edge")));
+      const double size = model_.bytes(*transfers_[at(from.edge)]);
       from.sent = std::max(now, out.sends_until);
       out.sends_until = from.sent + size / link.bytes_per_second;
       in.receives_until = std::max(out.sends_until, in.receives_until + size / link.bytes_per_second);
@@ -42752,13 +42969,13 @@ class step_player {
 
   // The events that the end waited for, from the last one back.
   void trace(std::size_t i) {
-    for (; i != none; i = nodes_[i].cause) {
+    for (; i != nobody; i = nodes_[i].cause) {
       const timed_node& n = nodes_[i];
       if (n.what->op() == "_Recv") continue;
       const std::string& task = out_.tasks[n.task].task;
-      if (n.meeting != none && n.task != nodes_[n.meeting].task)
-        out_.critical_path.push_back({transfers_.at(n.what->attr<std::int64_t>("_edge"))->source + " -> " + out_.tasks[nodes_[n.meeting].task].task, task, n.sent, nodes_[n.meeting].begin});
-      else if (n.meeting == none) out_.critical_path.push_back({n.what->name(), task, n.begin, n.end});
+      if (n.meeting != nobody && n.task != nodes_[n.meeting].task)
+        out_.critical_path.push_back({transfers_[at(n.edge)]->source + " -> " + out_.tasks[nodes_[n.meeting].task].task, task, n.sent, nodes_[n.meeting].begin});
+      else if (n.meeting == nobody) out_.critical_path.push_back({n.what->name(), task, n.begin, n.end});
     }
     std::reverse(out_.critical_path.begin(), out_.critical_path.end());
   }
@@ -42766,7 +42983,8 @@ class step_player {
   const cost_model& model_;
   std::vector<timed_node> nodes_;
   std::vector<timed_task> tasks_;
-  std::map<std::int64_t, const transfer*> transfers_;
+  std::vector<std::uint32_t> readers_;
+  std::vector<const transfer*> transfers_;  // by edge
   std::priority_queue<event> events_;
   step_prediction out_;
   std::size_t last_ = none;

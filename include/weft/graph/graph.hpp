@@ -50,7 +50,7 @@ class graph {
   /// Adds a node: binds its inputs to the op's definition, applies the thread's scopes, infers shapes. Throws about the node.
   const node& add(node_spec spec) const { return state_->add(std::move(spec)); }
   /// Adds a copy of a node (of any graph) with other inputs, keeping name, attributes, output types and call site.
-  const node& add_copy(const node& original, std::vector<output> inputs, std::vector<const node*> control_inputs, std::string device) const;
+  const node& add_copy(const node& original, std::vector<output> inputs, std::vector<const node*> control_inputs, const std::string& device) const;
   /// As above, with the twins of the inputs and of the control inputs, which are found by the ids of theirs, and the same device.
   const node& add_copy(const node& original, const std::vector<const node*>& twins) const;
 
@@ -147,19 +147,8 @@ WEFT_DECL output add_node_at(const char* op, std::vector<output> inputs, const s
 
 namespace weft {
 
-WEFT_DECL const node& graph::add_copy(const node& original, std::vector<output> inputs, std::vector<const node*> control_inputs, std::string device) const {
-  node_spec spec;
-  spec.op = original.op();
-  spec.name = original.name();
-  spec.exact_name = true;
-  spec.inputs = std::move(inputs);
-  spec.control_inputs = std::move(control_inputs);
-  spec.attrs = original.attrs();
-  spec.site = original.site();
-  spec.scoped = false;
-  spec.device = std::move(device);
-  spec.outputs = original.outputs();
-  return state_->add(std::move(spec));
+WEFT_DECL const node& graph::add_copy(const node& original, std::vector<output> inputs, std::vector<const node*> control_inputs, const std::string& device) const {
+  return state_->add_copy(original, std::move(inputs), std::move(control_inputs), device);
 }
 
 // An edge that closes a loop comes from a node that has no twin yet: the first input stands in for it.

@@ -6,17 +6,17 @@
 #include <weft/core/config.hpp>
 #include <weft/graph/bind.hpp>
 #include <weft/graph/function_def.hpp>
+#include <weft/graph/name_index.hpp>
 #include <weft/graph/op_registry.hpp>
 #include <weft/graph/scope_stack.hpp>
 #include <weft/graph/shape_context.hpp>
 
-#include <cctype>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
-#include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 namespace weft::detail {
@@ -35,6 +35,8 @@ class graph_state : public std::enable_shared_from_this<graph_state> {
   ~graph_state();
 
   const node& add(node_spec spec);
+  // A node that shares all but these with the original, a node of any graph.
+  const node& add_copy(const node& original, std::vector<output> inputs, std::vector<const node*> control_inputs, const std::string& device);
   // Lets an input of a Merge, made with another output of the same dtype in that place, come from a node made after it: the one kind of edge that leads backward. Only while the loop is
   // being built, before anybody else reads it.
   void close_loop(const node& merge, std::size_t input, output from);
@@ -60,26 +62,22 @@ class graph_state : public std::enable_shared_from_this<graph_state> {
   std::optional<std::int64_t> seed() const;
 
  private:
-  struct name_entry {
-    const node* owner = nullptr;
-    int used = 0;
-  };
-  static std::string lower(std::string text);
   static bool valid_name(std::string_view name, bool generated) noexcept;
   void check_owner(const node& made) const;
-  void apply_devices(node& made, const scope_context& scope) const;
-  void apply_colocation(node& made, const scope_context& scope) const;
+  void apply_devices(node& made, const scope_context& scope);
+  void apply_colocation(node& made, node_facts& facts, const scope_context& scope) const;
   void apply_control(node& made, const scope_context& scope) const;
-  std::string take_name(const std::string& wanted);
-  std::string take_exact(const std::string& name, const node& about);
-  void insert(std::unique_ptr<node> made, const std::string& wanted, bool exact);
+  const std::string* keep_device(const std::string& device);
+  const node& insert(std::unique_ptr<node> made, node_facts* named, bool exact);
 
   mutable std::mutex mutex_;
   op_registry ops_;
   // Owned here; one vector type less than of unique_ptr, and handed out as it is.
   std::vector<const node*> nodes_;
-  // Nodes by their name, and how often each name was asked for, in small letters.
-  std::unordered_map<std::string, name_entry> by_name_, names_in_use_;
+  name_index names_;
+  // Requested devices: many nodes ask for few.
+  std::unordered_set<std::string> devices_;
+  const std::string* last_device_ = nullptr;
   std::map<std::string, std::vector<const node*>> collections_;
   std::vector<std::shared_ptr<const kept_object>> kept_;
   std::vector<std::shared_ptr<const function_def>> functions_;
@@ -104,8 +102,7 @@ WEFT_DECL std::size_t graph_state::size() const {
 }
 WEFT_DECL const node* graph_state::find(std::string_view name) const {
   const std::lock_guard<std::mutex> lock(mutex_);
-  const auto it = by_name_.find(std::string(name));
-  return it == by_name_.end() ? nullptr : it->second.owner;
+  return names_.find(name, nodes_);
 }
 WEFT_DECL void graph_state::add_to_collection(const std::string& name, const node* n) {
   const std::lock_guard<std::mutex> lock(mutex_);
@@ -146,17 +143,12 @@ WEFT_DECL std::optional<std::int64_t> graph_state::seed() const {
   return seed_;
 }
 
-WEFT_DECL std::string graph_state::lower(std::string text) {
-  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return text;
-}
-
 // The first character is a letter, digit or '.', that of a generated node also '_'; then also '_', '/', '\', '-', '>'.
 WEFT_DECL bool graph_state::valid_name(std::string_view name, bool generated) noexcept {
   if (name.empty() || name.size() > 1024 || (name[0] == '_' && !generated)) return false;
   for (std::size_t i = 0; i < name.size(); ++i) {
-    const auto c = static_cast<unsigned char>(name[i]);
-    if (c < 0x80 && (std::isalnum(c) != 0 || c == '.' || c == '_')) continue;
+    const char c = name[i];
+    if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || c == '.' || c == '_') continue;
     if (i == 0 || (c != '/' && c != '\\' && c != '-' && c != '>')) return false;
   }
   return true;
@@ -177,7 +169,7 @@ WEFT_DECL void graph_state::check_owner(const node& made) const {
 
 WEFT_DECL void graph_state::close_loop(const node& merge, std::size_t input, output from) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (merge.op_ != "Merge" || merge.owner_ != this || input >= merge.inputs_.size()) merge.fail_about(error_code::internal, "is no Merge of this graph with an input " + std::to_string(input));
+  if (merge.op() != "Merge" || merge.owner_ != this || input >= merge.inputs_.size()) merge.fail_about(error_code::internal, "is no Merge of this graph with an input " + std::to_string(input));
   if (from.from == nullptr || from.from->owner_ != this || from.index < 0 || from.index >= from.from->output_count() ||
       from.from->output_dtype(from.index) != merge.output_dtype(0))
     merge.fail_about(error_code::invalid_argument, "the loop edge from '" + to_text(from) + "' must carry " + to_text(merge.output_dtype(0)));
@@ -186,58 +178,76 @@ WEFT_DECL void graph_state::close_loop(const node& merge, std::size_t input, out
 
 WEFT_DECL const node& graph_state::add(node_spec spec) {
   // 1. The node as asked for; what is found wrong from here on is reported about it.
-  std::unique_ptr<node> made(new node());
-  made->op_ = std::move(spec.op);
+  node_facts* const facts = new node_facts();
+  std::unique_ptr<node> made(new node(facts));
+  facts->op = std::move(spec.op);
+  facts->site = spec.site;
+  facts->attrs = std::move(spec.attrs);
   made->owner_ = this;
-  made->site_ = spec.site;
   made->inputs_ = std::move(spec.inputs);
   made->control_inputs_ = std::move(spec.control_inputs);
-  made->attrs_ = std::move(spec.attrs);
-  made->device_ = std::move(spec.device);
+  made->device_ = keep_device(spec.device);
   const bool generated = !spec.scoped || spec.name.empty();
-  std::string wanted = spec.name.empty() ? made->op_ : std::move(spec.name);
+  facts->name = spec.name.empty() ? facts->op : std::move(spec.name);
   bool exact = spec.exact_name;
-  if (wanted.size() > 1 && wanted.back() == '/') {
-    wanted.pop_back();
+  if (facts->name.size() > 1 && facts->name.back() == '/') {
+    facts->name.pop_back();
     exact = true;
   }
   scope_context& scope = thread_scopes().top();
-  if (!exact && spec.scoped && !scope.name_scope.empty()) wanted = scope.name_scope + "/" + wanted;
-  made->name_ = wanted;
-  if (!valid_name(wanted, generated)) made->fail_about(error_code::invalid_argument, "the name must match [A-Za-z0-9.][A-Za-z0-9._/\\->]* and have at most 1024 characters");
+  if (!exact && spec.scoped && !scope.name_scope.empty()) facts->name = scope.name_scope + "/" + facts->name;
+  if (!valid_name(facts->name, generated)) made->fail_about(error_code::invalid_argument, "the name must match [A-Za-z0-9.][A-Za-z0-9._/\\->]* and have at most 1024 characters");
   check_owner(*made);
 
   // 2. Its definition: attributes, dtypes, shapes.
-  made->def_ = ops_.find(made->op_);
+  made->def_ = ops_.find(facts->op);
   if (spec.outputs) {
-    made->outputs_ = std::move(*spec.outputs);
+    facts->outputs = std::move(*spec.outputs);
   } else {
-    if (made->def_ == nullptr) made->fail_about(error_code::not_found, "no op '" + made->op_ + "' is defined; add its definition to the graph's op_registry");
-    binder bound(*made->def_, made->inputs_, made->attrs_, *made);
+    if (made->def_ == nullptr) made->fail_about(error_code::not_found, "no op '" + facts->op + "' is defined; add its definition to the graph's op_registry");
+    binder bound(*made->def_, made->inputs_, facts->attrs, *made);
     bound.run();
-    made->outputs_ = bound.outputs();
+    facts->outputs = bound.outputs();
   }
 
   // 3. The thread's scopes: devices, then colocation (whose device wins), then control dependencies.
   if (spec.scoped) {
     apply_devices(*made, scope);
-    apply_colocation(*made, scope);
+    apply_colocation(*made, *facts, scope);
     apply_control(*made, scope);
   }
   if (!spec.outputs && made->def_->shapes != nullptr) {
-    shape_context context(*made, made->outputs_);
+    shape_context context(*made, facts->outputs);
     made->def_->shapes(context);
   }
 
   // 4. Into the graph.
-  const node& out = *made;
-  insert(std::move(made), wanted, exact);
+  const node& out = insert(std::move(made), facts, exact);
   if (spec.scoped)
     for (auto& frame : scope.control) frame->made_inside.push_back(&out);
   return out;
 }
 
-WEFT_DECL void graph_state::apply_devices(node& made, const scope_context& scope) const {
+WEFT_DECL const node& graph_state::add_copy(const node& original, std::vector<output> inputs, std::vector<const node*> control_inputs, const std::string& device) {
+  const_cast<node_facts*>(original.facts_)->holders.fetch_add(1, std::memory_order_relaxed);
+  std::unique_ptr<node> made(new node(original.facts_));
+  made->owner_ = this;
+  made->inputs_ = std::move(inputs);
+  made->control_inputs_ = std::move(control_inputs);
+  check_owner(*made);
+  made->device_ = keep_device(device);
+  made->def_ = ops_.shares(original.owner_->ops_) ? original.def_ : ops_.find(original.op());
+  return insert(std::move(made), nullptr, true);
+}
+
+// The text as the graph keeps it, for as long as it lives.
+WEFT_DECL const std::string* graph_state::keep_device(const std::string& device) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (last_device_ == nullptr || *last_device_ != device) last_device_ = &*devices_.insert(device).first;
+  return last_device_;
+}
+
+WEFT_DECL void graph_state::apply_devices(node& made, const scope_context& scope) {
   // Innermost first, as TensorFlow: a name fills in what is open, a function's answer replaces what is there.
   device_name current;
   for (auto it = scope.devices.rbegin(); it != scope.devices.rend(); ++it) {
@@ -245,16 +255,16 @@ WEFT_DECL void graph_state::apply_devices(node& made, const scope_context& scope
     if (it->what == device_entry::kind::name) {
       current = merge_override(it->name, current);
     } else {
-      made.device_ = to_text(current);
-      current = parse_device_name(it->choose(made), made.site_);
+      made.device_ = keep_device(to_text(current));
+      current = parse_device_name(it->choose(made), made.site());
     }
   }
-  made.device_ = to_text(current);
+  made.device_ = keep_device(to_text(current));
 }
 
-WEFT_DECL void graph_state::apply_colocation(node& made, const scope_context& scope) const {
+WEFT_DECL void graph_state::apply_colocation(node& made, node_facts& facts, const scope_context& scope) const {
   if (scope.colocation.empty()) {
-    if (!scope.group.empty()) made.attrs_["_class"] = std::vector<std::string>{scope.group};
+    if (!scope.group.empty()) facts.attrs["_class"] = std::vector<std::string>{scope.group};
     return;
   }
   std::vector<std::string> groups;
@@ -272,13 +282,13 @@ WEFT_DECL void graph_state::apply_colocation(node& made, const scope_context& sc
         }
     if (!found) groups.push_back("loc:@" + with.name());
     if (!with.device().empty() && !device_taken) {
-      made.device_ = with.device();
+      made.device_ = with.device_;
       device_taken = true;
     }
   }
   std::sort(groups.begin(), groups.end());
   groups.erase(std::unique(groups.begin(), groups.end()), groups.end());
-  made.attrs_["_class"] = std::move(groups);
+  facts.attrs["_class"] = std::move(groups);
 }
 
 WEFT_DECL void graph_state::apply_control(node& made, const scope_context& scope) const {
@@ -295,28 +305,6 @@ WEFT_DECL void graph_state::apply_control(node& made, const scope_context& scope
   std::sort(made.control_inputs_.begin(), made.control_inputs_.end(), [](const node* a, const node* b) { return a->name() < b->name(); });
 }
 
-// Names are unique without regard to case, as in TensorFlow: x, x_1, x_2. The lock is held.
-WEFT_DECL std::string graph_state::take_name(const std::string& wanted) {
-  const std::string key = lower(wanted);
-  int& used = names_in_use_[key].used;
-  int i = used++;
-  if (i == 0) return wanted;
-  std::string unique_key, name;
-  do {
-    name = wanted + "_" + std::to_string(i);
-    unique_key = key + "_" + std::to_string(i++);
-  } while (names_in_use_.count(unique_key) != 0);
-  names_in_use_[key].used = i;
-  names_in_use_[unique_key].used = 1;
-  return name;
-}
-
-WEFT_DECL std::string graph_state::take_exact(const std::string& name, const node& about) {
-  if (by_name_.count(name) != 0) about.fail_about(error_code::already_exists, "the graph already has a node of this name");
-  if (int& used = names_in_use_[lower(name)].used; used == 0) used = 1;
-  return name;
-}
-
 WEFT_DECL void graph_state::check_scope(std::string_view wanted, call_site site) {
   if (!valid_name(wanted, false))
     throw error(error_code::invalid_argument, "name scope '" + std::string(wanted) + "' must match [A-Za-z0-9.][A-Za-z0-9._/\\->]* and have at most 1024 characters", site);
@@ -325,16 +313,18 @@ WEFT_DECL void graph_state::check_scope(std::string_view wanted, call_site site)
 WEFT_DECL std::string graph_state::unique_scope(const std::string& wanted, call_site site) {
   check_scope(wanted, site);
   const std::lock_guard<std::mutex> lock(mutex_);
-  return take_name(wanted);
+  return names_.take(wanted, true, nodes_);
 }
 
-WEFT_DECL void graph_state::insert(std::unique_ptr<node> made, const std::string& wanted, bool exact) {
+// `named` is where the name stands that may change, for a node that is no copy. Names are unique without regard to case, as in TensorFlow, but for those that are given exactly.
+WEFT_DECL const node& graph_state::insert(std::unique_ptr<node> made, node_facts* named, bool exact) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  made->name_ = exact ? take_exact(wanted, *made) : take_name(wanted);
+  if (!exact) named->name = names_.take(named->name, false, nodes_);
+  else if (names_.find(made->name(), nodes_) != nullptr) made->fail_about(error_code::already_exists, "the graph already has a node of this name");
   made->id_ = static_cast<int>(nodes_.size());
   nodes_.push_back(made.get());
-  const node* owned = made.release();
-  by_name_[owned->name()].owner = owned;
+  names_.add(nodes_);
+  return *made.release();
 }
 
 }  // namespace weft::detail

@@ -8,6 +8,8 @@
 #include <weft/graph/attr.hpp>
 #include <weft/graph/op_def.hpp>
 
+#include <atomic>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -32,34 +34,47 @@ struct output_type {
   bool is_ref = false;
 };
 
+namespace detail {
+// What a node has in common with its copies in other graphs, which is most of it: they share it.
+struct node_facts {
+  std::string name, op;
+  attr_map attrs;
+  std::vector<output_type> outputs;
+  call_site site;
+  std::atomic<std::uint32_t> holders{1};
+};
+void let_go(const node_facts* facts) noexcept;
+}  // namespace detail
+
 /// A use of an op: its name, op, inputs, control inputs, attributes, requested device, and the user's line that made it.
 class node {
  public:
   node(const node&) = delete;
   node& operator=(const node&) = delete;
+  ~node() { detail::let_go(facts_); }
 
   /// Position in its graph, from 0 in the order of creation.
   int id() const noexcept { return id_; }
-  const std::string& name() const noexcept { return name_; }
-  const std::string& op() const noexcept { return op_; }
+  const std::string& name() const noexcept { return facts_->name; }
+  const std::string& op() const noexcept { return facts_->op; }
   /// The op's definition; nullptr for an op that the graph's registry does not know (imported graphs).
   const op_def* def() const noexcept { return def_.get(); }
   const std::vector<output>& inputs() const noexcept { return inputs_; }
   const std::vector<const node*>& control_inputs() const noexcept { return control_inputs_; }
-  const attr_map& attrs() const noexcept { return attrs_; }
+  const attr_map& attrs() const noexcept { return facts_->attrs; }
   /// The device asked for, short form, possibly partial or empty.
-  const std::string& device() const noexcept { return device_; }
-  call_site site() const noexcept { return site_; }
+  const std::string& device() const noexcept { return *device_; }
+  call_site site() const noexcept { return facts_->site; }
 
-  int output_count() const noexcept { return static_cast<int>(outputs_.size()); }
-  const std::vector<output_type>& outputs() const noexcept { return outputs_; }
-  weft::dtype output_dtype(int index) const noexcept { return outputs_[static_cast<std::size_t>(index)].dtype; }
-  const partial_shape& output_shape(int index) const noexcept { return outputs_[static_cast<std::size_t>(index)].shape; }
+  int output_count() const noexcept { return static_cast<int>(facts_->outputs.size()); }
+  const std::vector<output_type>& outputs() const noexcept { return facts_->outputs; }
+  weft::dtype output_dtype(int index) const noexcept { return facts_->outputs[static_cast<std::size_t>(index)].dtype; }
+  const partial_shape& output_shape(int index) const noexcept { return facts_->outputs[static_cast<std::size_t>(index)].shape; }
 
   /// The attribute, or nullptr when it is absent or of another kind.
   template <class T> const T* find_attr(std::string_view name) const noexcept {
-    const auto it = attrs_.find(name);
-    return it == attrs_.end() ? nullptr : it->second.template get<T>();
+    const auto it = facts_->attrs.find(name);
+    return it == facts_->attrs.end() ? nullptr : it->second.template get<T>();
   }
   /// The attribute. Throws INVALID_ARGUMENT when it is absent or of another kind.
   template <class T> const T& attr(std::string_view name) const {
@@ -74,24 +89,22 @@ class node {
   /// A status about this node, with its name, op and call site.
   weft::status status_about(error_code code, std::string message) const {
     weft::status s(code, std::move(message));
-    s.node = name_;
-    s.op = op_;
-    s.site = site_.text();
+    s.node = facts_->name;
+    s.op = facts_->op;
+    s.site = facts_->site.text();
     return s;
   }
   [[noreturn]] void fail_about(error_code code, std::string message) const { throw error(status_about(code, std::move(message))); }
 
  private:
   friend class detail::graph_state;
-  node() = default;
+  explicit node(const detail::node_facts* facts) noexcept : facts_(facts) {}
   int id_ = -1;
-  std::string name_, op_, device_;
+  const detail::node_facts* facts_;
+  const std::string* device_ = nullptr;  // kept by the owner
   std::shared_ptr<const op_def> def_;
   std::vector<output> inputs_;
   std::vector<const node*> control_inputs_;
-  attr_map attrs_;
-  std::vector<output_type> outputs_;
-  call_site site_;
   detail::graph_state* owner_ = nullptr;
 };
 
@@ -126,6 +139,13 @@ struct node_spec {
 
 #if WEFT_HAS_BODIES
 namespace weft {
+
+namespace detail {
+WEFT_DECL void let_go(const node_facts* facts) noexcept {
+  node_facts* mine = const_cast<node_facts*>(facts);
+  if (mine->holders.fetch_sub(1, std::memory_order_acq_rel) == 1) delete mine;
+}
+}  // namespace detail
 
 WEFT_DECL std::string to_text(const output& o) {
   return o.from == nullptr ? std::string("(none)") : o.index == 0 ? o.from->name() : o.from->name() + ":" + std::to_string(o.index);

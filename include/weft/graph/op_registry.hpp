@@ -29,10 +29,14 @@ class op_registry {
   std::shared_ptr<const op_def> find(std::string_view name) const;
   /// Every definition, in the order of the names.
   std::vector<std::shared_ptr<const op_def>> all() const;
-  std::size_t size() const noexcept { return ops_.size(); }
+  std::size_t size() const noexcept { return ops_ == nullptr ? 0 : ops_->size(); }
+  /// Whether both have the very same definitions, since one is a copy of the other.
+  bool shares(const op_registry& other) const noexcept { return ops_ == other.ops_; }
 
  private:
-  std::map<std::string, std::shared_ptr<const op_def>, std::less<>> ops_;
+  using table = std::map<std::string, std::shared_ptr<const op_def>, std::less<>>;
+  // Never changes while another registry has it too.
+  std::shared_ptr<table> ops_;
 };
 
 /// TensorFlow's ops that weft knows. Defined in <weft/ops/standard.hpp>.
@@ -42,7 +46,9 @@ const op_registry& standard_ops();
 WEFT_DECL op_registry& op_registry::add(op_def def) {
   std::shared_ptr<const op_def> shared(new op_def(std::move(def)));
   const std::string& name = shared->name;
-  if (!ops_.emplace(name, shared).second) fail(error_code::already_exists, "op '" + name + "' is already defined");
+  if (ops_ == nullptr) ops_.reset(new table());
+  else if (ops_.use_count() != 1) ops_.reset(new table(*ops_));
+  if (!ops_->emplace(name, shared).second) fail(error_code::already_exists, "op '" + name + "' is already defined");
   return *this;
 }
 
@@ -65,13 +71,15 @@ WEFT_DECL op_registry& op_registry::add(const op_row& row) {
 }
 
 WEFT_DECL std::shared_ptr<const op_def> op_registry::find(std::string_view name) const {
-  const auto it = ops_.find(name);
-  return it == ops_.end() ? nullptr : it->second;
+  if (ops_ == nullptr) return nullptr;
+  const auto it = ops_->find(name);
+  return it == ops_->end() ? nullptr : it->second;
 }
 
 WEFT_DECL std::vector<std::shared_ptr<const op_def>> op_registry::all() const {
   std::vector<std::shared_ptr<const op_def>> out;
-  for (const auto& entry : ops_) out.push_back(entry.second);
+  if (ops_ == nullptr) return out;
+  for (const auto& entry : *ops_) out.push_back(entry.second);
   return out;
 }
 #endif

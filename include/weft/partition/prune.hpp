@@ -21,7 +21,7 @@ std::uint64_t output_key(const output& o) noexcept;
 inline bool is_placeholder(const node& n) noexcept { return n.op() == "Placeholder" || n.op() == "PlaceholderV2"; }
 
 // Whether the node is a placeholder whose value is fed, so that it does not run.
-inline bool is_fed_placeholder(const node& n, const std::unordered_set<std::uint64_t>& fed) { return is_placeholder(n) && fed.count(output_key({&n, 0})) != 0; }
+inline bool is_fed_placeholder(const node& n, const std::unordered_set<std::uint64_t>& fed) { return !fed.empty() && is_placeholder(n) && fed.count(output_key({&n, 0})) != 0; }
 
 void check_step(const graph& g, const std::vector<output>& feeds, const std::vector<output>& fetches, const std::vector<const node*>& targets);
 
@@ -77,7 +77,7 @@ WEFT_DECL std::vector<const node*> prune(const graph& g, const std::vector<outpu
     pending.push_back(n);
   };
   const auto need_output = [&](const output& o) {
-    if (fed.count(detail::output_key(o)) == 0) need(o.from);
+    if (fed.empty() || fed.count(detail::output_key(o)) == 0) need(o.from);
   };
 
   // 1. From what is asked for, backwards.

@@ -38,6 +38,7 @@ class colocation {
   void run() {
     for (const node* n : nodes_) read(*n);
     for (const node* n : nodes_) join_resources(*n);
+    for (const node* n : nodes_) note_classes(*n);
     for (const node* n : nodes_) join_classes(*n);
   }
 
@@ -62,8 +63,9 @@ class colocation {
   void read_assigned(const node& n, const std::string& device, colocation_member& m);
   void join_resources(const node& n);
   void join_over_edge(const node& from, const node& to);
+  void note_classes(const node& n);
   void join_classes(const node& n);
-  void join_class(const std::string& name, const node& n);
+  void join_class(int& first, const node& n);
   std::string join(int a, int b);
   std::string said(const node& n) const;
 
@@ -74,7 +76,7 @@ class colocation {
   support_table support_;
   std::vector<colocation_member> members_;
   std::vector<int> own_;
-  std::unordered_map<std::string, int> classes_;
+  std::unordered_map<std::string, int> classes_;  // the first node of each class that somebody names, -1 before it is known
 };
 
 const std::string& assigned_device(const placement_options& options, const node& n);
@@ -155,22 +157,33 @@ WEFT_DECL void colocation::join_over_edge(const node& from, const node& to) {
   if (!why.empty()) to.fail_about(error_code::invalid_argument, "must be on the device of " + said(from) + ", whose resource it uses: " + why);
 }
 
-WEFT_DECL void colocation::join_classes(const node& n) {
-  constexpr std::string_view prefix = "loc:@";
+inline constexpr std::string_view class_prefix = "loc:@";
+
+// A node is of the class of its own name, too, but that matters to few.
+WEFT_DECL void colocation::note_classes(const node& n) {
   if (const auto* list = n.find_attr<std::vector<std::string>>("_class"))
     for (const std::string& entry : *list)
-      if (entry.compare(0, prefix.size(), prefix) == 0) join_class(entry.substr(prefix.size()), n);
-  join_class(n.name(), n);
+      if (entry.compare(0, class_prefix.size(), class_prefix) == 0) classes_.emplace(entry.substr(class_prefix.size()), -1);
 }
 
-WEFT_DECL void colocation::join_class(const std::string& name, const node& n) {
-  const auto [it, fresh] = classes_.emplace(name, n.id());
-  if (fresh) return;
-  const int mine = group(n.id()).anchor, theirs = group(it->second).anchor;
-  const std::string why = join(n.id(), it->second);
+WEFT_DECL void colocation::join_classes(const node& n) {
+  if (classes_.empty()) return;
+  if (const auto* list = n.find_attr<std::vector<std::string>>("_class"))
+    for (const std::string& entry : *list)
+      if (entry.compare(0, class_prefix.size(), class_prefix) == 0) join_class(classes_.find(entry.substr(class_prefix.size()))->second, n);
+  if (const auto own = classes_.find(n.name()); own != classes_.end()) join_class(own->second, n);
+}
+
+WEFT_DECL void colocation::join_class(int& first, const node& n) {
+  if (first < 0) {
+    first = n.id();
+    return;
+  }
+  const int mine = group(n.id()).anchor, theirs = group(first).anchor;
+  const std::string why = join(n.id(), first);
   if (why.empty() || options_.allow_soft_placement) return;
-  const node &a = mine < 0 ? n : *nodes_[at(mine)], &b = theirs < 0 ? *nodes_[at(it->second)] : *nodes_[at(theirs)];
-  n.fail_about(error_code::invalid_argument, "cannot be colocated with '" + std::string(nodes_[at(it->second)]->name()) + "': " + said(a) + " against " + said(b) +
+  const node &a = mine < 0 ? n : *nodes_[at(mine)], &b = theirs < 0 ? *nodes_[at(first)] : *nodes_[at(theirs)];
+  n.fail_about(error_code::invalid_argument, "cannot be colocated with '" + std::string(nodes_[at(first)]->name()) + "': " + said(a) + " against " + said(b) +
                ": " + why + "; give both one device, or allow soft placement");
 }
 

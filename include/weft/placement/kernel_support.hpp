@@ -97,6 +97,7 @@ class support_table {
  private:
   using support = std::vector<supported_types>;
   int number(support s);
+  int of_catalogues(const node& n);
   std::string registered(const node& n) const;
   supported_types merge(const supported_types& a, const supported_types& b) const;
 
@@ -105,8 +106,9 @@ class support_table {
   std::vector<std::size_t> catalogue_of_device_;
   std::vector<std::string> types_;
   std::deque<support> sets_;
-  std::unordered_map<std::string, int> numbers_;
+  std::unordered_map<std::string, int> numbers_, of_op_;
   std::unordered_map<std::uint64_t, int> merged_;
+  std::string key_;
 };
 
 
@@ -138,7 +140,22 @@ WEFT_DECL int support_table::number(support s) {
   return it->second;
 }
 
+// Catalogues are asked once for each op with each combination of dtypes, which is all that they look at.
 WEFT_DECL int support_table::of_node(const node& n) {
+  if (std::all_of(catalogues_.begin(), catalogues_.end(), [](const kernel_catalogue* c) { return c == nullptr; })) return 0;
+  key_ = n.op();
+  for (const auto& [name, value] : n.attrs())
+    if (const dtype* type = value.get<dtype>()) {
+      key_ += ' ';
+      key_ += name;
+      key_ += static_cast<char>(*type);
+    }
+  if (const auto known = of_op_.find(key_); known != of_op_.end()) return known->second;
+  const std::string key = key_;
+  return of_op_[key] = of_catalogues(n);
+}
+
+WEFT_DECL int support_table::of_catalogues(const node& n) {
   bool any = false;
   support s;
   for (const kernel_catalogue* catalogue : catalogues_) {

@@ -68,7 +68,9 @@ struct cost_model {
   const task_speed& speed_of(const std::string& task_name) const;
   const link_speed& speed_of(const std::string& from_task, const std::string& to_task) const;
   /// Seconds of one run of the node on the task.
-  double seconds(const node& n, const std::string& task_name) const;
+  double seconds(const node& n, const std::string& task_name) const { return seconds(n, speed_of(task_name)); }
+  /// The same, on a task of this speed.
+  double seconds(const node& n, const task_speed& speed) const;
   /// Bytes of a transfer; of one whose size is not known, with `unknown_size` for each open dimension.
   double bytes(const transfer& t) const;
 };
@@ -175,8 +177,7 @@ WEFT_DECL const link_speed& cost_model::speed_of(const std::string& from_task, c
 }
 
 // The slower of computing and moving bytes decides.
-WEFT_DECL double cost_model::seconds(const node& n, const std::string& task_name) const {
-  const task_speed& speed = speed_of(task_name);
+WEFT_DECL double cost_model::seconds(const node& n, const task_speed& speed) const {
   const node_cost cost = cost_of(n, unknown_size);
   return speed.seconds_per_node + std::max(cost.flops / speed.flops_per_second, cost.bytes / speed.bytes_per_second);
 }

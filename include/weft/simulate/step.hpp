@@ -14,9 +14,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
-#include <map>
 #include <queue>
-#include <set>
 #include <utility>
 #endif
 
@@ -70,16 +68,12 @@ namespace weft::detail {
 
 class step_player {
  public:
-  step_player(const partitioned_graph& parts, const cost_model& model) : model_(model) {
-    read_parts(parts);
-    for (const transfer& t : parts.transfers()) transfers_[t.edge] = &t;
-  }
+  step_player(const partitioned_graph& parts, const cost_model& model) : model_(model) { read_parts(parts); }
 
   step_prediction play() {
     for (std::size_t t = 0; t < tasks_.size(); ++t) {
-      const double start = model_.speed_of(out_.tasks[t].task).seconds_per_step;
-      for (const std::size_t i : tasks_[t].nodes)
-        if (nodes_[i].missing == 0) events_.push({start, i, false});
+      for (std::size_t i = tasks_[t].first; i < tasks_[t].last; ++i)
+        if (nodes_[i].missing == 0) events_.push({tasks_[t].speed->seconds_per_step, i, false});
     }
     while (!events_.empty()) {
       const event e = events_.top();
@@ -87,21 +81,24 @@ class step_player {
       if (e.ends) finish(e.node, e.time);
       else make_ready(e.node, e.time);
     }
-    for (std::size_t t = 0; t < tasks_.size(); ++t) out_.tasks[t].idle = std::max(0.0, out_.seconds - out_.tasks[t].busy / model_.speed_of(out_.tasks[t].task).processors);
+    for (std::size_t t = 0; t < tasks_.size(); ++t) out_.tasks[t].idle = std::max(0.0, out_.seconds - out_.tasks[t].busy / tasks_[t].speed->processors);
     if (last_ != none) trace(last_);
     return std::move(out_);
   }
 
  private:
   static constexpr std::size_t none = static_cast<std::size_t>(-1);
+  static constexpr std::uint32_t nobody = static_cast<std::uint32_t>(-1);
   struct timed_node {
     const node* what = nullptr;
-    std::size_t task = 0, missing = 0, cause = none, meeting = none;  // meeting: the Recv of a Send
-    std::vector<std::size_t> readers;
-    double begin = 0, end = 0, sent = 0;  // sent: when the transfer of a Send began
+    std::int64_t edge = -1;                                   // of a Send or Recv
+    std::uint32_t task = 0, missing = 0, cause = nobody, meeting = nobody;  // meeting: the Recv of a Send
+    std::uint32_t readers = 0, readers_end = 0;               // their places in readers_
+    double begin = 0, end = 0, sent = 0;                      // sent: when the transfer of a Send began
   };
   struct timed_task {
-    std::vector<std::size_t> nodes;
+    const task_speed* speed = nullptr;
+    std::size_t first = 0, last = 0;  // its nodes
     std::queue<std::size_t> ready;
     int running = 0;
     double sends_until = 0, receives_until = 0;
@@ -113,37 +110,62 @@ class step_player {
     friend bool operator<(const event& a, const event& b) { return a.time != b.time ? a.time > b.time : a.node > b.node; }
   };
 
+  // The nodes of a part stand one after the other, in the order of their numbers.
   void read_parts(const partitioned_graph& parts) {
-    std::map<const node*, std::size_t> index;
-    std::map<std::int64_t, std::size_t> sends;
+    std::vector<std::size_t> sends(parts.transfers().size(), none);
+    transfers_.assign(parts.transfers().size(), nullptr);
+    for (const transfer& t : parts.transfers()) transfers_.at(at(t.edge)) = &t;
+    std::size_t count = 0;
+    for (const part& p : parts.parts()) count += p.graph.size();
+    nodes_.reserve(count);
     for (const part& p : parts.parts()) {
       tasks_.emplace_back();
       out_.tasks.push_back({p.task, 0, 0, 0, 0, p.graph.size()});
+      tasks_.back().speed = &model_.speed_of(p.task);
+      tasks_.back().first = nodes_.size();
       for (const node* n : p.graph.nodes()) {
-        index[n] = nodes_.size();
-        tasks_.back().nodes.push_back(nodes_.size());
         timed_node added;
         added.what = n;
-        added.task = tasks_.size() - 1;
-        nodes_.push_back(std::move(added));
-        if (n->op() == "_Send") sends[n->attr<std::int64_t>("_edge")] = nodes_.size() - 1;
+        added.task = static_cast<std::uint32_t>(tasks_.size() - 1);
+        if (n->op() == "_Send" || n->op() == "_Recv") added.edge = edge_of(*n);
+        if (added.edge >= 0 && n->op() == "_Send") sends[at(added.edge)] = nodes_.size();
+        nodes_.push_back(added);
       }
+      tasks_.back().last = nodes_.size();
     }
+    // Who reads what: counted, then filled in.
+    for_each_edge([this](std::size_t, std::size_t on) { ++nodes_[on].readers_end; });
+    std::uint32_t end = 0;
+    for (timed_node& n : nodes_) {
+      end += n.readers_end;
+      n.readers = n.readers_end = end;
+    }
+    readers_.resize(end);
+    for_each_edge([this](std::size_t reader, std::size_t on) {
+      readers_[--nodes_[on].readers] = static_cast<std::uint32_t>(reader);
+      ++nodes_[reader].missing;
+    });
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
-      const node& n = *nodes_[i].what;
-      for (std::size_t k = 0; k < n.inputs().size(); ++k)
-        if (!is_loop_edge(n, k)) depend(i, index.at(n.inputs()[k].from));
-      for (const node* before : n.control_inputs()) depend(i, index.at(before));
-      if (n.op() != "_Recv") continue;
-      const auto send = sends.find(n.attr<std::int64_t>("_edge"));
-      if (send == sends.end()) continue;
-      nodes_[send->second].meeting = i;
+      if (nodes_[i].edge < 0 || nodes_[i].what->op() != "_Recv" || sends[at(nodes_[i].edge)] == none) continue;
+      nodes_[sends[at(nodes_[i].edge)]].meeting = static_cast<std::uint32_t>(i);
       ++nodes_[i].missing;
     }
   }
-  void depend(std::size_t reader, std::size_t on) {
-    nodes_[on].readers.push_back(reader);
-    ++nodes_[reader].missing;
+  // In the order that makes the readers of a node come out in theirs, since they are filled in from the end.
+  template <class F> void for_each_edge(const F& f) const {
+    for (std::size_t i = nodes_.size(); i-- > 0;) {
+      const node& n = *nodes_[i].what;
+      const std::size_t first = tasks_[nodes_[i].task].first;
+      for (std::size_t k = n.control_inputs().size(); k-- > 0;) f(i, first + at(n.control_inputs()[k]->id()));
+      for (std::size_t k = n.inputs().size(); k-- > 0;)
+        if (!is_loop_edge(n, k)) f(i, first + at(n.inputs()[k].from->id()));
+    }
+  }
+  static std::size_t at(std::int64_t i) noexcept { return static_cast<std::size_t>(i); }
+  std::int64_t edge_of(const node& n) const {
+    const std::int64_t edge = n.attr<std::int64_t>("_edge");
+    if (edge < 0 || at(edge) >= transfers_.size() || transfers_[at(edge)] == nullptr) n.fail_about(error_code::invalid_argument, "belongs to edge " + std::to_string(edge) + ", which is not in the transfer table");
+    return edge;
   }
 
   void make_ready(std::size_t i, double now) {
@@ -154,11 +176,10 @@ class step_player {
   void start_ready(timed_task& t, double now) {
     while (!t.ready.empty()) {
       const std::size_t i = t.ready.front();
-      const std::string& name = out_.tasks[nodes_[i].task].task;
-      if (t.running >= model_.speed_of(name).processors) return;
+      if (t.running >= t.speed->processors) return;
       t.ready.pop();
       ++t.running;
-      const double takes = model_.seconds(*nodes_[i].what, name);
+      const double takes = model_.seconds(*nodes_[i].what, *t.speed);
       nodes_[i].begin = now;
       nodes_[i].end = now + takes;
       out_.tasks[nodes_[i].task].busy += takes;
@@ -173,14 +194,14 @@ class step_player {
     }
     timed_task& t = tasks_[n.task];
     --t.running;
-    for (const std::size_t reader : n.readers) release(reader, i, now);
-    if (n.meeting != none) send(i, now);
-    if (!t.ready.empty() && nodes_[t.ready.front()].cause == none) nodes_[t.ready.front()].cause = i;
+    for (std::uint32_t k = n.readers; k != n.readers_end; ++k) release(readers_[k], i, now);
+    if (n.meeting != nobody) send(i, now);
+    if (!t.ready.empty() && nodes_[t.ready.front()].cause == nobody) nodes_[t.ready.front()].cause = static_cast<std::uint32_t>(i);
     start_ready(t, now);
   }
   void release(std::size_t reader, std::size_t by, double now) {
     if (--nodes_[reader].missing > 0) return;
-    nodes_[reader].cause = by;
+    nodes_[reader].cause = static_cast<std::uint32_t>(by);
     events_.push({now, reader, false});
   }
   // Between the devices of one task a value is there at once.
@@ -192,7 +213,7 @@ class step_player {
     if (from.task != to.task) {
       timed_task &out = tasks_[from.task], &in = tasks_[to.task];
       const link_speed& link = model_.speed_of(out_.tasks[from.task].task, out_.tasks[to.task].task);
-      const double size = model_.bytes(*transfers_.at(from.what->attr<std::int64_t>("_edge")));
+      const double size = model_.bytes(*transfers_[at(from.edge)]);
       from.sent = std::max(now, out.sends_until);
       out.sends_until = from.sent + size / link.bytes_per_second;
       in.receives_until = std::max(out.sends_until, in.receives_until + size / link.bytes_per_second);
@@ -206,13 +227,13 @@ class step_player {
 
   // The events that the end waited for, from the last one back.
   void trace(std::size_t i) {
-    for (; i != none; i = nodes_[i].cause) {
+    for (; i != nobody; i = nodes_[i].cause) {
       const timed_node& n = nodes_[i];
       if (n.what->op() == "_Recv") continue;
       const std::string& task = out_.tasks[n.task].task;
-      if (n.meeting != none && n.task != nodes_[n.meeting].task)
-        out_.critical_path.push_back({transfers_.at(n.what->attr<std::int64_t>("_edge"))->source + " -> " + out_.tasks[nodes_[n.meeting].task].task, task, n.sent, nodes_[n.meeting].begin});
-      else if (n.meeting == none) out_.critical_path.push_back({n.what->name(), task, n.begin, n.end});
+      if (n.meeting != nobody && n.task != nodes_[n.meeting].task)
+        out_.critical_path.push_back({transfers_[at(n.edge)]->source + " -> " + out_.tasks[nodes_[n.meeting].task].task, task, n.sent, nodes_[n.meeting].begin});
+      else if (n.meeting == nobody) out_.critical_path.push_back({n.what->name(), task, n.begin, n.end});
     }
     std::reverse(out_.critical_path.begin(), out_.critical_path.end());
   }
@@ -220,7 +241,8 @@ class step_player {
   const cost_model& model_;
   std::vector<timed_node> nodes_;
   std::vector<timed_task> tasks_;
-  std::map<std::int64_t, const transfer*> transfers_;
+  std::vector<std::uint32_t> readers_;
+  std::vector<const transfer*> transfers_;  // by edge
   std::priority_queue<event> events_;
   step_prediction out_;
   std::size_t last_ = none;
