@@ -14868,6 +14868,7 @@ inline constexpr op_row step_barrier_ops[] = {
     {"_StepBarrierArrive(handle: resource, local_step: int64) -> stamp: int64, ticket: int64", "", barrier_answers_shape, op_flags::stateful},
     {"_StepBarrierWait(handle: resource, ticket: int64) -> step: int64, counted: bool", "", barrier_answers_shape, op_flags::stateful},
     {"_StepBarrierReady(handle: resource)", "", nullptr, op_flags::stateful},
+    {"_StepBarrierInterrupt(handle: resource)", "", nullptr, op_flags::stateful},
     {"_StepBarrierAdvance(handle: resource, step: int64)", "reset: bool = false", nullptr, op_flags::stateful},
 };
 
@@ -31242,6 +31243,8 @@ class step_barrier final : public resource, public std::enable_shared_from_this<
   void wait(std::int64_t ticket, const cancellation_token& token, done_function done);
   /// Waits until all passes of a step have pushed.
   void ready(const cancellation_token& token, done_function done);
+  /// Ends the wait of `ready` with CANCELLED, now and until the next reset.
+  void interrupt();
   /// The update is made: everybody goes on. With `reset` the passes so far are forgotten.
   void advance(std::int64_t step, bool reset);
   void close(const status& why) override;
@@ -31277,7 +31280,7 @@ class step_barrier final : public resource, public std::enable_shared_from_this<
   const std::string name_;
   const std::int64_t aggregate_, total_;
   std::mutex mutex_;
-  bool started_ = false;
+  bool started_ = false, interrupted_ = false;
   std::int64_t step_ = 0, next_ticket_ = 1;
   // Of the current step: passes that count, and those of them that have pushed.
   std::int64_t admitted_ = 0, pushed_ = 0;
@@ -31288,7 +31291,10 @@ class step_barrier final : public resource, public std::enable_shared_from_this<
 
 // Whether the waiter can be answered now.
 WEFT_DECL bool step_barrier::attempt(waiter& w, std::vector<std::int64_t>& new_tickets) {
-  if (w.what == line::ready) return started_ && pushed_ >= aggregate_;
+  if (w.what == line::ready) {
+    if (interrupted_) w.result = status(error_code::cancelled, describe() + " was interrupted, as its chief stops");
+    return interrupted_ || (started_ && pushed_ >= aggregate_);
+  }
   if (w.what == line::wait) {
     if (w.step == step_) return false;
     w.first = step_;
@@ -31431,6 +31437,17 @@ WEFT_DECL void step_barrier::ready(const cancellation_token& token, done_functio
   begin(w);
 }
 
+WEFT_DECL void step_barrier::interrupt() {
+  std::vector<waiter_ptr> ended;
+  std::vector<std::int64_t> new_tickets;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    interrupted_ = true;
+    ended = serve(new_tickets);
+  }
+  finish(ended, new_tickets);
+}
+
 WEFT_DECL void step_barrier::advance(std::int64_t step, bool reset) {
   std::vector<waiter_ptr> ended;
   std::vector<std::int64_t> new_tickets;
@@ -31438,6 +31455,7 @@ WEFT_DECL void step_barrier::advance(std::int64_t step, bool reset) {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (reset || step != step_) admitted_ = pushed_ = 0;
     if (reset) {
+      interrupted_ = false;
       // Whoever waits has pushed in vain.
       std::vector<waiter_ptr> left;
       for (const waiter_ptr& w : waiters_) {
@@ -31523,6 +31541,13 @@ class step_barrier_use_kernel final : public kernel {
   bool arrives_, waits_;
 };
 
+/// Ends the wait of the chief.
+class step_barrier_interrupt_kernel final : public cheap_kernel {
+ public:
+  explicit step_barrier_interrupt_kernel(const node&) {}
+  void compute(kernel_context& context) override { resource_of<step_barrier>(context, "barrier of steps")->interrupt(); }
+};
+
 /// Lets everybody at a barrier go on.
 class step_barrier_advance_kernel final : public cheap_kernel {
  public:
@@ -31544,6 +31569,7 @@ class step_barrier_advance_kernel final : public cheap_kernel {
 WEFT_DECL kernel_factory step_barrier_kernel(std::string_view op) {
   if (op == "_StepBarrier") return &step_barrier_handle_kernel::make;
   if (op == "_StepBarrierArrive" || op == "_StepBarrierWait" || op == "_StepBarrierReady") return &make_kernel<step_barrier_use_kernel>;
+  if (op == "_StepBarrierInterrupt") return &make_kernel<step_barrier_interrupt_kernel>;
   if (op == "_StepBarrierAdvance") return &make_kernel<step_barrier_advance_kernel>;
   return nullptr;
 }
@@ -32068,7 +32094,7 @@ inline constexpr kernel_row standard_kernel_rows[] = {
      "QueueIsClosedV2", "", 0},
     {"ConditionalAccumulator AccumulatorApplyGradient AccumulatorTakeGradient ResourceConditionalAccumulator ResourceAccumulatorApplyGradient ResourceAccumulatorTakeGradient "
      "SparseConditionalAccumulator SparseAccumulatorApplyGradient SparseAccumulatorTakeGradient", "dtype", floats},
-    {"_StepBarrier _StepBarrierArrive _StepBarrierWait _StepBarrierReady _StepBarrierAdvance", "", 0},
+    {"_StepBarrier _StepBarrierArrive _StepBarrierWait _StepBarrierReady _StepBarrierInterrupt _StepBarrierAdvance", "", 0},
     {"AccumulatorNumAccumulated AccumulatorSetGlobalStep ResourceAccumulatorNumAccumulated ResourceAccumulatorSetGlobalStep", "", 0},
     // Control, and what the executor carries out itself.
     {"NoOp ControlTrigger Assert Print PrintV2", "", 0},
@@ -49443,8 +49469,8 @@ class sync_replicas_optimizer final : public optimizer {
 
   /// The chief's work for one update, which waits until there are enough gradients: mean, update, counter, release of the workers.
   operation chief_step() const { return made(chief_step_); }
-  /// Waits until the chief's work will not have to wait; only in exact order.
-  operation chief_ready() const { return made(chief_ready_); }
+  /// Ends the chief's wait for gradients with CANCELLED, and waits that begin before the next `chief_init`; an update that has begun is finished. Only in exact order.
+  operation chief_interrupt() const { return made(chief_interrupt_); }
   /// What the chief runs once the variables are initialised or restored, before any worker's pass.
   operation chief_init() const { return made(chief_init_); }
   /// What each other worker runs before its first pass.
@@ -49475,7 +49501,7 @@ class sync_replicas_optimizer final : public optimizer {
   [[noreturn]] static void refuse(const output& variable) { variable.from->fail_about(error_code::internal, "a synchronous optimizer leaves updates to the one that it wraps"); }
   const operation& made(const operation& op) const;
   void make_local_step(const any_variable& global_step, const std::string& name, call_site site);
-  taken accumulate(const std::vector<grad_and_variable>& gradients, const output& stamp, const std::string& scope, call_site site);
+  taken accumulate(const std::vector<grad_and_variable>& gradients, const output& stamp, const std::vector<operation>& ready, const std::string& scope, call_site site);
   operation apply_exactly(const std::vector<grad_and_variable>& gradients, const any_variable& global_step, const op_name& name);
   operation apply_with_tokens(const std::vector<grad_and_variable>& gradients, const any_variable& global_step, const op_name& name);
   operation finish_update(const operation& released);
@@ -49488,7 +49514,7 @@ class sync_replicas_optimizer final : public optimizer {
   std::vector<accumulator_base> accumulators_;
   std::vector<tensor<std::int32_t, 0>> held_;
   std::vector<operation> drains_;
-  operation chief_step_, chief_ready_, chief_init_, local_init_, train_op_;
+  operation chief_step_, chief_interrupt_, chief_init_, local_init_, train_op_;
   output counted_, queue_;
 };
 
@@ -49554,8 +49580,8 @@ WEFT_DECL void sync_replicas_optimizer::make_local_step(const any_variable& glob
   local_init_ = operation(detail::add_node("AssignVariableOp", {local_step_.handle(), now}, op_name(site), {{"dtype", dtype::int64}}));
 }
 
-// An accumulator for each gradient, where its variable is; what is pushed and what is taken.
-WEFT_DECL sync_replicas_optimizer::taken sync_replicas_optimizer::accumulate(const std::vector<grad_and_variable>& gradients, const output& stamp, const std::string& scope, call_site site) {
+// An accumulator for each gradient, where its variable is; what is pushed, and what is taken after `ready`.
+WEFT_DECL sync_replicas_optimizer::taken sync_replicas_optimizer::accumulate(const std::vector<grad_and_variable>& gradients, const output& stamp, const std::vector<operation>& ready, const std::string& scope, call_site site) {
   const bool exact = options_.order == sync_order::exact;
   const op_name here(site);
   taken out;
@@ -49593,7 +49619,10 @@ WEFT_DECL sync_replicas_optimizer::taken sync_replicas_optimizer::accumulate(con
     const auto take = [&](std::int64_t n, const op_name& as) -> const node& {
       return detail::add_accumulator_op(handle, "TakeGradient", {{"num_required", tensor_value::scalar(static_cast<std::int32_t>(n))}}, {{"dtype", type}}, as);
     };
-    const node& mean = take(aggregate_, here);
+    const node& mean = [&]() -> const node& {
+      const auto after = control_dependencies(ready);
+      return take(aggregate_, here);
+    }();
     if (!sparse) {
       out.gradients.emplace_back(gradient_output(output{&mean, 0}), one.variable);
     } else {
@@ -49630,26 +49659,32 @@ WEFT_DECL operation sync_replicas_optimizer::apply_exactly(const std::vector<gra
   const auto scope_object = name_scope(name.text.empty() ? std::string_view(this->name()) : name.text, site);
   const std::string scope = detail::thread_scopes().top().name_scope;
   make_local_step(global_step, "local_step", site);
-  // 1. The pass asks to count once its gradients are there.
-  output barrier, stamp, ticket;
-  const output mine = local_step_.read(here);
+  // 1. The pass asks to count once its gradients are there: its step, the only thing that the barrier is sent, is read after them.
+  output barrier, stamp, ticket, mine;
+  operation ready;
   {
-    const auto with = colocate_with(operation(global_step.get()), site);
-    barrier = {&detail::add_node("_StepBarrier", {}, op_name("barrier", site), {{"replicas_to_aggregate", aggregate_}, {"total_num_replicas", total_}, {"shared_name", scope + "/barrier"}}), 0};
     std::vector<operation> computed;
     for (const grad_and_variable& one : gradients)
       if (!one.gradient.empty()) computed.emplace_back(*one.gradient.values().from);
     const auto after = control_dependencies(computed);
+    mine = local_step_.read(here);
+  }
+  {
+    const auto with = colocate_with(operation(global_step.get()), site);
+    barrier = {&detail::add_node("_StepBarrier", {}, op_name("barrier", site), {{"replicas_to_aggregate", aggregate_}, {"total_num_replicas", total_}, {"shared_name", scope + "/barrier"}}), 0};
     const node& arrived = detail::add_node("_StepBarrierArrive", {barrier, mine}, op_name("arrive", site));
     stamp = {&arrived, 0};
     ticket = {&arrived, 1};
+    ready = operation(detail::add_node("_StepBarrierReady", {barrier}, op_name("ready", site)));
+    chief_interrupt_ = operation(detail::add_node("_StepBarrierInterrupt", {barrier}, op_name("interrupt", site)));
   }
   // 2. It pushes, and waits for the update.
-  taken t = accumulate(gradients, stamp, scope, site);
+  taken t = accumulate(gradients, stamp, {ready}, scope, site);
+  const operation pushed = with_device(global_step.device(), [&] { return group(t.pushes, op_name("pushed", site)); }, site);
   output step;
   {
     const auto with = colocate_with(operation(*barrier.from), site);
-    const auto after = control_dependencies(t.pushes);
+    const auto after = control_dependencies({pushed});
     const node& waited = detail::add_node("_StepBarrierWait", {barrier, ticket}, op_name("wait", site));
     step = {&waited, 0};
     counted_ = {&waited, 1};
@@ -49658,7 +49693,6 @@ WEFT_DECL operation sync_replicas_optimizer::apply_exactly(const std::vector<gra
   // 3. The chief's side.
   const operation updated = inner_.apply_gradients(t.gradients, global_step, here);
   const auto with = colocate_with(operation(*barrier.from), site);
-  chief_ready_ = operation(detail::add_node("_StepBarrierReady", {barrier}, op_name("ready", site)));
   const auto advance = [&](const std::vector<operation>& after_these, bool reset) {
     const auto after = control_dependencies(after_these);
     return operation(detail::add_node("_StepBarrierAdvance", {barrier, global_step.read(here)}, op_name(reset ? "reset" : "advance", site), {{"reset", reset}}));
@@ -49679,7 +49713,7 @@ WEFT_DECL operation sync_replicas_optimizer::apply_with_tokens(const std::vector
   taken t;
   {
     const auto scope = name_scope(this->name(), site);
-    t = accumulate(gradients, local_step_.read(here), "", site);
+    t = accumulate(gradients, local_step_.read(here), {}, "", site);
   }
   const auto device = with_device(global_step.device(), site);
   const auto top = name_scope("", site);
@@ -49813,7 +49847,7 @@ struct sync_replica::state {
   // Whether the session is there as long as this, to be closed when the chief's thread has failed.
   bool closes = true;
   // The chief's steps; they outlive the session.
-  std::shared_ptr<prepared_step> ready, step;
+  std::shared_ptr<prepared_step> step, interrupt;
   std::atomic<std::int64_t> updates{0};
   // Declared last: its threads use the rest.
   coordinator together{};
@@ -49821,8 +49855,8 @@ struct sync_replica::state {
   void begin();
   void init_worker();
   void init_chief();
-  void update();
   void work();
+  void end_wait();
 };
 
 // Until the chief has initialised the counter.
@@ -49845,7 +49879,7 @@ WEFT_DECL void sync_replica::state::init_chief() {
   const auto prepared = [this](const operation& op) { return session.prepare({{}, {}, {op.get()}}); };
   step = prepared(sync.chief_step());
   if (sync.order() == sync_order::exact) {
-    ready = prepared(sync.chief_ready());
+    interrupt = prepared(sync.chief_interrupt());
     for (std::size_t i = 0; i < sync.drains().size(); ++i)
       if (session.run(sync.held()[i]) > 0) session.run(sync.drains()[i]);
   }
@@ -49853,29 +49887,28 @@ WEFT_DECL void sync_replica::state::init_chief() {
   if (sync.order() == sync_order::tensorflow && options.num_tokens != 0) session.run(sync.init_tokens(options.num_tokens));
 }
 
-WEFT_DECL void sync_replica::state::update() {
-  if (ready != nullptr) {
-    // Only the wait may be cut short: an update that has begun is finished.
-    run_options limit;
-    limit.timeout = std::chrono::milliseconds(200);
-    try {
-      ready->run(nullptr, nullptr, limit);
-    } catch (const error& e) {
-      if (e.code() == error_code::deadline_exceeded) return;
-      throw;
-    }
-  }
-  step->run(nullptr, nullptr, run_options());
-  ++updates;
-}
-
 WEFT_DECL void sync_replica::state::work() {
   try {
-    while (!together.should_stop()) update();
+    while (!together.should_stop()) {
+      step->run(nullptr, nullptr, run_options());
+      ++updates;
+    }
   } catch (...) {
+    const bool asked = together.should_stop();
     together.request_stop_of_exception();
     // Passes that wait for this thread end with the session.
-    if (closes) session.close();
+    if (closes && !asked) session.close();
+  }
+}
+
+// Only the wait is cut short: an update that has begun is finished. In TensorFlow's order nothing but the end of the session ends the wait.
+WEFT_DECL void sync_replica::state::end_wait() {
+  if (role == replica_role::worker || !together.reason().ok()) return;
+  try {
+    if (interrupt != nullptr) interrupt->run(nullptr, nullptr, run_options());
+    else if (closes) session.close();
+  } catch (const error&) {
+    // A cluster that does not answer has ended the wait, or will; so has a session that is closed.
   }
 }
 
@@ -49899,7 +49932,7 @@ WEFT_DECL sync_replica::~sync_replica() {
 
 WEFT_DECL void sync_replica::stop() {
   state_->together.request_stop();
-  if (state_->closes && state_->role == replica_role::chief && state_->sync.order() == sync_order::tensorflow) state_->session.close();
+  state_->end_wait();
   state_->together.join();
 }
 

@@ -1,5 +1,7 @@
 #include <weft/kernels/step_barrier.hpp>
 
+#include "../error_of.hpp"
+
 #include <weft/graph.hpp>
 #include <weft/session/local_session.hpp>
 #include <weft/tensor/xtensor.hpp>
@@ -26,6 +28,7 @@ struct bench {
     advance_node = use("_StepBarrierAdvance", "advance");
     reset_node = use("_StepBarrierAdvance", "reset", {{"reset", true}});
     ready_node = &weft::detail::add_node("_StepBarrierReady", {barrier}, weft::op_name("ready"));
+    interrupt_node = &weft::detail::add_node("_StepBarrierInterrupt", {barrier}, weft::op_name("interrupt"));
     session = std::make_unique<weft::local_session>(weft::session_options(), graph);
     advance(0);
   }
@@ -61,7 +64,7 @@ struct bench {
   weft::graph graph;
   decltype(graph.as_default()) scope;
   weft::tensor<std::int64_t, 0> number;
-  const weft::node *arrive_node, *wait_node, *advance_node, *reset_node, *ready_node;
+  const weft::node *arrive_node, *wait_node, *advance_node, *reset_node, *ready_node, *interrupt_node;
   std::unique_ptr<weft::local_session> session;
 };
 
@@ -135,6 +138,23 @@ TEST_CASE("step_barrier: a new chief tells those who wait that they did not coun
   CHECK(b.arrive(0).first == 0);
   CHECK(b.arrive(0).first == 0);
   CHECK(b.arrive(0).first == -1);
+}
+
+TEST_CASE("step_barrier: a chief that stops ends its wait, also one that begins later, until there is a new chief") {
+  bench b(1, 1);
+  const auto why = [&] { return error_of([&] { b.session->run(bench::limit(20s), weft::operation(*b.ready_node)); }); };
+  auto waiting = std::async(std::launch::async, why);
+  b.session->run(weft::operation(*b.interrupt_node));
+  for (const weft::status& s : {waiting.get(), why()}) {
+    CHECK(s.code == weft::error_code::cancelled);
+    CHECK(s.message.find("its chief stops") != std::string::npos);
+  }
+  b.reset(0);
+  const pair first = b.arrive(0);
+  auto pass = b.waiting(first.second);
+  CHECK(b.ready(20s));
+  b.advance(1);
+  CHECK(pass.get() == pair{1, 1});
 }
 
 TEST_CASE("step_barrier: an unknown ticket is an error") {

@@ -43,6 +43,8 @@ class step_barrier final : public resource, public std::enable_shared_from_this<
   void wait(std::int64_t ticket, const cancellation_token& token, done_function done);
   /// Waits until all passes of a step have pushed.
   void ready(const cancellation_token& token, done_function done);
+  /// Ends the wait of `ready` with CANCELLED, now and until the next reset.
+  void interrupt();
   /// The update is made: everybody goes on. With `reset` the passes so far are forgotten.
   void advance(std::int64_t step, bool reset);
   void close(const status& why) override;
@@ -78,7 +80,7 @@ class step_barrier final : public resource, public std::enable_shared_from_this<
   const std::string name_;
   const std::int64_t aggregate_, total_;
   std::mutex mutex_;
-  bool started_ = false;
+  bool started_ = false, interrupted_ = false;
   std::int64_t step_ = 0, next_ticket_ = 1;
   // Of the current step: passes that count, and those of them that have pushed.
   std::int64_t admitted_ = 0, pushed_ = 0;
@@ -89,7 +91,10 @@ class step_barrier final : public resource, public std::enable_shared_from_this<
 
 // Whether the waiter can be answered now.
 WEFT_DECL bool step_barrier::attempt(waiter& w, std::vector<std::int64_t>& new_tickets) {
-  if (w.what == line::ready) return started_ && pushed_ >= aggregate_;
+  if (w.what == line::ready) {
+    if (interrupted_) w.result = status(error_code::cancelled, describe() + " was interrupted, as its chief stops");
+    return interrupted_ || (started_ && pushed_ >= aggregate_);
+  }
   if (w.what == line::wait) {
     if (w.step == step_) return false;
     w.first = step_;
@@ -232,6 +237,17 @@ WEFT_DECL void step_barrier::ready(const cancellation_token& token, done_functio
   begin(w);
 }
 
+WEFT_DECL void step_barrier::interrupt() {
+  std::vector<waiter_ptr> ended;
+  std::vector<std::int64_t> new_tickets;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    interrupted_ = true;
+    ended = serve(new_tickets);
+  }
+  finish(ended, new_tickets);
+}
+
 WEFT_DECL void step_barrier::advance(std::int64_t step, bool reset) {
   std::vector<waiter_ptr> ended;
   std::vector<std::int64_t> new_tickets;
@@ -239,6 +255,7 @@ WEFT_DECL void step_barrier::advance(std::int64_t step, bool reset) {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (reset || step != step_) admitted_ = pushed_ = 0;
     if (reset) {
+      interrupted_ = false;
       // Whoever waits has pushed in vain.
       std::vector<waiter_ptr> left;
       for (const waiter_ptr& w : waiters_) {
@@ -324,6 +341,13 @@ class step_barrier_use_kernel final : public kernel {
   bool arrives_, waits_;
 };
 
+/// Ends the wait of the chief.
+class step_barrier_interrupt_kernel final : public cheap_kernel {
+ public:
+  explicit step_barrier_interrupt_kernel(const node&) {}
+  void compute(kernel_context& context) override { resource_of<step_barrier>(context, "barrier of steps")->interrupt(); }
+};
+
 /// Lets everybody at a barrier go on.
 class step_barrier_advance_kernel final : public cheap_kernel {
  public:
@@ -345,6 +369,7 @@ class step_barrier_advance_kernel final : public cheap_kernel {
 WEFT_DECL kernel_factory step_barrier_kernel(std::string_view op) {
   if (op == "_StepBarrier") return &step_barrier_handle_kernel::make;
   if (op == "_StepBarrierArrive" || op == "_StepBarrierWait" || op == "_StepBarrierReady") return &make_kernel<step_barrier_use_kernel>;
+  if (op == "_StepBarrierInterrupt") return &make_kernel<step_barrier_interrupt_kernel>;
   if (op == "_StepBarrierAdvance") return &make_kernel<step_barrier_advance_kernel>;
   return nullptr;
 }

@@ -85,7 +85,7 @@ struct sync_replica::state {
   // Whether the session is there as long as this, to be closed when the chief's thread has failed.
   bool closes = true;
   // The chief's steps; they outlive the session.
-  std::shared_ptr<prepared_step> ready, step;
+  std::shared_ptr<prepared_step> step, interrupt;
   std::atomic<std::int64_t> updates{0};
   // Declared last: its threads use the rest.
   coordinator together{};
@@ -93,8 +93,8 @@ struct sync_replica::state {
   void begin();
   void init_worker();
   void init_chief();
-  void update();
   void work();
+  void end_wait();
 };
 
 // Until the chief has initialised the counter.
@@ -117,7 +117,7 @@ WEFT_DECL void sync_replica::state::init_chief() {
   const auto prepared = [this](const operation& op) { return session.prepare({{}, {}, {op.get()}}); };
   step = prepared(sync.chief_step());
   if (sync.order() == sync_order::exact) {
-    ready = prepared(sync.chief_ready());
+    interrupt = prepared(sync.chief_interrupt());
     for (std::size_t i = 0; i < sync.drains().size(); ++i)
       if (session.run(sync.held()[i]) > 0) session.run(sync.drains()[i]);
   }
@@ -125,29 +125,28 @@ WEFT_DECL void sync_replica::state::init_chief() {
   if (sync.order() == sync_order::tensorflow && options.num_tokens != 0) session.run(sync.init_tokens(options.num_tokens));
 }
 
-WEFT_DECL void sync_replica::state::update() {
-  if (ready != nullptr) {
-    // Only the wait may be cut short: an update that has begun is finished.
-    run_options limit;
-    limit.timeout = std::chrono::milliseconds(200);
-    try {
-      ready->run(nullptr, nullptr, limit);
-    } catch (const error& e) {
-      if (e.code() == error_code::deadline_exceeded) return;
-      throw;
-    }
-  }
-  step->run(nullptr, nullptr, run_options());
-  ++updates;
-}
-
 WEFT_DECL void sync_replica::state::work() {
   try {
-    while (!together.should_stop()) update();
+    while (!together.should_stop()) {
+      step->run(nullptr, nullptr, run_options());
+      ++updates;
+    }
   } catch (...) {
+    const bool asked = together.should_stop();
     together.request_stop_of_exception();
     // Passes that wait for this thread end with the session.
-    if (closes) session.close();
+    if (closes && !asked) session.close();
+  }
+}
+
+// Only the wait is cut short: an update that has begun is finished. In TensorFlow's order nothing but the end of the session ends the wait.
+WEFT_DECL void sync_replica::state::end_wait() {
+  if (role == replica_role::worker || !together.reason().ok()) return;
+  try {
+    if (interrupt != nullptr) interrupt->run(nullptr, nullptr, run_options());
+    else if (closes) session.close();
+  } catch (const error&) {
+    // A cluster that does not answer has ended the wait, or will; so has a session that is closed.
   }
 }
 
@@ -171,7 +170,7 @@ WEFT_DECL sync_replica::~sync_replica() {
 
 WEFT_DECL void sync_replica::stop() {
   state_->together.request_stop();
-  if (state_->closes && state_->role == replica_role::chief && state_->sync.order() == sync_order::tensorflow) state_->session.close();
+  state_->end_wait();
   state_->together.join();
 }
 

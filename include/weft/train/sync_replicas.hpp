@@ -59,8 +59,8 @@ class sync_replicas_optimizer final : public optimizer {
 
   /// The chief's work for one update, which waits until there are enough gradients: mean, update, counter, release of the workers.
   operation chief_step() const { return made(chief_step_); }
-  /// Waits until the chief's work will not have to wait; only in exact order.
-  operation chief_ready() const { return made(chief_ready_); }
+  /// Ends the chief's wait for gradients with CANCELLED, and waits that begin before the next `chief_init`; an update that has begun is finished. Only in exact order.
+  operation chief_interrupt() const { return made(chief_interrupt_); }
   /// What the chief runs once the variables are initialised or restored, before any worker's pass.
   operation chief_init() const { return made(chief_init_); }
   /// What each other worker runs before its first pass.
@@ -91,7 +91,7 @@ class sync_replicas_optimizer final : public optimizer {
   [[noreturn]] static void refuse(const output& variable) { variable.from->fail_about(error_code::internal, "a synchronous optimizer leaves updates to the one that it wraps"); }
   const operation& made(const operation& op) const;
   void make_local_step(const any_variable& global_step, const std::string& name, call_site site);
-  taken accumulate(const std::vector<grad_and_variable>& gradients, const output& stamp, const std::string& scope, call_site site);
+  taken accumulate(const std::vector<grad_and_variable>& gradients, const output& stamp, const std::vector<operation>& ready, const std::string& scope, call_site site);
   operation apply_exactly(const std::vector<grad_and_variable>& gradients, const any_variable& global_step, const op_name& name);
   operation apply_with_tokens(const std::vector<grad_and_variable>& gradients, const any_variable& global_step, const op_name& name);
   operation finish_update(const operation& released);
@@ -104,7 +104,7 @@ class sync_replicas_optimizer final : public optimizer {
   std::vector<accumulator_base> accumulators_;
   std::vector<tensor<std::int32_t, 0>> held_;
   std::vector<operation> drains_;
-  operation chief_step_, chief_ready_, chief_init_, local_init_, train_op_;
+  operation chief_step_, chief_interrupt_, chief_init_, local_init_, train_op_;
   output counted_, queue_;
 };
 
@@ -170,8 +170,8 @@ WEFT_DECL void sync_replicas_optimizer::make_local_step(const any_variable& glob
   local_init_ = operation(detail::add_node("AssignVariableOp", {local_step_.handle(), now}, op_name(site), {{"dtype", dtype::int64}}));
 }
 
-// An accumulator for each gradient, where its variable is; what is pushed and what is taken.
-WEFT_DECL sync_replicas_optimizer::taken sync_replicas_optimizer::accumulate(const std::vector<grad_and_variable>& gradients, const output& stamp, const std::string& scope, call_site site) {
+// An accumulator for each gradient, where its variable is; what is pushed, and what is taken after `ready`.
+WEFT_DECL sync_replicas_optimizer::taken sync_replicas_optimizer::accumulate(const std::vector<grad_and_variable>& gradients, const output& stamp, const std::vector<operation>& ready, const std::string& scope, call_site site) {
   const bool exact = options_.order == sync_order::exact;
   const op_name here(site);
   taken out;
@@ -209,7 +209,10 @@ WEFT_DECL sync_replicas_optimizer::taken sync_replicas_optimizer::accumulate(con
     const auto take = [&](std::int64_t n, const op_name& as) -> const node& {
       return detail::add_accumulator_op(handle, "TakeGradient", {{"num_required", tensor_value::scalar(static_cast<std::int32_t>(n))}}, {{"dtype", type}}, as);
     };
-    const node& mean = take(aggregate_, here);
+    const node& mean = [&]() -> const node& {
+      const auto after = control_dependencies(ready);
+      return take(aggregate_, here);
+    }();
     if (!sparse) {
       out.gradients.emplace_back(gradient_output(output{&mean, 0}), one.variable);
     } else {
@@ -246,26 +249,32 @@ WEFT_DECL operation sync_replicas_optimizer::apply_exactly(const std::vector<gra
   const auto scope_object = name_scope(name.text.empty() ? std::string_view(this->name()) : name.text, site);
   const std::string scope = detail::thread_scopes().top().name_scope;
   make_local_step(global_step, "local_step", site);
-  // 1. The pass asks to count once its gradients are there.
-  output barrier, stamp, ticket;
-  const output mine = local_step_.read(here);
+  // 1. The pass asks to count once its gradients are there: its step, the only thing that the barrier is sent, is read after them.
+  output barrier, stamp, ticket, mine;
+  operation ready;
   {
-    const auto with = colocate_with(operation(global_step.get()), site);
-    barrier = {&detail::add_node("_StepBarrier", {}, op_name("barrier", site), {{"replicas_to_aggregate", aggregate_}, {"total_num_replicas", total_}, {"shared_name", scope + "/barrier"}}), 0};
     std::vector<operation> computed;
     for (const grad_and_variable& one : gradients)
       if (!one.gradient.empty()) computed.emplace_back(*one.gradient.values().from);
     const auto after = control_dependencies(computed);
+    mine = local_step_.read(here);
+  }
+  {
+    const auto with = colocate_with(operation(global_step.get()), site);
+    barrier = {&detail::add_node("_StepBarrier", {}, op_name("barrier", site), {{"replicas_to_aggregate", aggregate_}, {"total_num_replicas", total_}, {"shared_name", scope + "/barrier"}}), 0};
     const node& arrived = detail::add_node("_StepBarrierArrive", {barrier, mine}, op_name("arrive", site));
     stamp = {&arrived, 0};
     ticket = {&arrived, 1};
+    ready = operation(detail::add_node("_StepBarrierReady", {barrier}, op_name("ready", site)));
+    chief_interrupt_ = operation(detail::add_node("_StepBarrierInterrupt", {barrier}, op_name("interrupt", site)));
   }
   // 2. It pushes, and waits for the update.
-  taken t = accumulate(gradients, stamp, scope, site);
+  taken t = accumulate(gradients, stamp, {ready}, scope, site);
+  const operation pushed = with_device(global_step.device(), [&] { return group(t.pushes, op_name("pushed", site)); }, site);
   output step;
   {
     const auto with = colocate_with(operation(*barrier.from), site);
-    const auto after = control_dependencies(t.pushes);
+    const auto after = control_dependencies({pushed});
     const node& waited = detail::add_node("_StepBarrierWait", {barrier, ticket}, op_name("wait", site));
     step = {&waited, 0};
     counted_ = {&waited, 1};
@@ -274,7 +283,6 @@ WEFT_DECL operation sync_replicas_optimizer::apply_exactly(const std::vector<gra
   // 3. The chief's side.
   const operation updated = inner_.apply_gradients(t.gradients, global_step, here);
   const auto with = colocate_with(operation(*barrier.from), site);
-  chief_ready_ = operation(detail::add_node("_StepBarrierReady", {barrier}, op_name("ready", site)));
   const auto advance = [&](const std::vector<operation>& after_these, bool reset) {
     const auto after = control_dependencies(after_these);
     return operation(detail::add_node("_StepBarrierAdvance", {barrier, global_step.read(here)}, op_name(reset ? "reset" : "advance", site), {{"reset", reset}}));
@@ -295,7 +303,7 @@ WEFT_DECL operation sync_replicas_optimizer::apply_with_tokens(const std::vector
   taken t;
   {
     const auto scope = name_scope(this->name(), site);
-    t = accumulate(gradients, local_step_.read(here), "", site);
+    t = accumulate(gradients, local_step_.read(here), {}, "", site);
   }
   const auto device = with_device(global_step.device(), site);
   const auto top = name_scope("", site);
