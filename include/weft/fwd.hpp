@@ -8,6 +8,7 @@ class graph;
 class node;
 class op_registry;
 class operation;
+struct step_trace;
 class kernel_registry;
 class kernel_catalogue;
 template <class T, int N> class operand;

@@ -6,6 +6,7 @@
 #include <weft/cluster/local_cluster.hpp>
 #include <weft/cluster/server.hpp>
 #include <weft/cluster/session.hpp>
+#include <weft/core/step_trace.hpp>
 #include <weft/gradients.hpp>
 #include <weft/graph.hpp>
 #include <weft/session/local_session.hpp>

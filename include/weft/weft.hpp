@@ -3,6 +3,7 @@
 // All of weft.
 
 #include <weft/cluster/resolvers.hpp>
+#include <weft/format/chrome_trace.hpp>
 #include <weft/format/csv.hpp>
 #include <weft/format/file_kernels.hpp>
 #include <weft/format/graphdef.hpp>

@@ -1816,6 +1816,693 @@ WEFT_DECL resolved_cluster resolve_mpi(const batch_jobs& how, const environment_
 
 #endif
 
+#ifndef WEFT_CORE_STEP_TRACE_HPP
+#define WEFT_CORE_STEP_TRACE_HPP
+// What a step did and when, on every task: its nodes, and the values that crossed between devices. Filled by a run that is asked with `run_options::trace`.
+
+#include <cstddef>
+#include <cstdint>
+#include <ostream>
+#include <string>
+#include <vector>
+
+namespace weft {
+
+/// One node that ran. Times are nanoseconds from the beginning of the step.
+struct traced_node {
+  std::string name, op, device;
+  std::int64_t begin = 0, end = 0;
+  /// The thread on which it ended, counted from 0 on each task.
+  std::int64_t thread = 0;
+  /// Of a `_Send` or `_Recv`: the number of its edge; -1 for other nodes.
+  std::int64_t edge = -1;
+  /// Its size, what crosses (`x`, `x:1` for a later output, `^x` for a signal), and the device at the other end.
+  std::int64_t bytes = 0;
+  std::string value, peer;
+  /// Between tasks: when the sender handed it to the connection, because its receiver was ready; when it arrived, for the receiver. -1 where that is not known.
+  std::int64_t passed = -1;
+};
+
+/// What ran on one task, in the order in which it ended.
+struct task_trace {
+  std::string task;
+  std::vector<traced_node> nodes;
+  /// Nodes that were left out because there were too many.
+  std::int64_t left_out = 0;
+};
+
+/// A step as it went. The clocks of the tasks are brought together by the time that the order to run and its answer took, so that times of two tasks may differ by half of that.
+struct step_trace {
+  /// The number of the step at its session.
+  std::int64_t step = 0;
+  std::vector<task_trace> tasks;
+};
+
+/// A value on its way from one device to another, in nanoseconds from the beginning of the step.
+struct traced_transfer {
+  std::int64_t edge = 0, bytes = 0;
+  std::string value, from, to;
+  /// When the sender gave it away, when it went on the wire, when it arrived, when the receiver was there for it, and when it had it.
+  std::int64_t given = 0, sent = 0, arrived = 0, wanted = 0, taken = 0;
+
+  /// How long it waited for its receiver to be ready.
+  std::int64_t send_wait() const noexcept { return sent - given; }
+  /// How long it was under way.
+  std::int64_t wire() const noexcept { return arrived - sent; }
+  /// How long the receiver waited for it.
+  std::int64_t receive_wait() const noexcept { return taken > wanted ? taken - wanted : 0; }
+};
+
+/// The values that crossed between devices, by rising number of their edges: those of which both ends are traced.
+std::vector<traced_transfer> transfers_of(const step_trace& trace);
+
+/// A table: each task's nodes by their beginning, then the transfers with the time that they waited and were under way.
+std::string to_text(const step_trace& trace);
+inline std::ostream& operator<<(std::ostream& out, const step_trace& trace) { return out << to_text(trace); }
+
+}  // namespace weft
+
+#if WEFT_HAS_BODIES
+#include <algorithm>
+#include <cstdio>
+#include <map>
+
+namespace weft {
+
+WEFT_DECL std::vector<traced_transfer> transfers_of(const step_trace& trace) {
+  struct ends {
+    const traced_node *send = nullptr, *receive = nullptr;
+  };
+  std::map<std::int64_t, ends> edges;
+  for (const task_trace& task : trace.tasks)
+    for (const traced_node& n : task.nodes)
+      if (n.edge >= 0) (n.op == "_Send" ? edges[n.edge].send : edges[n.edge].receive) = &n;
+  std::vector<traced_transfer> out;
+  for (const auto& [edge, both] : edges) {
+    if (both.send == nullptr || both.receive == nullptr) continue;
+    traced_transfer t;
+    t.edge = edge;
+    t.bytes = both.receive->bytes;
+    t.value = both.send->value;
+    t.from = both.send->device;
+    t.to = both.receive->device;
+    t.given = both.send->begin;
+    t.wanted = both.receive->begin;
+    t.taken = both.receive->end;
+    // Within a task it is there when it is given.
+    t.sent = both.send->passed >= 0 ? both.send->passed : t.given;
+    t.arrived = both.receive->passed >= 0 ? both.receive->passed : t.sent;
+    out.push_back(t);
+  }
+  return out;
+}
+
+namespace detail {
+// `12.345 ms`, in a column.
+inline std::string in_milliseconds(std::int64_t nanoseconds) {
+  char text[40];
+  std::snprintf(text, sizeof text, "%10.3f ms", static_cast<double>(nanoseconds) / 1e6);
+  return text;
+}
+}  // namespace detail
+
+WEFT_DECL std::string to_text(const step_trace& trace) {
+  std::string out = "step " + std::to_string(trace.step) + "\n";
+  for (const task_trace& task : trace.tasks) {
+    out += task.task + ", " + std::to_string(task.nodes.size()) + " nodes" + (task.left_out > 0 ? ", " + std::to_string(task.left_out) + " more are left out" : "") + "\n";
+    std::vector<const traced_node*> order;
+    for (const traced_node& n : task.nodes) order.push_back(&n);
+    std::stable_sort(order.begin(), order.end(), [](const traced_node* a, const traced_node* b) { return a->begin < b->begin; });
+    for (const traced_node* n : order) out += detail::in_milliseconds(n->begin) + " +" + detail::in_milliseconds(n->end - n->begin) + "  " + n->name + " (" + n->op + ")\n";
+  }
+  for (const traced_transfer& t : transfers_of(trace))
+    out += t.value + ", " + std::to_string(t.bytes) + " bytes, " + t.from + " -> " + t.to + ": waited " + detail::in_milliseconds(t.send_wait()) + ", under way " + detail::in_milliseconds(t.wire()) +
+           ", waited for " + detail::in_milliseconds(t.receive_wait()) + "\n";
+  return out;
+}
+
+}  // namespace weft
+#endif
+
+#endif
+
+#ifndef WEFT_FORMAT_FILE_ACCESS_HPP
+#define WEFT_FORMAT_FILE_ACCESS_HPP
+// Files as the readers and writers of formats use them: reads that name the file in every fault, and writes that put a file in its place only when it is whole.
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace weft {
+
+/// An open file, read at any position. Every error names it.
+class file_reader {
+ public:
+  /// Throws NOT_FOUND, PERMISSION_DENIED, INVALID_ARGUMENT for what is not a regular file.
+  explicit file_reader(std::string path);
+  file_reader(const file_reader&) = delete;
+  file_reader& operator=(const file_reader&) = delete;
+  ~file_reader();
+
+  const std::string& path() const noexcept { return path_; }
+  /// Its size when it was opened.
+  std::uint64_t size() const noexcept { return size_; }
+  /// Reads n bytes. Throws DATA_LOSS when the file ends before, UNAVAILABLE. Thread-safe.
+  void read(std::uint64_t position, void* to, std::size_t n) const;
+  std::string text(std::uint64_t position, std::size_t n) const;
+  /// Throws DATA_LOSS: `'file': what`.
+  [[noreturn]] void damaged(const std::string& what) const { fail(error_code::data_loss, "'" + path_ + "': " + what); }
+
+ private:
+  std::string path_;
+  int file_ = -1;
+  std::uint64_t size_ = 0;
+};
+
+/// A file in the making. It grows under the name `path + ".tmp"` and takes its own name, in one step, when it is complete and on the disk; until then whatever had the name stays as it is, also when
+/// the process is killed or the disk is full.
+class file_writer {
+ public:
+  /// Throws NOT_FOUND when there is no such folder, UNAVAILABLE when somebody else is writing this file.
+  explicit file_writer(std::string path);
+  file_writer(const file_writer&) = delete;
+  file_writer& operator=(const file_writer&) = delete;
+  /// Removes what was not committed.
+  ~file_writer();
+
+  /// Appends. Throws RESOURCE_EXHAUSTED when there is no room, UNAVAILABLE.
+  void write(const void* data, std::size_t n);
+  void write(std::string_view text) { write(text.data(), text.size()); }
+  /// How many bytes were appended.
+  std::uint64_t position() const noexcept { return position_; }
+  /// Syncs the file, gives it its name, and syncs the folder. Nothing can be appended afterwards.
+  void commit();
+
+ private:
+  void flush();
+  std::string path_, temporary_, waiting_;
+  int file_ = -1;
+  std::uint64_t position_ = 0;
+};
+
+namespace detail {
+// `a/b` of `a/b/c`, `.` of `c`.
+std::string folder_of(const std::string& path);
+// `c` of `a/b/c`.
+std::string base_name(const std::string& path);
+bool ends_with(std::string_view text, std::string_view end);
+bool file_exists(const std::string& path);
+// Makes the folders before the last '/', as far as they are missing.
+void make_folders(const std::string& path);
+// Sorted; empty when there is no such folder.
+std::vector<std::string> names_in_folder(const std::string& folder);
+}  // namespace detail
+
+/// Replaces a file by this text, as `file_writer` does.
+void write_whole_file(const std::string& path, std::string_view text);
+/// Removes what a killed process left of a file in the making; false when there is nothing, or when its writer is alive.
+bool remove_unfinished(const std::string& temporary);
+
+}  // namespace weft
+
+#if WEFT_HAS_FORMAT_BODIES
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace weft {
+
+namespace detail {
+
+[[noreturn]] inline void fail_file(const char* what, const std::string& path, int number) {
+  const error_code code = number == ENOENT || number == ENOTDIR ? error_code::not_found
+                          : number == EACCES || number == EPERM || number == EROFS ? error_code::permission_denied
+                          : number == ENOSPC || number == EDQUOT || number == EFBIG || number == EMFILE || number == ENFILE ? error_code::resource_exhausted : error_code::unavailable;
+  fail(code, std::string("cannot ") + what + " '" + path + "': " + std::strerror(number));
+}
+
+inline void put_little(std::string& out, std::uint64_t v, int bytes) {
+  for (int i = 0; i < bytes; ++i) out += static_cast<char>(v >> (8 * i) & 0xffU);
+}
+
+inline std::uint64_t get_little(const char* from, int bytes) {
+  std::uint64_t v = 0;
+  for (int i = bytes; i-- > 0;) v = v << 8 | static_cast<unsigned char>(from[i]);
+  return v;
+}
+
+// The most that one system call is asked to move.
+inline constexpr std::size_t file_piece = std::size_t(1) << 20;
+
+WEFT_DECL std::string folder_of(const std::string& path) {
+  const auto slash = path.rfind('/');
+  return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
+}
+WEFT_DECL std::string base_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+WEFT_DECL bool ends_with(std::string_view text, std::string_view end) { return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0; }
+WEFT_DECL bool file_exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
+WEFT_DECL void make_folders(const std::string& path) {
+  for (auto slash = path.find('/', 1); slash != std::string::npos; slash = path.find('/', slash + 1))
+    if (const std::string folder = path.substr(0, slash); ::mkdir(folder.c_str(), 0777) != 0 && errno != EEXIST) fail_file("make the folder", folder, errno);
+}
+WEFT_DECL std::vector<std::string> names_in_folder(const std::string& folder) {
+  std::vector<std::string> out;
+  DIR* open = ::opendir(folder.c_str());
+  if (open == nullptr) return out;
+  while (const dirent* entry = ::readdir(open)) out.emplace_back(entry->d_name);
+  ::closedir(open);
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+// Opens a file in the making and locks it: what a killed writer left is taken over, what a living one holds is not.
+inline int open_locked(const std::string& temporary, int flags) {
+  for (int tries = 0; tries < 100; ++tries) {
+    const int file = ::open(temporary.c_str(), flags | O_CLOEXEC | O_NOFOLLOW, 0666);
+    if (file < 0) return -1;
+    struct stat mine, named;
+    const bool locked = ::flock(file, LOCK_EX | LOCK_NB) == 0;
+    // Its writer may have given it its name, or removed it, between the two calls.
+    if (locked && ::fstat(file, &mine) == 0 && ::stat(temporary.c_str(), &named) == 0 && mine.st_ino == named.st_ino && mine.st_dev == named.st_dev) return file;
+    ::close(file);
+    if (!locked) break;
+  }
+  errno = EWOULDBLOCK;
+  return -1;
+}
+
+}  // namespace detail
+
+WEFT_DECL file_reader::file_reader(std::string path) : path_(std::move(path)) {
+  if (path_.find('\0') != std::string::npos) fail(error_code::invalid_argument, "the name of a file has no zero byte");
+  file_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (file_ < 0) detail::fail_file("open", path_, errno);
+  struct stat about;
+  if (::fstat(file_, &about) != 0 || !S_ISREG(about.st_mode)) {
+    ::close(file_);
+    fail(error_code::invalid_argument, "'" + path_ + "' is not a regular file");
+  }
+  size_ = static_cast<std::uint64_t>(about.st_size);
+}
+
+WEFT_DECL file_reader::~file_reader() { ::close(file_); }
+
+WEFT_DECL void file_reader::read(std::uint64_t position, void* to, std::size_t n) const {
+  if (position > size_ || n > size_ - position)
+    damaged("the file has " + std::to_string(size_) + " bytes, expected " + std::to_string(n) + " more at " + std::to_string(position));
+  for (char* next = static_cast<char*>(to); n > 0;) {
+    const ssize_t got = ::pread(file_, next, std::min(n, detail::file_piece), static_cast<off_t>(position));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) detail::fail_file("read", path_, errno);
+    if (got == 0) damaged("the file was cut while it was read");
+    next += got;
+    position += static_cast<std::uint64_t>(got);
+    n -= static_cast<std::size_t>(got);
+  }
+}
+
+WEFT_DECL std::string file_reader::text(std::uint64_t position, std::size_t n) const {
+  if (position > size_ || n > size_ - position) read(position, nullptr, n);
+  std::string out(n, '\0');
+  read(position, out.data(), n);
+  return out;
+}
+
+WEFT_DECL file_writer::file_writer(std::string path) : path_(std::move(path)), temporary_(path_ + ".tmp") {
+  if (path_.find('\0') != std::string::npos) fail(error_code::invalid_argument, "the name of a file has no zero byte");
+  file_ = detail::open_locked(temporary_, O_WRONLY | O_CREAT);
+  if (file_ < 0 && errno == EWOULDBLOCK) fail(error_code::unavailable, "somebody else is writing '" + path_ + "'");
+  if (file_ < 0) detail::fail_file("write", path_, errno);
+  if (::ftruncate(file_, 0) != 0) {
+    const int why = errno;
+    ::close(file_);
+    detail::fail_file("write", path_, why);
+  }
+}
+
+WEFT_DECL file_writer::~file_writer() {
+  if (file_ < 0) return;
+  ::unlink(temporary_.c_str());
+  ::close(file_);
+}
+
+WEFT_DECL void file_writer::write(const void* data, std::size_t n) {
+  position_ += n;
+  if (waiting_.size() + n <= detail::file_piece) {
+    waiting_.append(static_cast<const char*>(data), n);
+    return;
+  }
+  flush();
+  const char* next = static_cast<const char*>(data);
+  while (n > 0) {
+    const ssize_t put = ::write(file_, next, std::min(n, detail::file_piece));
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0) detail::fail_file("write", path_, errno);
+    next += put;
+    n -= static_cast<std::size_t>(put);
+  }
+}
+
+WEFT_DECL void file_writer::flush() {
+  for (std::size_t done = 0; done < waiting_.size();) {
+    const ssize_t put = ::write(file_, waiting_.data() + done, waiting_.size() - done);
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0) detail::fail_file("write", path_, errno);
+    done += static_cast<std::size_t>(put);
+  }
+  waiting_.clear();
+}
+
+WEFT_DECL void file_writer::commit() {
+  flush();
+  if (::fsync(file_) != 0) detail::fail_file("write", path_, errno);
+  if (std::rename(temporary_.c_str(), path_.c_str()) != 0) detail::fail_file("write", path_, errno);
+  ::close(file_);
+  file_ = -1;
+  // Some file systems cannot sync a folder; the name is there all the same.
+  const int folder = ::open(detail::folder_of(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder < 0) return;
+  const int failed = ::fsync(folder) == 0 || errno == EINVAL ? 0 : errno;
+  ::close(folder);
+  if (failed != 0) detail::fail_file("write", path_, failed);
+}
+
+WEFT_DECL void write_whole_file(const std::string& path, std::string_view text) {
+  file_writer out(path);
+  out.write(text);
+  out.commit();
+}
+
+WEFT_DECL bool remove_unfinished(const std::string& temporary) {
+  const int file = detail::open_locked(temporary, O_WRONLY);
+  if (file < 0) return false;
+  const bool removed = ::unlink(temporary.c_str()) == 0;
+  ::close(file);
+  return removed;
+}
+
+}  // namespace weft
+#endif
+
+#endif
+
+#ifndef WEFT_FORMAT_JSON_WRITER_HPP
+#define WEFT_FORMAT_JSON_WRITER_HPP
+// Writes JSON the way protobuf does: 64-bit integers in quotes, bytes in base64, the shortest numbers that read back. Equal calls give
+// equal bytes.
+
+#if WEFT_HAS_FORMAT_BODIES
+#include <charconv>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace weft::detail {
+
+/// Text of nested objects and arrays. Members are named by the field's name in the .proto file, in either spelling.
+class json_writer {
+ public:
+  json_writer(int indent, bool proto_names) : indent_(indent), proto_names_(proto_names) {}
+
+  json_writer& begin(char bracket) {
+    separate();
+    out_ += bracket;
+    ++depth_;
+    first_ = true;
+    return *this;
+  }
+  json_writer& end(char bracket) {
+    --depth_;
+    if (!first_) line();
+    out_ += bracket;
+    first_ = false;
+    return *this;
+  }
+  /// A member of a message.
+  json_writer& field(std::string_view name) {
+    std::string text;
+    for (std::size_t i = 0; i < name.size(); ++i) {
+      const bool upper = !proto_names_ && name[i] == '_' && i + 1 < name.size();
+      text += upper ? static_cast<char>(name[++i] - 'a' + 'A') : name[i];
+    }
+    return key(text);
+  }
+  /// A member of a map, whose keys stay as they are.
+  json_writer& key(std::string_view name) {
+    separate();
+    quote(name);
+    out_ += indent_ > 0 ? ": " : ":";
+    after_key_ = true;
+    return *this;
+  }
+  json_writer& string(std::string_view text) {
+    separate();
+    quote(text);
+    return *this;
+  }
+  json_writer& null() { return word("null"); }
+  json_writer& boolean(bool v) { return word(v ? "true" : "false"); }
+  /// A number without quotes, for those of at most 32 bits and for texts that protobuf does not write.
+  json_writer& small(std::int64_t v) { return word(std::to_string(v)); }
+  json_writer& integer(std::int64_t v) { return word("\"" + std::to_string(v) + "\""); }
+  json_writer& natural(std::uint64_t v) { return word("\"" + std::to_string(v) + "\""); }
+  json_writer& real(double v) {
+    if (!std::isfinite(v)) return special(v);
+    if (v == 0 && std::signbit(v)) return word("-0.0");  // readers take "-0" for an integer
+    char text[32];
+    return word(std::string_view(text, static_cast<std::size_t>(std::to_chars(text, text + sizeof text, v).ptr - text)));
+  }
+  json_writer& real(float v) {
+    if (!std::isfinite(v) || v == 0) return real(static_cast<double>(v));
+    char text[32];
+    const char* end = std::to_chars(text, text + sizeof text, v).ptr;
+    // Readers take the nearest double and then the nearest float, which is not always the float that these digits are meant for.
+    double wide = 0;
+    std::from_chars(text, end, wide);
+    if (static_cast<float>(wide) != v) return real(static_cast<double>(v));
+    return word(std::string_view(text, static_cast<std::size_t>(end - text)));
+  }
+  json_writer& bytes(std::string_view data);
+  std::string take() {
+    if (indent_ > 0) out_ += '\n';
+    return std::move(out_);
+  }
+
+ private:
+  json_writer& word(std::string_view text) {
+    separate();
+    out_ += text;
+    return *this;
+  }
+  json_writer& special(double v) { return word(std::isnan(v) ? "\"NaN\"" : v > 0 ? "\"Infinity\"" : "\"-Infinity\""); }
+  void line() {
+    if (indent_ <= 0) return;
+    out_ += '\n';
+    out_.append(static_cast<std::size_t>(indent_ * depth_), ' ');
+  }
+  void separate() {
+    if (after_key_) {
+      after_key_ = false;
+      return;
+    }
+    if (!first_) out_ += ',';
+    if (depth_ > 0) line();
+    first_ = false;
+  }
+  void quote(std::string_view text);
+
+  std::string out_;
+  int indent_, depth_ = 0;
+  bool proto_names_, first_ = true, after_key_ = false;
+};
+
+inline json_writer& json_writer::bytes(std::string_view data) {
+  constexpr char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  separate();
+  out_ += '"';
+  for (std::size_t i = 0; i < data.size(); i += 3) {
+    std::uint32_t bits = 0;
+    for (std::size_t j = 0; j < 3; ++j) bits = bits << 8 | (i + j < data.size() ? static_cast<unsigned char>(data[i + j]) : 0U);
+    for (std::size_t j = 0; j < 4; ++j) out_ += i + j > data.size() ? '=' : digits[bits >> (18 - 6 * j) & 63U];
+  }
+  out_ += '"';
+  return *this;
+}
+
+// How many bytes the UTF-8 character here has; 0 where there is none.
+inline std::size_t utf8_length(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned>(static_cast<unsigned char>(text[i])); };
+  const unsigned lead = byte(0);
+  const std::size_t n = lead < 0x80 ? 1 : lead < 0xc2 ? 0 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : lead < 0xf5 ? 4 : 0;
+  if (n > text.size()) return 0;
+  for (std::size_t i = 1; i < n; ++i)
+    if ((byte(i) & 0xc0U) != 0x80U) return 0;
+  if (n == 3 && ((lead == 0xe0 && byte(1) < 0xa0) || (lead == 0xed && byte(1) > 0x9f))) return 0;
+  if (n == 4 && ((lead == 0xf0 && byte(1) < 0x90) || (lead == 0xf4 && byte(1) > 0x8f))) return 0;
+  return n;
+}
+
+// What is not UTF-8 becomes the replacement character.
+inline void json_writer::quote(std::string_view text) {
+  constexpr char digits[] = "0123456789abcdef";
+  out_ += '"';
+  while (!text.empty()) {
+    const auto c = static_cast<unsigned char>(text[0]);
+    std::size_t n = utf8_length(text);
+    if (c == '"' || c == '\\') {
+      out_ += '\\';
+      out_ += text[0];
+    } else if (c < 0x20) {
+      out_ += "\\u00";
+      out_ += digits[c >> 4];
+      out_ += digits[c & 15U];
+    } else if (n == 0) {
+      out_ += "\\ufffd";
+      n = 1;
+    } else {
+      out_ += text.substr(0, n);
+    }
+    text.remove_prefix(n);
+  }
+  out_ += '"';
+}
+
+}  // namespace weft::detail
+#endif
+
+#endif
+
+#ifndef WEFT_FORMAT_CHROME_TRACE_HPP
+#define WEFT_FORMAT_CHROME_TRACE_HPP
+// The trace of a step in the JSON that chrome://tracing and Perfetto show: a process for each task, a row for each thread, an arrow for each value that crossed.
+
+#include <string>
+
+namespace weft {
+
+/// The trace as JSON. Nodes that overlap on a row, as those that wait do, stand on rows of their own: `waiting 0`, `waiting 1`. Equal traces give equal texts.
+std::string to_chrome_trace(const step_trace& trace);
+/// Writes that to a file, whose folder is made where it is missing. Throws what `file_writer` throws.
+void write_chrome_trace(const std::string& path, const step_trace& trace);
+
+}  // namespace weft
+
+#if WEFT_HAS_FORMAT_BODIES
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace weft::detail {
+
+// Nodes that wait overlap; each goes to the first row that is free when it begins.
+class waiting_rows {
+ public:
+  std::size_t row_for(const traced_node& n) {
+    for (std::size_t i = 0; i < free_from_.size(); ++i)
+      if (free_from_[i] <= n.begin) return take(i, n);
+    free_from_.push_back(0);
+    return take(free_from_.size() - 1, n);
+  }
+
+ private:
+  std::size_t take(std::size_t row, const traced_node& n) {
+    free_from_[row] = n.end;
+    return row;
+  }
+  std::vector<std::int64_t> free_from_;
+};
+
+class chrome_trace_writer {
+ public:
+  std::string run(const step_trace& trace) {
+    out_.begin('{').key("displayTimeUnit").string("ms").key("otherData").begin('{').key("step").small(trace.step).end('}').key("traceEvents").begin('[');
+    for (const task_trace& t : trace.tasks) {
+      write_task(t);
+      ++process_;
+    }
+    out_.end(']').end('}');
+    return out_.take();
+  }
+
+ private:
+  // Rows of nodes that wait come behind those of threads.
+  static constexpr std::int64_t first_waiting_row = 1000;
+
+  // The beginning of an event of this task.
+  json_writer& event(const char* phase, const std::string& name, std::int64_t row) {
+    return out_.begin('{').key("ph").string(phase).key("name").string(name).key("pid").small(process_).key("tid").small(row);
+  }
+  void name_of(const char* what, const std::string& name, std::int64_t row) { event("M", what, row).key("args").begin('{').key("name").string(name).end('}').end('}'); }
+  static double microseconds(std::int64_t t) { return static_cast<double>(t) / 1000.; }
+
+  // Whether it was given to its row's thread for all of its time: others wait for an answer.
+  static bool waits(const traced_node& n) { return n.op == "_Recv" || n.op.find("Dequeue") != std::string::npos || n.op.find("Enqueue") != std::string::npos || n.op.find("Barrier") != std::string::npos; }
+
+  void write_task(const task_trace& t) {
+    name_of("process_name", t.task, 0);
+    std::vector<const traced_node*> order;
+    for (const traced_node& n : t.nodes) order.push_back(&n);
+    std::stable_sort(order.begin(), order.end(), [](const traced_node* a, const traced_node* b) { return a->begin < b->begin; });
+    waiting_rows rows;
+    std::vector<std::int64_t> named;
+    for (const traced_node* n : order) {
+      const std::int64_t row = waits(*n) ? first_waiting_row + static_cast<std::int64_t>(rows.row_for(*n)) : n->thread;
+      if (std::find(named.begin(), named.end(), row) == named.end()) {
+        named.push_back(row);
+        name_of("thread_name", row >= first_waiting_row ? "waiting " + std::to_string(row - first_waiting_row) : "thread " + std::to_string(row), row);
+      }
+      write_node(*n, row);
+    }
+  }
+
+  void write_node(const traced_node& n, std::int64_t row) {
+    event("X", n.name, row).key("cat").string(n.op).key("ts").real(microseconds(n.begin)).key("dur").real(microseconds(n.end - n.begin));
+    out_.key("args").begin('{').key("op").string(n.op).key("device").string(n.device);
+    if (n.edge >= 0) out_.key("value").string(n.value).key("bytes").small(n.bytes).key(n.op == "_Send" ? "to" : "from").string(n.peer);
+    if (n.passed >= 0) out_.key(n.op == "_Send" ? "sent" : "arrived").real(microseconds(n.passed));
+    out_.end('}').end('}');
+    if (n.edge < 0) return;
+    // The arrow goes from where the value was given to where it was had.
+    const bool sends = n.op == "_Send";
+    event(sends ? "s" : "f", n.value, row).key("cat").string("transfer").key("id").small(n.edge).key("ts").real(microseconds(sends ? n.begin : n.end));
+    if (!sends) out_.key("bp").string("e");
+    out_.end('}');
+  }
+
+  json_writer out_{0, true};
+  std::int64_t process_ = 0;
+};
+
+}  // namespace weft::detail
+
+namespace weft {
+
+WEFT_DECL std::string to_chrome_trace(const step_trace& trace) { return detail::chrome_trace_writer().run(trace); }
+
+WEFT_DECL void write_chrome_trace(const std::string& path, const step_trace& trace) {
+  detail::make_folders(path);
+  write_whole_file(path, to_chrome_trace(trace));
+}
+
+}  // namespace weft
+#endif
+
+#endif
+
 #ifndef WEFT_TENSOR_BUFFER_HPP
 #define WEFT_TENSOR_BUFFER_HPP
 // Shared, reference-counted storage of a tensor's elements, and the memory it comes from.
@@ -2572,276 +3259,6 @@ WEFT_DECL bool operator==(const tensor_value& a, const tensor_value& b) {
   if (a.type_ == weft::dtype::string) return std::equal(a.data<std::string>(), a.data<std::string>() + n, b.data<std::string>());
   if (a.type_ == weft::dtype::resource) return std::equal(a.data<resource_handle>(), a.data<resource_handle>() + n, b.data<resource_handle>());
   return std::memcmp(a.raw_data(), b.raw_data(), a.bytes()) == 0;
-}
-
-}  // namespace weft
-#endif
-
-#endif
-
-#ifndef WEFT_FORMAT_FILE_ACCESS_HPP
-#define WEFT_FORMAT_FILE_ACCESS_HPP
-// Files as the readers and writers of formats use them: reads that name the file in every fault, and writes that put a file in its place only when it is whole.
-
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <vector>
-
-namespace weft {
-
-/// An open file, read at any position. Every error names it.
-class file_reader {
- public:
-  /// Throws NOT_FOUND, PERMISSION_DENIED, INVALID_ARGUMENT for what is not a regular file.
-  explicit file_reader(std::string path);
-  file_reader(const file_reader&) = delete;
-  file_reader& operator=(const file_reader&) = delete;
-  ~file_reader();
-
-  const std::string& path() const noexcept { return path_; }
-  /// Its size when it was opened.
-  std::uint64_t size() const noexcept { return size_; }
-  /// Reads n bytes. Throws DATA_LOSS when the file ends before, UNAVAILABLE. Thread-safe.
-  void read(std::uint64_t position, void* to, std::size_t n) const;
-  std::string text(std::uint64_t position, std::size_t n) const;
-  /// Throws DATA_LOSS: `'file': what`.
-  [[noreturn]] void damaged(const std::string& what) const { fail(error_code::data_loss, "'" + path_ + "': " + what); }
-
- private:
-  std::string path_;
-  int file_ = -1;
-  std::uint64_t size_ = 0;
-};
-
-/// A file in the making. It grows under the name `path + ".tmp"` and takes its own name, in one step, when it is complete and on the disk; until then whatever had the name stays as it is, also when
-/// the process is killed or the disk is full.
-class file_writer {
- public:
-  /// Throws NOT_FOUND when there is no such folder, UNAVAILABLE when somebody else is writing this file.
-  explicit file_writer(std::string path);
-  file_writer(const file_writer&) = delete;
-  file_writer& operator=(const file_writer&) = delete;
-  /// Removes what was not committed.
-  ~file_writer();
-
-  /// Appends. Throws RESOURCE_EXHAUSTED when there is no room, UNAVAILABLE.
-  void write(const void* data, std::size_t n);
-  void write(std::string_view text) { write(text.data(), text.size()); }
-  /// How many bytes were appended.
-  std::uint64_t position() const noexcept { return position_; }
-  /// Syncs the file, gives it its name, and syncs the folder. Nothing can be appended afterwards.
-  void commit();
-
- private:
-  void flush();
-  std::string path_, temporary_, waiting_;
-  int file_ = -1;
-  std::uint64_t position_ = 0;
-};
-
-namespace detail {
-// `a/b` of `a/b/c`, `.` of `c`.
-std::string folder_of(const std::string& path);
-// `c` of `a/b/c`.
-std::string base_name(const std::string& path);
-bool ends_with(std::string_view text, std::string_view end);
-bool file_exists(const std::string& path);
-// Makes the folders before the last '/', as far as they are missing.
-void make_folders(const std::string& path);
-// Sorted; empty when there is no such folder.
-std::vector<std::string> names_in_folder(const std::string& folder);
-}  // namespace detail
-
-/// Replaces a file by this text, as `file_writer` does.
-void write_whole_file(const std::string& path, std::string_view text);
-/// Removes what a killed process left of a file in the making; false when there is nothing, or when its writer is alive.
-bool remove_unfinished(const std::string& temporary);
-
-}  // namespace weft
-
-#if WEFT_HAS_FORMAT_BODIES
-#include <algorithm>
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
-
-#include <dirent.h>
-#include <fcntl.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-namespace weft {
-
-namespace detail {
-
-[[noreturn]] inline void fail_file(const char* what, const std::string& path, int number) {
-  const error_code code = number == ENOENT || number == ENOTDIR ? error_code::not_found
-                          : number == EACCES || number == EPERM || number == EROFS ? error_code::permission_denied
-                          : number == ENOSPC || number == EDQUOT || number == EFBIG || number == EMFILE || number == ENFILE ? error_code::resource_exhausted : error_code::unavailable;
-  fail(code, std::string("cannot ") + what + " '" + path + "': " + std::strerror(number));
-}
-
-inline void put_little(std::string& out, std::uint64_t v, int bytes) {
-  for (int i = 0; i < bytes; ++i) out += static_cast<char>(v >> (8 * i) & 0xffU);
-}
-
-inline std::uint64_t get_little(const char* from, int bytes) {
-  std::uint64_t v = 0;
-  for (int i = bytes; i-- > 0;) v = v << 8 | static_cast<unsigned char>(from[i]);
-  return v;
-}
-
-// The most that one system call is asked to move.
-inline constexpr std::size_t file_piece = std::size_t(1) << 20;
-
-WEFT_DECL std::string folder_of(const std::string& path) {
-  const auto slash = path.rfind('/');
-  return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
-}
-WEFT_DECL std::string base_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
-WEFT_DECL bool ends_with(std::string_view text, std::string_view end) { return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0; }
-WEFT_DECL bool file_exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
-WEFT_DECL void make_folders(const std::string& path) {
-  for (auto slash = path.find('/', 1); slash != std::string::npos; slash = path.find('/', slash + 1))
-    if (const std::string folder = path.substr(0, slash); ::mkdir(folder.c_str(), 0777) != 0 && errno != EEXIST) fail_file("make the folder", folder, errno);
-}
-WEFT_DECL std::vector<std::string> names_in_folder(const std::string& folder) {
-  std::vector<std::string> out;
-  DIR* open = ::opendir(folder.c_str());
-  if (open == nullptr) return out;
-  while (const dirent* entry = ::readdir(open)) out.emplace_back(entry->d_name);
-  ::closedir(open);
-  std::sort(out.begin(), out.end());
-  return out;
-}
-
-// Opens a file in the making and locks it: what a killed writer left is taken over, what a living one holds is not.
-inline int open_locked(const std::string& temporary, int flags) {
-  for (int tries = 0; tries < 100; ++tries) {
-    const int file = ::open(temporary.c_str(), flags | O_CLOEXEC | O_NOFOLLOW, 0666);
-    if (file < 0) return -1;
-    struct stat mine, named;
-    const bool locked = ::flock(file, LOCK_EX | LOCK_NB) == 0;
-    // Its writer may have given it its name, or removed it, between the two calls.
-    if (locked && ::fstat(file, &mine) == 0 && ::stat(temporary.c_str(), &named) == 0 && mine.st_ino == named.st_ino && mine.st_dev == named.st_dev) return file;
-    ::close(file);
-    if (!locked) break;
-  }
-  errno = EWOULDBLOCK;
-  return -1;
-}
-
-}  // namespace detail
-
-WEFT_DECL file_reader::file_reader(std::string path) : path_(std::move(path)) {
-  if (path_.find('\0') != std::string::npos) fail(error_code::invalid_argument, "the name of a file has no zero byte");
-  file_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (file_ < 0) detail::fail_file("open", path_, errno);
-  struct stat about;
-  if (::fstat(file_, &about) != 0 || !S_ISREG(about.st_mode)) {
-    ::close(file_);
-    fail(error_code::invalid_argument, "'" + path_ + "' is not a regular file");
-  }
-  size_ = static_cast<std::uint64_t>(about.st_size);
-}
-
-WEFT_DECL file_reader::~file_reader() { ::close(file_); }
-
-WEFT_DECL void file_reader::read(std::uint64_t position, void* to, std::size_t n) const {
-  if (position > size_ || n > size_ - position)
-    damaged("the file has " + std::to_string(size_) + " bytes, expected " + std::to_string(n) + " more at " + std::to_string(position));
-  for (char* next = static_cast<char*>(to); n > 0;) {
-    const ssize_t got = ::pread(file_, next, std::min(n, detail::file_piece), static_cast<off_t>(position));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) detail::fail_file("read", path_, errno);
-    if (got == 0) damaged("the file was cut while it was read");
-    next += got;
-    position += static_cast<std::uint64_t>(got);
-    n -= static_cast<std::size_t>(got);
-  }
-}
-
-WEFT_DECL std::string file_reader::text(std::uint64_t position, std::size_t n) const {
-  if (position > size_ || n > size_ - position) read(position, nullptr, n);
-  std::string out(n, '\0');
-  read(position, out.data(), n);
-  return out;
-}
-
-WEFT_DECL file_writer::file_writer(std::string path) : path_(std::move(path)), temporary_(path_ + ".tmp") {
-  if (path_.find('\0') != std::string::npos) fail(error_code::invalid_argument, "the name of a file has no zero byte");
-  file_ = detail::open_locked(temporary_, O_WRONLY | O_CREAT);
-  if (file_ < 0 && errno == EWOULDBLOCK) fail(error_code::unavailable, "somebody else is writing '" + path_ + "'");
-  if (file_ < 0) detail::fail_file("write", path_, errno);
-  if (::ftruncate(file_, 0) != 0) {
-    const int why = errno;
-    ::close(file_);
-    detail::fail_file("write", path_, why);
-  }
-}
-
-WEFT_DECL file_writer::~file_writer() {
-  if (file_ < 0) return;
-  ::unlink(temporary_.c_str());
-  ::close(file_);
-}
-
-WEFT_DECL void file_writer::write(const void* data, std::size_t n) {
-  position_ += n;
-  if (waiting_.size() + n <= detail::file_piece) {
-    waiting_.append(static_cast<const char*>(data), n);
-    return;
-  }
-  flush();
-  const char* next = static_cast<const char*>(data);
-  while (n > 0) {
-    const ssize_t put = ::write(file_, next, std::min(n, detail::file_piece));
-    if (put < 0 && errno == EINTR) continue;
-    if (put < 0) detail::fail_file("write", path_, errno);
-    next += put;
-    n -= static_cast<std::size_t>(put);
-  }
-}
-
-WEFT_DECL void file_writer::flush() {
-  for (std::size_t done = 0; done < waiting_.size();) {
-    const ssize_t put = ::write(file_, waiting_.data() + done, waiting_.size() - done);
-    if (put < 0 && errno == EINTR) continue;
-    if (put < 0) detail::fail_file("write", path_, errno);
-    done += static_cast<std::size_t>(put);
-  }
-  waiting_.clear();
-}
-
-WEFT_DECL void file_writer::commit() {
-  flush();
-  if (::fsync(file_) != 0) detail::fail_file("write", path_, errno);
-  if (std::rename(temporary_.c_str(), path_.c_str()) != 0) detail::fail_file("write", path_, errno);
-  ::close(file_);
-  file_ = -1;
-  // Some file systems cannot sync a folder; the name is there all the same.
-  const int folder = ::open(detail::folder_of(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (folder < 0) return;
-  const int failed = ::fsync(folder) == 0 || errno == EINVAL ? 0 : errno;
-  ::close(folder);
-  if (failed != 0) detail::fail_file("write", path_, failed);
-}
-
-WEFT_DECL void write_whole_file(const std::string& path, std::string_view text) {
-  file_writer out(path);
-  out.write(text);
-  out.commit();
-}
-
-WEFT_DECL bool remove_unfinished(const std::string& temporary) {
-  const int file = detail::open_locked(temporary, O_WRONLY);
-  if (file < 0) return false;
-  const bool removed = ::unlink(temporary.c_str()) == 0;
-  ::close(file);
-  return removed;
 }
 
 }  // namespace weft
@@ -3839,174 +4256,6 @@ WEFT_DECL tensor_value npz_file::read(const tensor_entry& entry) const {
 }
 
 }  // namespace weft
-#endif
-
-#endif
-
-#ifndef WEFT_FORMAT_JSON_WRITER_HPP
-#define WEFT_FORMAT_JSON_WRITER_HPP
-// Writes JSON the way protobuf does: 64-bit integers in quotes, bytes in base64, the shortest numbers that read back. Equal calls give
-// equal bytes.
-
-#if WEFT_HAS_FORMAT_BODIES
-#include <charconv>
-#include <cmath>
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <string_view>
-
-namespace weft::detail {
-
-/// Text of nested objects and arrays. Members are named by the field's name in the .proto file, in either spelling.
-class json_writer {
- public:
-  json_writer(int indent, bool proto_names) : indent_(indent), proto_names_(proto_names) {}
-
-  json_writer& begin(char bracket) {
-    separate();
-    out_ += bracket;
-    ++depth_;
-    first_ = true;
-    return *this;
-  }
-  json_writer& end(char bracket) {
-    --depth_;
-    if (!first_) line();
-    out_ += bracket;
-    first_ = false;
-    return *this;
-  }
-  /// A member of a message.
-  json_writer& field(std::string_view name) {
-    std::string text;
-    for (std::size_t i = 0; i < name.size(); ++i) {
-      const bool upper = !proto_names_ && name[i] == '_' && i + 1 < name.size();
-      text += upper ? static_cast<char>(name[++i] - 'a' + 'A') : name[i];
-    }
-    return key(text);
-  }
-  /// A member of a map, whose keys stay as they are.
-  json_writer& key(std::string_view name) {
-    separate();
-    quote(name);
-    out_ += indent_ > 0 ? ": " : ":";
-    after_key_ = true;
-    return *this;
-  }
-  json_writer& string(std::string_view text) {
-    separate();
-    quote(text);
-    return *this;
-  }
-  json_writer& null() { return word("null"); }
-  json_writer& boolean(bool v) { return word(v ? "true" : "false"); }
-  /// A number without quotes, for those of at most 32 bits and for texts that protobuf does not write.
-  json_writer& small(std::int64_t v) { return word(std::to_string(v)); }
-  json_writer& integer(std::int64_t v) { return word("\"" + std::to_string(v) + "\""); }
-  json_writer& natural(std::uint64_t v) { return word("\"" + std::to_string(v) + "\""); }
-  json_writer& real(double v) {
-    if (!std::isfinite(v)) return special(v);
-    if (v == 0 && std::signbit(v)) return word("-0.0");  // readers take "-0" for an integer
-    char text[32];
-    return word(std::string_view(text, static_cast<std::size_t>(std::to_chars(text, text + sizeof text, v).ptr - text)));
-  }
-  json_writer& real(float v) {
-    if (!std::isfinite(v) || v == 0) return real(static_cast<double>(v));
-    char text[32];
-    const char* end = std::to_chars(text, text + sizeof text, v).ptr;
-    // Readers take the nearest double and then the nearest float, which is not always the float that these digits are meant for.
-    double wide = 0;
-    std::from_chars(text, end, wide);
-    if (static_cast<float>(wide) != v) return real(static_cast<double>(v));
-    return word(std::string_view(text, static_cast<std::size_t>(end - text)));
-  }
-  json_writer& bytes(std::string_view data);
-  std::string take() {
-    if (indent_ > 0) out_ += '\n';
-    return std::move(out_);
-  }
-
- private:
-  json_writer& word(std::string_view text) {
-    separate();
-    out_ += text;
-    return *this;
-  }
-  json_writer& special(double v) { return word(std::isnan(v) ? "\"NaN\"" : v > 0 ? "\"Infinity\"" : "\"-Infinity\""); }
-  void line() {
-    if (indent_ <= 0) return;
-    out_ += '\n';
-    out_.append(static_cast<std::size_t>(indent_ * depth_), ' ');
-  }
-  void separate() {
-    if (after_key_) {
-      after_key_ = false;
-      return;
-    }
-    if (!first_) out_ += ',';
-    if (depth_ > 0) line();
-    first_ = false;
-  }
-  void quote(std::string_view text);
-
-  std::string out_;
-  int indent_, depth_ = 0;
-  bool proto_names_, first_ = true, after_key_ = false;
-};
-
-inline json_writer& json_writer::bytes(std::string_view data) {
-  constexpr char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  separate();
-  out_ += '"';
-  for (std::size_t i = 0; i < data.size(); i += 3) {
-    std::uint32_t bits = 0;
-    for (std::size_t j = 0; j < 3; ++j) bits = bits << 8 | (i + j < data.size() ? static_cast<unsigned char>(data[i + j]) : 0U);
-    for (std::size_t j = 0; j < 4; ++j) out_ += i + j > data.size() ? '=' : digits[bits >> (18 - 6 * j) & 63U];
-  }
-  out_ += '"';
-  return *this;
-}
-
-// How many bytes the UTF-8 character here has; 0 where there is none.
-inline std::size_t utf8_length(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned>(static_cast<unsigned char>(text[i])); };
-  const unsigned lead = byte(0);
-  const std::size_t n = lead < 0x80 ? 1 : lead < 0xc2 ? 0 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : lead < 0xf5 ? 4 : 0;
-  if (n > text.size()) return 0;
-  for (std::size_t i = 1; i < n; ++i)
-    if ((byte(i) & 0xc0U) != 0x80U) return 0;
-  if (n == 3 && ((lead == 0xe0 && byte(1) < 0xa0) || (lead == 0xed && byte(1) > 0x9f))) return 0;
-  if (n == 4 && ((lead == 0xf0 && byte(1) < 0x90) || (lead == 0xf4 && byte(1) > 0x8f))) return 0;
-  return n;
-}
-
-// What is not UTF-8 becomes the replacement character.
-inline void json_writer::quote(std::string_view text) {
-  constexpr char digits[] = "0123456789abcdef";
-  out_ += '"';
-  while (!text.empty()) {
-    const auto c = static_cast<unsigned char>(text[0]);
-    std::size_t n = utf8_length(text);
-    if (c == '"' || c == '\\') {
-      out_ += '\\';
-      out_ += text[0];
-    } else if (c < 0x20) {
-      out_ += "\\u00";
-      out_ += digits[c >> 4];
-      out_ += digits[c & 15U];
-    } else if (n == 0) {
-      out_ += "\\ufffd";
-      n = 1;
-    } else {
-      out_ += text.substr(0, n);
-    }
-    text.remove_prefix(n);
-  }
-  out_ += '"';
-}
-
-}  // namespace weft::detail
 #endif
 
 #endif
@@ -5172,6 +5421,7 @@ class graph;
 class node;
 class op_registry;
 class operation;
+struct step_trace;
 class kernel_registry;
 class kernel_catalogue;
 template <class T, int N> class operand;
@@ -18508,6 +18758,117 @@ WEFT_DECL void decode_nodes(wire_reader& from, const std::vector<tensor_value>& 
 #endif
 #endif
 
+#if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
+#ifndef WEFT_RUNTIME_STEP_STATISTICS_HPP
+#define WEFT_RUNTIME_STEP_STATISTICS_HPP
+// When each node of a step ran, for whoever asks; a step that is not asked pays nothing.
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace weft {
+
+/// One execution of one node.
+struct node_statistics {
+  const node* about = nullptr;
+  std::chrono::steady_clock::time_point start, end;
+  /// The thread on which it ended.
+  std::thread::id thread;
+  /// Of a `_Send` or `_Recv`: its edge and the bytes that crossed.
+  std::int64_t edge = -1;
+  std::size_t bytes = 0;
+};
+
+/// Collects the executions of a step. Thread-safe; the nodes belong to the executor's part.
+class step_statistics {
+ public:
+  using time_point = std::chrono::steady_clock::time_point;
+
+  void add(const node_statistics& one) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    nodes_.push_back(one);
+  }
+  /// The value of an edge goes to another task now, or comes from there.
+  void passes(std::int64_t edge) {
+    const auto now = std::chrono::steady_clock::now();
+    const std::lock_guard<std::mutex> lock(mutex_);
+    passed_.emplace(edge, now);
+  }
+  /// What was collected, in the order in which the nodes ended; none is left.
+  std::vector<node_statistics> take() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return std::move(nodes_);
+  }
+  /// When the values of edges passed between tasks.
+  std::map<std::int64_t, time_point> passed() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return passed_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<node_statistics> nodes_;
+  std::map<std::int64_t, time_point> passed_;
+};
+
+/// What a task's part did, as data; the statistics are used up. At most `most` nodes. The part must still be there.
+task_trace trace_of(step_statistics& statistics, std::string task, step_statistics::time_point begin, std::size_t most = 200000);
+
+}  // namespace weft
+
+#if WEFT_HAS_BODIES
+namespace weft {
+
+WEFT_DECL task_trace trace_of(step_statistics& statistics, std::string task, step_statistics::time_point begin, std::size_t most) {
+  const auto since = [begin](step_statistics::time_point t) { return static_cast<std::int64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(t - begin).count()); };
+  const auto text = [](const node& n, const char* name) {
+    const std::string* found = n.find_attr<std::string>(name);
+    return found == nullptr ? std::string() : *found;
+  };
+  const auto nodes = statistics.take();
+  const auto passed = statistics.passed();
+  std::map<std::thread::id, std::int64_t> threads;
+  task_trace out;
+  out.task = std::move(task);
+  for (const node_statistics& one : nodes) {
+    if (out.nodes.size() >= most) {
+      ++out.left_out;
+      continue;
+    }
+    traced_node n;
+    n.name = one.about->name();
+    n.op = one.about->op();
+    n.device = one.about->device();
+    n.begin = since(one.start);
+    n.end = since(one.end);
+    n.thread = threads.emplace(one.thread, static_cast<std::int64_t>(threads.size())).first->second;
+    if (one.edge >= 0) {
+      n.edge = one.edge;
+      n.bytes = static_cast<std::int64_t>(one.bytes);
+      // `edge_5_x`
+      const std::string prefix = "edge_" + std::to_string(one.edge) + "_";
+      n.value = text(*one.about, "tensor_name");
+      if (n.value.compare(0, prefix.size(), prefix) == 0) n.value.erase(0, prefix.size());
+      n.peer = text(*one.about, n.op == "_Send" ? "recv_device" : "send_device");
+      if (const auto at = passed.find(one.edge); at != passed.end()) n.passed = since(at->second);
+    }
+    out.nodes.push_back(std::move(n));
+  }
+  return out;
+}
+
+}  // namespace weft
+#endif
+
+#endif
+#endif
+
 #if WEFT_HAS_CLUSTER_BODIES
 #ifndef WEFT_CLUSTER_REMOTE_RENDEZVOUS_HPP
 #define WEFT_CLUSTER_REMOTE_RENDEZVOUS_HPP
@@ -18564,9 +18925,9 @@ using receive_lease_ptr = std::shared_ptr<const receive_lease>;
 class remote_rendezvous final : public rendezvous {
  public:
   /// Edges in rising order of their numbers, and the outlets to the tasks of the outgoing ones. `on_abort` is called once,
-  /// with the first reason, by whatever aborts.
+  /// with the first reason, by whatever aborts. `statistics`, if any, learn when values go and come.
   remote_rendezvous(step_id step, const std::vector<part_edge>& edges, std::map<task_id, std::shared_ptr<tensor_outlet>> outlets,
-                    std::function<void(const status&)> on_abort);
+                    std::function<void(const status&)> on_abort, step_statistics* statistics = nullptr);
 
   status send(const rendezvous_key& key, tensor_value value, bool is_dead) override;
   void receive(const rendezvous_key& key, receiver done) override;
@@ -18622,13 +18983,14 @@ class remote_rendezvous final : public rendezvous {
   std::vector<task_id> ready_;
   std::optional<status> aborted_;
   std::function<void(const status&)> on_abort_;
+  step_statistics* const statistics_;
 };
 
 #if WEFT_HAS_CLUSTER_BODIES
 
 WEFT_DECL remote_rendezvous::remote_rendezvous(step_id step, const std::vector<part_edge>& edges, std::map<task_id, std::shared_ptr<tensor_outlet>> outlets,
-                                            std::function<void(const status&)> on_abort)
-    : step_(step), edges_(edges), outlets_(std::move(outlets)), slots_(edges.size()), on_abort_(std::move(on_abort)) {
+                                            std::function<void(const status&)> on_abort, step_statistics* statistics)
+    : step_(step), edges_(edges), outlets_(std::move(outlets)), slots_(edges.size()), on_abort_(std::move(on_abort)), statistics_(statistics) {
   for (std::size_t i = 0; i < edges.size(); ++i) slots_[i].about = &edges[i];
 }
 
@@ -18663,6 +19025,7 @@ WEFT_DECL status remote_rendezvous::send(const rendezvous_key& key, tensor_value
 WEFT_DECL status remote_rendezvous::push(const part_edge& about, const rendezvous_key& key, tensor_value value, bool is_dead) {
   const auto outlet = outlets_.find(about.peer);
   if (outlet == outlets_.end()) return status(error_code::internal, "there is no road to " + to_text(about.peer));
+  if (statistics_ != nullptr) statistics_->passes(key.edge);
   try {
     outlet->second->push(step_, key, std::move(value), is_dead, about.may_be_large);
   } catch (const error& e) {
@@ -18724,6 +19087,7 @@ WEFT_DECL void remote_rendezvous::deliver(const task_id& from, const rendezvous_
   } else if (!is_dead && value.dtype() != at->about->dtype) {
     problem = status(error_code::internal, "edge " + std::to_string(key.edge) + " carries " + to_text(at->about->dtype) + ", but " + to_text(from) + " sent " + to_text(value.dtype()));
   } else {
+    if (statistics_ != nullptr) statistics_->passes(key.edge);
     problem = place(std::move(lock), *at, key, std::move(value), is_dead, std::move(lease));
   }
   if (problem.ok()) return;
@@ -19019,6 +19383,8 @@ struct session_options {
 struct run_options {
   /// The step fails with DEADLINE_EXCEEDED after this time; 0 means no limit.
   std::chrono::milliseconds timeout{0};
+  /// Filled, when the step succeeds, with what ran on each task and when; see `core/step_trace.hpp`. It must live until the run returns.
+  step_trace* trace = nullptr;
 };
 
 #if WEFT_HAS_BODIES
@@ -19393,10 +19759,12 @@ struct run_message {
   std::uint64_t session = 0, handle = 0;
   /// Milliseconds that the step may take; 0 means for ever.
   std::int64_t timeout = 0;
+  /// Whether the reply is to say what ran and when (step_trace_codec.hpp).
+  bool trace = false;
 
   message encode(std::vector<tensor_value> feeds) const {
     wire_writer head;
-    head.u32(request).u64(session).u64(handle).i64(timeout);
+    head.u32(request).u64(session).u64(handle).i64(timeout).boolean(trace);
     return detail::make_message(message_type::run, head, std::move(feeds));
   }
   static run_message decode(const message& m) {
@@ -19406,6 +19774,7 @@ struct run_message {
     out.session = from.u64();
     out.handle = from.u64();
     out.timeout = from.i64();
+    out.trace = from.boolean();
     from.finish();
     return out;
   }
@@ -19509,10 +19878,12 @@ struct run_part_message {
   std::int64_t step = 0;
   std::uint64_t registration = 0;
   bool feeds_follow = false;
+  /// Whether the answer is to say what ran and when.
+  bool trace = false;
 
   message encode(std::vector<tensor_value> feeds) const {
     wire_writer head;
-    head.i64(step).u64(registration).boolean(feeds_follow);
+    head.i64(step).u64(registration).boolean(feeds_follow).boolean(trace);
     return detail::make_message(message_type::run_part, head, std::move(feeds));
   }
   static run_part_message decode(const message& m) {
@@ -19521,6 +19892,7 @@ struct run_part_message {
     out.step = from.i64();
     out.registration = from.u64();
     out.feeds_follow = from.boolean();
+    out.trace = from.boolean();
     from.finish();
     return out;
   }
@@ -19565,10 +19937,12 @@ struct part_done_message {
   std::int64_t step = 0;
   status result;
   bool finished = true;
+  /// Nanoseconds from the order to run to this answer, whose last tensor is then the trace of the part; -1 without one.
+  std::int64_t took = -1;
 
   message encode(std::vector<tensor_value> fetches) const {
     wire_writer head;
-    head.i64(step).boolean(finished).boolean(result.ok());
+    head.i64(step).boolean(finished).i64(took).boolean(result.ok());
     if (!result.ok()) encode_status(head, result);
     return detail::make_message(message_type::part_done, head, std::move(fetches));
   }
@@ -19577,6 +19951,7 @@ struct part_done_message {
     part_done_message out;
     out.step = from.i64();
     out.finished = from.boolean();
+    out.took = from.i64();
     if (!from.boolean()) out.result = decode_status(from);
     from.finish();
     return out;
@@ -32831,6 +33206,126 @@ WEFT_DECL void listener::state::accepted(const std::error_code& error, tcp::sock
 #endif
 #endif
 
+#if WEFT_HAS_CLUSTER_BODIES
+#ifndef WEFT_CLUSTER_STEP_TRACE_CODEC_HPP
+#define WEFT_CLUSTER_STEP_TRACE_CODEC_HPP
+// How the trace of a step travels: each part's as the bytes of a tensor, which the master passes on as it is, with the time at which that part began.
+
+#include <chrono>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace weft::detail {
+
+inline std::int64_t nanoseconds_since(std::chrono::steady_clock::time_point t) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - t).count();
+}
+
+/// What a part of a step said of itself: a trace as it came, and when the part began, in nanoseconds from the beginning of the step at its master.
+struct part_trace {
+  task_id task;
+  std::int64_t begin = 0;
+  tensor_value encoded;
+};
+
+/// A part's trace as bytes; the task is not among them.
+tensor_value encode_trace(const task_trace& trace);
+/// Reads what `encode_trace` wrote, with times that begin at `begin`. Throws INVALID_ARGUMENT.
+task_trace decode_trace(const tensor_value& encoded, std::string task, std::int64_t begin);
+
+/// Puts the traces of all parts behind the values of a reply; what the reply's body says of them.
+std::string encode_traces(std::int64_t step, std::vector<part_trace>& parts, std::vector<tensor_value>& values);
+/// Takes them out again.
+step_trace decode_traces(const std::string& body, std::vector<tensor_value>& values);
+
+}  // namespace weft::detail
+
+#if WEFT_HAS_CLUSTER_BODIES
+
+namespace weft::detail {
+
+WEFT_DECL tensor_value encode_trace(const task_trace& trace) {
+  wire_writer to;
+  to.i64(trace.left_out).count(trace.nodes.size());
+  for (const traced_node& n : trace.nodes) {
+    to.string(n.name).string(n.op).string(n.device).i64(n.begin).i64(n.end).i64(n.thread).boolean(n.edge >= 0);
+    if (n.edge >= 0) to.i64(n.edge).i64(n.bytes).i64(n.passed).string(n.value).string(n.peer);
+  }
+  const std::string bytes = to.take();
+  tensor_value out(dtype::uint8, shape({static_cast<std::int64_t>(bytes.size())}));
+  std::memcpy(out.mutable_raw_data(), bytes.data(), bytes.size());
+  return out;
+}
+
+WEFT_DECL task_trace decode_trace(const tensor_value& encoded, std::string task, std::int64_t begin) {
+  if (encoded.dtype() != dtype::uint8) fail(error_code::invalid_argument, "the trace of " + task + " is of dtype " + to_text(encoded.dtype()) + ", expected uint8");
+  wire_reader from(std::string_view(reinterpret_cast<const char*>(encoded.raw_data()), encoded.bytes()), "trace of a part");
+  // So that the times of a trace can be subtracted.
+  constexpr std::int64_t longest = std::int64_t{1} << 60;
+  const auto time = [&from, begin](std::int64_t t) {
+    if (t < -longest || t > longest || begin < -longest || begin > longest) from.bad("a time of " + std::to_string(t) + " ns");
+    return t + begin;
+  };
+  task_trace out;
+  out.task = std::move(task);
+  out.left_out = from.i64();
+  out.nodes.resize(from.count(37));
+  for (traced_node& n : out.nodes) {
+    n.name = from.string();
+    n.op = from.string();
+    n.device = from.string();
+    n.begin = time(from.i64());
+    n.end = time(from.i64());
+    n.thread = from.i64();
+    if (!from.boolean()) continue;
+    n.edge = from.i64();
+    n.bytes = from.i64();
+    n.passed = from.i64();
+    if (n.passed >= 0) n.passed = time(n.passed);
+    n.value = from.string();
+    n.peer = from.string();
+  }
+  from.finish();
+  return out;
+}
+
+WEFT_DECL std::string encode_traces(std::int64_t step, std::vector<part_trace>& parts, std::vector<tensor_value>& values) {
+  wire_writer to;
+  to.i64(step).count(parts.size());
+  for (part_trace& p : parts) {
+    to.string(to_text(p.task)).i64(p.begin);
+    values.push_back(std::move(p.encoded));
+  }
+  return to.take();
+}
+
+WEFT_DECL step_trace decode_traces(const std::string& body, std::vector<tensor_value>& values) {
+  wire_reader from(body, "trace of a step");
+  step_trace out;
+  out.step = from.i64();
+  const std::size_t parts = from.count(12);
+  if (parts > values.size()) from.bad("expected " + std::to_string(parts) + " traces, found " + std::to_string(values.size()) + " tensors");
+  const std::size_t first = values.size() - parts;
+  for (std::size_t i = 0; i < parts; ++i) {
+    std::string task = from.string();
+    const std::int64_t begin = from.i64();
+    out.tasks.push_back(decode_trace(values[first + i], std::move(task), begin));
+  }
+  from.finish();
+  values.resize(first);
+  return out;
+}
+
+}  // namespace weft::detail
+
+#endif
+#endif
+#endif
+
 #if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
 #ifndef WEFT_RUNTIME_LOCAL_RENDEZVOUS_HPP
 #define WEFT_RUNTIME_LOCAL_RENDEZVOUS_HPP
@@ -33344,50 +33839,6 @@ WEFT_DECL void plan_builder::number_wakes() {
 #endif
 
 #if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
-#ifndef WEFT_RUNTIME_STEP_STATISTICS_HPP
-#define WEFT_RUNTIME_STEP_STATISTICS_HPP
-// When each node of a step ran, for whoever asks; a step that is not asked pays nothing.
-
-#include <chrono>
-#include <mutex>
-#include <thread>
-#include <utility>
-#include <vector>
-
-namespace weft {
-
-/// One execution of one node.
-struct node_statistics {
-  const node* about = nullptr;
-  std::chrono::steady_clock::time_point start, end;
-  /// The thread on which it ended.
-  std::thread::id thread;
-};
-
-/// Collects the executions of a step. Thread-safe; the nodes belong to the executor's part.
-class step_statistics {
- public:
-  void add(const node_statistics& one) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    nodes_.push_back(one);
-  }
-  /// What was collected, in the order in which the nodes ended; none is left.
-  std::vector<node_statistics> take() {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    return std::move(nodes_);
-  }
-
- private:
-  std::mutex mutex_;
-  std::vector<node_statistics> nodes_;
-};
-
-}  // namespace weft
-
-#endif
-#endif
-
-#if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
 #ifndef WEFT_RUNTIME_STEP_STATE_HPP
 #define WEFT_RUNTIME_STEP_STATE_HPP
 // One step in flight: the values and counts that a plan needs while it runs. A state is made once and serves many steps without allocating.
@@ -33820,7 +34271,7 @@ class step_worker {
   [[gnu::noinline]] void compute_timed(const plan_node& p, kernel_context& context) {
     const auto begin = std::chrono::steady_clock::now();
     p.kernel->compute(context);
-    statistics_->add({p.about, begin, std::chrono::steady_clock::now(), std::this_thread::get_id()});
+    statistics_->add({p.about, begin, std::chrono::steady_clock::now(), std::this_thread::get_id(), -1, 0});
   }
   [[gnu::always_inline]] void compute(std::uint32_t i, const plan_node& p, bool ask);
   void start_asynchronous(std::uint32_t i, const plan_node& p, bool ask);
@@ -34002,9 +34453,15 @@ WEFT_DECL void step_worker::start_receive(std::uint32_t i, const plan_node& p) {
 
 WEFT_DECL void step_worker::send(const plan_node& p) {
   tensor_value value = p.kept != 0 ? values_[p.inputs] : std::move(values_[p.inputs]);
+  node_statistics asked;
+  if (statistics_ != nullptr) asked = {p.about, std::chrono::steady_clock::now(), {}, std::this_thread::get_id(), plan_.edges[p.number], value.bytes()};
   accepts_ = true;
   status s = state_.environment.rendezvous->send({plan_.edges[p.number], 0}, std::move(value), false);
   accepts_ = false;
+  if (statistics_ != nullptr) {
+    asked.end = std::chrono::steady_clock::now();
+    statistics_->add(asked);
+  }
   if (!s.ok()) return failed_with(p, std::move(s));
   propagate(p);
 }
@@ -34030,7 +34487,10 @@ WEFT_DECL void step_worker::publish_ready() {
 
 WEFT_DECL void step_worker::go_on(std::uint32_t node, const status& s) {
   const plan_node& p = nodes_[node];
-  if (statistics_ != nullptr) statistics_->add({p.about, state_.started[node], std::chrono::steady_clock::now(), std::this_thread::get_id()});
+  if (statistics_ != nullptr) {
+    const bool receives = p.kind == plan_kind::receive && s.ok();
+    statistics_->add({p.about, state_.started[node], std::chrono::steady_clock::now(), std::this_thread::get_id(), receives ? plan_.edges[p.number] : -1, receives ? values_[p.outputs].bytes() : 0});
+  }
   if (s.ok()) {
     release_inputs(p);
     propagate(p);
@@ -34408,6 +34868,9 @@ struct live_step {
   cancellation_source cancel;
   part_answer answer;
   std::vector<tensor_value> feeds;
+  /// Of a step that is traced: when the order to run it came, and what its nodes do.
+  std::chrono::steady_clock::time_point ordered;
+  std::unique_ptr<step_statistics> statistics;
   bool started = false;
   /// Its part is over; it stays while large tensors wait for their receivers.
   bool answered = false;
@@ -34471,7 +34934,7 @@ class worker {
   std::shared_ptr<registration> make_registration(master_state& master, register_part_message what);
   void open_roads(const std::shared_ptr<registration>& what, std::function<void(const status&)> done);
   std::optional<status> reason_not_to_run(const registration* what) const;
-  std::shared_ptr<live_step> make_step(const step_id& id, std::shared_ptr<registration> what, part_answer answer);
+  std::shared_ptr<live_step> make_step(const step_id& id, std::shared_ptr<registration> what, bool trace, part_answer answer);
   void begin(const std::shared_ptr<live_step>& step, early_step early);
   void start(const std::shared_ptr<live_step>& step);
   void finish(const std::shared_ptr<live_step>& step, const status& result, std::vector<tensor_value> fetches);
@@ -34598,11 +35061,15 @@ WEFT_DECL std::optional<status> worker::reason_not_to_run(const registration* wh
   return std::nullopt;
 }
 
-WEFT_DECL std::shared_ptr<live_step> worker::make_step(const step_id& id, std::shared_ptr<registration> what, part_answer answer) {
+WEFT_DECL std::shared_ptr<live_step> worker::make_step(const step_id& id, std::shared_ptr<registration> what, bool trace, part_answer answer) {
   auto step = std::make_shared<live_step>();
   step->id = id;
   step->what = std::move(what);
   step->answer = std::move(answer);
+  if (trace) {
+    step->ordered = std::chrono::steady_clock::now();
+    step->statistics = std::make_unique<step_statistics>();
+  }
   std::map<task_id, std::shared_ptr<tensor_outlet>> outlets;
   for (const task_id& to : step->what->receivers) outlets.emplace(to, roads_.find(to));
   // Whatever aborts the rendezvous, a kernel's error or a lost road: the master hears of it at once.
@@ -34611,7 +35078,7 @@ WEFT_DECL std::shared_ptr<live_step> worker::make_step(const step_id& id, std::s
       if (const auto live = weak.lock(); live && !why.derived && !stopping_) live->answer(part_done_message{live->id.number, why, false}, {});
     });
   };
-  step->meets = std::make_unique<remote_rendezvous>(id, step->what->edges, std::move(outlets), report);
+  step->meets = std::make_unique<remote_rendezvous>(id, step->what->edges, std::move(outlets), report, step->statistics.get());
   return step;
 }
 
@@ -34643,7 +35110,7 @@ WEFT_DECL void worker::run_part(std::uint64_t master_number, const run_part_mess
   }
 
   // 3. Live.
-  const auto step = make_step({master_number, what.step}, part->second, std::move(answer));
+  const auto step = make_step({master_number, what.step}, part->second, what.trace, std::move(answer));
   master.live.emplace(what.step, step);
   step->feeds = std::move(feeds);
   begin(step, std::move(early));
@@ -34669,6 +35136,7 @@ WEFT_DECL void worker::start(const std::shared_ptr<live_step>& step) {
   args.rendezvous = step->meets.get();
   args.cancellation = step->cancel.token();
   args.step = step->id.number;
+  args.statistics = step->statistics.get();
   // The rendezvous tells the master; kernels that wait end with the same reason.
   args.on_error = [step](const status& why) {
     step->meets->abort(why);
@@ -34688,7 +35156,12 @@ WEFT_DECL void worker::finish(const std::shared_ptr<live_step>& step, const stat
   status complete = result;
   if (!complete.ok() && complete.task.empty()) complete.task = own_.task_field();
   if (!complete.ok()) fetches.clear();
-  step->answer(part_done_message{step->id.number, complete, true}, std::move(fetches));
+  part_done_message done{step->id.number, complete, true};
+  if (complete.ok() && step->statistics != nullptr) {
+    fetches.push_back(encode_trace(trace_of(*step->statistics, to_text(own_.self), step->ordered)));
+    done.took = nanoseconds_since(step->ordered);
+  }
+  step->answer(done, std::move(fetches));
 }
 
 WEFT_DECL void worker::forget(const live_step& step) {
@@ -37097,6 +37570,7 @@ WEFT_DECL void planner::stop(const status& why) {
 #define WEFT_CLUSTER_MASTER_STEP_HPP
 // What a master keeps of its clients and of the steps that run for them.
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <map>
@@ -37153,6 +37627,18 @@ struct master_step {
   std::optional<status> problem;
   std::chrono::milliseconds timeout{0};
   std::unique_ptr<asio::steady_timer> timer;
+  /// Of a step that is traced: when it began, and what its parts said.
+  bool trace = false;
+  std::chrono::steady_clock::time_point begun;
+  std::vector<part_trace> traces;
+
+  /// Takes the trace out of a part's answer.
+  void take_trace(const task_id& from, std::int64_t took, std::vector<tensor_value>& values) {
+    if (!trace || took < 0 || values.empty()) return;
+    // The order and the answer are taken to have been under way for the same time.
+    traces.push_back({from, std::max<std::int64_t>(0, (nanoseconds_since(begun) - took) / 2), std::move(values.back())});
+    values.pop_back();
+  }
 };
 using step_ptr = std::shared_ptr<master_step>;
 
@@ -37539,6 +38025,8 @@ WEFT_DECL void master::start(const client_ptr& client, const run_message& what, 
   step->plan = plan;
   step->client = client;
   step->request = what.request;
+  step->trace = what.trace;
+  if (step->trace) step->begun = std::chrono::steady_clock::now();
   step->fetches.resize(plan->signature.fetches.size());
   for (const plan_part& p : plan->parts) step->missing.insert(p.task);
   steps_.emplace(step->number, step);
@@ -37564,7 +38052,7 @@ WEFT_DECL void master::send_part(const step_ptr& step, const plan_part& to, cons
     part_feeds.push_back(feeds[i]);
     bytes += feeds[i].bytes();
   }
-  run_part_message what{step->number, step->plan->registration, false};
+  run_part_message what{step->number, step->plan->registration, false, step->trace};
   if (to.task == own_.self)
     return here_.run_part(own_.incarnation, what, std::move(part_feeds), false, [this](part_done_message done, std::vector<tensor_value> fetches) {
       take_done(own_.self, done, std::move(fetches), false);
@@ -37595,6 +38083,7 @@ WEFT_DECL void master::take_done(const task_id& from, const part_done_message& w
   if (step->missing.count(from) == 0) return;
   status result = what.result;
   if (result.ok() && refused) result = status(error_code::resource_exhausted, "the fetches from " + to_text(from) + " do not fit into what may be received (server_options::received_bytes)");
+  if (result.ok()) step->take_trace(from, what.took, fetches);
   for (const plan_part& p : step->plan->parts) {
     if (p.task != from || !result.ok()) continue;
     if (fetches.size() != p.fetches.size()) result = status(error_code::internal, to_text(from) + " returned " + std::to_string(fetches.size()) + " values, expected " + std::to_string(p.fetches.size()));
@@ -37639,6 +38128,7 @@ WEFT_DECL void master::over(const step_ptr& step) {
     if (code == error_code::unavailable || code == error_code::aborted) step->plan->stale = true;
   } else {
     reply.tensors = std::move(step->fetches);
+    if (step->trace) reply.body = encode_traces(step->number, step->traces, reply.tensors);
   }
   step->client->answer(step->request, std::move(reply));
 }
@@ -39045,9 +39535,15 @@ class local_step : public prepared_step {
   };
   std::shared_ptr<running_step> take();
   void give_back(std::shared_ptr<running_step> step);
-  executor::step_args arguments(const task_part& part, running_step& step, std::int64_t number) const;
-  status run_alone(tensor_value* feeds, tensor_value* fetches, running_step& step, std::int64_t number);
-  status run_parts(tensor_value* feeds, tensor_value* fetches, running_step& step, std::int64_t number, std::chrono::milliseconds timeout);
+  // One step as it is asked for; `statistics` has a place for each part, or is nullptr.
+  struct asked_step {
+    std::int64_t number;
+    std::chrono::milliseconds timeout;
+    step_statistics* statistics;
+  };
+  executor::step_args arguments(const task_part& part, running_step& step, const asked_step& asked) const;
+  status run_alone(tensor_value* feeds, tensor_value* fetches, running_step& step, const asked_step& asked);
+  status run_parts(tensor_value* feeds, tensor_value* fetches, running_step& step, const asked_step& asked);
 
   std::shared_ptr<local_runtime> runtime_;
   std::vector<task_part> parts_;
@@ -39183,7 +39679,7 @@ WEFT_DECL void local_step::give_back(std::shared_ptr<running_step> step) {
   idle_.push_back(std::move(raw->idle));
 }
 
-WEFT_DECL executor::step_args local_step::arguments(const task_part& part, running_step& step, std::int64_t number) const {
+WEFT_DECL executor::step_args local_step::arguments(const task_part& part, running_step& step, const asked_step& asked) const {
   executor::step_args out;
   out.resources = &part.task->resources;
   out.session_state = &part.task->session_state;
@@ -39192,17 +39688,29 @@ WEFT_DECL executor::step_args local_step::arguments(const task_part& part, runni
   out.on_error = [&step](const status& why) { step.fail_step(why); };
   out.rendezvous = &step.rendezvous;
   out.cancellation = step.cancellation.token();
-  out.step = number;
+  out.step = asked.number;
+  if (asked.statistics != nullptr) out.statistics = asked.statistics + (&part - parts_.data());
   return out;
 }
 
 WEFT_DECL void local_step::run(tensor_value* feeds, tensor_value* fetches, const run_options& options) {
-  const std::int64_t number = runtime_->next_step();
+  asked_step asked{runtime_->next_step(), options.timeout, nullptr};
+  std::unique_ptr<step_statistics[]> statistics;
+  const auto begun = options.trace != nullptr ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point();
+  if (options.trace != nullptr) {
+    statistics = std::make_unique<step_statistics[]>(parts_.size());
+    asked.statistics = statistics.get();
+  }
   std::shared_ptr<running_step> step = take();
   const bool alone = parts_.size() == 1 && options.timeout.count() <= 0;
-  status outcome = alone ? run_alone(feeds, fetches, *step, number) : run_parts(feeds, fetches, *step, number, options.timeout);
+  status outcome = alone ? run_alone(feeds, fetches, *step, asked) : run_parts(feeds, fetches, *step, asked);
   give_back(std::move(step));
-  if (outcome.ok()) return;
+  if (outcome.ok() && options.trace == nullptr) return;
+  if (outcome.ok()) {
+    *options.trace = step_trace{asked.number, {}};
+    for (std::size_t i = 0; i < parts_.size(); ++i) options.trace->tasks.push_back(trace_of(statistics[i], parts_[i].run->task(), begun));
+    return;
+  }
   outcome.derived = false;
   outcome.may_have_run = true;
   // A node that became part of another is known by its name.
@@ -39210,13 +39718,13 @@ WEFT_DECL void local_step::run(tensor_value* feeds, tensor_value* fetches, const
   throw error(std::move(outcome));
 }
 
-WEFT_DECL status local_step::run_alone(tensor_value* feeds, tensor_value* fetches, running_step& step, std::int64_t number) {
+WEFT_DECL status local_step::run_alone(tensor_value* feeds, tensor_value* fetches, running_step& step, const asked_step& asked) {
   const task_part& part = parts_[0];
   std::vector<tensor_value> fed, got;
   if (!part.feeds_in_order)
     for (const std::size_t i : part.feeds) fed.push_back(feeds[i]);
   if (!part.fetches_in_order) got.resize(part.fetches.size());
-  status outcome = part.run->run(arguments(part, step, number), part.feeds_in_order ? feeds : fed.data(), part.feeds.size(), part.fetches_in_order ? fetches : got.data());
+  status outcome = part.run->run(arguments(part, step, asked), part.feeds_in_order ? feeds : fed.data(), part.feeds.size(), part.fetches_in_order ? fetches : got.data());
   if (!outcome.ok()) {
     const std::lock_guard<std::mutex> lock(step.mutex);
     step.used_up = true;
@@ -39226,11 +39734,11 @@ WEFT_DECL status local_step::run_alone(tensor_value* feeds, tensor_value* fetche
   return outcome;
 }
 
-WEFT_DECL status local_step::run_parts(tensor_value* feeds, tensor_value* fetches, running_step& step, std::int64_t number, std::chrono::milliseconds timeout) {
+WEFT_DECL status local_step::run_parts(tensor_value* feeds, tensor_value* fetches, running_step& step, const asked_step& asked) {
   step.parts_left = parts_.size();
   // 1. Every part starts; a part that waits for another holds no thread.
   for (const task_part& part : parts_) {
-    executor::step_args args = arguments(part, step, number);
+    executor::step_args args = arguments(part, step, asked);
     for (const std::size_t i : part.feeds) args.feeds.push_back(feeds[i]);
     part.run->run_async(std::move(args), [&part, fetches, &step](const status& outcome, std::vector<tensor_value> got) {
       for (std::size_t i = 0; outcome.ok() && i < got.size(); ++i) fetches[part.fetches[i]] = std::move(got[i]);
@@ -39241,9 +39749,9 @@ WEFT_DECL status local_step::run_parts(tensor_value* feeds, tensor_value* fetche
   std::unique_lock<std::mutex> lock(step.mutex);
   const auto ended = [&step] { return step.parts_left == 0; };
   const thread_pool::blocking place(&runtime_->pool());
-  if (timeout.count() > 0 && !step.changed.wait_for(lock, timeout, ended)) {
+  if (asked.timeout.count() > 0 && !step.changed.wait_for(lock, asked.timeout, ended)) {
     lock.unlock();
-    step.fail_step(status(error_code::deadline_exceeded, "the step did not end within " + std::to_string(timeout.count()) + " ms"));
+    step.fail_step(status(error_code::deadline_exceeded, "the step did not end within " + std::to_string(asked.timeout.count()) + " ms"));
     lock.lock();
   }
   step.changed.wait(lock, ended);
@@ -40089,10 +40597,12 @@ inline void remote_step::run(tensor_value* feeds, tensor_value* fetches, const r
     what.session = at.session;
     what.handle = at.handle;
     what.timeout = options.timeout.count();
+    what.trace = options.trace != nullptr;
     std::optional<remote_runtime::clock::time_point> deadline;
     if (options.timeout.count() > 0) deadline = remote_runtime::clock::now() + options.timeout + 2 * runtime_->options().abort_grace + runtime_->options().connect_timeout;
     reply_message reply = runtime_->ask(at.link, what.request, what.encode(values), deadline, true);
     if (reply.result.ok()) {
+      if (options.trace != nullptr) *options.trace = decode_traces(reply.body, reply.tensors);
       if (reply.tensors.size() != signature_.fetches.size()) fail(error_code::internal, "the server returned " + std::to_string(reply.tensors.size()) + " values, expected " + std::to_string(signature_.fetches.size()));
       std::move(reply.tensors.begin(), reply.tensors.end(), fetches);
       return;
@@ -46787,6 +47297,8 @@ class hook_context {
 struct hook_request {
   std::vector<output> fetches;
   std::vector<feed> feeds;
+  /// Filled with what ran and when; it must live until `after_run`.
+  step_trace* trace = nullptr;
 };
 
 /// Called by a monitored session. Derive from it and override what is needed; what it throws comes out of `run`, and ABORTED or UNAVAILABLE lead to a recovery as those of a step do.
@@ -46964,6 +47476,22 @@ class summary_hook final : public session_hook {
   bool asked_ = false;
 };
 
+/// Writes how a step went, each so many global steps or so much time, to a file `timeline-<step>.json` of a folder: what ran on each task and what crossed between them, for chrome://tracing or Perfetto.
+class profile_hook final : public session_hook {
+ public:
+  explicit profile_hook(std::string directory, std::int64_t every_steps = 100, std::chrono::milliseconds every = std::chrono::milliseconds(0))
+      : directory_(std::move(directory)), timer_(every_steps, every) {}
+  void before_run(hook_context& context, hook_request& request) override;
+  void after_run(hook_context& context, const std::vector<tensor_value>& values) override;
+
+ private:
+  std::string directory_;
+  detail::step_timer timer_;
+  step_trace trace_;
+  std::int64_t own_steps_ = 0;
+  bool asked_ = false;
+};
+
 /// Shows one line on a terminal that is written anew: step, loss, steps a second, the time left. Writes nothing where standard error is no terminal.
 class progress_hook final : public session_hook {
  public:
@@ -47131,6 +47659,18 @@ WEFT_DECL void summary_hook::after_run(hook_context& context, const std::vector<
   for (std::size_t i = 0; i < values.size(); ++i) named.emplace_back(scalars_[i].first, detail::logged_number(values[i]));
   if (to_ == nullptr) to_ = std::make_unique<event_writer>(directory_);
   to_->add(step, named);
+  timer_.done(step);
+}
+
+WEFT_DECL void profile_hook::before_run(hook_context& context, hook_request& request) {
+  ++own_steps_;
+  asked_ = timer_.due(context.last_step() >= 0 ? context.last_step() + 1 : own_steps_);
+  if (asked_) request.trace = &trace_;
+}
+WEFT_DECL void profile_hook::after_run(hook_context& context, const std::vector<tensor_value>&) {
+  if (!asked_) return;
+  const std::int64_t step = context.last_step() >= 0 ? context.last_step() : own_steps_;
+  write_chrome_trace(directory_ + "/timeline-" + std::to_string(step) + ".json", trace_);
   timer_.done(step);
 }
 
@@ -48138,7 +48678,16 @@ WEFT_DECL void monitored_session::state::run_once(const step_signature& signatur
   want(flag_read);
   if (step_read.from != nullptr) want(step_read);
   std::vector<tensor_value> kept = fed, got(whole.fetches.size());
-  inner->prepare(whole)->run(fed.data(), got.data(), run);
+  step_trace trace;
+  run_options how = run;
+  for (const hook_request& r : requests)
+    if (r.trace != nullptr) how.trace = &trace;
+  inner->prepare(whole)->run(fed.data(), got.data(), how);
+  if (how.trace == &trace) {
+    if (run.trace != nullptr) *run.trace = trace;
+    for (const hook_request& r : requests)
+      if (r.trace != nullptr) *r.trace = trace;
+  }
   const auto value_of = [&](const output& what) {
     const auto at = std::find(whole.fetches.begin(), whole.fetches.end(), what);
     if (at != whole.fetches.end()) return got[static_cast<std::size_t>(at - whole.fetches.begin())];

@@ -593,12 +593,18 @@ TEST_CASE("executor: a step that is asked says when its nodes ran") {
     args.statistics = &asked;
     run(*e, std::move(args));
     const auto nodes = asked.take();
-    REQUIRE(nodes.size() == 4);
+    REQUIRE(nodes.size() == 5);
     CHECK(nodes[0].about->name() == "n1");
     CHECK(nodes[1].about->name() == "n0");
     CHECK(nodes[2].about->name() == "n2");
     CHECK(nodes[3].about->name() == "recv");
-    for (std::size_t k = 0; k < 4; ++k) CHECK(nodes[k].start <= nodes[k].end);
+    CHECK(nodes[4].about->name() == "send");
+    for (std::size_t k = 0; k < 5; ++k) CHECK(nodes[k].start <= nodes[k].end);
+    CHECK(nodes[0].edge == -1);
+    CHECK(nodes[3].edge == 1);
+    CHECK(nodes[4].edge == 1);
+    CHECK(nodes[3].bytes == 4);
+    CHECK(nodes[4].bytes == 4);
     CHECK(nodes[0].end <= nodes[1].start);
     CHECK(nodes[1].end <= nodes[2].start);
     CHECK(nodes[3].start <= nodes[0].start);  // asked for before anything else starts

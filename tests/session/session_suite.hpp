@@ -5,6 +5,7 @@
 #include <weft/graph.hpp>
 
 #include "../error_of.hpp"
+#include <weft/core/step_trace.hpp>
 #include <weft/ops/queue.hpp>
 #include <weft/session/session_interface.hpp>
 #include <weft/tensor/xtensor.hpp>
@@ -14,6 +15,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <thread>
 #include <tuple>
@@ -380,6 +382,54 @@ inline void queues_wait_and_go_on(const opener& open) {
   CHECK(session->run(later, take) == 2);
 }
 
+inline void steps_are_traced(const opener& open) {
+  const weft::graph g;
+  const auto scope = g.as_default();
+  const auto x = weft::placeholder<float, 1>("x");
+  weft::tensor<float, 1> a, b;
+  weft::tensor<float, 0> c;
+  weft::with_device("/job:ps/task:0", [&] { a = weft::add(x, 1.f, "a"); });
+  weft::with_device("/job:work/task:1", [&] { b = weft::multiply(a, 2.f, "b"); });
+  weft::with_device("/job:work/task:0", [&] { c = weft::reduce_sum(b, "c"); });
+  const auto session = open({}, g);
+  weft::step_trace trace;
+  weft::run_options traced;
+  traced.trace = &trace;
+  const xt::xtensor<float, 1> ones = xt::ones<float>({100000});
+  for (int i = 0; i < 2; ++i) {
+    CHECK(session->run(traced, {{x, ones}}, c) == 400000.f);
+    std::set<std::string> tasks, nodes;
+    for (const weft::task_trace& t : trace.tasks) {
+      tasks.insert(t.task);
+      CHECK(t.left_out == 0);
+      for (const weft::traced_node& n : t.nodes) {
+        CHECK(n.begin <= n.end);
+        CHECK(n.device.find(t.task + "/device:CPU:0") == 0);
+        if (n.edge < 0) nodes.insert(n.name);
+      }
+    }
+    CHECK(tasks == std::set<std::string>{"/job:ps/task:0", "/job:work/task:0", "/job:work/task:1"});
+    CHECK(nodes == std::set<std::string>{"a", "b", "c"});
+    const auto transfers = weft::transfers_of(trace);
+    REQUIRE(transfers.size() == 2);
+    CHECK(transfers[0].value == "a");
+    CHECK(transfers[0].from == "/job:ps/task:0/device:CPU:0");
+    CHECK(transfers[0].to == "/job:work/task:1/device:CPU:0");
+    CHECK(transfers[1].value == "b");
+    for (const weft::traced_transfer& t : transfers) {
+      CHECK(t.bytes == 400000);
+      CHECK(t.given <= t.sent);
+      CHECK(t.wanted <= t.taken);
+      CHECK(t.arrived <= t.taken);
+    }
+  }
+  CHECK(session->run({{x, ones}}, c) == 400000.f);
+  // A step that fails leaves the trace alone.
+  const std::int64_t last = trace.step;
+  CHECK_FALSE(error_of([&] { session->run(traced, c); }).ok());
+  CHECK(trace.step == last);
+}
+
 inline void closed_sessions_refuse(const opener& open) {
   const weft::graph g;
   const auto scope = g.as_default();
@@ -419,6 +469,7 @@ inline void run(const opener& open) {
   SUBCASE("empty dimensions are values") { empty_dimensions_are_values(open); }
   SUBCASE("placement is logged once") { placement_is_logged_once(open); }
   SUBCASE("queues wait and go on") { queues_wait_and_go_on(open); }
+  SUBCASE("steps are traced") { steps_are_traced(open); }
   SUBCASE("closed sessions refuse") { closed_sessions_refuse(open); }
   SUBCASE("devices are listed") { devices_are_listed(open); }
 }

@@ -273,6 +273,8 @@ WEFT_DECL void master::start(const client_ptr& client, const run_message& what, 
   step->plan = plan;
   step->client = client;
   step->request = what.request;
+  step->trace = what.trace;
+  if (step->trace) step->begun = std::chrono::steady_clock::now();
   step->fetches.resize(plan->signature.fetches.size());
   for (const plan_part& p : plan->parts) step->missing.insert(p.task);
   steps_.emplace(step->number, step);
@@ -298,7 +300,7 @@ WEFT_DECL void master::send_part(const step_ptr& step, const plan_part& to, cons
     part_feeds.push_back(feeds[i]);
     bytes += feeds[i].bytes();
   }
-  run_part_message what{step->number, step->plan->registration, false};
+  run_part_message what{step->number, step->plan->registration, false, step->trace};
   if (to.task == own_.self)
     return here_.run_part(own_.incarnation, what, std::move(part_feeds), false, [this](part_done_message done, std::vector<tensor_value> fetches) {
       take_done(own_.self, done, std::move(fetches), false);
@@ -329,6 +331,7 @@ WEFT_DECL void master::take_done(const task_id& from, const part_done_message& w
   if (step->missing.count(from) == 0) return;
   status result = what.result;
   if (result.ok() && refused) result = status(error_code::resource_exhausted, "the fetches from " + to_text(from) + " do not fit into what may be received (server_options::received_bytes)");
+  if (result.ok()) step->take_trace(from, what.took, fetches);
   for (const plan_part& p : step->plan->parts) {
     if (p.task != from || !result.ok()) continue;
     if (fetches.size() != p.fetches.size()) result = status(error_code::internal, to_text(from) + " returned " + std::to_string(fetches.size()) + " values, expected " + std::to_string(p.fetches.size()));
@@ -373,6 +376,7 @@ WEFT_DECL void master::over(const step_ptr& step) {
     if (code == error_code::unavailable || code == error_code::aborted) step->plan->stale = true;
   } else {
     reply.tensors = std::move(step->fetches);
+    if (step->trace) reply.body = encode_traces(step->number, step->traces, reply.tensors);
   }
   step->client->answer(step->request, std::move(reply));
 }

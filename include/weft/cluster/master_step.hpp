@@ -5,7 +5,9 @@
 #include <weft/cluster/connection.hpp>
 #include <weft/cluster/messages.hpp>
 #include <weft/cluster/planner.hpp>
+#include <weft/cluster/step_trace_codec.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <map>
@@ -62,6 +64,18 @@ struct master_step {
   std::optional<status> problem;
   std::chrono::milliseconds timeout{0};
   std::unique_ptr<asio::steady_timer> timer;
+  /// Of a step that is traced: when it began, and what its parts said.
+  bool trace = false;
+  std::chrono::steady_clock::time_point begun;
+  std::vector<part_trace> traces;
+
+  /// Takes the trace out of a part's answer.
+  void take_trace(const task_id& from, std::int64_t took, std::vector<tensor_value>& values) {
+    if (!trace || took < 0 || values.empty()) return;
+    // The order and the answer are taken to have been under way for the same time.
+    traces.push_back({from, std::max<std::int64_t>(0, (nanoseconds_since(begun) - took) / 2), std::move(values.back())});
+    values.pop_back();
+  }
 };
 using step_ptr = std::shared_ptr<master_step>;
 

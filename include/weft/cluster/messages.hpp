@@ -366,10 +366,12 @@ struct run_message {
   std::uint64_t session = 0, handle = 0;
   /// Milliseconds that the step may take; 0 means for ever.
   std::int64_t timeout = 0;
+  /// Whether the reply is to say what ran and when (step_trace_codec.hpp).
+  bool trace = false;
 
   message encode(std::vector<tensor_value> feeds) const {
     wire_writer head;
-    head.u32(request).u64(session).u64(handle).i64(timeout);
+    head.u32(request).u64(session).u64(handle).i64(timeout).boolean(trace);
     return detail::make_message(message_type::run, head, std::move(feeds));
   }
   static run_message decode(const message& m) {
@@ -379,6 +381,7 @@ struct run_message {
     out.session = from.u64();
     out.handle = from.u64();
     out.timeout = from.i64();
+    out.trace = from.boolean();
     from.finish();
     return out;
   }

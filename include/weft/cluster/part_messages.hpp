@@ -93,10 +93,12 @@ struct run_part_message {
   std::int64_t step = 0;
   std::uint64_t registration = 0;
   bool feeds_follow = false;
+  /// Whether the answer is to say what ran and when.
+  bool trace = false;
 
   message encode(std::vector<tensor_value> feeds) const {
     wire_writer head;
-    head.i64(step).u64(registration).boolean(feeds_follow);
+    head.i64(step).u64(registration).boolean(feeds_follow).boolean(trace);
     return detail::make_message(message_type::run_part, head, std::move(feeds));
   }
   static run_part_message decode(const message& m) {
@@ -105,6 +107,7 @@ struct run_part_message {
     out.step = from.i64();
     out.registration = from.u64();
     out.feeds_follow = from.boolean();
+    out.trace = from.boolean();
     from.finish();
     return out;
   }
@@ -149,10 +152,12 @@ struct part_done_message {
   std::int64_t step = 0;
   status result;
   bool finished = true;
+  /// Nanoseconds from the order to run to this answer, whose last tensor is then the trace of the part; -1 without one.
+  std::int64_t took = -1;
 
   message encode(std::vector<tensor_value> fetches) const {
     wire_writer head;
-    head.i64(step).boolean(finished).boolean(result.ok());
+    head.i64(step).boolean(finished).i64(took).boolean(result.ok());
     if (!result.ok()) encode_status(head, result);
     return detail::make_message(message_type::part_done, head, std::move(fetches));
   }
@@ -161,6 +166,7 @@ struct part_done_message {
     part_done_message out;
     out.step = from.i64();
     out.finished = from.boolean();
+    out.took = from.i64();
     if (!from.boolean()) out.result = decode_status(from);
     from.finish();
     return out;

@@ -7,6 +7,7 @@
 #include <weft/core/cluster_spec.hpp>
 #include <weft/core/config.hpp>
 #include <weft/runtime/rendezvous.hpp>
+#include <weft/runtime/step_statistics.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -58,9 +59,9 @@ using receive_lease_ptr = std::shared_ptr<const receive_lease>;
 class remote_rendezvous final : public rendezvous {
  public:
   /// Edges in rising order of their numbers, and the outlets to the tasks of the outgoing ones. `on_abort` is called once,
-  /// with the first reason, by whatever aborts.
+  /// with the first reason, by whatever aborts. `statistics`, if any, learn when values go and come.
   remote_rendezvous(step_id step, const std::vector<part_edge>& edges, std::map<task_id, std::shared_ptr<tensor_outlet>> outlets,
-                    std::function<void(const status&)> on_abort);
+                    std::function<void(const status&)> on_abort, step_statistics* statistics = nullptr);
 
   status send(const rendezvous_key& key, tensor_value value, bool is_dead) override;
   void receive(const rendezvous_key& key, receiver done) override;
@@ -116,13 +117,14 @@ class remote_rendezvous final : public rendezvous {
   std::vector<task_id> ready_;
   std::optional<status> aborted_;
   std::function<void(const status&)> on_abort_;
+  step_statistics* const statistics_;
 };
 
 #if WEFT_HAS_CLUSTER_BODIES
 
 WEFT_DECL remote_rendezvous::remote_rendezvous(step_id step, const std::vector<part_edge>& edges, std::map<task_id, std::shared_ptr<tensor_outlet>> outlets,
-                                            std::function<void(const status&)> on_abort)
-    : step_(step), edges_(edges), outlets_(std::move(outlets)), slots_(edges.size()), on_abort_(std::move(on_abort)) {
+                                            std::function<void(const status&)> on_abort, step_statistics* statistics)
+    : step_(step), edges_(edges), outlets_(std::move(outlets)), slots_(edges.size()), on_abort_(std::move(on_abort)), statistics_(statistics) {
   for (std::size_t i = 0; i < edges.size(); ++i) slots_[i].about = &edges[i];
 }
 
@@ -157,6 +159,7 @@ WEFT_DECL status remote_rendezvous::send(const rendezvous_key& key, tensor_value
 WEFT_DECL status remote_rendezvous::push(const part_edge& about, const rendezvous_key& key, tensor_value value, bool is_dead) {
   const auto outlet = outlets_.find(about.peer);
   if (outlet == outlets_.end()) return status(error_code::internal, "there is no road to " + to_text(about.peer));
+  if (statistics_ != nullptr) statistics_->passes(key.edge);
   try {
     outlet->second->push(step_, key, std::move(value), is_dead, about.may_be_large);
   } catch (const error& e) {
@@ -218,6 +221,7 @@ WEFT_DECL void remote_rendezvous::deliver(const task_id& from, const rendezvous_
   } else if (!is_dead && value.dtype() != at->about->dtype) {
     problem = status(error_code::internal, "edge " + std::to_string(key.edge) + " carries " + to_text(at->about->dtype) + ", but " + to_text(from) + " sent " + to_text(value.dtype()));
   } else {
+    if (statistics_ != nullptr) statistics_->passes(key.edge);
     problem = place(std::move(lock), *at, key, std::move(value), is_dead, std::move(lease));
   }
   if (problem.ok()) return;

@@ -5,6 +5,7 @@
 #include <weft/cluster/client_channel.hpp>
 #include <weft/cluster/messages.hpp>
 #include <weft/cluster/partition_codec.hpp>
+#include <weft/cluster/step_trace_codec.hpp>
 #include <weft/core/cluster_spec.hpp>
 #include <weft/core/config.hpp>
 #include <weft/session/placement_log.hpp>
@@ -265,10 +266,12 @@ inline void remote_step::run(tensor_value* feeds, tensor_value* fetches, const r
     what.session = at.session;
     what.handle = at.handle;
     what.timeout = options.timeout.count();
+    what.trace = options.trace != nullptr;
     std::optional<remote_runtime::clock::time_point> deadline;
     if (options.timeout.count() > 0) deadline = remote_runtime::clock::now() + options.timeout + 2 * runtime_->options().abort_grace + runtime_->options().connect_timeout;
     reply_message reply = runtime_->ask(at.link, what.request, what.encode(values), deadline, true);
     if (reply.result.ok()) {
+      if (options.trace != nullptr) *options.trace = decode_traces(reply.body, reply.tensors);
       if (reply.tensors.size() != signature_.fetches.size()) fail(error_code::internal, "the server returned " + std::to_string(reply.tensors.size()) + " values, expected " + std::to_string(signature_.fetches.size()));
       std::move(reply.tensors.begin(), reply.tensors.end(), fetches);
       return;

@@ -7,6 +7,7 @@
 #include <weft/cluster/part_messages.hpp>
 #include <weft/cluster/peers.hpp>
 #include <weft/cluster/remote_rendezvous.hpp>
+#include <weft/cluster/step_trace_codec.hpp>
 #include <weft/cluster/task_context.hpp>
 #include <weft/core/config.hpp>
 #include <weft/runtime/cancellation.hpp>
@@ -51,6 +52,9 @@ struct live_step {
   cancellation_source cancel;
   part_answer answer;
   std::vector<tensor_value> feeds;
+  /// Of a step that is traced: when the order to run it came, and what its nodes do.
+  std::chrono::steady_clock::time_point ordered;
+  std::unique_ptr<step_statistics> statistics;
   bool started = false;
   /// Its part is over; it stays while large tensors wait for their receivers.
   bool answered = false;
@@ -114,7 +118,7 @@ class worker {
   std::shared_ptr<registration> make_registration(master_state& master, register_part_message what);
   void open_roads(const std::shared_ptr<registration>& what, std::function<void(const status&)> done);
   std::optional<status> reason_not_to_run(const registration* what) const;
-  std::shared_ptr<live_step> make_step(const step_id& id, std::shared_ptr<registration> what, part_answer answer);
+  std::shared_ptr<live_step> make_step(const step_id& id, std::shared_ptr<registration> what, bool trace, part_answer answer);
   void begin(const std::shared_ptr<live_step>& step, early_step early);
   void start(const std::shared_ptr<live_step>& step);
   void finish(const std::shared_ptr<live_step>& step, const status& result, std::vector<tensor_value> fetches);
@@ -241,11 +245,15 @@ WEFT_DECL std::optional<status> worker::reason_not_to_run(const registration* wh
   return std::nullopt;
 }
 
-WEFT_DECL std::shared_ptr<live_step> worker::make_step(const step_id& id, std::shared_ptr<registration> what, part_answer answer) {
+WEFT_DECL std::shared_ptr<live_step> worker::make_step(const step_id& id, std::shared_ptr<registration> what, bool trace, part_answer answer) {
   auto step = std::make_shared<live_step>();
   step->id = id;
   step->what = std::move(what);
   step->answer = std::move(answer);
+  if (trace) {
+    step->ordered = std::chrono::steady_clock::now();
+    step->statistics = std::make_unique<step_statistics>();
+  }
   std::map<task_id, std::shared_ptr<tensor_outlet>> outlets;
   for (const task_id& to : step->what->receivers) outlets.emplace(to, roads_.find(to));
   // Whatever aborts the rendezvous, a kernel's error or a lost road: the master hears of it at once.
@@ -254,7 +262,7 @@ WEFT_DECL std::shared_ptr<live_step> worker::make_step(const step_id& id, std::s
       if (const auto live = weak.lock(); live && !why.derived && !stopping_) live->answer(part_done_message{live->id.number, why, false}, {});
     });
   };
-  step->meets = std::make_unique<remote_rendezvous>(id, step->what->edges, std::move(outlets), report);
+  step->meets = std::make_unique<remote_rendezvous>(id, step->what->edges, std::move(outlets), report, step->statistics.get());
   return step;
 }
 
@@ -286,7 +294,7 @@ WEFT_DECL void worker::run_part(std::uint64_t master_number, const run_part_mess
   }
 
   // 3. Live.
-  const auto step = make_step({master_number, what.step}, part->second, std::move(answer));
+  const auto step = make_step({master_number, what.step}, part->second, what.trace, std::move(answer));
   master.live.emplace(what.step, step);
   step->feeds = std::move(feeds);
   begin(step, std::move(early));
@@ -312,6 +320,7 @@ WEFT_DECL void worker::start(const std::shared_ptr<live_step>& step) {
   args.rendezvous = step->meets.get();
   args.cancellation = step->cancel.token();
   args.step = step->id.number;
+  args.statistics = step->statistics.get();
   // The rendezvous tells the master; kernels that wait end with the same reason.
   args.on_error = [step](const status& why) {
     step->meets->abort(why);
@@ -331,7 +340,12 @@ WEFT_DECL void worker::finish(const std::shared_ptr<live_step>& step, const stat
   status complete = result;
   if (!complete.ok() && complete.task.empty()) complete.task = own_.task_field();
   if (!complete.ok()) fetches.clear();
-  step->answer(part_done_message{step->id.number, complete, true}, std::move(fetches));
+  part_done_message done{step->id.number, complete, true};
+  if (complete.ok() && step->statistics != nullptr) {
+    fetches.push_back(encode_trace(trace_of(*step->statistics, to_text(own_.self), step->ordered)));
+    done.took = nanoseconds_since(step->ordered);
+  }
+  step->answer(done, std::move(fetches));
 }
 
 WEFT_DECL void worker::forget(const live_step& step) {

@@ -99,7 +99,7 @@ class step_worker {
   [[gnu::noinline]] void compute_timed(const plan_node& p, kernel_context& context) {
     const auto begin = std::chrono::steady_clock::now();
     p.kernel->compute(context);
-    statistics_->add({p.about, begin, std::chrono::steady_clock::now(), std::this_thread::get_id()});
+    statistics_->add({p.about, begin, std::chrono::steady_clock::now(), std::this_thread::get_id(), -1, 0});
   }
   [[gnu::always_inline]] void compute(std::uint32_t i, const plan_node& p, bool ask);
   void start_asynchronous(std::uint32_t i, const plan_node& p, bool ask);
@@ -281,9 +281,15 @@ WEFT_DECL void step_worker::start_receive(std::uint32_t i, const plan_node& p) {
 
 WEFT_DECL void step_worker::send(const plan_node& p) {
   tensor_value value = p.kept != 0 ? values_[p.inputs] : std::move(values_[p.inputs]);
+  node_statistics asked;
+  if (statistics_ != nullptr) asked = {p.about, std::chrono::steady_clock::now(), {}, std::this_thread::get_id(), plan_.edges[p.number], value.bytes()};
   accepts_ = true;
   status s = state_.environment.rendezvous->send({plan_.edges[p.number], 0}, std::move(value), false);
   accepts_ = false;
+  if (statistics_ != nullptr) {
+    asked.end = std::chrono::steady_clock::now();
+    statistics_->add(asked);
+  }
   if (!s.ok()) return failed_with(p, std::move(s));
   propagate(p);
 }
@@ -309,7 +315,10 @@ WEFT_DECL void step_worker::publish_ready() {
 
 WEFT_DECL void step_worker::go_on(std::uint32_t node, const status& s) {
   const plan_node& p = nodes_[node];
-  if (statistics_ != nullptr) statistics_->add({p.about, state_.started[node], std::chrono::steady_clock::now(), std::this_thread::get_id()});
+  if (statistics_ != nullptr) {
+    const bool receives = p.kind == plan_kind::receive && s.ok();
+    statistics_->add({p.about, state_.started[node], std::chrono::steady_clock::now(), std::this_thread::get_id(), receives ? plan_.edges[p.number] : -1, receives ? values_[p.outputs].bytes() : 0});
+  }
   if (s.ok()) {
     release_inputs(p);
     propagate(p);

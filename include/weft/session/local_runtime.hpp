@@ -121,9 +121,15 @@ class local_step : public prepared_step {
   };
   std::shared_ptr<running_step> take();
   void give_back(std::shared_ptr<running_step> step);
-  executor::step_args arguments(const task_part& part, running_step& step, std::int64_t number) const;
-  status run_alone(tensor_value* feeds, tensor_value* fetches, running_step& step, std::int64_t number);
-  status run_parts(tensor_value* feeds, tensor_value* fetches, running_step& step, std::int64_t number, std::chrono::milliseconds timeout);
+  // One step as it is asked for; `statistics` has a place for each part, or is nullptr.
+  struct asked_step {
+    std::int64_t number;
+    std::chrono::milliseconds timeout;
+    step_statistics* statistics;
+  };
+  executor::step_args arguments(const task_part& part, running_step& step, const asked_step& asked) const;
+  status run_alone(tensor_value* feeds, tensor_value* fetches, running_step& step, const asked_step& asked);
+  status run_parts(tensor_value* feeds, tensor_value* fetches, running_step& step, const asked_step& asked);
 
   std::shared_ptr<local_runtime> runtime_;
   std::vector<task_part> parts_;
@@ -259,7 +265,7 @@ WEFT_DECL void local_step::give_back(std::shared_ptr<running_step> step) {
   idle_.push_back(std::move(raw->idle));
 }
 
-WEFT_DECL executor::step_args local_step::arguments(const task_part& part, running_step& step, std::int64_t number) const {
+WEFT_DECL executor::step_args local_step::arguments(const task_part& part, running_step& step, const asked_step& asked) const {
   executor::step_args out;
   out.resources = &part.task->resources;
   out.session_state = &part.task->session_state;
@@ -268,17 +274,29 @@ WEFT_DECL executor::step_args local_step::arguments(const task_part& part, runni
   out.on_error = [&step](const status& why) { step.fail_step(why); };
   out.rendezvous = &step.rendezvous;
   out.cancellation = step.cancellation.token();
-  out.step = number;
+  out.step = asked.number;
+  if (asked.statistics != nullptr) out.statistics = asked.statistics + (&part - parts_.data());
   return out;
 }
 
 WEFT_DECL void local_step::run(tensor_value* feeds, tensor_value* fetches, const run_options& options) {
-  const std::int64_t number = runtime_->next_step();
+  asked_step asked{runtime_->next_step(), options.timeout, nullptr};
+  std::unique_ptr<step_statistics[]> statistics;
+  const auto begun = options.trace != nullptr ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point();
+  if (options.trace != nullptr) {
+    statistics = std::make_unique<step_statistics[]>(parts_.size());
+    asked.statistics = statistics.get();
+  }
   std::shared_ptr<running_step> step = take();
   const bool alone = parts_.size() == 1 && options.timeout.count() <= 0;
-  status outcome = alone ? run_alone(feeds, fetches, *step, number) : run_parts(feeds, fetches, *step, number, options.timeout);
+  status outcome = alone ? run_alone(feeds, fetches, *step, asked) : run_parts(feeds, fetches, *step, asked);
   give_back(std::move(step));
-  if (outcome.ok()) return;
+  if (outcome.ok() && options.trace == nullptr) return;
+  if (outcome.ok()) {
+    *options.trace = step_trace{asked.number, {}};
+    for (std::size_t i = 0; i < parts_.size(); ++i) options.trace->tasks.push_back(trace_of(statistics[i], parts_[i].run->task(), begun));
+    return;
+  }
   outcome.derived = false;
   outcome.may_have_run = true;
   // A node that became part of another is known by its name.
@@ -286,13 +304,13 @@ WEFT_DECL void local_step::run(tensor_value* feeds, tensor_value* fetches, const
   throw error(std::move(outcome));
 }
 
-WEFT_DECL status local_step::run_alone(tensor_value* feeds, tensor_value* fetches, running_step& step, std::int64_t number) {
+WEFT_DECL status local_step::run_alone(tensor_value* feeds, tensor_value* fetches, running_step& step, const asked_step& asked) {
   const task_part& part = parts_[0];
   std::vector<tensor_value> fed, got;
   if (!part.feeds_in_order)
     for (const std::size_t i : part.feeds) fed.push_back(feeds[i]);
   if (!part.fetches_in_order) got.resize(part.fetches.size());
-  status outcome = part.run->run(arguments(part, step, number), part.feeds_in_order ? feeds : fed.data(), part.feeds.size(), part.fetches_in_order ? fetches : got.data());
+  status outcome = part.run->run(arguments(part, step, asked), part.feeds_in_order ? feeds : fed.data(), part.feeds.size(), part.fetches_in_order ? fetches : got.data());
   if (!outcome.ok()) {
     const std::lock_guard<std::mutex> lock(step.mutex);
     step.used_up = true;
@@ -302,11 +320,11 @@ WEFT_DECL status local_step::run_alone(tensor_value* feeds, tensor_value* fetche
   return outcome;
 }
 
-WEFT_DECL status local_step::run_parts(tensor_value* feeds, tensor_value* fetches, running_step& step, std::int64_t number, std::chrono::milliseconds timeout) {
+WEFT_DECL status local_step::run_parts(tensor_value* feeds, tensor_value* fetches, running_step& step, const asked_step& asked) {
   step.parts_left = parts_.size();
   // 1. Every part starts; a part that waits for another holds no thread.
   for (const task_part& part : parts_) {
-    executor::step_args args = arguments(part, step, number);
+    executor::step_args args = arguments(part, step, asked);
     for (const std::size_t i : part.feeds) args.feeds.push_back(feeds[i]);
     part.run->run_async(std::move(args), [&part, fetches, &step](const status& outcome, std::vector<tensor_value> got) {
       for (std::size_t i = 0; outcome.ok() && i < got.size(); ++i) fetches[part.fetches[i]] = std::move(got[i]);
@@ -317,9 +335,9 @@ WEFT_DECL status local_step::run_parts(tensor_value* feeds, tensor_value* fetche
   std::unique_lock<std::mutex> lock(step.mutex);
   const auto ended = [&step] { return step.parts_left == 0; };
   const thread_pool::blocking place(&runtime_->pool());
-  if (timeout.count() > 0 && !step.changed.wait_for(lock, timeout, ended)) {
+  if (asked.timeout.count() > 0 && !step.changed.wait_for(lock, asked.timeout, ended)) {
     lock.unlock();
-    step.fail_step(status(error_code::deadline_exceeded, "the step did not end within " + std::to_string(timeout.count()) + " ms"));
+    step.fail_step(status(error_code::deadline_exceeded, "the step did not end within " + std::to_string(asked.timeout.count()) + " ms"));
     lock.lock();
   }
   step.changed.wait(lock, ended);

@@ -73,6 +73,8 @@ struct session_options {
 struct run_options {
   /// The step fails with DEADLINE_EXCEEDED after this time; 0 means no limit.
   std::chrono::milliseconds timeout{0};
+  /// Filled, when the step succeeds, with what ran on each task and when; see `core/step_trace.hpp`. It must live until the run returns.
+  step_trace* trace = nullptr;
 };
 
 #if WEFT_HAS_BODIES

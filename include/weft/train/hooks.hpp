@@ -3,6 +3,8 @@
 // Hooks of monitored sessions: when to stop, when to save, what to count, watch, feed and log.
 
 #include <weft/core/config.hpp>
+#include <weft/core/step_trace.hpp>
+#include <weft/format/chrome_trace.hpp>
 #include <weft/format/event_file.hpp>
 #include <weft/train/collections.hpp>
 #include <weft/train/saver.hpp>
@@ -155,6 +157,22 @@ class summary_hook final : public session_hook {
   std::vector<std::pair<std::string, output>> scalars_;
   detail::step_timer timer_;
   std::unique_ptr<event_writer> to_;
+  std::int64_t own_steps_ = 0;
+  bool asked_ = false;
+};
+
+/// Writes how a step went, each so many global steps or so much time, to a file `timeline-<step>.json` of a folder: what ran on each task and what crossed between them, for chrome://tracing or Perfetto.
+class profile_hook final : public session_hook {
+ public:
+  explicit profile_hook(std::string directory, std::int64_t every_steps = 100, std::chrono::milliseconds every = std::chrono::milliseconds(0))
+      : directory_(std::move(directory)), timer_(every_steps, every) {}
+  void before_run(hook_context& context, hook_request& request) override;
+  void after_run(hook_context& context, const std::vector<tensor_value>& values) override;
+
+ private:
+  std::string directory_;
+  detail::step_timer timer_;
+  step_trace trace_;
   std::int64_t own_steps_ = 0;
   bool asked_ = false;
 };
@@ -326,6 +344,18 @@ WEFT_DECL void summary_hook::after_run(hook_context& context, const std::vector<
   for (std::size_t i = 0; i < values.size(); ++i) named.emplace_back(scalars_[i].first, detail::logged_number(values[i]));
   if (to_ == nullptr) to_ = std::make_unique<event_writer>(directory_);
   to_->add(step, named);
+  timer_.done(step);
+}
+
+WEFT_DECL void profile_hook::before_run(hook_context& context, hook_request& request) {
+  ++own_steps_;
+  asked_ = timer_.due(context.last_step() >= 0 ? context.last_step() + 1 : own_steps_);
+  if (asked_) request.trace = &trace_;
+}
+WEFT_DECL void profile_hook::after_run(hook_context& context, const std::vector<tensor_value>&) {
+  if (!asked_) return;
+  const std::int64_t step = context.last_step() >= 0 ? context.last_step() : own_steps_;
+  write_chrome_trace(directory_ + "/timeline-" + std::to_string(step) + ".json", trace_);
   timer_.done(step);
 }
 

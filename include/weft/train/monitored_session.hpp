@@ -94,6 +94,7 @@ class monitored_session final : public session_interface {
 }  // namespace weft
 
 #if WEFT_HAS_TRAIN_BODIES
+#include <weft/core/step_trace.hpp>
 #include <weft/graph/scope.hpp>
 #include <weft/partition/partitioned_graph.hpp>
 #include <weft/placement/device_set.hpp>
@@ -291,7 +292,16 @@ WEFT_DECL void monitored_session::state::run_once(const step_signature& signatur
   want(flag_read);
   if (step_read.from != nullptr) want(step_read);
   std::vector<tensor_value> kept = fed, got(whole.fetches.size());
-  inner->prepare(whole)->run(fed.data(), got.data(), run);
+  step_trace trace;
+  run_options how = run;
+  for (const hook_request& r : requests)
+    if (r.trace != nullptr) how.trace = &trace;
+  inner->prepare(whole)->run(fed.data(), got.data(), how);
+  if (how.trace == &trace) {
+    if (run.trace != nullptr) *run.trace = trace;
+    for (const hook_request& r : requests)
+      if (r.trace != nullptr) *r.trace = trace;
+  }
   const auto value_of = [&](const output& what) {
     const auto at = std::find(whole.fetches.begin(), whole.fetches.end(), what);
     if (at != whole.fetches.end()) return got[static_cast<std::size_t>(at - whole.fetches.begin())];

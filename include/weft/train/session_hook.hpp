@@ -33,6 +33,8 @@ class hook_context {
 struct hook_request {
   std::vector<output> fetches;
   std::vector<feed> feeds;
+  /// Filled with what ran and when; it must live until `after_run`.
+  step_trace* trace = nullptr;
 };
 
 /// Called by a monitored session. Derive from it and override what is needed; what it throws comes out of `run`, and ABORTED or UNAVAILABLE lead to a recovery as those of a step do.
