@@ -6144,6 +6144,11 @@ class resource_manager {
   }
   /// Closes and forgets what is in the containers; all of them when none is named.
   void clear(const std::vector<std::string>& containers, const status& why);
+  /// All that there is, by container and name.
+  std::vector<std::pair<std::pair<std::string, std::string>, std::shared_ptr<resource>>> list() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return {resources_.begin(), resources_.end()};
+  }
   std::string_view default_container() const noexcept { return default_container_; }
 
  private:
@@ -16714,6 +16719,30 @@ WEFT_DECL std::string to_json(const partitioned_graph& g, int indent) {
 
 #endif
 
+#ifndef WEFT_CORE_FRAME_LIMITS_HPP
+#define WEFT_CORE_FRAME_LIMITS_HPP
+// What one end of a connection accepts of a single message of the other.
+
+#include <cstdint>
+
+namespace weft {
+
+/// What a receiver accepts of one frame. A frame past a limit closes its connection before memory is taken for it.
+struct frame_limits {
+  /// Bytes of the head, which holds registered graphs too.
+  std::uint32_t max_head = 64U << 20;
+  /// Bytes of all tensors together.
+  std::uint64_t max_body = std::uint64_t{4} << 30;
+  /// Tensors.
+  std::uint32_t max_tensors = 1U << 20;
+  /// Dimensions of a tensor.
+  std::uint32_t max_rank = 32;
+};
+
+}  // namespace weft
+
+#endif
+
 #ifndef WEFT_CLUSTER_SERVER_OPTIONS_HPP
 #define WEFT_CLUSTER_SERVER_OPTIONS_HPP
 // What a task server can be told: its devices, kernels and threads, how long the protocol waits, and what it may hold.
@@ -16774,6 +16803,14 @@ struct server_options {
   std::size_t parked_bytes_per_peer = std::size_t{256} << 20;
   /// Bytes received for running steps and not used yet; past it the step fails with RESOURCE_EXHAUSTED.
   std::size_t received_bytes = std::size_t{8} << 30;
+  /// The most of them that one connection may have.
+  std::size_t received_bytes_per_peer = std::size_t{4} << 30;
+  /// Bytes of answers that may wait for a client that does not read them; past it nothing more is taken from that client until half of them are gone.
+  std::size_t queued_bytes_per_client = std::size_t{64} << 20;
+  /// What is accepted of a single message.
+  frame_limits frames;
+  /// Connections of clients and tasks at one time; a further one is refused with RESOURCE_EXHAUSTED.
+  std::size_t max_connections = 4096;
   /// Sessions that clients may have open here at one time; a further one is refused with RESOURCE_EXHAUSTED.
   std::size_t max_sessions = 1024;
   /// Prepared step signatures that a master keeps for all its sessions; the least recently used is dropped.
@@ -16782,6 +16819,14 @@ struct server_options {
   std::size_t max_registrations = 4096;
   /// Nodes of one session's graph.
   std::size_t max_graph_nodes = 4000000;
+  /// Inputs of one node, and its control inputs.
+  std::size_t max_node_inputs = 100000;
+  /// Bytes of a name in a graph: of a node, an op, a device, an attribute. No node has a longer one than 1024.
+  std::size_t max_name_bytes = 1024;
+  /// Requests of one client that are not answered yet, steps before all; a further one fails with RESOURCE_EXHAUSTED.
+  std::size_t max_client_requests = 4096;
+  /// Steps that run here at one time, for all clients and masters; a further one fails with RESOURCE_EXHAUSTED.
+  std::size_t max_steps = 65536;
 
   /// Where log lines go; empty means standard error, for levels above info and the line that says where the server listens.
   log_function log;
@@ -16800,30 +16845,265 @@ WEFT_DECL server_options::~server_options() = default;
 
 #endif
 
-#if WEFT_HAS_CLUSTER_BODIES
-#ifndef WEFT_CLUSTER_ASIO_HPP
-#define WEFT_CLUSTER_ASIO_HPP
-// The one door to Asio. Other headers of this layer include this one, never Asio itself.
+#ifndef WEFT_CLUSTER_SERVER_STATISTICS_HPP
+#define WEFT_CLUSTER_SERVER_STATISTICS_HPP
+// What a task server has done since its start and holds now, as numbers.
 
-#include <cstdlib>
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <iosfwd>
+#include <string>
 #include <utility>
+#include <vector>
 
-#if defined(__SANITIZE_THREAD__) && !defined(__clang__)
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wtsan"
-#endif
-#include <asio/dispatch.hpp>
-#include <asio/executor_work_guard.hpp>
-#include <asio/io_context.hpp>
-#include <asio/ip/tcp.hpp>
-#include <asio/ip/v6_only.hpp>
-#include <asio/post.hpp>
-#include <asio/steady_timer.hpp>
-#if defined(__SANITIZE_THREAD__) && !defined(__clang__)
-#pragma GCC diagnostic pop
-#endif
+namespace weft {
+
+/// One look at a server. What has ended is counted separately from what has begun, so that no number ever falls below zero.
+struct server_statistics {
+  /// Connections that are open, that were ever accepted, and those of them that were sent away.
+  std::uint64_t connections = 0, connections_accepted = 0, connections_refused = 0;
+  /// Sessions of clients that are open, and that were ever opened.
+  std::uint64_t sessions = 0, sessions_opened = 0;
+  /// Steps that this task led for its clients.
+  std::uint64_t steps_begun = 0, steps_ended = 0, steps_failed = 0;
+  /// Parts of steps that ran here, for this task and others.
+  std::uint64_t parts_begun = 0, parts_ended = 0, parts_failed = 0;
+  /// Graphs that are registered here, and that ever were.
+  std::uint64_t registrations = 0, registered = 0;
+  /// Bytes that came in and went out, everything included.
+  std::uint64_t bytes_in = 0, bytes_out = 0;
+  /// Bytes received and not used yet; those of them that came before their step; bytes that wait to be sent.
+  std::uint64_t received_bytes = 0, parked_bytes = 0, queued_bytes = 0;
+  /// Messages whose tensors were thrown away because they did not fit.
+  std::uint64_t messages_refused = 0;
+  /// Answers that were errors, and connections that ended by an error, by the number of their code.
+  std::array<std::uint64_t, 17> errors{};
+
+  /// The numbers with their names, in the order above; errors without those that did not occur, `errors/NOT_FOUND`.
+  std::vector<std::pair<std::string, std::uint64_t>> entries() const;
+};
+
+/// One line for each number: `steps_begun 12`.
+std::string to_text(const server_statistics& s);
+std::ostream& operator<<(std::ostream& out, const server_statistics& s);
+
+namespace detail {
+
+/// The numbers that only rise.
+struct server_counters {
+  using number = std::atomic<std::uint64_t>;
+  number connections_accepted{0}, connections_refused{0}, sessions_opened{0}, steps_begun{0}, steps_ended{0}, steps_failed{0}, parts_begun{0}, parts_ended{0}, parts_failed{0}, registered{0};
+  std::array<number, 17> errors{};
+
+  static void add(number& to) noexcept { to.fetch_add(1, std::memory_order_relaxed); }
+  /// Counts how something ended, unless it ended well.
+  void ended(const status& result) noexcept {
+    if (!result.ok()) add(errors[static_cast<std::size_t>(result.code) % errors.size()]);
+  }
+  void copy_to(server_statistics& out) const noexcept;
+};
+
+}  // namespace detail
+
+}  // namespace weft
+
+#if WEFT_HAS_CLUSTER_BODIES
+
+#include <ostream>
+
+namespace weft {
+
+WEFT_DECL std::vector<std::pair<std::string, std::uint64_t>> server_statistics::entries() const {
+  std::vector<std::pair<std::string, std::uint64_t>> out{
+      {"connections", connections}, {"connections_accepted", connections_accepted}, {"connections_refused", connections_refused}, {"sessions", sessions}, {"sessions_opened", sessions_opened},
+      {"steps_begun", steps_begun}, {"steps_ended", steps_ended}, {"steps_failed", steps_failed}, {"parts_begun", parts_begun}, {"parts_ended", parts_ended}, {"parts_failed", parts_failed},
+      {"registrations", registrations}, {"registered", registered}, {"bytes_in", bytes_in}, {"bytes_out", bytes_out}, {"received_bytes", received_bytes}, {"parked_bytes", parked_bytes},
+      {"queued_bytes", queued_bytes}, {"messages_refused", messages_refused}};
+  for (std::size_t i = 0; i < errors.size(); ++i)
+    if (errors[i] != 0) out.emplace_back(std::string("errors/") + to_text(static_cast<error_code>(i)), errors[i]);
+  return out;
+}
+
+WEFT_DECL std::string to_text(const server_statistics& s) {
+  std::string out;
+  for (const auto& [name, value] : s.entries()) out += name + " " + std::to_string(value) + "\n";
+  return out;
+}
+
+WEFT_DECL std::ostream& operator<<(std::ostream& out, const server_statistics& s) { return out << to_text(s); }
+
+namespace detail {
+
+WEFT_DECL void server_counters::copy_to(server_statistics& out) const noexcept {
+  // What has ended is read first, so that it never exceeds what has begun.
+  out.steps_failed = steps_failed.load();
+  out.steps_ended = steps_ended.load();
+  out.steps_begun = steps_begun.load();
+  out.parts_failed = parts_failed.load();
+  out.parts_ended = parts_ended.load();
+  out.parts_begun = parts_begun.load();
+  out.connections_refused = connections_refused.load();
+  out.connections_accepted = connections_accepted.load();
+  out.sessions_opened = sessions_opened.load();
+  out.registered = registered.load();
+  for (std::size_t i = 0; i < errors.size(); ++i) out.errors[i] = errors[i].load();
+}
+
+}  // namespace detail
+
+}  // namespace weft
 
 #endif
+#endif
+
+#ifndef WEFT_PLACEMENT_DEVICE_SET_HPP
+#define WEFT_PLACEMENT_DEVICE_SET_HPP
+// The devices that nodes may be placed on, by task, and which kernels each task has. A value.
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <ostream>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace weft {
+
+/// One device of one task.
+struct device {
+  /// Short complete name: `/job:ps/task:0/device:CPU:0`.
+  std::string name;
+  /// `CPU`, `GPU`, or a type that a program invents.
+  std::string type;
+  /// The memory that its values live in.
+  std::string memory = "host";
+  /// Differs each time the task starts.
+  std::uint64_t incarnation = 0;
+
+  friend bool operator==(const device& a, const device& b) {
+    return a.name == b.name && a.type == b.type && a.memory == b.memory && a.incarnation == b.incarnation;
+  }
+  friend bool operator!=(const device& a, const device& b) { return !(a == b); }
+};
+
+inline std::ostream& operator<<(std::ostream& out, const device& d) { return out << d.name; }
+
+/// The task of a session that has no cluster.
+inline constexpr const char* local_task = "/job:localhost/task:0";
+
+/// Devices in the order in which they were added, and the kernels of each task.
+class device_set {
+ public:
+  using shared_catalogue = std::shared_ptr<const kernel_catalogue>;
+
+  /// The same devices on every task of a cluster (`{{"CPU", 1}, {"GPU", 2}}`). Without a catalogue every op has a kernel on every device.
+  static device_set of_cluster(const cluster_spec& cluster, const std::map<std::string, int>& per_task = {{"CPU", 1}},
+                               const shared_catalogue& kernels = nullptr);
+  /// The devices of one task, by default those of a session without a cluster.
+  static device_set of_task(std::string_view task = local_task, const std::map<std::string, int>& devices = {{"CPU", 1}},
+                            const shared_catalogue& kernels = nullptr);
+
+  /// Adds a device; its name may be written in any form and is kept short, its type is that of the name.
+  /// Throws INVALID_ARGUMENT for a name that is not complete, ALREADY_EXISTS for one that is there.
+  void add(device d);
+  /// Says which kernels a task has; nullptr stands for all of them.
+  void set_catalogue(std::string_view task, shared_catalogue kernels);
+  /// Device types from the most to the least preferred. Types that are not named come first, by name; the default is `{"CPU"}`.
+  void set_type_order(std::vector<std::string> order) { type_order_ = std::move(order); }
+
+  /// All devices, in the order in which they were added.
+  const std::vector<device>& devices() const noexcept { return devices_; }
+  /// Their parsed names, in the same order.
+  const std::vector<device_name>& names() const noexcept { return names_; }
+  bool empty() const noexcept { return devices_.empty(); }
+  std::size_t size() const noexcept { return devices_.size(); }
+  /// The device of this name, in any form; nullptr when there is none.
+  const device* find(std::string_view name) const;
+  /// Tasks that have a device, in the order in which they were added: `/job:ps/task:0`.
+  const std::vector<std::string>& tasks() const noexcept { return tasks_; }
+  /// Whether every device belongs to a session without a cluster.
+  bool is_local() const noexcept { return tasks_.size() == 1 && tasks_[0] == local_task; }
+  /// The kernels of a task; nullptr when it has all of them.
+  const shared_catalogue& catalogue_of(std::string_view task) const;
+  /// Place of a device type in the order of preference: the smaller, the better.
+  std::pair<int, std::string> rank_of(const std::string& type) const;
+
+ private:
+  std::vector<device> devices_;
+  std::vector<device_name> names_;
+  std::vector<std::string> tasks_;
+  std::map<std::string, shared_catalogue, std::less<>> catalogues_;
+  std::vector<std::string> type_order_{"CPU"};
+};
+
+}  // namespace weft
+
+#if WEFT_HAS_BODIES
+namespace weft {
+
+WEFT_DECL device_set device_set::of_task(std::string_view task, const std::map<std::string, int>& devices, const shared_catalogue& kernels) {
+  device_set out;
+  for (const auto& [type, count] : devices)
+    for (int i = 0; i < count; ++i) out.add({std::string(task) + "/device:" + type + ":" + std::to_string(i), type});
+  out.set_catalogue(task, kernels);
+  return out;
+}
+
+WEFT_DECL device_set device_set::of_cluster(const cluster_spec& cluster, const std::map<std::string, int>& per_task, const shared_catalogue& kernels) {
+  device_set out;
+  for (const task_id& task : cluster.tasks()) {
+    for (const auto& [type, count] : per_task)
+      for (int i = 0; i < count; ++i) out.add({to_text(task) + "/device:" + type + ":" + std::to_string(i), type});
+    out.set_catalogue(to_text(task), kernels);
+  }
+  return out;
+}
+
+WEFT_DECL void device_set::add(device d) {
+  device_name name = parse_device_name(d.name);
+  if (!name.is_complete())
+    fail(error_code::invalid_argument, "device '" + d.name + "' must name job, task, type and number, as in '/job:ps/task:0/device:CPU:0'");
+  d.name = to_text(name);
+  if (find(d.name) != nullptr) fail(error_code::already_exists, "device '" + d.name + "' is given twice");
+  d.type = *name.type;
+  const std::string task = task_text(name);
+  if (std::find(tasks_.begin(), tasks_.end(), task) == tasks_.end()) tasks_.push_back(task);
+  devices_.push_back(std::move(d));
+  names_.push_back(std::move(name));
+}
+
+WEFT_DECL void device_set::set_catalogue(std::string_view task, shared_catalogue kernels) {
+  catalogues_[task_text(parse_device_name(task))] = std::move(kernels);
+}
+
+WEFT_DECL const device* device_set::find(std::string_view name) const {
+  const auto parsed = try_parse_device_name(name);
+  if (!parsed) return nullptr;
+  const std::string text = to_text(*parsed);
+  for (const device& d : devices_)
+    if (d.name == text) return &d;
+  return nullptr;
+}
+
+WEFT_DECL const device_set::shared_catalogue& device_set::catalogue_of(std::string_view task) const {
+  static const shared_catalogue all;
+  const auto it = catalogues_.find(task);
+  return it == catalogues_.end() ? all : it->second;
+}
+
+WEFT_DECL std::pair<int, std::string> device_set::rank_of(const std::string& type) const {
+  const auto it = std::find(type_order_.begin(), type_order_.end(), type);
+  return {it == type_order_.end() ? -1 : static_cast<int>(it - type_order_.begin()), type};
+}
+
+}  // namespace weft
+#endif
+
 #endif
 
 #if WEFT_HAS_CLUSTER_BODIES
@@ -17042,7 +17322,7 @@ WEFT_DECL status decode_status(wire_reader& from) {
 #if WEFT_HAS_CLUSTER_BODIES
 #ifndef WEFT_CLUSTER_FRAME_HPP
 #define WEFT_CLUSTER_FRAME_HPP
-// Messages between tasks, what a receiver accepts of them, and the fixed header with which each begins on the wire.
+// Messages between tasks, the memory that they may take, and the fixed header with which each begins on the wire.
 //
 //   offset  bytes  header, little-endian
 //        0      4  magic 'WEFT'
@@ -17074,22 +17354,11 @@ namespace weft {
 /// The version of the protocol that this header speaks.
 inline constexpr std::uint8_t wire_version = 1;
 
-/// What a receiver accepts of one frame. A frame past a limit closes its connection before memory is taken for it.
-struct frame_limits {
-  /// Bytes of the head, which holds registered graphs too.
-  std::uint32_t max_head = 64U << 20;
-  /// Bytes of all tensors together.
-  std::uint64_t max_body = std::uint64_t{4} << 30;
-  /// Tensors.
-  std::uint32_t max_tensors = 1U << 20;
-  /// Dimensions of a tensor.
-  std::uint32_t max_rank = 32;
-};
-
 /// A number of bytes that several connections share. Thread-safe.
 class receive_budget {
  public:
-  explicit receive_budget(std::uint64_t limit) noexcept : limit_(limit) {}
+  /// With a `whole`, at most `limit` bytes of that one.
+  explicit receive_budget(std::uint64_t limit, std::shared_ptr<receive_budget> whole = nullptr) noexcept : limit_(limit), whole_(std::move(whole)) {}
   receive_budget(const receive_budget&) = delete;
   receive_budget& operator=(const receive_budget&) = delete;
 
@@ -17099,15 +17368,21 @@ class receive_budget {
     do {
       if (bytes > limit_ - used) return false;
     } while (!used_.compare_exchange_weak(used, used + bytes, std::memory_order_relaxed));
-    return true;
+    if (whole_ == nullptr || whole_->try_take(bytes)) return true;
+    used_.fetch_sub(bytes, std::memory_order_relaxed);
+    return false;
   }
   /// Returns bytes that were taken.
-  void give_back(std::uint64_t bytes) noexcept { used_.fetch_sub(bytes, std::memory_order_relaxed); }
+  void give_back(std::uint64_t bytes) noexcept {
+    used_.fetch_sub(bytes, std::memory_order_relaxed);
+    if (whole_ != nullptr) whole_->give_back(bytes);
+  }
   std::uint64_t used() const noexcept { return used_.load(std::memory_order_relaxed); }
   std::uint64_t limit() const noexcept { return limit_; }
 
  private:
   const std::uint64_t limit_;
+  const std::shared_ptr<receive_budget> whole_;
   std::atomic<std::uint64_t> used_{0};
 };
 
@@ -17120,6 +17395,8 @@ class receive_lease {
   receive_lease& operator=(const receive_lease&) = delete;
   ~receive_lease() { budget_->give_back(bytes_); }
   std::uint64_t bytes() const noexcept { return bytes_; }
+  /// Holds bytes of the same budget that the caller has taken, too.
+  void add(std::uint64_t bytes) noexcept { bytes_ += bytes; }
 
  private:
   std::shared_ptr<receive_budget> budget_;
@@ -17143,11 +17420,24 @@ struct message {
   std::shared_ptr<const receive_lease> lease = nullptr;
 };
 
+/// Bytes that all connections with the same options have received and sent.
+struct traffic_counters {
+  std::atomic<std::uint64_t> received{0}, sent{0};
+  /// Messages whose tensors did not fit.
+  std::atomic<std::uint64_t> refused{0};
+};
+
 /// How a connection behaves.
 struct connection_options {
   frame_limits limits;
+  /// Limits of the first message, which comes from somebody unknown and has no tensors: bytes of its head. Zero: the same as of any other.
+  std::uint32_t max_first_head = 0;
   /// Bytes of received tensors that may be held at once by all connections with this budget; none means no limit.
   std::shared_ptr<receive_budget> budget = nullptr;
+  /// The most of the budget that one connection may take.
+  std::uint64_t budget_share = UINT64_MAX;
+  /// Where its bytes are counted, if anywhere.
+  std::shared_ptr<traffic_counters> traffic = nullptr;
   /// Where large tensors are received; copies of the options share it. Plain host memory when null.
   std::shared_ptr<weft::memory> memory = std::make_shared<buffer_pool>();
   /// How long a thread that waits at a blocking connection looks for bytes before it sleeps. Zero: it sleeps at once.
@@ -17460,8 +17750,7 @@ class frame_reader {
   /// Bytes of the buffer through which small frames come.
   static constexpr std::size_t buffer_bytes = std::size_t{64} << 10;
 
-  explicit frame_reader(const connection_options& options)
-      : limits_(options.limits), budget_(options.budget), memory_(options.memory), buffer_(new char[buffer_bytes]) {}
+  explicit frame_reader(const connection_options& options);
 
   /// Where the next bytes go, in order: at most `max_parts` pieces, at least one byte. Only after `next` has returned false.
   std::size_t space(iovec* parts) noexcept;
@@ -17477,7 +17766,9 @@ class frame_reader {
   enum class phase : std::uint8_t { header, table, head, body };
 
   std::size_t buffered() const noexcept { return end_ - begin_; }
+  frame_limits limits() const noexcept;
   bool read_header();
+  void take_for_head();
   bool collect(std::string& into, std::size_t bytes);
   void begin_body();
   void make_tensors();
@@ -17487,8 +17778,11 @@ class frame_reader {
   void finish_objects();
   void finish(message& into);
 
-  frame_limits limits_;
+  const frame_limits limits_;
+  // Not zero before the first message.
+  std::uint32_t max_first_head_;
   std::shared_ptr<receive_budget> budget_;
+  std::shared_ptr<traffic_counters> traffic_;
   std::shared_ptr<weft::memory> memory_;
   std::unique_ptr<char[]> buffer_;
   std::size_t begin_ = 0, end_ = 0;
@@ -17501,6 +17795,8 @@ class frame_reader {
   frame_header header_;
   std::string table_;
   message message_;
+  // The message's, while it may still grow.
+  std::shared_ptr<receive_lease> lease_;
   // Tensors of objects: their number and what they will be; until the body is there, raw bytes stand in their place.
   std::vector<std::pair<std::size_t, detail::tensor_entry>> objects_;
   // The tensor that is being filled, and how far; the bytes of a refused body that are still to come.
@@ -17509,6 +17805,20 @@ class frame_reader {
 };
 
 #if WEFT_HAS_CLUSTER_BODIES
+
+WEFT_DECL frame_reader::frame_reader(const connection_options& options)
+    : limits_(options.limits), max_first_head_(options.max_first_head), budget_(options.budget), traffic_(options.traffic), memory_(options.memory), buffer_(new char[buffer_bytes]) {
+  if (budget_ != nullptr && options.budget_share < budget_->limit()) budget_ = std::make_shared<receive_budget>(options.budget_share, budget_);
+}
+
+// What is accepted now: before the first message, of somebody who is not known yet, little.
+WEFT_DECL frame_limits frame_reader::limits() const noexcept {
+  frame_limits out = limits_;
+  if (max_first_head_ == 0) return out;
+  out.max_head = std::min(out.max_head, max_first_head_);
+  out.max_body = out.max_tensors = 0;
+  return out;
+}
 
 WEFT_DECL std::size_t frame_reader::space(iovec* parts) noexcept {
   // 1. A body that is not in the buffer goes to its tensors, in pieces that do not hold up other connections.
@@ -17582,12 +17892,23 @@ WEFT_DECL bool frame_reader::read_header() {
     if (buffered() > 0) static_cast<void>(decode_header(padded, limits_));
     return false;
   }
-  header_ = decode_header(at, limits_);
+  header_ = decode_header(at, limits());
+  take_for_head();
   begin_ += frame_header::size;
   message_.type = header_.type;
   message_.flags = header_.flags;
   message_.refused = false;
   return true;
+}
+
+// The budget pays for heads and tables too, unless they are small. Without them nobody could be told that the message does not fit, so the connection ends.
+WEFT_DECL void frame_reader::take_for_head() {
+  const std::uint64_t bytes = std::uint64_t{header_.head_bytes} + header_.table_bytes;
+  if (budget_ == nullptr || bytes <= buffer_bytes) return;
+  if (!budget_->try_take(bytes))
+    fail(error_code::resource_exhausted, "frame with " + std::to_string(bytes) + " bytes of head and table does not fit: " + std::to_string(budget_->used()) + " bytes are received and not used yet, at most " +
+                                             std::to_string(budget_->limit()) + " may be (received_bytes and received_bytes_per_peer in the options)");
+  message_.lease = lease_ = std::make_shared<receive_lease>(budget_, bytes);
 }
 
 // Moves bytes from the buffer until `into` has so many. Capacity grows with what is there, whatever was claimed.
@@ -17609,7 +17930,8 @@ WEFT_DECL void frame_reader::begin_body() {
   // 2. Take the budget, then the memory; a body for which there is none is read and thrown away.
   if (budget_ != nullptr) {
     if (!budget_->try_take(memory)) return refuse();
-    message_.lease = std::make_shared<const receive_lease>(budget_, memory);
+    if (lease_ != nullptr) lease_->add(memory);
+    else message_.lease = std::make_shared<const receive_lease>(budget_, memory);
   }
   try {
     make_tensors();
@@ -17638,6 +17960,7 @@ WEFT_DECL void frame_reader::make_tensors() {
 WEFT_DECL void frame_reader::refuse() noexcept {
   message_.tensors.clear();
   message_.lease.reset();
+  lease_.reset();
   message_.refused = true;
   objects_.clear();
   discard_ = header_.body_bytes;
@@ -17688,6 +18011,9 @@ WEFT_DECL void frame_reader::finish(message& into) {
     refuse();
   }
   discard_ = 0;
+  max_first_head_ = 0;
+  lease_.reset();
+  if (message_.refused && traffic_ != nullptr) traffic_->refused.fetch_add(1, std::memory_order_relaxed);
   table_.clear();
   if (table_.capacity() > buffer_bytes) table_.shrink_to_fit();
   into = std::move(message_);
@@ -18015,482 +18341,417 @@ WEFT_DECL std::string duration_text(std::chrono::milliseconds time) {
 #endif
 
 #if WEFT_HAS_CLUSTER_BODIES
-#ifndef WEFT_CLUSTER_CONNECTION_HPP
-#define WEFT_CLUSTER_CONNECTION_HPP
-// A TCP connection between tasks that belongs to an event loop: messages in, messages out, in order.
+#ifndef WEFT_CLUSTER_SPIN_WAIT_HPP
+#define WEFT_CLUSTER_SPIN_WAIT_HPP
+// How a thread waits for the next message of a step: it looks again for some microseconds before it sleeps, because to be woken takes longer
+// than a message does. Where that does not pay, it soon stops.
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <chrono>
-#include <cstddef>
-#include <cstdint>
-#include <deque>
-#include <exception>
-#include <functional>
-#include <memory>
-#include <mutex>
-#include <optional>
-#include <string>
-#include <system_error>
+#include <thread>
 #include <utility>
-#include <vector>
 
-namespace weft {
+namespace weft::detail {
 
-/// A connection whose messages are received on the io thread, the one that runs its io_context (one thread at a time; the
-/// io_context must outlive a connection that is not closed). All members may be called from any thread, and none blocks. Once
-/// started it lives until it is closed or lost, whoever holds it.
-class connection : public std::enable_shared_from_this<connection> {
+/// Decides, look after look, whether to look again or to sleep. For one thread; between two looks it lets others run. No more threads of the
+/// process look at once than there are processors.
+class spin_wait {
  public:
-  using clock = std::chrono::steady_clock;
-  using open_handler = std::function<void(const status&, std::shared_ptr<connection>)>;
-  using message_handler = std::function<void(message)>;
-  using close_handler = std::function<void(const status&)>;
+  /// Looks for at most `window` before each sleep; zero never looks twice.
+  explicit spin_wait(std::chrono::microseconds window) noexcept : window_(window) {}
+  spin_wait(const spin_wait&) = delete;
+  spin_wait& operator=(const spin_wait&) = delete;
+  ~spin_wait() { leave(); }
 
-  /// Connects within `deadline`. `done` is called once on the io thread: with ok and the connection, which waits for `start`, or with
-  /// UNAVAILABLE, DEADLINE_EXCEEDED, or the reason of `close`, and none. The connection returned is only there to be closed.
-  static std::shared_ptr<connection> open(asio::io_context& io, const host_port& to, std::chrono::milliseconds deadline,
-                                          const connection_options& options, open_handler done);
-  /// Takes over a connected socket. `slot`, if any, is dropped when the connection closes.
-  static std::shared_ptr<connection> adopt(asio::ip::tcp::socket socket, const connection_options& options, std::shared_ptr<void> slot = nullptr);
-
-  connection(const connection&) = delete;
-  connection& operator=(const connection&) = delete;
-  ~connection() = default;
-
-  /// Begins to receive; to be called once. Both handlers run on the io thread: `on_message` for each message in order, then `on_closed`
-  /// once with the reason, also after a local `close`; afterwards both are destroyed. An exception from `on_message` closes the connection.
-  void start(message_handler on_message, close_handler on_closed);
-  /// Sends a message after those sent before, from the calling thread if the socket is free, else from the io thread. The tensors
-  /// are held, not copied, until they are written. Does nothing on a closed connection. Throws INVALID_ARGUMENT for a message that no receiver
-  /// accepts (an empty value, more than `max_rank` dimensions) and for one past the limits of this side's options.
-  void send(message m);
-  /// Bytes that `send` took and the socket has not.
-  std::size_t queued_bytes() const noexcept { return queued_bytes_.load(std::memory_order_relaxed); }
-  /// Closes at once; what is queued is dropped. The first reason stays. `on_closed` gets it.
-  void close(status why);
-  /// Closes when what is queued is sent, or after `frame_timeout` without progress.
-  void close_when_sent(status why);
-  /// Closes with DEADLINE_EXCEEDED unless a whole message is received within this time from now; zero takes that back.
-  void expect_message_within(std::chrono::milliseconds time);
-  /// Whether `close` was called, or the connection lost.
-  bool closed() const noexcept { return closed_.load(std::memory_order_acquire); }
-  /// The other end, `127.0.0.1:33331`, or `localhost:33331 (127.0.0.1)`.
-  const std::string& remote_address() const noexcept { return remote_; }
-  /// When the last byte was received; the start at first.
-  clock::time_point last_received() const noexcept { return clock::time_point(clock::duration(last_received_.load(std::memory_order_relaxed))); }
-  /// Bytes received so far.
-  std::uint64_t bytes_received() const noexcept { return bytes_received_.load(std::memory_order_relaxed); }
-  /// Bytes sent so far.
-  std::uint64_t bytes_sent() const noexcept { return bytes_sent_.load(std::memory_order_relaxed); }
+  /// A look found something.
+  void found() noexcept {
+    if (!spinning_) return;
+    leave();
+    penalty_ = 0;
+  }
+  /// A look found nothing: true when it is time for the next one, false when it is time to sleep.
+  bool again() noexcept;
 
  private:
-  using tcp = asio::ip::tcp;
-  // Who writes to the socket: nobody, a thread inside `send`, or the io thread.
-  enum class writer : std::uint8_t { none, caller, loop };
-  // The state of `open`, until it has called back.
-  struct opening {
-    host_port to;
-    std::chrono::milliseconds deadline;
-    open_handler done;
-    tcp::resolver resolver;
-    std::vector<tcp::endpoint> endpoints;
-    std::size_t next = 0;
-    int failure = ECONNREFUSED;
-    // The address that was tried last.
-    std::string tried() const { return next == 0 ? std::string() : endpoints[next - 1].address().to_string(); }
-  };
-  // The pieces of memory for one read, in the form that Asio takes without copying them.
-  struct read_range {
-    const asio::mutable_buffer *first, *last;
-    const asio::mutable_buffer* begin() const noexcept { return first; }
-    const asio::mutable_buffer* end() const noexcept { return last; }
-  };
-
-  connection(tcp::socket socket, const connection_options& options, std::shared_ptr<void> slot);
-  void resolve();
-  void connect_next();
-  void opened(const status& s);
-  void connected();
-  void begin(message_handler on_message, close_handler on_closed);
-  void read();
-  void on_read(const std::error_code& error, std::size_t bytes);
-  bool deliver();
-  void write_queue();
-  void after_direct_write(frame_writer& frame, detail::io_result result, int number);
-  void lost_writing(int number);
-  void sent(std::uint64_t bytes) noexcept;
-  void watch();
-  void arm(clock::time_point at);
-  void finish();
-  template <class Function> void post(Function function) {
-    asio::post(executor_, [self = shared_from_this(), function = std::move(function)] { function(*self); });
+  using clock = std::chrono::steady_clock;
+  static std::atomic<int>& spinners() noexcept {
+    static std::atomic<int> count{0};
+    return count;
   }
+  bool enter() noexcept;
+  void leave() noexcept {
+    if (spinning_) spinners().fetch_sub(1, std::memory_order_relaxed);
+    spinning_ = false;
+  }
+  void give_up(int least) noexcept;
 
-  const connection_options options_;
-  std::string remote_;
-  std::atomic<std::size_t> queued_bytes_{0};
-  std::atomic<bool> closed_{false};
-  std::atomic<clock::rep> last_received_{0};
-  std::atomic<std::uint64_t> bytes_received_{0}, bytes_sent_{0};
-
-  const asio::any_io_executor executor_;
-  // Touched on the io thread only. Others use the descriptor itself, which stays open while `writer_` is `caller`. A closed connection has
-  // neither socket nor timer, and may be held when its io_context is gone.
-  std::optional<tcp::socket> socket_;
-  std::optional<asio::steady_timer> timer_;
-  std::unique_ptr<opening> opening_;
-  frame_reader reader_;
-  std::array<asio::mutable_buffer, frame_reader::max_parts> parts_;
-  message_handler on_message_;
-  close_handler on_closed_;
-  static constexpr clock::time_point never = clock::time_point::max();
-  clock::time_point expect_by_ = never, send_by_ = never, armed_at_ = never;
-  std::chrono::milliseconds expect_within_{0};
-  std::uint64_t sent_by_then_ = 0;
-
-  std::mutex mutex_;
-  // Under the mutex.
-  int descriptor_ = -1;
-  writer writer_ = writer::none;
-  std::deque<frame_writer> queue_;
-  bool closing_when_sent_ = false, peer_is_gone_ = false;
-  status reason_;
-  std::shared_ptr<void> slot_;
+  const std::chrono::microseconds window_;
+  clock::time_point until_{}, last_{};
+  bool spinning_ = false;
+  // Waits that go to sleep at once, because looking was in vain; and how many the next failure adds.
+  int skip_ = 0, penalty_ = 0;
 };
 
 #if WEFT_HAS_CLUSTER_BODIES
 
-WEFT_DECL connection::connection(tcp::socket socket, const connection_options& options, std::shared_ptr<void> slot)
-    : options_(options), executor_(socket.get_executor()), socket_(std::move(socket)), timer_(executor_), reader_(options), slot_(std::move(slot)) {}
-
-inline std::shared_ptr<connection> connection::adopt(tcp::socket socket, const connection_options& options, std::shared_ptr<void> slot) {
-  std::error_code none;
-  const tcp::endpoint remote = socket.remote_endpoint(none);
-  std::shared_ptr<connection> out(new connection(std::move(socket), options, std::move(slot)));
-  out->remote_ = to_text(host_port{remote.address().to_string(), remote.port()});
-  out->connected();
-  return out;
-}
-
-WEFT_DECL std::shared_ptr<connection> connection::open(asio::io_context& io, const host_port& to, std::chrono::milliseconds deadline,
-                                                    const connection_options& options, open_handler done) {
-  std::shared_ptr<connection> out(new connection(tcp::socket(io), options, nullptr));
-  out->remote_ = to_text(to);
-  out->opening_.reset(new opening{to, deadline, std::move(done), tcp::resolver(io), {}});
-  out->post([](connection& self) { self.resolve(); });
-  return out;
-}
-
-WEFT_DECL void connection::resolve() {
-  if (opening_ == nullptr) return;
-  timer_->expires_after(detail::bounded(opening_->deadline));
-  timer_->async_wait([self = shared_from_this()](const std::error_code& error) {
-    if (!error && self->opening_ != nullptr) self->opened(detail::connect_timeout(self->opening_->to, self->opening_->deadline, self->opening_->tried()));
-  });
-  std::error_code not_numeric;
-  const asio::ip::address address = asio::ip::make_address(opening_->to.host, not_numeric);
-  if (!not_numeric) {
-    opening_->endpoints.emplace_back(address, static_cast<std::uint16_t>(opening_->to.port));
-    return connect_next();
-  }
-  opening_->resolver.async_resolve(opening_->to.host, std::to_string(opening_->to.port),
-                                   [self = shared_from_this()](const std::error_code& error, const tcp::resolver::results_type& found) {
-                                     if (self->opening_ == nullptr) return;
-                                     if (error) return self->opened(detail::resolve_failure(self->opening_->to));
-                                     for (const auto& entry : found) self->opening_->endpoints.push_back(entry.endpoint());
-                                     self->connect_next();
-                                   });
-}
-
-// Tries the addresses of the host one after the other.
-WEFT_DECL void connection::connect_next() {
-  std::error_code error;
-  for (;;) {
-    if (opening_->next == opening_->endpoints.size()) return opened(detail::connect_failure(opening_->to, opening_->failure, opening_->tried()));
-    socket_->close(error);
-    socket_->open(opening_->endpoints[opening_->next++].protocol(), error);
-    if (!error) break;
-    opening_->failure = error.value();
-  }
-  socket_->async_connect(opening_->endpoints[opening_->next - 1], [self = shared_from_this()](const std::error_code& failure) {
-    if (self->opening_ == nullptr) return;
-    if (!failure && !detail::connected_to_itself(self->socket_->native_handle())) {
-      self->remote_ = detail::resolved_text(self->opening_->to, self->opening_->tried());
-      return self->opened(status());
-    }
-    self->opening_->failure = failure ? failure.value() : ECONNREFUSED;
-    self->connect_next();
-  });
-}
-
-WEFT_DECL void connection::opened(const status& s) {
-  if (closed()) return;  // finish calls back
-  const open_handler done = std::move(opening_->done);
-  opening_.reset();
-  timer_->cancel();
-  if (s.ok()) {
-    connected();
-    return done(s, shared_from_this());
-  }
-  close(s);
-  done(s, nullptr);
-}
-
-WEFT_DECL void connection::connected() {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  descriptor_ = socket_->native_handle();
-  detail::set_no_delay(descriptor_);
-  last_received_.store(clock::now().time_since_epoch().count(), std::memory_order_relaxed);
-}
-
-WEFT_DECL void connection::start(message_handler on_message, close_handler on_closed) {
-  asio::dispatch(executor_, [self = shared_from_this(), on_message = std::move(on_message), on_closed = std::move(on_closed)]() mutable {
-    self->begin(std::move(on_message), std::move(on_closed));
-  });
-}
-
-WEFT_DECL void connection::begin(message_handler on_message, close_handler on_closed) {
-  on_message_ = std::move(on_message);
-  on_closed_ = std::move(on_closed);
-  if (closed()) return post([](connection& self) { self.finish(); });
-  last_received_.store(clock::now().time_since_epoch().count(), std::memory_order_relaxed);
-  if (options_.first_message_timeout.count() > 0) expect_message_within(options_.first_message_timeout);
-  read();
-}
-
-WEFT_DECL void connection::read() {
-  iovec pieces[frame_reader::max_parts];
-  const std::size_t count = reader_.space(pieces);
-  for (std::size_t i = 0; i < count; ++i) parts_[i] = asio::mutable_buffer(pieces[i].iov_base, pieces[i].iov_len);
-  auto done = [self = shared_from_this()](const std::error_code& error, std::size_t bytes) { self->on_read(error, bytes); };
-  if (count == 1) socket_->async_read_some(parts_[0], std::move(done));  // cheaper than a list of one
-  else socket_->async_read_some(read_range{parts_.data(), parts_.data() + count}, std::move(done));
-}
-
-WEFT_DECL void connection::on_read(const std::error_code& error, std::size_t bytes) {
-  if (closed()) return;
-  if (error) return close(detail::lost_connection(remote_, error == asio::error::eof ? 0 : error.value(), reader_.inside_frame()));
-  bytes_received_.fetch_add(bytes, std::memory_order_relaxed);
-  last_received_.store(clock::now().time_since_epoch().count(), std::memory_order_relaxed);
-  reader_.filled(bytes);
-  if (!deliver()) return;
-  if (reader_.inside_frame()) watch();
-  read();
-}
-
-// Hands out the messages that are whole. False when the connection is closed.
-WEFT_DECL bool connection::deliver() {
-  try {
-    for (message m;;) {
-      try {
-        if (!reader_.next(m)) return true;
-      } catch (const error& e) {
-        close(detail::bad_frame(remote_, e.status()));
-        return false;
-      }
-      expect_by_ = never;
-      if (send_by_ == never) on_message_(std::move(m));
-      if (closed()) return false;
-    }
-  } catch (const error& e) {
-    close(e.status());
-  } catch (const std::exception& e) {
-    close(status(error_code::internal, "handling a message from " + remote_ + " failed: " + e.what()));
-  }
+WEFT_DECL bool spin_wait::enter() noexcept {
+  static const int most = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  if (spinners().fetch_add(1, std::memory_order_relaxed) < most) return true;
+  spinners().fetch_sub(1, std::memory_order_relaxed);
   return false;
 }
 
-WEFT_DECL void connection::send(message m) {
+WEFT_DECL void spin_wait::give_up(int least) noexcept {
+  constexpr int most_skipped = 16383;
+  leave();
+  skip_ = penalty_ = std::max(least, std::min(2 * penalty_ + 1, most_skipped));
+}
+
+WEFT_DECL bool spin_wait::again() noexcept {
+  if (!spinning_) {
+    if (window_.count() <= 0) return false;
+    if (skip_ > 0) return --skip_, false;
+    if (!enter()) return false;
+    spinning_ = true;
+    last_ = clock::now();
+    until_ = last_ + window_;
+  }
+  std::this_thread::yield();
+  const auto before = std::exchange(last_, clock::now());
+  // While others need the processor, a thread that yields waits longer for its turn than one that is woken.
+  if (last_ - before > window_ / 2) return give_up(31), false;
+  if (last_ < until_) return true;
+  return give_up(1), false;
+}
+
+#endif
+
+}  // namespace weft::detail
+
+#endif
+#endif
+
+#if WEFT_HAS_CLUSTER_BODIES
+#ifndef WEFT_CLUSTER_BLOCKING_CONNECTION_HPP
+#define WEFT_CLUSTER_BLOCKING_CONNECTION_HPP
+// The client's side of a connection without an event loop: the thread that asks sends, waits and receives by itself.
+
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <future>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <fcntl.h>
+#include <netdb.h>
+#include <poll.h>
+#include <sys/time.h>
+
+namespace weft {
+
+namespace detail {
+
+// Addresses of a host, in the system's order of preference.
+struct socket_address {
+  sockaddr_storage bytes{};
+  socklen_t size = 0;
+};
+
+}  // namespace detail
+
+/// How a wait for a message ended.
+enum class receive_result {
+  /// There is a message.
+  received,
+  /// The deadline passed.
+  timed_out,
+  /// The caller's check said so.
+  cancelled
+};
+
+/// A connection that works in the caller's thread. One thread may receive while others send; `wake`, `shutdown` and the
+/// observers may be called from any thread.
+class blocking_connection {
+ public:
+  using clock = std::chrono::steady_clock;
+  using time_point = clock::time_point;
+
+  /// Connects within `deadline`. Throws UNAVAILABLE (nobody listens there, the host is unknown or cannot be reached) or DEADLINE_EXCEEDED.
+  static std::unique_ptr<blocking_connection> connect(const host_port& to, std::chrono::milliseconds deadline, const connection_options& options = {});
+
+  blocking_connection(const blocking_connection&) = delete;
+  blocking_connection& operator=(const blocking_connection&) = delete;
+  ~blocking_connection() = default;
+
+  /// Sends a message and returns when the socket has taken it. Throws UNAVAILABLE when the connection is lost, DEADLINE_EXCEEDED when the other
+  /// end takes nothing for `frame_timeout` (the connection is then shut down), INVALID_ARGUMENT as `connection::send`.
+  void send(message m);
+  /// Waits for the next message. `cancelled`, if any, is asked before each wait and after each `wake`. Throws UNAVAILABLE when the connection is lost
+  /// and what the frame was closed for (INVALID_ARGUMENT, UNIMPLEMENTED, RESOURCE_EXHAUSTED, DEADLINE_EXCEEDED inside a frame); every later call throws the same.
+  receive_result receive(message& into, std::optional<time_point> deadline = std::nullopt, const std::function<bool()>& cancelled = nullptr);
+  /// Makes a thread that waits in `receive` ask its `cancelled` again. Async-signal-safe.
+  void wake() noexcept;
+  /// Ends the connection: whoever waits, and every later call, gets UNAVAILABLE. Async-signal-safe.
+  void shutdown() noexcept;
+  /// The other end, `127.0.0.1:33331`, or `localhost:33331 (127.0.0.1)`.
+  const std::string& remote_address() const noexcept { return remote_; }
+  /// When the last byte was received; the start at first.
+  time_point last_received() const noexcept { return time_point(clock::duration(last_received_.load(std::memory_order_relaxed))); }
+
+ private:
+  blocking_connection(detail::descriptor socket, std::string remote, const connection_options& options);
+  [[noreturn]] void lose(status why);
+  void check_usable();
+  bool fill(int flags);
+  bool wait_shortly(std::optional<time_point> deadline);
+  bool wait(std::optional<time_point> deadline);
+
+  const connection_options options_;
+  const std::string remote_;
+  const detail::descriptor socket_;
+  // A pipe; `wake` writes to it.
+  detail::descriptor wake_in_, wake_out_;
+  std::atomic<clock::rep> last_received_{0};
+  std::atomic<bool> shut_{false};
+  frame_reader reader_;
+  detail::spin_wait waits_;
+  // One sender at a time.
+  std::mutex sending_;
+  // Why the connection is of no more use; ok while it is.
+  std::mutex mutex_;
+  status broken_;
+};
+
+namespace detail {
+
+// Waits for events on a descriptor until `until`; false when nothing came.
+bool wait_for(int number, short events, std::chrono::steady_clock::time_point until);
+
+std::vector<socket_address> look_up(const host_port& host, int flags);
+
+// The system's look-up cannot be interrupted, so a name is looked up by a thread that is left behind when time is up.
+std::vector<socket_address> look_up_within(const host_port& host, std::chrono::milliseconds deadline);
+
+// `10.0.0.7`.
+std::string numeric_host(const socket_address& address);
+
+// Connects a socket to one address: 0, ETIMEDOUT when time is up, or what the system says.
+int connect_socket(int number, const socket_address& to, std::chrono::steady_clock::time_point until);
+
+// From now on a receive without MSG_DONTWAIT waits, for some milliseconds at most (or not at all, where that cannot be set).
+inline void let_receive_block_shortly(int number) {
+  const timeval most{0, 1000};
+  if (::setsockopt(number, SOL_SOCKET, SO_RCVTIMEO, &most, sizeof most) != 0) return;
+  static_cast<void>(::fcntl(number, F_SETFL, ::fcntl(number, F_GETFL) & ~O_NONBLOCK));
+}
+
+#if WEFT_HAS_CLUSTER_BODIES
+
+WEFT_DECL bool wait_for(int number, short events, std::chrono::steady_clock::time_point until) {
+  for (;;) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - std::chrono::steady_clock::now()).count();
+    pollfd entry{number, events, 0};
+    const int n = ::poll(&entry, 1, static_cast<int>(std::clamp<std::int64_t>(left, 0, 1 << 30)));
+    if (n > 0 || (n < 0 && errno != EINTR)) return true;
+    if (n == 0 && left <= (1 << 30)) return false;
+  }
+}
+
+WEFT_DECL std::vector<socket_address> look_up(const host_port& host, int flags) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = flags | AI_NUMERICSERV;
+  addrinfo* list = nullptr;
+  std::vector<socket_address> out;
+  if (::getaddrinfo(host.host.c_str(), std::to_string(host.port).c_str(), &hints, &list) != 0) return out;
+  for (const addrinfo* entry = list; entry != nullptr; entry = entry->ai_next) {
+    socket_address address;
+    std::memcpy(&address.bytes, entry->ai_addr, entry->ai_addrlen);
+    address.size = entry->ai_addrlen;
+    out.push_back(address);
+  }
+  ::freeaddrinfo(list);
+  return out;
+}
+
+WEFT_DECL std::vector<socket_address> look_up_within(const host_port& host, std::chrono::milliseconds deadline) {
+  std::vector<socket_address> found = look_up(host, AI_NUMERICHOST);
+  if (!found.empty()) return found;
+  auto promise = std::make_shared<std::promise<std::vector<socket_address>>>();
+  auto result = promise->get_future();
+  std::thread([promise, host] { promise->set_value(look_up(host, 0)); }).detach();
+  if (result.wait_for(bounded(deadline)) != std::future_status::ready) throw error(connect_timeout(host, deadline));
+  found = result.get();
+  if (found.empty()) throw error(resolve_failure(host));
+  return found;
+}
+
+WEFT_DECL std::string numeric_host(const socket_address& address) {
+  char text[NI_MAXHOST] = {};
+  const int failed = ::getnameinfo(reinterpret_cast<const sockaddr*>(&address.bytes), address.size, text, sizeof text, nullptr, 0, NI_NUMERICHOST);
+  return failed == 0 ? text : std::string();
+}
+
+WEFT_DECL int connect_socket(int number, const socket_address& to, std::chrono::steady_clock::time_point until) {
+  if (::connect(number, reinterpret_cast<const sockaddr*>(&to.bytes), to.size) != 0) {
+    if (errno != EINPROGRESS) return errno;
+    if (!wait_for(number, POLLOUT, until)) return ETIMEDOUT;
+    int failure = 0;
+    socklen_t size = sizeof failure;
+    if (::getsockopt(number, SOL_SOCKET, SO_ERROR, &failure, &size) != 0) return errno;
+    if (failure != 0) return failure;
+  }
+  return connected_to_itself(number) ? ECONNREFUSED : 0;
+}
+
+#endif
+
+}  // namespace detail
+
+#if WEFT_HAS_CLUSTER_BODIES
+
+WEFT_DECL std::unique_ptr<blocking_connection> blocking_connection::connect(const host_port& to, std::chrono::milliseconds deadline,
+                                                                         const connection_options& options) {
+  const time_point until = clock::now() + detail::bounded(deadline);
+  int failure = ECONNREFUSED;
+  std::string numeric;
+  for (const detail::socket_address& address : detail::look_up_within(to, deadline)) {
+    detail::descriptor socket(::socket(address.bytes.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    failure = socket.get() < 0 ? errno : detail::connect_socket(socket.get(), address, until);
+    numeric = detail::numeric_host(address);
+    if (failure == 0) {
+      detail::set_no_delay(socket.get());
+      detail::let_receive_block_shortly(socket.get());
+      return std::unique_ptr<blocking_connection>(new blocking_connection(std::move(socket), detail::resolved_text(to, numeric), options));
+    }
+    if (clock::now() >= until) throw error(detail::connect_timeout(to, deadline, numeric));
+  }
+  throw error(detail::connect_failure(to, failure, numeric));
+}
+
+WEFT_DECL blocking_connection::blocking_connection(detail::descriptor socket, std::string remote, const connection_options& options)
+    : options_(options), remote_(std::move(remote)), socket_(std::move(socket)), reader_(options), waits_(options.spin_time) {
+  int ends[2];
+  if (::pipe2(ends, O_NONBLOCK | O_CLOEXEC) != 0)
+    fail(error_code::resource_exhausted, "cannot make a pipe for the connection to " + remote_ + ": " + detail::errno_text(errno));
+  wake_in_ = detail::descriptor(ends[1]);
+  wake_out_ = detail::descriptor(ends[0]);
+  last_received_.store(clock::now().time_since_epoch().count(), std::memory_order_relaxed);
+}
+
+WEFT_DECL void blocking_connection::wake() noexcept {
+  const char byte = 0;
+  static_cast<void>(!::write(wake_in_.get(), &byte, 1));  // a full pipe wakes as well
+}
+
+WEFT_DECL void blocking_connection::shutdown() noexcept {
+  shut_.store(true);
+  ::shutdown(socket_.get(), SHUT_RDWR);
+}
+
+// Ends the connection for everybody, with the first reason.
+WEFT_DECL void blocking_connection::lose(status why) {
+  if (shut_.load()) why = status(error_code::unavailable, "the connection to " + remote_ + " was shut down");
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (broken_.ok()) broken_ = std::move(why);
+  ::shutdown(socket_.get(), SHUT_RDWR);
+  throw error(broken_);
+}
+
+WEFT_DECL void blocking_connection::check_usable() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (!broken_.ok()) throw error(broken_);
+}
+
+WEFT_DECL void blocking_connection::send(message m) {
   frame_writer frame(std::move(m), options_.limits);
-  int descriptor = -1;
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (closed() || closing_when_sent_ || peer_is_gone_ || descriptor_ < 0) return;
-    queued_bytes_.fetch_add(frame.remaining(), std::memory_order_relaxed);
-    if (writer_ != writer::none) return queue_.push_back(std::move(frame));
-    writer_ = writer::caller;
-    descriptor = descriptor_;
-  }
-  std::uint64_t bytes = 0;
-  const detail::io_result result = detail::send_frame(descriptor, frame, detail::most_per_send, bytes);
-  const int number = errno;
-  sent(bytes);
-  after_direct_write(frame, result, number);
-}
-
-WEFT_DECL void connection::sent(std::uint64_t bytes) noexcept {
-  queued_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
-  bytes_sent_.fetch_add(bytes, std::memory_order_relaxed);
-}
-
-// The thread inside `send` gives up writing: to nobody if all is out, else to the io thread.
-WEFT_DECL void connection::after_direct_write(frame_writer& frame, detail::io_result result, int number) {
-  bool drained = false;
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    writer_ = writer::none;
-    if (result == detail::io_result::lost) peer_is_gone_ = true;
-    if (!closed() && !peer_is_gone_) {
-      if (frame.remaining() > 0) queue_.push_front(std::move(frame));
-      if (!queue_.empty()) writer_ = writer::loop;
-      else if (!closing_when_sent_) return;
-      drained = queue_.empty();
-    }
-  }
-  if (closed()) return post([](connection& self) { self.finish(); });
-  if (result == detail::io_result::lost) return lost_writing(number);
-  if (drained) return close(status());
-  post([](connection& self) { self.write_queue(); });
-}
-
-// What the other end sent before it went may still be there to be read; reading finds the end of the connection then.
-WEFT_DECL void connection::lost_writing(int number) {
-  std::deque<frame_writer> dropped;
-  bool closing = false;
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    writer_ = writer::none;
-    peer_is_gone_ = true;
-    queue_.swap(dropped);
-    queued_bytes_.store(0, std::memory_order_relaxed);
-    closing = closing_when_sent_;
-  }
-  if (closing || (number != EPIPE && number != ECONNRESET)) close(detail::lost_connection(remote_, number, false));
-}
-
-// On the io thread, while `writer_` is `loop`: writes what is queued, and lets others have a turn after each mebibyte.
-WEFT_DECL void connection::write_queue() {
-  std::size_t budget = detail::most_per_send;
-  while (!closed()) {
-    frame_writer* front = nullptr;
-    bool drained = false;
-    {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      if (queue_.empty()) {
-        writer_ = writer::none;
-        drained = closing_when_sent_;
-      } else {
-        front = &queue_.front();  // stays where it is when others add to the end
-      }
-    }
-    if (front == nullptr) return drained ? close(status()) : void();
-    if (budget == 0) return post([](connection& self) { self.write_queue(); });
+  const std::lock_guard<std::mutex> one(sending_);
+  check_usable();
+  while (frame.remaining() > 0) {
     std::uint64_t bytes = 0;
-    const detail::io_result result = detail::send_frame(socket_->native_handle(), *front, budget, bytes);
-    const int number = errno;
-    sent(bytes);
-    budget -= static_cast<std::size_t>(bytes);
-    if (result == detail::io_result::lost) return lost_writing(number);
-    if (result == detail::io_result::would_block)
-      return socket_->async_wait(tcp::socket::wait_write, [self = shared_from_this()](const std::error_code& error) {
-        if (!error) self->write_queue();
-      });
-    if (front->remaining() > 0) continue;
-    std::optional<frame_writer> done;  // destroyed without the lock
-    const std::lock_guard<std::mutex> lock(mutex_);
-    done = std::move(queue_.front());
-    queue_.pop_front();
+    const detail::io_result result = detail::send_frame(socket_.get(), frame, std::size_t{64} << 20, bytes);
+    if (result == detail::io_result::lost) lose(detail::lost_connection(remote_, errno == EPIPE ? 0 : errno, false));
+    if (result == detail::io_result::done) continue;
+    const bool endless = options_.frame_timeout.count() <= 0;
+    if (!detail::wait_for(socket_.get(), POLLOUT, clock::now() + detail::bounded(endless ? std::chrono::hours(24 * 365) : options_.frame_timeout)))
+      lose(detail::stuck_connection(remote_, options_.frame_timeout));
   }
 }
 
-WEFT_DECL void connection::close(status why) {
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (closed()) return;
-    closed_.store(true, std::memory_order_release);
-    if (!closing_when_sent_) reason_ = std::move(why);
-    if (descriptor_ >= 0) ::shutdown(descriptor_, SHUT_RDWR);
-  }
-  post([](connection& self) { self.finish(); });
-}
-
-WEFT_DECL void connection::close_when_sent(status why) {
-  bool busy = false;
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (closed() || closing_when_sent_) return;
-    busy = closing_when_sent_ = writer_ != writer::none;
-    if (busy) reason_ = std::move(why);
-  }
-  if (!busy) return close(std::move(why));
-  post([](connection& self) {
-    self.send_by_ = clock::now();
-    self.sent_by_then_ = self.bytes_sent() + 1;  // as if there had been progress before
-    self.watch();
-  });
-}
-
-WEFT_DECL void connection::expect_message_within(std::chrono::milliseconds time) {
-  if (closed()) return;
-  asio::dispatch(executor_, [self = shared_from_this(), time] {
-    self->expect_within_ = time;
-    self->expect_by_ = time.count() == 0 ? never : clock::now() + detail::bounded(time);
-    self->watch();
-  });
-}
-
-// Closes the connection if a deadline has passed, else comes back at the next one.
-WEFT_DECL void connection::watch() {
-  if (closed()) return;
-  const clock::time_point now = clock::now();
-  clock::time_point next = expect_by_;
-  if (expect_by_ <= now)
-    return close(status(error_code::deadline_exceeded, "no message came from " + remote_ + " within " + detail::duration_text(expect_within_)));
-  if (options_.frame_timeout.count() > 0) {
-    const auto pause = detail::bounded(options_.frame_timeout);
-    if (reader_.inside_frame()) {
-      if (last_received() + pause <= now) return close(detail::silent_connection(remote_, options_.frame_timeout));
-      next = std::min(next, last_received() + pause);
+WEFT_DECL receive_result blocking_connection::receive(message& into, std::optional<time_point> deadline, const std::function<bool()>& cancelled) {
+  check_usable();
+  for (bool first = true;; first = false) {
+    try {
+      if (reader_.next(into)) return receive_result::received;
+    } catch (const error& e) {
+      lose(detail::bad_frame(remote_, e.status()));
     }
-    if (send_by_ != never) {
-      if (bytes_sent() != sent_by_then_) send_by_ = now + pause;
-      sent_by_then_ = bytes_sent();
-      if (send_by_ <= now) return close(status());
-      next = std::min(next, send_by_);
-    }
+    if (cancelled && cancelled()) return receive_result::cancelled;
+    if (first && wait_shortly(deadline)) continue;
+    if (!wait(deadline)) return receive_result::timed_out;
   }
-  if (next != never) arm(next);
 }
 
-WEFT_DECL void connection::arm(clock::time_point at) {
-  if (armed_at_ <= at) return;
-  armed_at_ = at;
-  timer_->expires_at(at);
-  timer_->async_wait([self = shared_from_this()](const std::error_code& error) {
-    if (error) return;
-    self->armed_at_ = never;
-    self->watch();
-  });
+// An answer that comes within milliseconds costs one system call less this way, which neither `wake` nor a deadline can interrupt. False when
+// a deadline is too near for that.
+WEFT_DECL bool blocking_connection::wait_shortly(std::optional<time_point> deadline) {
+  if (deadline && *deadline - clock::now() < std::chrono::milliseconds(20)) return false;
+  do {
+    if (!fill(MSG_DONTWAIT)) continue;
+    waits_.found();
+    return true;
+  } while (waits_.again());
+  fill(0);
+  return true;
 }
 
-// On the io thread, after `closed_` was set: frees everything and tells the owner. A thread that is writing calls this again.
-WEFT_DECL void connection::finish() {
-  std::deque<frame_writer> dropped;
-  std::shared_ptr<void> slot;
-  status reason;
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (writer_ == writer::caller) return;
-    socket_.reset();
-    descriptor_ = -1;
-    queue_.swap(dropped);
-    slot_.swap(slot);
-    queued_bytes_.store(0, std::memory_order_relaxed);
-    reason = reason_;
+// Waits for bytes, which it takes, or for `wake`. False when the deadline passed.
+WEFT_DECL bool blocking_connection::wait(std::optional<time_point> deadline) {
+  time_point until = deadline.value_or(time_point::max());
+  const bool inside = reader_.inside_frame() && options_.frame_timeout.count() > 0;
+  if (inside) until = std::min(until, last_received() + detail::bounded(options_.frame_timeout));
+  int milliseconds = -1;
+  if (until != time_point::max()) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - clock::now()).count();
+    milliseconds = static_cast<int>(std::clamp<std::int64_t>(left, 0, 1 << 30));
   }
-  dropped.clear();  // whoever hears of the end finds its tensors free
-  slot.reset();
-  timer_.reset();
-  if (opening_ != nullptr) {
-    const open_handler done = std::move(opening_->done);
-    opening_.reset();
-    return done(reason, nullptr);
+  pollfd entries[2] = {{socket_.get(), POLLIN, 0}, {wake_out_.get(), POLLIN, 0}};
+  const int ready = ::poll(entries, 2, milliseconds);
+  if (ready < 0 && errno != EINTR) lose(detail::lost_connection(remote_, errno, reader_.inside_frame()));
+  if (ready > 0 && entries[1].revents != 0) {
+    char bytes[64];
+    while (::read(wake_out_.get(), bytes, sizeof bytes) > 0) continue;
   }
-  const message_handler last_holder = std::exchange(on_message_, nullptr);
-  const close_handler on_closed = std::exchange(on_closed_, nullptr);
-  if (on_closed) on_closed(reason);
+  if (ready > 0 && entries[0].revents != 0) {
+    fill(MSG_DONTWAIT);
+    return true;
+  }
+  const time_point now = clock::now();
+  if (ready == 0 && inside && last_received() + detail::bounded(options_.frame_timeout) <= now)
+    lose(detail::silent_connection(remote_, options_.frame_timeout));
+  return ready != 0 || !deadline || now < *deadline;
+}
+
+// Takes the bytes that are there; false when there are none.
+WEFT_DECL bool blocking_connection::fill(int flags) {
+  iovec parts[frame_reader::max_parts];
+  const std::size_t count = reader_.space(parts);
+  const ssize_t n = detail::receive_parts(socket_.get(), parts, count, flags);
+  if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return false;
+  if (n <= 0) lose(detail::lost_connection(remote_, n == 0 ? 0 : errno, reader_.inside_frame()));
+  last_received_.store(clock::now().time_since_epoch().count(), std::memory_order_relaxed);
+  reader_.filled(static_cast<std::size_t>(n));
+  return true;
 }
 
 #endif
@@ -18520,11 +18781,20 @@ namespace weft {
 /// Appends the nodes from number `first` on, which must be in the order of their numbers, and their tensors.
 void encode_nodes(wire_writer& to, std::vector<tensor_value>& tensors, const std::vector<const node*>& nodes, std::size_t first);
 
+/// What is accepted of a graph from elsewhere; the members of `server_options` with these names say more.
+struct graph_limits {
+  std::size_t max_graph_nodes = 4000000, max_node_inputs = 100000, max_name_bytes = 1024;
+};
+
 /// Adds the nodes of a message to a graph that has all earlier ones. Nodes of ops that the graph knows are bound and checked
-/// as if they were built here; other nodes keep the output types that were sent. Throws INVALID_ARGUMENT, and what building throws.
-void decode_nodes(wire_reader& from, const std::vector<tensor_value>& tensors, const graph& into, std::size_t max_nodes);
+/// as if they were built here; other nodes keep the output types that were sent. Throws INVALID_ARGUMENT, RESOURCE_EXHAUSTED past a limit,
+/// and what building throws.
+void decode_nodes(wire_reader& from, const std::vector<tensor_value>& tensors, const graph& into, const graph_limits& limits);
 
 namespace detail {
+
+// A name, within its limit.
+std::string limited_name(wire_reader& from, std::size_t most);
 
 /// Writes attributes.
 class attr_encoder {
@@ -18565,7 +18835,7 @@ class attr_encoder {
     to_.string(v.name);
     attrs(v.attrs);
   }
-    void write(const placeholder_attr& v) { to_.string(v.name); }
+  void write(const placeholder_attr& v) { to_.string(v.name); }
   template <class T> void write(const std::vector<T>& v) {
     to_.count(v.size());
     for (std::size_t i = 0; i < v.size(); ++i) write(static_cast<const T&>(v[i]));
@@ -18578,13 +18848,13 @@ class attr_encoder {
 /// Reads attributes; the nesting of functions is bounded.
 class attr_decoder {
  public:
-  attr_decoder(wire_reader& from, const std::vector<tensor_value>& tensors) : from_(from), tensors_(tensors) {}
+  attr_decoder(wire_reader& from, const std::vector<tensor_value>& tensors, std::size_t max_name_bytes = graph_limits().max_name_bytes) : from_(from), tensors_(tensors), max_name_(max_name_bytes) {}
 
   attr_map attrs(int depth = 0) {
     if (depth > max_depth) from_.bad("functions are nested more than " + std::to_string(max_depth) + " deep");
     attr_map out;
     for (std::size_t n = from_.count(5); n > 0; --n) {
-      std::string name = from_.string();
+      std::string name = limited_name(from_, max_name_);
       attr_value value = read_value(depth);
       if (!out.emplace(std::move(name), std::move(value)).second) from_.bad("an attribute is given twice");
     }
@@ -18643,13 +18913,21 @@ class attr_decoder {
 
   wire_reader& from_;
   const std::vector<tensor_value>& tensors_;
+  const std::size_t max_name_;
 };
 
 static_assert(static_cast<int>(attr_kind::funcs) == 17, "a new kind of attribute needs a case in read_value");
 
-void decode_node(wire_reader& from, const std::vector<tensor_value>& tensors, const graph& into, std::vector<const node*>& nodes);
+void decode_node(wire_reader& from, const std::vector<tensor_value>& tensors, const graph& into, const graph_limits& limits, std::vector<const node*>& nodes);
 
 #if WEFT_HAS_CLUSTER_BODIES
+
+WEFT_DECL std::string limited_name(wire_reader& from, std::size_t most) {
+  const std::string_view name = from.view();
+  if (name.size() <= most) return std::string(name);
+  fail(error_code::resource_exhausted, "the graph has a name of " + std::to_string(name.size()) + " bytes, at most " + std::to_string(most) + " are accepted (server_options::max_name_bytes): '" +
+                                           std::string(name.substr(0, 64)) + "...'");
+}
 
 // The kinds in the order of detail::attr_kind.
 WEFT_DECL attr_value attr_decoder::read_value(int depth) {
@@ -18685,7 +18963,7 @@ WEFT_DECL attr_value attr_decoder::read_value(int depth) {
   }
 }
 
-WEFT_DECL void decode_node(wire_reader& from, const std::vector<tensor_value>& tensors, const graph& into, std::vector<const node*>& nodes) {
+WEFT_DECL void decode_node(wire_reader& from, const std::vector<tensor_value>& tensors, const graph& into, const graph_limits& limits, std::vector<const node*>& nodes) {
   const auto earlier = [&](std::size_t index) {
     if (index >= nodes.size()) from.bad("a node refers to node " + std::to_string(index) + ", which is not before it");
     return nodes[index];
@@ -18693,15 +18971,20 @@ WEFT_DECL void decode_node(wire_reader& from, const std::vector<tensor_value>& t
   node_spec spec;
   spec.exact_name = true;
   spec.scoped = false;
-  spec.name = from.string();
-  spec.op = from.string();
-  spec.device = from.string();
-  for (std::size_t n = from.count(8); n > 0; --n) {
+  const auto count_inputs = [&](std::size_t least_bytes, const char* what) {
+    const std::size_t n = from.count(least_bytes);
+    if (n > limits.max_node_inputs)
+      fail(error_code::resource_exhausted, spec.op + " '" + spec.name + "' has " + std::to_string(n) + what + ", at most " + std::to_string(limits.max_node_inputs) + " are accepted (server_options::max_node_inputs)");
+    return n;
+  };
+  for (std::string* name : {&spec.name, &spec.op, &spec.device}) *name = limited_name(from, limits.max_name_bytes);
+  if (spec.name.empty()) from.bad("a node has no name");
+  for (std::size_t n = count_inputs(8, " inputs"); n > 0; --n) {
     const node* input = earlier(from.u32());
     spec.inputs.push_back({input, static_cast<int>(from.u32())});
   }
-  for (std::size_t n = from.count(4); n > 0; --n) spec.control_inputs.push_back(earlier(from.u32()));
-  attr_decoder attrs(from, tensors);
+  for (std::size_t n = count_inputs(4, " control inputs"); n > 0; --n) spec.control_inputs.push_back(earlier(from.u32()));
+  attr_decoder attrs(from, tensors, limits.max_name_bytes);
   std::vector<output_type> outputs(from.count(3));
   for (output_type& out : outputs) {
     attrs.read(out.dtype);
@@ -18740,7 +19023,8 @@ WEFT_DECL void encode_nodes(wire_writer& to, std::vector<tensor_value>& tensors,
   }
 }
 
-WEFT_DECL void decode_nodes(wire_reader& from, const std::vector<tensor_value>& tensors, const graph& into, std::size_t max_nodes) {
+WEFT_DECL void decode_nodes(wire_reader& from, const std::vector<tensor_value>& tensors, const graph& into, const graph_limits& limits) {
+  const std::size_t max_nodes = limits.max_graph_nodes;
   std::vector<const node*> nodes = into.nodes();
   const std::size_t first = from.u32(), added = from.count(25);
   if (first != nodes.size()) from.bad("expected nodes from number " + std::to_string(nodes.size()) + " on, found " + std::to_string(first));
@@ -18748,7 +19032,7 @@ WEFT_DECL void decode_nodes(wire_reader& from, const std::vector<tensor_value>& 
     fail(error_code::resource_exhausted, "the graph would have " + std::to_string(nodes.size() + added) + " nodes, at most " + std::to_string(max_nodes) +
                                              " are accepted (server_options::max_graph_nodes)");
   nodes.reserve(nodes.size() + added);
-  for (std::size_t i = 0; i < added; ++i) detail::decode_node(from, tensors, into, nodes);
+  for (std::size_t i = 0; i < added; ++i) detail::decode_node(from, tensors, into, limits, nodes);
 }
 
 #endif
@@ -19164,154 +19448,6 @@ WEFT_DECL void remote_rendezvous::drop_values() noexcept {
 #endif
 #endif
 
-#ifndef WEFT_PLACEMENT_DEVICE_SET_HPP
-#define WEFT_PLACEMENT_DEVICE_SET_HPP
-// The devices that nodes may be placed on, by task, and which kernels each task has. A value.
-
-#include <algorithm>
-#include <cstdint>
-#include <map>
-#include <memory>
-#include <ostream>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
-
-namespace weft {
-
-/// One device of one task.
-struct device {
-  /// Short complete name: `/job:ps/task:0/device:CPU:0`.
-  std::string name;
-  /// `CPU`, `GPU`, or a type that a program invents.
-  std::string type;
-  /// The memory that its values live in.
-  std::string memory = "host";
-  /// Differs each time the task starts.
-  std::uint64_t incarnation = 0;
-
-  friend bool operator==(const device& a, const device& b) {
-    return a.name == b.name && a.type == b.type && a.memory == b.memory && a.incarnation == b.incarnation;
-  }
-  friend bool operator!=(const device& a, const device& b) { return !(a == b); }
-};
-
-inline std::ostream& operator<<(std::ostream& out, const device& d) { return out << d.name; }
-
-/// The task of a session that has no cluster.
-inline constexpr const char* local_task = "/job:localhost/task:0";
-
-/// Devices in the order in which they were added, and the kernels of each task.
-class device_set {
- public:
-  using shared_catalogue = std::shared_ptr<const kernel_catalogue>;
-
-  /// The same devices on every task of a cluster (`{{"CPU", 1}, {"GPU", 2}}`). Without a catalogue every op has a kernel on every device.
-  static device_set of_cluster(const cluster_spec& cluster, const std::map<std::string, int>& per_task = {{"CPU", 1}},
-                               const shared_catalogue& kernels = nullptr);
-  /// The devices of one task, by default those of a session without a cluster.
-  static device_set of_task(std::string_view task = local_task, const std::map<std::string, int>& devices = {{"CPU", 1}},
-                            const shared_catalogue& kernels = nullptr);
-
-  /// Adds a device; its name may be written in any form and is kept short, its type is that of the name.
-  /// Throws INVALID_ARGUMENT for a name that is not complete, ALREADY_EXISTS for one that is there.
-  void add(device d);
-  /// Says which kernels a task has; nullptr stands for all of them.
-  void set_catalogue(std::string_view task, shared_catalogue kernels);
-  /// Device types from the most to the least preferred. Types that are not named come first, by name; the default is `{"CPU"}`.
-  void set_type_order(std::vector<std::string> order) { type_order_ = std::move(order); }
-
-  /// All devices, in the order in which they were added.
-  const std::vector<device>& devices() const noexcept { return devices_; }
-  /// Their parsed names, in the same order.
-  const std::vector<device_name>& names() const noexcept { return names_; }
-  bool empty() const noexcept { return devices_.empty(); }
-  std::size_t size() const noexcept { return devices_.size(); }
-  /// The device of this name, in any form; nullptr when there is none.
-  const device* find(std::string_view name) const;
-  /// Tasks that have a device, in the order in which they were added: `/job:ps/task:0`.
-  const std::vector<std::string>& tasks() const noexcept { return tasks_; }
-  /// Whether every device belongs to a session without a cluster.
-  bool is_local() const noexcept { return tasks_.size() == 1 && tasks_[0] == local_task; }
-  /// The kernels of a task; nullptr when it has all of them.
-  const shared_catalogue& catalogue_of(std::string_view task) const;
-  /// Place of a device type in the order of preference: the smaller, the better.
-  std::pair<int, std::string> rank_of(const std::string& type) const;
-
- private:
-  std::vector<device> devices_;
-  std::vector<device_name> names_;
-  std::vector<std::string> tasks_;
-  std::map<std::string, shared_catalogue, std::less<>> catalogues_;
-  std::vector<std::string> type_order_{"CPU"};
-};
-
-}  // namespace weft
-
-#if WEFT_HAS_BODIES
-namespace weft {
-
-WEFT_DECL device_set device_set::of_task(std::string_view task, const std::map<std::string, int>& devices, const shared_catalogue& kernels) {
-  device_set out;
-  for (const auto& [type, count] : devices)
-    for (int i = 0; i < count; ++i) out.add({std::string(task) + "/device:" + type + ":" + std::to_string(i), type});
-  out.set_catalogue(task, kernels);
-  return out;
-}
-
-WEFT_DECL device_set device_set::of_cluster(const cluster_spec& cluster, const std::map<std::string, int>& per_task, const shared_catalogue& kernels) {
-  device_set out;
-  for (const task_id& task : cluster.tasks()) {
-    for (const auto& [type, count] : per_task)
-      for (int i = 0; i < count; ++i) out.add({to_text(task) + "/device:" + type + ":" + std::to_string(i), type});
-    out.set_catalogue(to_text(task), kernels);
-  }
-  return out;
-}
-
-WEFT_DECL void device_set::add(device d) {
-  device_name name = parse_device_name(d.name);
-  if (!name.is_complete())
-    fail(error_code::invalid_argument, "device '" + d.name + "' must name job, task, type and number, as in '/job:ps/task:0/device:CPU:0'");
-  d.name = to_text(name);
-  if (find(d.name) != nullptr) fail(error_code::already_exists, "device '" + d.name + "' is given twice");
-  d.type = *name.type;
-  const std::string task = task_text(name);
-  if (std::find(tasks_.begin(), tasks_.end(), task) == tasks_.end()) tasks_.push_back(task);
-  devices_.push_back(std::move(d));
-  names_.push_back(std::move(name));
-}
-
-WEFT_DECL void device_set::set_catalogue(std::string_view task, shared_catalogue kernels) {
-  catalogues_[task_text(parse_device_name(task))] = std::move(kernels);
-}
-
-WEFT_DECL const device* device_set::find(std::string_view name) const {
-  const auto parsed = try_parse_device_name(name);
-  if (!parsed) return nullptr;
-  const std::string text = to_text(*parsed);
-  for (const device& d : devices_)
-    if (d.name == text) return &d;
-  return nullptr;
-}
-
-WEFT_DECL const device_set::shared_catalogue& device_set::catalogue_of(std::string_view task) const {
-  static const shared_catalogue all;
-  const auto it = catalogues_.find(task);
-  return it == catalogues_.end() ? all : it->second;
-}
-
-WEFT_DECL std::pair<int, std::string> device_set::rank_of(const std::string& type) const {
-  const auto it = std::find(type_order_.begin(), type_order_.end(), type);
-  return {it == type_order_.end() ? -1 : static_cast<int>(it - type_order_.begin()), type};
-}
-
-}  // namespace weft
-#endif
-
-#endif
-
 #ifndef WEFT_SESSION_OPTIONS_HPP
 #define WEFT_SESSION_OPTIONS_HPP
 // What a user may ask of a session, and of one run.
@@ -19375,6 +19511,10 @@ struct session_options {
   std::chrono::microseconds spin_time{100};
   /// How many run signatures are kept prepared; the least recently used one is dropped.
   std::size_t prepared_signatures = 256;
+  /// What is accepted of a single message of a server.
+  frame_limits frames;
+  /// Bytes of fetched values that may be on their way from a server at one time; a step that would need more fails with RESOURCE_EXHAUSTED.
+  std::size_t received_bytes = std::size_t{8} << 30;
   /// Where placement lines and notices go, one line a call without its end; standard error when empty.
   std::function<void(std::string_view line)> log;
 };
@@ -19420,7 +19560,7 @@ enum class message_type : std::uint8_t {
   // Everybody.
   hello = 1, welcome = 2, refused = 3, heartbeat = 4,
   // A client to its master, and the answer to each of them.
-  open_session = 10, close_session = 11, prepare = 12, run = 13, list_devices = 14, describe = 15, reply = 20,
+  open_session = 10, close_session = 11, prepare = 12, run = 13, list_devices = 14, describe = 15, report = 16, reply = 20,
   // A master to a worker, and back.
   register_part = 30, unregister_part = 31, forget_session = 32, run_part = 33, part_feeds = 34, abort_part = 35, part_registered = 36, part_done = 37,
   // Between workers.
@@ -19635,7 +19775,7 @@ struct open_session_message {
   }
 };
 
-/// Closes a session (`close_session`), asks for the devices of the cluster (`list_devices`), or for the parts of a prepared step (`describe`,
+/// Closes a session (`close_session`), asks for the devices of the cluster (`list_devices`), what the server says of itself (`report`), or for the parts of a prepared step (`describe`,
 /// which names the step's handle too).
 struct session_request {
   std::uint32_t request = 0;
@@ -19774,11 +19914,988 @@ struct run_message {
     out.session = from.u64();
     out.handle = from.u64();
     out.timeout = from.i64();
+    if (out.timeout < 0) from.bad("a step may not take " + std::to_string(out.timeout) + " ms");
     out.trace = from.boolean();
     from.finish();
     return out;
   }
 };
+
+}  // namespace weft
+
+#endif
+#endif
+
+#if WEFT_HAS_CLUSTER_BODIES
+#ifndef WEFT_CLUSTER_CLIENT_CHANNEL_HPP
+#define WEFT_CLUSTER_CLIENT_CHANNEL_HPP
+// A client's connection to its master: requests of several threads, each of which waits for its own answer. No thread of its own: of those
+// who wait, one receives for all.
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace weft::detail {
+
+/// See the head of this file. Once lost, it stays so: every later call throws the reason.
+class client_channel {
+ public:
+  using clock = std::chrono::steady_clock;
+
+  /// Connects and greets. Throws UNAVAILABLE or DEADLINE_EXCEEDED that name the address.
+  client_channel(const host_port& to, std::chrono::milliseconds deadline, std::chrono::milliseconds heartbeat, std::chrono::microseconds spin_time, const frame_limits& frames = {},
+                 std::size_t received_bytes = SIZE_MAX);
+
+  /// The start of the server that answers here.
+  std::uint64_t incarnation() const noexcept { return peer_.incarnation; }
+  /// `/job:work/task:2 at 127.0.0.1:33335`.
+  std::string describe() const { return to_text(peer_.task) + " at " + road_->remote_address(); }
+  std::uint32_t new_request() noexcept { return next_request_.fetch_add(1) + 1; }
+
+  /// Throws UNAVAILABLE if the server has closed the connection. Asks the socket only when nobody waits at it anyway.
+  void check_alive();
+  /// Sends a request and waits for its answer. Throws when the connection is lost or the deadline has passed, after which the connection is shut down.
+  reply_message call(std::uint32_t request, message m, std::optional<clock::time_point> deadline);
+  /// Sends something that has no answer.
+  void tell(message m) { road_->send(std::move(m)); }
+  void shutdown() noexcept { road_->shutdown(); }
+
+ private:
+  struct waiter {
+    std::optional<reply_message> reply;
+    std::optional<status> failure;
+    bool done() const noexcept { return reply.has_value() || failure.has_value(); }
+  };
+  void greet(clock::time_point until);
+  void receive_one(std::unique_lock<std::mutex>& lock, clock::time_point until);
+  void dispatch(message m);
+  void fail_all(const status& why);
+  clock::time_point next_look(std::optional<clock::time_point> deadline) const;
+  std::optional<status> overdue(std::optional<clock::time_point> deadline, clock::time_point begun) const;
+
+  std::unique_ptr<blocking_connection> road_;
+  const std::chrono::milliseconds heartbeat_;
+  hello_message peer_;
+  std::atomic<std::uint32_t> next_request_{0};
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<std::uint32_t, waiter*> waiting_;
+  bool receiving_ = false;
+};
+
+#if WEFT_HAS_CLUSTER_BODIES
+
+WEFT_DECL client_channel::client_channel(const host_port& to, std::chrono::milliseconds deadline, std::chrono::milliseconds heartbeat, std::chrono::microseconds spin_time, const frame_limits& frames,
+                                         std::size_t received_bytes)
+    : heartbeat_(heartbeat) {
+  const auto until = clock::now() + deadline;
+  try {
+    connection_options options;
+    options.spin_time = spin_time;
+    options.limits = frames;
+    options.max_first_head = std::min(frames.max_head, 16U << 20);
+    options.budget = std::make_shared<receive_budget>(received_bytes);
+    road_ = blocking_connection::connect(to, deadline, options);
+    greet(until);
+  } catch (const error& e) {
+    status s = e.status();
+    s.message = "session at weft://" + to_text(to) + ": " + s.message;
+    throw error(std::move(s));
+  }
+}
+
+WEFT_DECL void client_channel::greet(clock::time_point until) {
+  hello_message hello;
+  road_->send(hello.encode());
+  message answer;
+  do {
+    if (road_->receive(answer, until) != receive_result::received) fail(error_code::deadline_exceeded, "the server did not answer the greeting in time");
+  } while (type_of(answer) == message_type::heartbeat);
+  if (type_of(answer) == message_type::refused) throw error(decode_refusal(answer));
+  if (type_of(answer) != message_type::welcome) fail(error_code::internal, "the server answered the greeting with message type " + std::to_string(answer.type));
+  peer_ = hello_message::decode(answer);
+}
+
+WEFT_DECL void client_channel::check_alive() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  if (receiving_) return;
+  receive_one(lock, clock::now());
+}
+
+// Receives at most one message for whoever it is for. The lock is released meanwhile; what goes wrong is thrown, and told to all who wait.
+WEFT_DECL void client_channel::receive_one(std::unique_lock<std::mutex>& lock, clock::time_point until) {
+  receiving_ = true;
+  lock.unlock();
+  message m;
+  receive_result result = receive_result::timed_out;
+  std::optional<status> failure;
+  try {
+    result = road_->receive(m, until);
+  } catch (const error& e) {
+    failure = e.status();
+  }
+  lock.lock();
+  receiving_ = false;
+  if (!failure && result == receive_result::received) {
+    try {
+      dispatch(std::move(m));
+    } catch (const error& e) {
+      failure = status(error_code::internal, "task " + describe() + " sent a message that makes no sense: " + e.message());
+      road_->shutdown();
+    }
+  }
+  if (failure) {
+    fail_all(*failure);
+    throw error(*failure);
+  }
+  if (!waiting_.empty()) changed_.notify_all();
+}
+
+WEFT_DECL void client_channel::dispatch(message m) {
+  if (type_of(m) == message_type::refused) return fail_all(decode_refusal(m));
+  if (type_of(m) != message_type::reply) return;
+  const bool refused = m.refused;
+  reply_message reply = reply_message::decode(std::move(m));
+  if (refused && reply.result.ok()) reply.result = status(error_code::resource_exhausted, "the fetched values do not fit into memory, or into what may be received (session_options::received_bytes)");
+  const auto it = waiting_.find(reply.request);
+  if (it == waiting_.end()) return;
+  it->second->reply = std::move(reply);
+  waiting_.erase(it);
+}
+
+WEFT_DECL void client_channel::fail_all(const status& why) {
+  for (const auto& entry : waiting_) entry.second->failure = why;
+  waiting_.clear();
+  changed_.notify_all();
+}
+
+// When whoever waits looks up next: at its deadline, and often enough to notice that the server is silent.
+WEFT_DECL client_channel::clock::time_point client_channel::next_look(std::optional<clock::time_point> deadline) const {
+  const auto soon = clock::now() + heartbeat_ / 2;
+  return deadline ? std::min(*deadline, soon) : soon;
+}
+
+WEFT_DECL std::optional<status> client_channel::overdue(std::optional<clock::time_point> deadline, clock::time_point begun) const {
+  const auto now = clock::now();
+  if (deadline && now >= *deadline) return status(error_code::deadline_exceeded, "task " + describe() + " did not answer in time");
+  if (now - std::max(begun, road_->last_received()) > heartbeat_)
+    return status(error_code::unavailable, "task " + describe() + ": nothing was heard for " + std::to_string(heartbeat_.count()) + " ms");
+  return std::nullopt;
+}
+
+WEFT_DECL reply_message client_channel::call(std::uint32_t request, message m, std::optional<clock::time_point> deadline) {
+  // A kernel that waits for a step of its own server must not take the thread that the step needs.
+  const thread_pool::blocking elsewhere(thread_pool::of_this_thread());
+  waiter mine;
+  const auto begun = clock::now();
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    waiting_.emplace(request, &mine);
+  }
+  try {
+    road_->send(std::move(m));
+    std::unique_lock<std::mutex> lock(mutex_);
+    while (!mine.done()) {
+      if (receiving_) changed_.wait_until(lock, next_look(deadline));
+      else receive_one(lock, next_look(deadline));
+      if (mine.done()) break;
+      if (const auto late = overdue(deadline, begun)) {
+        road_->shutdown();
+        throw error(*late);
+      }
+    }
+  } catch (...) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    waiting_.erase(request);
+    changed_.notify_all();
+    throw;
+  }
+  if (mine.failure) throw error(*mine.failure);
+  return std::move(*mine.reply);
+}
+
+#endif
+
+}  // namespace weft::detail
+
+#endif
+#endif
+
+#ifndef WEFT_CLUSTER_SERVER_STATUS_HPP
+#define WEFT_CLUSTER_SERVER_STATUS_HPP
+// What a task server says of itself to whoever asks, for people and their tools.
+
+#include <chrono>
+#include <cstdint>
+#include <iosfwd>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace weft {
+
+/// A session that a client has open.
+struct session_report {
+  std::uint64_t id = 0;
+  /// The client's end of the connection.
+  std::string client;
+  /// Nodes of its graph, steps that are prepared, steps that run.
+  std::uint64_t nodes = 0, prepared = 0, steps = 0;
+};
+
+/// A part of a graph that a master registered.
+struct registration_report {
+  /// The incarnation of the master, and its number for the part.
+  std::uint64_t master = 0, number = 0;
+  /// Its nodes, its edges to and from other devices, steps that run.
+  std::uint64_t nodes = 0, edges = 0, steps = 0;
+};
+
+/// Something that outlives steps: a variable, a queue.
+struct resource_report {
+  std::string container, name;
+  /// In words: `variable 'w' of float[2,3]`, `FIFOQueue 'examples'`; and what is in it: `3 elements, at most 32`.
+  std::string what, contents;
+  /// Of a variable's value; empty and 0 when it has none, or is no variable.
+  std::string dtype, shape;
+  std::uint64_t bytes = 0;
+};
+
+/// See the head of this file.
+struct server_report {
+  task_id task;
+  std::string address, version;
+  std::chrono::milliseconds uptime{0};
+  /// The random number of this start.
+  std::uint64_t incarnation = 0;
+  std::vector<device> devices;
+  std::vector<session_report> sessions;
+  std::vector<registration_report> registrations;
+  std::vector<resource_report> resources;
+  /// The numbers of `server_statistics` with their names.
+  std::vector<std::pair<std::string, std::uint64_t>> statistics;
+};
+
+/// Several lines for a person.
+std::string to_text(const server_report& r);
+std::ostream& operator<<(std::ostream& out, const server_report& r);
+
+/// Asks the server at `target`, `weft://127.0.0.1:33331` or without `weft://`. Throws INVALID_ARGUMENT (no address), UNAVAILABLE (nobody listens there, or the
+/// server is of another kind) or DEADLINE_EXCEEDED.
+server_report ask_server(const std::string& target, std::chrono::milliseconds deadline = std::chrono::seconds(10));
+
+}  // namespace weft
+
+#if WEFT_HAS_CLUSTER_BODIES
+
+#include <ostream>
+
+namespace weft {
+
+namespace detail {
+
+WEFT_DECL std::string encode_report(const server_report& r) {
+  wire_writer to;
+  encode_task(to, r.task);
+  to.string(r.address).string(r.version).i64(r.uptime.count()).u64(r.incarnation);
+  encode_devices(to, r.devices);
+  to.count(r.sessions.size());
+  for (const session_report& s : r.sessions) to.u64(s.id).string(s.client).u64(s.nodes).u64(s.prepared).u64(s.steps);
+  to.count(r.registrations.size());
+  for (const registration_report& g : r.registrations) to.u64(g.master).u64(g.number).u64(g.nodes).u64(g.edges).u64(g.steps);
+  to.count(r.resources.size());
+  for (const resource_report& e : r.resources) to.string(e.container).string(e.name).string(e.what).string(e.contents).string(e.dtype).string(e.shape).u64(e.bytes);
+  to.count(r.statistics.size());
+  for (const auto& [name, value] : r.statistics) to.string(name).u64(value);
+  return to.take();
+}
+
+WEFT_DECL server_report decode_report(const std::string& bytes) {
+  wire_reader from(bytes, "report of a server");
+  server_report r;
+  r.task = decode_task(from);
+  r.address = from.string();
+  r.version = from.string();
+  r.uptime = std::chrono::milliseconds(from.i64());
+  r.incarnation = from.u64();
+  r.devices = decode_devices(from);
+  r.sessions.resize(from.count(36));
+  for (session_report& s : r.sessions) {
+    s.id = from.u64();
+    s.client = from.string();
+    for (std::uint64_t* number : {&s.nodes, &s.prepared, &s.steps}) *number = from.u64();
+  }
+  r.registrations.resize(from.count(40));
+  for (registration_report& g : r.registrations)
+    for (std::uint64_t* number : {&g.master, &g.number, &g.nodes, &g.edges, &g.steps}) *number = from.u64();
+  r.resources.resize(from.count(32));
+  for (resource_report& e : r.resources) {
+    for (std::string* field : {&e.container, &e.name, &e.what, &e.contents, &e.dtype, &e.shape}) *field = from.string();
+    e.bytes = from.u64();
+  }
+  r.statistics.resize(from.count(12));
+  for (auto& [name, value] : r.statistics) {
+    name = from.string();
+    value = from.u64();
+  }
+  from.finish();
+  return r;
+}
+
+}  // namespace detail
+
+WEFT_DECL server_report ask_server(const std::string& target, std::chrono::milliseconds deadline) {
+  const std::string scheme = "weft://";
+  const host_port to = parse_host_port(target.compare(0, scheme.size(), scheme) == 0 ? target.substr(scheme.size()) : target);
+  const auto until = detail::client_channel::clock::now() + detail::bounded(deadline);
+  detail::client_channel channel(to, deadline, std::max(deadline, std::chrono::milliseconds(1)), std::chrono::microseconds(0));
+  session_request what;
+  what.request = channel.new_request();
+  const reply_message reply = channel.call(what.request, what.encode(message_type::report), until);
+  if (!reply.result.ok()) throw error(reply.result);
+  return detail::decode_report(reply.body);
+}
+
+namespace detail {
+
+inline std::string hex(std::uint64_t number) {
+  std::string out;
+  for (int shift = 60; shift >= 0; shift -= 4) out += "0123456789abcdef"[(number >> shift) & 15U];
+  return out;
+}
+
+WEFT_DECL std::string uptime_text(std::chrono::milliseconds time) {
+  const auto seconds = time.count() / 1000;
+  if (seconds < 60) return duration_text(time);
+  if (seconds < 3600) return std::to_string(seconds / 60) + " min " + std::to_string(seconds % 60) + " s";
+  return std::to_string(seconds / 3600) + " h " + std::to_string(seconds / 60 % 60) + " min";
+}
+
+inline std::string plural(std::uint64_t n, const char* word) { return std::to_string(n) + " " + word + (n == 1 ? "" : "s"); }
+
+}  // namespace detail
+
+WEFT_DECL std::string to_text(const server_report& r) {
+  std::string out = to_text(r.task) + " at " + r.address + ", weft " + r.version + ", up " + detail::uptime_text(r.uptime) + ", incarnation " + detail::hex(r.incarnation) + "\n";
+  out += "devices:\n";
+  for (const device& d : r.devices) out += "  " + d.name + " (memory " + d.memory + ")\n";
+  out += "sessions: " + std::to_string(r.sessions.size()) + "\n";
+  for (const session_report& s : r.sessions)
+    out += "  " + std::to_string(s.id) + " of " + s.client + ": " + detail::plural(s.nodes, "node") + ", " + detail::plural(s.prepared, "prepared step") + ", " + std::to_string(s.steps) + " running\n";
+  out += "registered graphs: " + std::to_string(r.registrations.size()) + "\n";
+  for (const registration_report& g : r.registrations)
+    out += "  " + std::to_string(g.number) + " of " + (g.master == r.incarnation ? std::string("this task") : "master " + detail::hex(g.master)) + ": " + detail::plural(g.nodes, "node") + ", " +
+           detail::plural(g.edges, "edge") + ", " + std::to_string(g.steps) + " running\n";
+  out += "resources: " + std::to_string(r.resources.size()) + "\n";
+  for (const resource_report& e : r.resources) {
+    out += "  " + e.container + "/" + e.name + ": " + e.what;
+    if (!e.dtype.empty()) out += ", now " + e.dtype + e.shape + ", " + detail::plural(e.bytes, "byte");
+    if (!e.contents.empty()) out += ", " + e.contents;
+    out += "\n";
+  }
+  out += "statistics:\n";
+  for (const auto& [name, value] : r.statistics) out += "  " + name + " " + std::to_string(value) + "\n";
+  return out;
+}
+
+WEFT_DECL std::ostream& operator<<(std::ostream& out, const server_report& r) { return out << to_text(r); }
+
+}  // namespace weft
+
+#endif
+#endif
+
+#if WEFT_HAS_CLUSTER_BODIES
+#ifndef WEFT_CLUSTER_ASIO_HPP
+#define WEFT_CLUSTER_ASIO_HPP
+// The one door to Asio. Other headers of this layer include this one, never Asio itself.
+
+#include <cstdlib>
+#include <utility>
+
+#if defined(__SANITIZE_THREAD__) && !defined(__clang__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wtsan"
+#endif
+#include <asio/dispatch.hpp>
+#include <asio/executor_work_guard.hpp>
+#include <asio/io_context.hpp>
+#include <asio/ip/tcp.hpp>
+#include <asio/ip/v6_only.hpp>
+#include <asio/post.hpp>
+#include <asio/steady_timer.hpp>
+#if defined(__SANITIZE_THREAD__) && !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
+
+namespace weft::detail {
+
+// The pieces of memory for one read, in the form that Asio takes without copying them.
+struct read_range {
+  const asio::mutable_buffer *first, *last;
+  const asio::mutable_buffer* begin() const noexcept { return first; }
+  const asio::mutable_buffer* end() const noexcept { return last; }
+};
+
+}  // namespace weft::detail
+
+#endif
+#endif
+
+#if WEFT_HAS_CLUSTER_BODIES
+#ifndef WEFT_CLUSTER_SEND_GAUGE_HPP
+#define WEFT_CLUSTER_SEND_GAUGE_HPP
+// How much waits to be sent on a connection, and whether reading has to wait for it.
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace weft::detail {
+
+/// Thread-safe, but for what is said to be the reader's.
+class send_gauge {
+ public:
+  std::size_t bytes() const noexcept { return bytes_.load(); }
+  void add(std::uint64_t bytes) noexcept { bytes_.fetch_add(static_cast<std::size_t>(bytes)); }
+  /// Bytes have gone. True when the reader waits and should see whether it still has to.
+  bool take(std::uint64_t bytes) noexcept {
+    bytes_.fetch_sub(static_cast<std::size_t>(bytes));
+    return paused();
+  }
+  /// The messages that wait; each costs memory beside its bytes.
+  void set_messages(std::size_t count) noexcept { messages_.store(count); }
+  void clear() noexcept {
+    bytes_.store(0);
+    messages_.store(0);
+  }
+
+  /// For the reader: from now on it has to wait above so many bytes.
+  void limit(std::size_t bytes) noexcept { limit_ = bytes < least ? least : bytes; }
+  /// For the reader: whether it has to wait, until `release` says that half of the bytes are gone.
+  bool hold() noexcept {
+    if (limit_ == SIZE_MAX || pending() <= limit_) return false;
+    paused_.store(true);
+    return !release();  // some may have gone in the meantime
+  }
+  /// For the reader that waits: whether it may go on.
+  bool release() noexcept {
+    if (!paused() || pending() > limit_ / 2) return false;
+    paused_.store(false);
+    return true;
+  }
+  bool paused() const noexcept { return paused_.load(); }
+
+ private:
+  static constexpr std::size_t around = 512, least = 4096;
+  std::size_t pending() const noexcept { return bytes_.load() + around * messages_.load(); }
+
+  std::atomic<std::size_t> bytes_{0}, messages_{0};
+  std::atomic<bool> paused_{false};
+  std::size_t limit_ = SIZE_MAX;
+};
+
+}  // namespace weft::detail
+
+#endif
+#endif
+
+#if WEFT_HAS_CLUSTER_BODIES
+#ifndef WEFT_CLUSTER_CONNECTION_HPP
+#define WEFT_CLUSTER_CONNECTION_HPP
+// A TCP connection between tasks that belongs to an event loop: messages in, messages out, in order.
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+namespace weft {
+
+/// A connection whose messages are received on the io thread, the one that runs its io_context (one thread at a time; the
+/// io_context must outlive a connection that is not closed). All members may be called from any thread, and none blocks. Once
+/// started it lives until it is closed or lost, whoever holds it.
+class connection : public std::enable_shared_from_this<connection> {
+ public:
+  using clock = std::chrono::steady_clock;
+  using open_handler = std::function<void(const status&, std::shared_ptr<connection>)>;
+  using message_handler = std::function<void(message)>;
+  using close_handler = std::function<void(const status&)>;
+
+  /// Connects within `deadline`. `done` is called once on the io thread: with ok and the connection, which waits for `start`, or with
+  /// UNAVAILABLE, DEADLINE_EXCEEDED, or the reason of `close`, and none. The connection returned is only there to be closed.
+  static std::shared_ptr<connection> open(asio::io_context& io, const host_port& to, std::chrono::milliseconds deadline,
+                                          const connection_options& options, open_handler done);
+  /// Takes over a connected socket. `slot`, if any, is dropped when the connection closes.
+  static std::shared_ptr<connection> adopt(asio::ip::tcp::socket socket, const connection_options& options, std::shared_ptr<void> slot = nullptr);
+
+  connection(const connection&) = delete;
+  connection& operator=(const connection&) = delete;
+  ~connection() = default;
+
+  /// Begins to receive; to be called once. Both handlers run on the io thread: `on_message` for each message in order, then `on_closed`
+  /// once with the reason, also after a local `close`; afterwards both are destroyed. An exception from `on_message` closes the connection.
+  void start(message_handler on_message, close_handler on_closed);
+  /// Sends a message after those sent before, from the calling thread if the socket is free, else from the io thread. The tensors
+  /// are held, not copied, until they are written. Does nothing on a closed connection. Throws INVALID_ARGUMENT for a message that no receiver
+  /// accepts (an empty value, more than `max_rank` dimensions) and for one past the limits of this side's options.
+  void send(message m);
+  /// Bytes that `send` took and the socket has not.
+  std::size_t queued_bytes() const noexcept { return gauge_.bytes(); }
+  /// From now on takes no message while more than so many bytes are queued, until half of them are gone. To be called by `on_message`.
+  void read_only_below(std::size_t bytes) noexcept { gauge_.limit(bytes); }
+  /// Closes at once; what is queued is dropped. The first reason stays. `on_closed` gets it.
+  void close(status why);
+  /// Closes when what is queued is sent, or after `frame_timeout` without progress.
+  void close_when_sent(status why);
+  /// Closes with DEADLINE_EXCEEDED unless a whole message is received within this time from now; zero takes that back.
+  void expect_message_within(std::chrono::milliseconds time);
+  /// Whether `close` was called, or the connection lost.
+  bool closed() const noexcept { return closed_.load(std::memory_order_acquire); }
+  /// The other end, `127.0.0.1:33331`, or `localhost:33331 (127.0.0.1)`.
+  const std::string& remote_address() const noexcept { return remote_; }
+  /// When the last byte was received; the start at first.
+  clock::time_point last_received() const noexcept { return clock::time_point(clock::duration(last_received_.load(std::memory_order_relaxed))); }
+  /// Bytes received and sent so far.
+  std::uint64_t bytes_received() const noexcept { return bytes_received_.load(std::memory_order_relaxed); }
+  std::uint64_t bytes_sent() const noexcept { return bytes_sent_.load(std::memory_order_relaxed); }
+
+ private:
+  using tcp = asio::ip::tcp;
+  // Who writes to the socket: nobody, a thread inside `send`, or the io thread.
+  enum class writer : std::uint8_t { none, caller, loop };
+  // The state of `open`, until it has called back.
+  struct opening {
+    host_port to;
+    std::chrono::milliseconds deadline;
+    open_handler done;
+    tcp::resolver resolver;
+    std::vector<tcp::endpoint> endpoints;
+    std::size_t next = 0;
+    int failure = ECONNREFUSED;
+    // The address that was tried last.
+    std::string tried() const { return next == 0 ? std::string() : endpoints[next - 1].address().to_string(); }
+  };
+
+  connection(tcp::socket socket, const connection_options& options, std::shared_ptr<void> slot);
+  void resolve();
+  void connect_next();
+  void opened(const status& s);
+  void connected();
+  void note_received() noexcept { last_received_.store(clock::now().time_since_epoch().count(), std::memory_order_relaxed); }
+  void read();
+  void on_read(const std::error_code& error, std::size_t bytes);
+  bool deliver();
+  void go_on();
+  void resume();
+  void write_queue();
+  void after_direct_write(frame_writer& frame, detail::io_result result, int number);
+  void lost_writing(int number);
+  void sent(std::uint64_t bytes);
+  void watch();
+  void arm(clock::time_point at);
+  void finish();
+  template <class Function> void post(Function function) {
+    asio::post(executor_, [self = shared_from_this(), function = std::move(function)] { function(*self); });
+  }
+
+  const connection_options options_;
+  std::string remote_;
+  detail::send_gauge gauge_;
+  std::atomic<bool> closed_{false};
+  std::atomic<clock::rep> last_received_{0};
+  std::atomic<std::uint64_t> bytes_received_{0}, bytes_sent_{0};
+
+  const asio::any_io_executor executor_;
+  // Touched on the io thread only. Others use the descriptor itself, which stays open while `writer_` is `caller`. A closed connection has
+  // neither socket nor timer, and may be held when its io_context is gone.
+  std::optional<tcp::socket> socket_;
+  std::optional<asio::steady_timer> timer_;
+  std::unique_ptr<opening> opening_;
+  frame_reader reader_;
+  std::array<asio::mutable_buffer, frame_reader::max_parts> parts_;
+  message_handler on_message_;
+  close_handler on_closed_;
+  static constexpr clock::time_point never = clock::time_point::max();
+  clock::time_point expect_by_ = never, send_by_ = never, armed_at_ = never;
+  std::chrono::milliseconds expect_within_{0};
+  std::uint64_t sent_by_then_ = 0;
+
+  std::mutex mutex_;
+  // Under the mutex.
+  int descriptor_ = -1;
+  writer writer_ = writer::none;
+  std::deque<frame_writer> queue_;
+  bool closing_when_sent_ = false, peer_is_gone_ = false;
+  status reason_;
+  std::shared_ptr<void> slot_;
+};
+
+#if WEFT_HAS_CLUSTER_BODIES
+
+WEFT_DECL connection::connection(tcp::socket socket, const connection_options& options, std::shared_ptr<void> slot)
+    : options_(options), executor_(socket.get_executor()), socket_(std::move(socket)), timer_(executor_), reader_(options), slot_(std::move(slot)) {}
+
+inline std::shared_ptr<connection> connection::adopt(tcp::socket socket, const connection_options& options, std::shared_ptr<void> slot) {
+  std::error_code none;
+  const tcp::endpoint remote = socket.remote_endpoint(none);
+  std::shared_ptr<connection> out(new connection(std::move(socket), options, std::move(slot)));
+  out->remote_ = to_text(host_port{remote.address().to_string(), remote.port()});
+  out->connected();
+  return out;
+}
+
+WEFT_DECL std::shared_ptr<connection> connection::open(asio::io_context& io, const host_port& to, std::chrono::milliseconds deadline,
+                                                    const connection_options& options, open_handler done) {
+  std::shared_ptr<connection> out(new connection(tcp::socket(io), options, nullptr));
+  out->remote_ = to_text(to);
+  out->opening_.reset(new opening{to, deadline, std::move(done), tcp::resolver(io), {}});
+  out->post([](connection& self) { self.resolve(); });
+  return out;
+}
+
+WEFT_DECL void connection::resolve() {
+  if (opening_ == nullptr) return;
+  timer_->expires_after(detail::bounded(opening_->deadline));
+  timer_->async_wait([self = shared_from_this()](const std::error_code& error) {
+    if (!error && self->opening_ != nullptr) self->opened(detail::connect_timeout(self->opening_->to, self->opening_->deadline, self->opening_->tried()));
+  });
+  std::error_code not_numeric;
+  const asio::ip::address address = asio::ip::make_address(opening_->to.host, not_numeric);
+  if (!not_numeric) {
+    opening_->endpoints.emplace_back(address, static_cast<std::uint16_t>(opening_->to.port));
+    return connect_next();
+  }
+  opening_->resolver.async_resolve(opening_->to.host, std::to_string(opening_->to.port),
+                                   [self = shared_from_this()](const std::error_code& error, const tcp::resolver::results_type& found) {
+                                     if (self->opening_ == nullptr) return;
+                                     if (error) return self->opened(detail::resolve_failure(self->opening_->to));
+                                     for (const auto& entry : found) self->opening_->endpoints.push_back(entry.endpoint());
+                                     self->connect_next();
+                                   });
+}
+
+// Tries the addresses of the host one after the other.
+WEFT_DECL void connection::connect_next() {
+  std::error_code error;
+  for (;;) {
+    if (opening_->next == opening_->endpoints.size()) return opened(detail::connect_failure(opening_->to, opening_->failure, opening_->tried()));
+    socket_->close(error);
+    socket_->open(opening_->endpoints[opening_->next++].protocol(), error);
+    if (!error) break;
+    opening_->failure = error.value();
+  }
+  socket_->async_connect(opening_->endpoints[opening_->next - 1], [self = shared_from_this()](const std::error_code& failure) {
+    if (self->opening_ == nullptr) return;
+    if (!failure && !detail::connected_to_itself(self->socket_->native_handle())) {
+      self->remote_ = detail::resolved_text(self->opening_->to, self->opening_->tried());
+      return self->opened(status());
+    }
+    self->opening_->failure = failure ? failure.value() : ECONNREFUSED;
+    self->connect_next();
+  });
+}
+
+WEFT_DECL void connection::opened(const status& s) {
+  if (closed()) return;  // finish calls back
+  const open_handler done = std::move(opening_->done);
+  opening_.reset();
+  timer_->cancel();
+  if (s.ok()) {
+    connected();
+    return done(s, shared_from_this());
+  }
+  close(s);
+  done(s, nullptr);
+}
+
+WEFT_DECL void connection::connected() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  descriptor_ = socket_->native_handle();
+  detail::set_no_delay(descriptor_);
+  note_received();
+}
+
+WEFT_DECL void connection::start(message_handler on_message, close_handler on_closed) {
+  asio::dispatch(executor_, [self = shared_from_this(), on_message = std::move(on_message), on_closed = std::move(on_closed)]() mutable {
+    self->on_message_ = std::move(on_message);
+    self->on_closed_ = std::move(on_closed);
+    if (self->closed()) return self->post([](connection& ended) { ended.finish(); });
+    self->note_received();
+    if (self->options_.first_message_timeout.count() > 0) self->expect_message_within(self->options_.first_message_timeout);
+    self->read();
+  });
+}
+
+WEFT_DECL void connection::read() {
+  iovec pieces[frame_reader::max_parts];
+  const std::size_t count = reader_.space(pieces);
+  for (std::size_t i = 0; i < count; ++i) parts_[i] = asio::mutable_buffer(pieces[i].iov_base, pieces[i].iov_len);
+  auto done = [self = shared_from_this()](const std::error_code& error, std::size_t bytes) { self->on_read(error, bytes); };
+  if (count == 1) socket_->async_read_some(parts_[0], std::move(done));  // cheaper than a list of one
+  else socket_->async_read_some(detail::read_range{parts_.data(), parts_.data() + count}, std::move(done));
+}
+
+WEFT_DECL void connection::on_read(const std::error_code& error, std::size_t bytes) {
+  if (closed()) return;
+  if (error) return close(detail::lost_connection(remote_, error == asio::error::eof ? 0 : error.value(), reader_.inside_frame()));
+  bytes_received_.fetch_add(bytes, std::memory_order_relaxed);
+  if (options_.traffic != nullptr) options_.traffic->received.fetch_add(bytes, std::memory_order_relaxed);
+  note_received();
+  reader_.filled(bytes);
+  go_on();
+}
+
+WEFT_DECL void connection::go_on() {
+  if (!deliver()) return;
+  if (reader_.inside_frame()) watch();
+  read();
+}
+
+WEFT_DECL void connection::resume() {
+  if (closed() || !gauge_.release()) return;
+  note_received();
+  go_on();
+}
+
+// Hands out the messages that are whole. False when the connection is closed, or takes no more for now.
+WEFT_DECL bool connection::deliver() {
+  try {
+    for (message m;;) {
+      if (gauge_.hold()) return false;
+      try {
+        if (!reader_.next(m)) return true;
+      } catch (const error& e) {
+        close(detail::bad_frame(remote_, e.status()));
+        return false;
+      }
+      expect_by_ = never;
+      if (send_by_ == never) on_message_(std::move(m));
+      if (closed()) return false;
+    }
+  } catch (const error& e) {
+    close(e.status());
+  } catch (const std::exception& e) {
+    close(status(error_code::internal, "handling a message from " + remote_ + " failed: " + e.what()));
+  }
+  return false;
+}
+
+WEFT_DECL void connection::send(message m) {
+  frame_writer frame(std::move(m), options_.limits);
+  int descriptor = -1;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (closed() || closing_when_sent_ || peer_is_gone_ || descriptor_ < 0) return;
+    gauge_.add(frame.remaining());
+    if (writer_ != writer::none) return gauge_.set_messages((queue_.push_back(std::move(frame)), queue_.size()));
+    writer_ = writer::caller;
+    descriptor = descriptor_;
+  }
+  std::uint64_t bytes = 0;
+  const detail::io_result result = detail::send_frame(descriptor, frame, detail::most_per_send, bytes);
+  const int number = errno;
+  sent(bytes);
+  after_direct_write(frame, result, number);
+}
+
+WEFT_DECL void connection::sent(std::uint64_t bytes) {
+  const bool reader_waits = gauge_.take(bytes);
+  bytes_sent_.fetch_add(bytes, std::memory_order_relaxed);
+  if (options_.traffic != nullptr) options_.traffic->sent.fetch_add(bytes, std::memory_order_relaxed);
+  if (reader_waits) post([](connection& self) { self.resume(); });
+}
+
+// The thread inside `send` gives up writing: to nobody if all is out, else to the io thread.
+WEFT_DECL void connection::after_direct_write(frame_writer& frame, detail::io_result result, int number) {
+  bool drained = false;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    writer_ = writer::none;
+    if (result == detail::io_result::lost) peer_is_gone_ = true;
+    if (!closed() && !peer_is_gone_) {
+      if (frame.remaining() > 0) queue_.push_front(std::move(frame));
+      if (!queue_.empty()) writer_ = writer::loop;
+      else if (!closing_when_sent_) return;
+      drained = queue_.empty();
+    }
+  }
+  if (closed()) return post([](connection& self) { self.finish(); });
+  if (result == detail::io_result::lost) return lost_writing(number);
+  if (drained) return close(status());
+  post([](connection& self) { self.write_queue(); });
+}
+
+// What the other end sent before it went may still be there to be read; reading finds the end of the connection then.
+WEFT_DECL void connection::lost_writing(int number) {
+  std::deque<frame_writer> dropped;
+  bool closing = false;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    writer_ = writer::none;
+    peer_is_gone_ = true;
+    queue_.swap(dropped);
+    gauge_.clear();
+    closing = closing_when_sent_;
+  }
+  if (closing || (number != EPIPE && number != ECONNRESET)) close(detail::lost_connection(remote_, number, false));
+}
+
+// On the io thread, while `writer_` is `loop`: writes what is queued, and lets others have a turn after each mebibyte.
+WEFT_DECL void connection::write_queue() {
+  std::size_t budget = detail::most_per_send;
+  while (!closed()) {
+    frame_writer* front = nullptr;
+    bool drained = false;
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      if (queue_.empty()) {
+        writer_ = writer::none;
+        drained = closing_when_sent_;
+      } else {
+        front = &queue_.front();  // stays where it is when others add to the end
+      }
+    }
+    if (front == nullptr) return drained ? close(status()) : void();
+    if (budget == 0) return post([](connection& self) { self.write_queue(); });
+    std::uint64_t bytes = 0;
+    const detail::io_result result = detail::send_frame(socket_->native_handle(), *front, budget, bytes);
+    const int number = errno;
+    sent(bytes);
+    budget -= static_cast<std::size_t>(bytes);
+    if (result == detail::io_result::lost) return lost_writing(number);
+    if (result == detail::io_result::would_block)
+      return socket_->async_wait(tcp::socket::wait_write, [self = shared_from_this()](const std::error_code& error) {
+        if (!error) self->write_queue();
+      });
+    if (front->remaining() > 0) continue;
+    std::optional<frame_writer> done;  // destroyed without the lock
+    const std::lock_guard<std::mutex> lock(mutex_);
+    done = std::move(queue_.front());
+    queue_.pop_front();
+    gauge_.set_messages(queue_.size());
+  }
+}
+
+WEFT_DECL void connection::close(status why) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (closed()) return;
+    closed_.store(true, std::memory_order_release);
+    if (!closing_when_sent_) reason_ = std::move(why);
+    if (descriptor_ >= 0) ::shutdown(descriptor_, SHUT_RDWR);
+  }
+  post([](connection& self) { self.finish(); });
+}
+
+WEFT_DECL void connection::close_when_sent(status why) {
+  bool busy = false;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (closed() || closing_when_sent_) return;
+    busy = closing_when_sent_ = writer_ != writer::none;
+    if (busy) reason_ = std::move(why);
+  }
+  if (!busy) return close(std::move(why));
+  post([](connection& self) {
+    self.send_by_ = clock::now();
+    self.sent_by_then_ = self.bytes_sent() + 1;  // as if there had been progress before
+    self.watch();
+  });
+}
+
+WEFT_DECL void connection::expect_message_within(std::chrono::milliseconds time) {
+  if (closed()) return;
+  asio::dispatch(executor_, [self = shared_from_this(), time] {
+    self->expect_within_ = time;
+    self->expect_by_ = time.count() == 0 ? never : clock::now() + detail::bounded(time);
+    self->watch();
+  });
+}
+
+// Closes the connection if a deadline has passed, else comes back at the next one.
+WEFT_DECL void connection::watch() {
+  if (closed()) return;
+  const clock::time_point now = clock::now();
+  clock::time_point next = expect_by_;
+  if (expect_by_ <= now)
+    return close(status(error_code::deadline_exceeded, "no message came from " + remote_ + " within " + detail::duration_text(expect_within_)));
+  if (options_.frame_timeout.count() > 0) {
+    const auto pause = detail::bounded(options_.frame_timeout);
+    if (reader_.inside_frame() && !gauge_.paused()) {
+      if (last_received() + pause <= now) return close(detail::silent_connection(remote_, options_.frame_timeout));
+      next = std::min(next, last_received() + pause);
+    }
+    if (send_by_ != never) {
+      if (bytes_sent() != sent_by_then_) send_by_ = now + pause;
+      sent_by_then_ = bytes_sent();
+      if (send_by_ <= now) return close(status());
+      next = std::min(next, send_by_);
+    }
+  }
+  if (next != never) arm(next);
+}
+
+WEFT_DECL void connection::arm(clock::time_point at) {
+  if (armed_at_ <= at) return;
+  armed_at_ = at;
+  timer_->expires_at(at);
+  timer_->async_wait([self = shared_from_this()](const std::error_code& error) {
+    if (error) return;
+    self->armed_at_ = never;
+    self->watch();
+  });
+}
+
+// On the io thread, after `closed_` was set: frees everything and tells the owner. A thread that is writing calls this again.
+WEFT_DECL void connection::finish() {
+  std::deque<frame_writer> dropped;
+  std::shared_ptr<void> slot;
+  status reason;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (writer_ == writer::caller) return;
+    socket_.reset();
+    descriptor_ = -1;
+    queue_.swap(dropped);
+    slot_.swap(slot);
+    gauge_.clear();
+    reason = reason_;
+  }
+  dropped.clear();  // whoever hears of the end finds its tensors free
+  slot.reset();
+  timer_.reset();
+  if (opening_ != nullptr) {
+    const open_handler done = std::move(opening_->done);
+    opening_.reset();
+    return done(reason, nullptr);
+  }
+  const message_handler last_holder = std::exchange(on_message_, nullptr);
+  const close_handler on_closed = std::exchange(on_closed_, nullptr);
+  if (on_closed) on_closed(reason);
+}
+
+#endif
 
 }  // namespace weft
 
@@ -19818,7 +20935,7 @@ struct register_part_message {
     encode_nodes(head, tensors, part.nodes(), 0);
     return detail::make_message(message_type::register_part, head, std::move(tensors));
   }
-  static register_part_message decode(const message& m, const graph& into, std::size_t max_nodes) {
+  static register_part_message decode(const message& m, const graph& into, const graph_limits& limits) {
     wire_reader from(m.head, "registration");
     register_part_message out;
     out.registration = from.u64();
@@ -19833,7 +20950,7 @@ struct register_part_message {
       if (&e != out.edges.data() && (&e)[-1].edge >= e.edge) from.bad("edges are not in rising order");
     }
     out.passes = detail::decode_passes(from);
-    decode_nodes(from, m.tensors, into, max_nodes);
+    decode_nodes(from, m.tensors, into, limits);
     from.finish();
     return out;
   }
@@ -32566,6 +33683,7 @@ WEFT_DECL const kernel_registry& standard_kernels() {
 #define WEFT_CLUSTER_TASK_CONTEXT_HPP
 // What all parts of one server share: who it is, what it can run, its event loop and its threads.
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -32592,7 +33710,10 @@ struct task_context {
         kernels(options.kernels ? *options.kernels : standard_kernels()), catalogue(std::make_shared<const kernel_catalogue>(kernels.catalogue())),
         received(std::make_shared<receive_budget>(options.received_bytes)), resources(self.job) {
     connections.budget = received;
+    connections.budget_share = options.received_bytes_per_peer;
     connections.memory = buffers;
+    connections.limits = options.frames;
+    connections.traffic = traffic;
     for (const auto& [type, count] : options.devices)
       for (int i = 0; i < count; ++i) devices.push_back({to_text(self) + "/device:" + type + ":" + std::to_string(i), type, "host", incarnation});
   }
@@ -32617,6 +33738,7 @@ struct task_context {
     out.kernels = catalogue;
     return out;
   }
+  graph_limits graph_limit() const { return {options.max_graph_nodes, options.max_node_inputs, options.max_name_bytes}; }
   void log(const char* level, const std::string& text) const {
     if (options.log) return options.log(level, text);
     std::clog << "weft: " + text + "\n";
@@ -32632,6 +33754,10 @@ struct task_context {
   std::shared_ptr<const kernel_catalogue> catalogue;
   std::vector<device> devices;
   std::shared_ptr<receive_budget> received;
+  std::shared_ptr<traffic_counters> traffic = std::make_shared<traffic_counters>();
+  /// Shared with the clients' connections.
+  std::shared_ptr<server_counters> counters = std::make_shared<server_counters>();
+  const std::chrono::steady_clock::time_point started = std::chrono::steady_clock::now();
   /// Storage of large tensors: those that are received, that kernels make, and that variables keep.
   std::shared_ptr<buffer_pool> buffers = std::make_shared<buffer_pool>();
   /// Of all connections, which share the budget and the memory for what they receive.
@@ -32719,6 +33845,7 @@ class peer_link : public tensor_outlet, public std::enable_shared_from_this<peer
   const hello_message& peer() const noexcept { return peer_; }
   std::uint64_t incarnation() const noexcept { return peer_.incarnation; }
   bool is_open() const noexcept { return state_ == state::open; }
+  std::size_t queued_bytes() const noexcept { return (control_ ? control_->queued_bytes() : 0) + (bulk_ ? bulk_->queued_bytes() : 0); }
 
  private:
   enum class state { opening, open, lost };
@@ -32760,6 +33887,11 @@ class peers {
   std::shared_ptr<peer_link> find(const task_id& to) const {
     const auto it = links_.find(to);
     return it == links_.end() || !it->second.link->is_open() ? nullptr : it->second.link;
+  }
+  std::size_t queued_bytes() const noexcept {
+    std::size_t out = 0;
+    for (const auto& entry : links_) out += entry.second.link->queued_bytes();
+    return out;
   }
   void beat(connection::clock::time_point now) {
     const auto links = links_;
@@ -34646,6 +35778,59 @@ WEFT_DECL status executor::run(step_args args, tensor_value* feeds, std::size_t 
 #endif
 #endif
 
+#if WEFT_HAS_CLUSTER_BODIES
+#ifndef WEFT_CLUSTER_LIVE_STEP_HPP
+#define WEFT_CLUSTER_LIVE_STEP_HPP
+// What a worker keeps of the graphs that are registered with it and of the steps that run.
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <set>
+#include <vector>
+
+namespace weft::detail {
+
+/// A part that a master registered.
+struct registration {
+  std::vector<part_edge> edges;
+  std::unique_ptr<executor> runs;
+  std::size_t nodes = 0;
+  std::shared_ptr<resource_manager> session_state;
+  /// Tasks that it sends to, that it receives from, and of the latter those that may owe it large tensors.
+  std::set<task_id> receivers, senders, large_senders;
+  /// Why it cannot be run any more: a road that it uses was lost, so that tensors may be missing.
+  std::optional<status> broken;
+
+  bool uses(const task_id& peer) const { return receivers.count(peer) != 0 || senders.count(peer) != 0; }
+};
+
+/// Tells a step's master what became of its part here.
+using part_answer = std::function<void(part_done_message, std::vector<tensor_value>)>;
+
+/// A step that runs.
+struct live_step {
+  step_id id;
+  std::shared_ptr<registration> what;
+  std::unique_ptr<remote_rendezvous> meets;
+  cancellation_source cancel;
+  part_answer answer;
+  std::vector<tensor_value> feeds;
+  /// Of a step that is traced: when the order to run it came, and what its nodes do.
+  std::chrono::steady_clock::time_point ordered;
+  std::unique_ptr<step_statistics> statistics;
+  bool started = false;
+  /// Its part is over; it stays while large tensors wait for their receivers.
+  bool answered = false;
+};
+
+}  // namespace weft::detail
+
+#endif
+#endif
+
 #if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
 #ifndef WEFT_RUNTIME_FOLD_CONSTANTS_HPP
 #define WEFT_RUNTIME_FOLD_CONSTANTS_HPP
@@ -34844,38 +36029,6 @@ inline graph optimized_part(const graph& part, const kernel_registry& kernels, c
 
 namespace weft::detail {
 
-/// A part that a master registered.
-struct registration {
-  std::vector<part_edge> edges;
-  std::unique_ptr<executor> runs;
-  std::shared_ptr<resource_manager> session_state;
-  /// Tasks that it sends to, that it receives from, and of the latter those that may owe it large tensors.
-  std::set<task_id> receivers, senders, large_senders;
-  /// Why it cannot be run any more: a road that it uses was lost, so that tensors may be missing.
-  std::optional<status> broken;
-
-  bool uses(const task_id& peer) const { return receivers.count(peer) != 0 || senders.count(peer) != 0; }
-};
-
-/// Tells a step's master what became of its part here.
-using part_answer = std::function<void(part_done_message, std::vector<tensor_value>)>;
-
-/// A step that runs.
-struct live_step {
-  step_id id;
-  std::shared_ptr<registration> what;
-  std::unique_ptr<remote_rendezvous> meets;
-  cancellation_source cancel;
-  part_answer answer;
-  std::vector<tensor_value> feeds;
-  /// Of a step that is traced: when the order to run it came, and what its nodes do.
-  std::chrono::steady_clock::time_point ordered;
-  std::unique_ptr<step_statistics> statistics;
-  bool started = false;
-  /// Its part is over; it stays while large tensors wait for their receivers.
-  bool answered = false;
-};
-
 /// See the head of this file.
 class worker {
  public:
@@ -34902,9 +36055,13 @@ class worker {
   void stop(const status& why);
 
   std::size_t live_steps() const noexcept;
-  std::size_t parked_bytes(const task_id& from) const {
-    const auto it = parked_.find(from);
-    return it == parked_.end() ? 0 : it->second;
+  std::size_t registrations() const noexcept;
+  std::vector<registration_report> report() const;
+  /// Bytes that came before their step, from everybody.
+  std::size_t parked_bytes() const noexcept {
+    std::size_t out = 0;
+    for (const auto& entry : parked_) out += entry.second;
+    return out;
   }
 
  private:
@@ -34945,7 +36102,6 @@ class worker {
   void drop_early(master_state& master, std::int64_t up_to);
   void drop_parked(early_step& early);
   std::vector<std::shared_ptr<live_step>> all_live() const;
-  std::size_t registrations() const noexcept;
 
   task_context& own_;
   peers& roads_;
@@ -34969,6 +36125,17 @@ WEFT_DECL std::size_t worker::live_steps() const noexcept {
   return n;
 }
 
+WEFT_DECL std::vector<registration_report> worker::report() const {
+  std::vector<registration_report> out;
+  for (const auto& [number, master] : masters_)
+    for (const auto& [part, what] : master.parts) {
+      registration_report r{number, part, what->nodes, what->edges.size(), 0};
+      for (const auto& live : master.live) r.steps += live.second->what == what ? 1 : 0;
+      out.push_back(r);
+    }
+  return out;
+}
+
 WEFT_DECL std::vector<std::shared_ptr<live_step>> worker::all_live() const {
   std::vector<std::shared_ptr<live_step>> out;
   for (const auto& entry : masters_)
@@ -34985,6 +36152,8 @@ WEFT_DECL std::shared_ptr<registration> worker::make_registration(master_state& 
     if (e.way == part_edge::direction::incoming && e.may_be_large) out->large_senders.insert(e.peer);
   }
   out->edges = std::move(what.edges);
+  if (master.kept_states.size() >= own_.options.max_sessions && master.kept_states.count(what.session) == 0)
+    fail(error_code::resource_exhausted, to_text(own_.self) + " keeps the state of " + std::to_string(master.kept_states.size()) + " sessions of one task, no more are accepted (server_options::max_sessions)");
   auto& state = master.kept_states[what.session];
   if (state == nullptr) state = std::make_shared<resource_manager>();
   out->session_state = state;
@@ -35009,9 +36178,10 @@ WEFT_DECL void worker::register_part(std::uint64_t master_number, register_part_
     return done(s);
   }
   master.parts.emplace(number, made);
+  server_counters::add(own_.counters->registered);
   // 2. The executor, which is the work.
   const auto runs = std::make_shared<std::unique_ptr<executor>>();
-  const std::size_t nodes = part.size();
+  const std::size_t nodes = made->nodes = part.size();
   own_.build(nodes, [this, runs, passes, state = part.state()] { *runs = std::make_unique<executor>(optimized_part(graph(state), own_.kernels, passes), own_.kernels, own_.task_field()); },
              [this, runs, made, master_number, number, done = std::move(done)](const status& result) {
                const auto still = masters_.find(master_number);
@@ -35104,6 +36274,8 @@ WEFT_DECL void worker::run_part(std::uint64_t master_number, const run_part_mess
   std::optional<status> problem = reason_not_to_run(part == master.parts.end() ? nullptr : part->second.get());
   if (!problem && refused) problem = status(error_code::resource_exhausted, "the feeds of the step do not fit into what may be received (server_options::received_bytes)");
   if (!problem) problem = early.refused;
+  if (const std::size_t live = live_steps(); !problem && live >= own_.options.max_steps)
+    problem = status(error_code::resource_exhausted, to_text(own_.self) + " runs " + std::to_string(live) + " steps, no more are accepted (server_options::max_steps)");
   if (problem) {
     drop_parked(early);
     return refuse(*problem);
@@ -35112,6 +36284,7 @@ WEFT_DECL void worker::run_part(std::uint64_t master_number, const run_part_mess
   // 3. Live.
   const auto step = make_step({master_number, what.step}, part->second, what.trace, std::move(answer));
   master.live.emplace(what.step, step);
+  server_counters::add(own_.counters->parts_begun);
   step->feeds = std::move(feeds);
   begin(step, std::move(early));
   if (!what.feeds_follow) start(step);
@@ -35151,6 +36324,8 @@ WEFT_DECL void worker::start(const std::shared_ptr<live_step>& step) {
 
 WEFT_DECL void worker::finish(const std::shared_ptr<live_step>& step, const status& result, std::vector<tensor_value> fetches) {
   if (std::exchange(step->answered, true)) return;
+  server_counters::add(own_.counters->parts_ended);
+  if (!result.ok()) server_counters::add(own_.counters->parts_failed);
   if (!step->meets->holds_back()) forget(*step);
   if (stopping_) return;
   status complete = result;
@@ -37584,14 +38759,16 @@ namespace weft::detail {
 
 /// A client's connection and what it has open.
 struct client_state {
-  explicit client_state(std::shared_ptr<connection> to) : road(std::move(to)) {}
+  client_state(std::shared_ptr<connection> to, std::shared_ptr<server_counters> counts) : road(std::move(to)), counters(std::move(counts)) {}
   std::shared_ptr<connection> road;
+  std::shared_ptr<server_counters> counters;
   std::map<std::uint64_t, std::shared_ptr<master_session>> sessions;
   /// Requests that are not answered yet; the client hears signs of life meanwhile.
   std::set<std::uint32_t> open;
 
   void answer(std::uint32_t request, reply_message reply) {
     open.erase(request);
+    counters->ended(reply.result);
     reply.request = request;
     const auto then = reply.then;
     try {
@@ -37739,7 +38916,7 @@ WEFT_DECL partitioned_graph decode_partitions(wire_reader& from, const std::vect
     std::string task = from.string();
     auto feeds = detail::decode_strings(from), fetches = detail::decode_strings(from);
     graph g(ops);
-    decode_nodes(from, tensors, g, std::size_t{1} << 31);
+    decode_nodes(from, tensors, g, {});
     parts.push_back({std::move(task), std::move(g), std::move(feeds), std::move(fetches)});
   }
   auto edges = detail::decode_transfers(from), feeds = detail::decode_transfers(from), fetches = detail::decode_transfers(from);
@@ -37793,9 +38970,12 @@ class master {
   /// The road to a task is lost: steps that run there fail, plans that use it are made anew.
   void lost(const task_id& task, const status& why);
   void stop(const status& why);
-  std::size_t steps() const noexcept { return steps_.size(); }
+  std::size_t sessions() const noexcept { return sessions_; }
+  /// The sessions of a client.
+  std::vector<session_report> report(const client_ptr& client) const;
 
  private:
+  bool admit(const client_ptr& client, std::uint32_t request);
   void open_session(const client_ptr& client, const message& m);
   void close_session(const client_ptr& client, const message& m);
   void prepare(const client_ptr& client, message m);
@@ -37845,12 +39025,22 @@ WEFT_DECL void master::take(const client_ptr& client, message m) {
   }
 }
 
+// Takes in a request that may stay open for a while. Without it there is no answer yet to be given twice, nor room without end for what a client asks for.
+WEFT_DECL bool master::admit(const client_ptr& client, std::uint32_t request) {
+  if (!client->open.insert(request).second) fail(error_code::invalid_argument, "a client sent request " + std::to_string(request) + " again, which is not answered yet");
+  if (client->open.size() <= own_.options.max_client_requests) return true;
+  client->answer(request, status(error_code::resource_exhausted, "task " + own_.describe(own_.self) + " has " + std::to_string(client->open.size() - 1) +
+                                                                     " requests of this client that are not answered yet, no more are accepted (server_options::max_client_requests)"));
+  return false;
+}
+
 WEFT_DECL void master::open_session(const client_ptr& client, const message& m) {
   const open_session_message what = open_session_message::decode(m);
   if (sessions_ >= own_.options.max_sessions)
     return client->answer(what.request, status(error_code::resource_exhausted, "task " + own_.describe(own_.self) + " has " + std::to_string(sessions_) +
                                                                                    " open sessions, no more are accepted (server_options::max_sessions); close some that are not used"));
   ++sessions_;
+  server_counters::add(own_.counters->sessions_opened);
   const auto session = std::make_shared<master_session>(++last_session_, what, own_.ops);
   client->sessions.emplace(session->id, session);
   reply_message reply;
@@ -37928,17 +39118,17 @@ WEFT_DECL void master::prepare(const client_ptr& client, message m) {
   const auto sent = std::make_shared<message>(std::move(m));
   const auto from = std::make_shared<wire_reader>(sent->head, "prepare");
   const auto what = std::make_shared<prepare_message>(prepare_message::decode(*from));
+  if (!admit(client, what->request)) return;
   const auto it = client->sessions.find(what->session);
   if (it == client->sessions.end()) return not_open(client, what->request, what->session);
   const auto session = it->second;
-  client->open.insert(what->request);
   // Nodes come in the order of their messages, so that no small one overtakes a large one.
   constexpr std::size_t node_bytes = 64;
   const std::size_t about = session->reading > 0 ? SIZE_MAX : sent->head.size() / node_bytes;
   ++session->reading;
   own_.build(about, [this, sent, from, session] {
     if (sent->refused) fail(error_code::resource_exhausted, "the graph's constants do not fit into what may be received (server_options::received_bytes)");
-    decode_nodes(*from, sent->tensors, session->graph, own_.options.max_graph_nodes);
+    decode_nodes(*from, sent->tensors, session->graph, own_.graph_limit());
     from->finish();
   }, [this, client, session, what, sent](const status& result) {
     --session->reading;
@@ -37996,6 +39186,7 @@ WEFT_DECL std::optional<status> master::wrong_feeds(const step_plan& plan, const
 
 WEFT_DECL void master::run(const client_ptr& client, message m) {
   const run_message what = run_message::decode(m);
+  if (!admit(client, what.request)) return;
   const auto session = client->sessions.find(what.session);
   if (session == client->sessions.end()) return not_open(client, what.request, what.session);
   const auto found = plans_.find(what.handle);
@@ -38009,7 +39200,6 @@ WEFT_DECL void master::run(const client_ptr& client, message m) {
 
   // A task was lost since the last step: meet it again before anything is sent.
   plan->stale = true;
-  client->open.insert(what.request);
   const auto feeds = std::make_shared<std::vector<tensor_value>>(std::move(m.tensors));
   planner_.prepare(plan, [this, client, what, plan, feeds](const status& result) {
     const auto still = plan->session.lock();
@@ -38020,6 +39210,10 @@ WEFT_DECL void master::run(const client_ptr& client, message m) {
 }
 
 WEFT_DECL void master::start(const client_ptr& client, const run_message& what, const std::shared_ptr<step_plan>& plan, std::vector<tensor_value> feeds) {
+  if (steps_.size() >= own_.options.max_steps)
+    return client->answer(what.request, status(error_code::resource_exhausted, "task " + own_.describe(own_.self) + " leads " + std::to_string(steps_.size()) +
+                                                                                   " steps, no more are accepted (server_options::max_steps)"));
+  server_counters::add(own_.counters->steps_begun);
   auto step = std::make_shared<master_step>();
   step->number = ++last_step_;
   step->plan = plan;
@@ -38030,7 +39224,6 @@ WEFT_DECL void master::start(const client_ptr& client, const run_message& what, 
   step->fetches.resize(plan->signature.fetches.size());
   for (const plan_part& p : plan->parts) step->missing.insert(p.task);
   steps_.emplace(step->number, step);
-  client->open.insert(what.request);
   if (what.timeout > 0) {
     constexpr std::int64_t longest = std::int64_t{1000} * 3600 * 24 * 365;
     step->timeout = std::chrono::milliseconds(std::min(what.timeout, longest));
@@ -38119,6 +39312,8 @@ WEFT_DECL void master::failed(const step_ptr& step, const status& why) {
 WEFT_DECL void master::over(const step_ptr& step) {
   if (steps_.erase(step->number) == 0) return;
   step->timer = nullptr;
+  server_counters::add(own_.counters->steps_ended);
+  if (step->problem) server_counters::add(own_.counters->steps_failed);
   reply_message reply;
   if (step->problem) {
     reply.result = *step->problem;
@@ -38135,7 +39330,7 @@ WEFT_DECL void master::over(const step_ptr& step) {
 
 WEFT_DECL void master::list_devices(const client_ptr& client, const message& m) {
   const session_request what = session_request::decode(m);
-  client->open.insert(what.request);
+  if (!admit(client, what.request)) return;
   const auto tasks = own_.cluster.tasks();
   struct progress {
     std::size_t open;
@@ -38177,6 +39372,16 @@ WEFT_DECL void master::describe(const client_ptr& client, const message& m) {
     reply.tensors.clear();
   }
   client->answer(what.request, std::move(reply));
+}
+
+WEFT_DECL std::vector<session_report> master::report(const client_ptr& client) const {
+  std::vector<session_report> out;
+  for (const auto& [id, session] : client->sessions) {
+    session_report r{id, client->road->remote_address(), session->graph.size(), session->plans.size(), 0};
+    for (const auto& step : steps_) r.steps += step.second->plan->session.lock() == session ? 1 : 0;
+    out.push_back(std::move(r));
+  }
+  return out;
 }
 
 WEFT_DECL void master::lost(const task_id& task, const status& why) {
@@ -38224,88 +39429,44 @@ WEFT_DECL void master::stop(const status& why) {
 #endif
 
 #if WEFT_HAS_CLUSTER_BODIES
-#ifndef WEFT_CLUSTER_SPIN_WAIT_HPP
-#define WEFT_CLUSTER_SPIN_WAIT_HPP
-// How a thread waits for the next message of a step: it looks again for some microseconds before it sleeps, because to be woken takes longer
-// than a message does. Where that does not pay, it soon stops.
+#ifndef WEFT_CLUSTER_RESOURCE_REPORT_HPP
+#define WEFT_CLUSTER_RESOURCE_REPORT_HPP
+// What a task keeps between steps, for those who ask.
 
-#include <algorithm>
-#include <atomic>
-#include <chrono>
-#include <thread>
+#include <memory>
+#include <string>
 #include <utility>
+#include <vector>
 
 namespace weft::detail {
 
-/// Decides, look after look, whether to look again or to sleep. For one thread; between two looks it lets others run. No more threads of the
-/// process look at once than there are processors.
-class spin_wait {
- public:
-  /// Looks for at most `window` before each sleep; zero never looks twice.
-  explicit spin_wait(std::chrono::microseconds window) noexcept : window_(window) {}
-  spin_wait(const spin_wait&) = delete;
-  spin_wait& operator=(const spin_wait&) = delete;
-  ~spin_wait() { leave(); }
-
-  /// A look found something.
-  void found() noexcept {
-    if (!spinning_) return;
-    leave();
-    penalty_ = 0;
-  }
-  /// A look found nothing: true when it is time for the next one, false when it is time to sleep.
-  bool again() noexcept;
-
- private:
-  using clock = std::chrono::steady_clock;
-  static std::atomic<int>& spinners() noexcept {
-    static std::atomic<int> count{0};
-    return count;
-  }
-  bool enter() noexcept;
-  void leave() noexcept {
-    if (spinning_) spinners().fetch_sub(1, std::memory_order_relaxed);
-    spinning_ = false;
-  }
-  void give_up(int least) noexcept;
-
-  const std::chrono::microseconds window_;
-  clock::time_point until_{}, last_{};
-  bool spinning_ = false;
-  // Waits that go to sleep at once, because looking was in vain; and how many the next failure adds.
-  int skip_ = 0, penalty_ = 0;
-};
+/// Each resource with its value's dtype, shape and bytes, if it is a variable that has one, or its elements, if it is a queue.
+std::vector<resource_report> report_resources(const resource_manager& resources);
 
 #if WEFT_HAS_CLUSTER_BODIES
 
-WEFT_DECL bool spin_wait::enter() noexcept {
-  static const int most = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  if (spinners().fetch_add(1, std::memory_order_relaxed) < most) return true;
-  spinners().fetch_sub(1, std::memory_order_relaxed);
-  return false;
-}
-
-WEFT_DECL void spin_wait::give_up(int least) noexcept {
-  constexpr int most_skipped = 16383;
-  leave();
-  skip_ = penalty_ = std::max(least, std::min(2 * penalty_ + 1, most_skipped));
-}
-
-WEFT_DECL bool spin_wait::again() noexcept {
-  if (!spinning_) {
-    if (window_.count() <= 0) return false;
-    if (skip_ > 0) return --skip_, false;
-    if (!enter()) return false;
-    spinning_ = true;
-    last_ = clock::now();
-    until_ = last_ + window_;
+WEFT_DECL std::vector<resource_report> report_resources(const resource_manager& resources) {
+  std::vector<resource_report> out;
+  for (const auto& [key, what] : resources.list()) {
+    resource_report r{key.first, key.second, what->describe(), {}, {}, {}, 0};
+    if (const auto queue = std::dynamic_pointer_cast<queue_resource>(what)) {
+      const std::int64_t n = queue->size(), most = queue->spec().capacity;
+      r.contents = std::to_string(n) + (n == 1 ? " element" : " elements") + (most >= 0 ? ", at most " + std::to_string(most) : "") + (queue->is_closed() ? ", closed" : "");
+    }
+    if (const auto variable = std::dynamic_pointer_cast<variable_resource>(what); variable && variable->initialized()) {
+      try {
+        variable->inspect([&r](const tensor_value& value) {
+          r.dtype = to_text(value.dtype());
+          r.shape = value.shape().text();
+          r.bytes = value.bytes();
+        });
+      } catch (const error&) {
+        // Its value was taken away at this moment.
+      }
+    }
+    out.push_back(std::move(r));
   }
-  std::this_thread::yield();
-  const auto before = std::exchange(last_, clock::now());
-  // While others need the processor, a thread that yields waits longer for its turn than one that is woken.
-  if (last_ - before > window_ / 2) return give_up(31), false;
-  if (last_ < until_) return true;
-  return give_up(1), false;
+  return out;
 }
 
 #endif
@@ -38357,24 +39518,36 @@ class server_core {
   const std::string& target() const noexcept { return target_; }
   const task_id& task() const noexcept { return own_.self; }
   const cluster_spec& cluster() const noexcept { return own_.cluster; }
+  server_statistics statistics();
+  server_report report();
 
  private:
   enum class phase { made, serving, stopping, stopped };
+  // Bytes of a greeting, which holds the names of kernels; connections beyond the limit that are told so, each until it has greeted.
+  static constexpr std::uint32_t most_of_greeting = 4U << 20;
+  static constexpr std::size_t refusals_at_once = 16;
   // Whoever connected, and what it turned out to be.
   struct visitor {
     std::shared_ptr<connection> road;
     std::optional<hello_message> hello;
     client_ptr client;
+    // It came when there were enough already.
+    bool one_too_many = false;
   };
   using visitor_ptr = std::shared_ptr<visitor>;
 
   void listen();
   void work();
   void accept(std::shared_ptr<connection> road);
+  void receive(const visitor_ptr& from, message m);
   void take(const visitor_ptr& from, message m);
   void greet(const visitor_ptr& from, const message& m);
+  void look(const std::function<void()>& at);
+  server_statistics look_at_numbers() const;
+  server_report look_at_all() const;
   bool is_of_other_cluster(const hello_message& hello) const { return hello.as != hello_message::role::client && hello.cluster != own_.cluster.hash(); }
   std::optional<status> reason_to_refuse(const hello_message& hello) const;
+  std::optional<status> too_many() const;
   void take_from_master(const visitor_ptr& from, message m);
   void register_part(const visitor_ptr& from, message m);
   part_answer answer_to(const visitor_ptr& from);
@@ -38427,6 +39600,8 @@ WEFT_DECL void server_core::listen() {
   listener_options how;
   how.connection = own_.connections;
   how.connection.first_message_timeout = own_.options.handshake_timeout;
+  how.connection.max_first_head = most_of_greeting;
+  how.max_connections = own_.options.max_connections + refusals_at_once;
   try {
     listener_ = std::make_unique<listener>(own_.io, address, how, [this](std::shared_ptr<connection> road) { accept(std::move(road)); });
   } catch (const error& e) {
@@ -38531,13 +39706,31 @@ WEFT_DECL void server_core::end_service(const status& why) {
 WEFT_DECL void server_core::accept(std::shared_ptr<connection> road) {
   const auto who = std::make_shared<visitor>();
   who->road = road;
+  who->one_too_many = visitors_.size() >= own_.options.max_connections;
+  server_counters::add(own_.counters->connections_accepted);
   visitors_.insert(who);
-  road->start([this, who](message m) { take(who, std::move(m)); }, [this, who](const status& why) { left(who, why); });
+  road->start([this, who](message m) { receive(who, std::move(m)); }, [this, who](const status& why) { left(who, why); });
+}
+
+// A message that makes no sense ends its connection; a client is told why.
+WEFT_DECL void server_core::receive(const visitor_ptr& from, message m) {
+  try {
+    take(from, std::move(m));
+  } catch (const error& e) {
+    if (!from->client) throw;
+    from->road->send(encode_refusal(e.status()));
+    from->road->close_when_sent(e.status());
+  }
 }
 
 WEFT_DECL void server_core::take(const visitor_ptr& from, message m) {
   if (!from->hello) return greet(from, m);
   if (type_of(m) == message_type::heartbeat) return;
+  if (from->client && type_of(m) == message_type::report) {
+    reply_message reply;
+    reply.body = encode_report(look_at_all());
+    return from->client->answer(session_request::decode(m).request, std::move(reply));
+  }
   if (from->client) return master_.take(from->client, std::move(m));
   take_from_master(from, std::move(m));
 }
@@ -38545,14 +39738,17 @@ WEFT_DECL void server_core::take(const visitor_ptr& from, message m) {
 WEFT_DECL void server_core::greet(const visitor_ptr& from, const message& m) {
   if (type_of(m) != message_type::hello) fail(error_code::invalid_argument, "the first message of a connection must be a greeting, found type " + std::to_string(m.type));
   hello_message hello = hello_message::decode(m);
-  if (const auto why = reason_to_refuse(hello)) {
+  if (const auto why = from->one_too_many ? too_many() : reason_to_refuse(hello)) {
+    server_counters::add(own_.counters->connections_refused);
     from->road->send(encode_refusal(*why, is_of_other_cluster(hello) ? own_.cluster : cluster_spec()));
     return from->road->close_when_sent(*why);
   }
   from->hello = hello;
   from->road->send(own_.greeting(hello.as, hello.task).encode(message_type::welcome));
-  if (hello.as == hello_message::role::client) from->client = std::make_shared<client_state>(from->road);
-  else accepted_.add(hello, from->road);
+  if (hello.as == hello_message::role::client) {
+    from->client = std::make_shared<client_state>(from->road, own_.counters);
+    from->road->read_only_below(own_.options.queued_bytes_per_client);
+  } else accepted_.add(hello, from->road);
 }
 
 WEFT_DECL std::optional<status> server_core::reason_to_refuse(const hello_message& hello) const {
@@ -38562,6 +39758,11 @@ WEFT_DECL std::optional<status> server_core::reason_to_refuse(const hello_messag
     return status(error_code::failed_precondition, "expected " + to_text(hello.to) + ", found " + to_text(own_.self) + "; two tasks seem to have the same address");
   if (!own_.cluster.has(hello.task)) return status(error_code::invalid_argument, to_text(hello.task) + " is not in the cluster");
   return std::nullopt;
+}
+
+WEFT_DECL std::optional<status> server_core::too_many() const {
+  return status(error_code::resource_exhausted, "task " + own_.describe(own_.self) + " has " + std::to_string(own_.options.max_connections) +
+                                                    " connections, no more are accepted (server_options::max_connections)");
 }
 
 WEFT_DECL part_answer server_core::answer_to(const visitor_ptr& from) {
@@ -38609,7 +39810,7 @@ WEFT_DECL void server_core::register_part(const visitor_ptr& from, message m) {
   const graph part(own_.ops);
   const auto sent = std::make_shared<message>(std::move(m));
   const auto what = std::make_shared<register_part_message>();
-  own_.build(about, [this, sent, what, part = part.state()] { *what = register_part_message::decode(*sent, graph(part), own_.options.max_graph_nodes); },
+  own_.build(about, [this, sent, what, part = part.state()] { *what = register_part_message::decode(*sent, graph(part), own_.graph_limit()); },
              [this, what, answer, part = part.state(), master = from->hello->incarnation](const status& result) {
                if (!result.ok()) return answer(result);
                worker_.register_part(master, std::move(*what), graph(part), answer);
@@ -38618,10 +39819,12 @@ WEFT_DECL void server_core::register_part(const visitor_ptr& from, message m) {
 
 WEFT_DECL void server_core::left(const visitor_ptr& who, const status& why) {
   visitors_.erase(who);
-  if (!who->hello) {
-    if (why.code != error_code::unavailable && why.code != error_code::cancelled) own_.log("warning", to_text(own_.self) + " closed the connection from " + who->road->remote_address() + ": " + why.text());
-    return;
+  if (why.code != error_code::unavailable && why.code != error_code::cancelled) {
+    own_.counters->ended(why);
+    const std::string whose = !who->hello ? "" : who->client ? "of a client " : "of " + to_text(who->hello->task) + " ";
+    own_.log("warning", to_text(own_.self) + " closed the connection " + whose + "from " + who->road->remote_address() + ": " + why.text());
   }
+  if (!who->hello) return;
   if (who->client) return master_.client_lost(who->client);
   const hello_message& hello = *who->hello;
   status complete = why;
@@ -38643,6 +39846,72 @@ WEFT_DECL void server_core::take_from_link(peer_link& link, message m) {
   }
 }
 
+// Looks while nothing changes: on the event loop, or when that has ended. The answer to somebody who waits never depends on a server that stops meanwhile.
+WEFT_DECL void server_core::look(const std::function<void()>& at) {
+  if (std::this_thread::get_id() == io_thread_id_) return at();
+  const auto looked = std::make_shared<bool>(false);
+  std::unique_lock<std::mutex> lock(mutex_);
+  const auto runs = [this] { return !loop_ended_ && (phase_ == phase::serving || phase_ == phase::stopping); };
+  if (runs()) {
+    asio::post(own_.io, [this, at, looked] {
+      const std::lock_guard<std::mutex> here(mutex_);
+      if (*looked) return;
+      at();
+      *looked = true;
+      changed_.notify_all();
+    });
+    changed_.wait(lock, [&] { return *looked || !runs(); });
+  }
+  if (!*looked) at();
+  *looked = true;
+}
+
+WEFT_DECL server_statistics server_core::statistics() {
+  server_statistics out;
+  look([this, &out] { out = look_at_numbers(); });
+  return out;
+}
+
+WEFT_DECL server_report server_core::report() {
+  server_report out;
+  look([this, &out] { out = look_at_all(); });
+  return out;
+}
+
+WEFT_DECL server_statistics server_core::look_at_numbers() const {
+  server_statistics out;
+  own_.counters->copy_to(out);
+  out.connections = visitors_.size();
+  out.sessions = master_.sessions();
+  out.registrations = worker_.registrations();
+  out.bytes_in = own_.traffic->received.load();
+  out.bytes_out = own_.traffic->sent.load();
+  out.received_bytes = own_.received->used();
+  out.parked_bytes = worker_.parked_bytes();
+  out.messages_refused = own_.traffic->refused.load();
+  out.queued_bytes = roads_.queued_bytes();
+  for (const visitor_ptr& each : visitors_) out.queued_bytes += each->road->queued_bytes();
+  return out;
+}
+
+WEFT_DECL server_report server_core::look_at_all() const {
+  server_report out;
+  out.task = own_.self;
+  out.address = to_text(address());
+  out.version = std::to_string(WEFT_VERSION_MAJOR) + "." + std::to_string(WEFT_VERSION_MINOR) + "." + std::to_string(WEFT_VERSION_PATCH);
+  out.uptime = std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - own_.started);
+  out.incarnation = own_.incarnation;
+  out.devices = own_.devices;
+  for (const visitor_ptr& each : visitors_)
+    if (each->client)
+      for (session_report& s : master_.report(each->client)) out.sessions.push_back(std::move(s));
+  std::sort(out.sessions.begin(), out.sessions.end(), [](const session_report& a, const session_report& b) { return a.id < b.id; });
+  out.registrations = worker_.report();
+  out.resources = report_resources(own_.resources);
+  out.statistics = look_at_numbers().entries();
+  return out;
+}
+
 // Signs of life, in both directions.
 WEFT_DECL void server_core::beat() {
   const auto now = connection::clock::now();
@@ -38650,7 +39919,7 @@ WEFT_DECL void server_core::beat() {
   accepted_.beat(now, own_.options.heartbeat);
   for (const visitor_ptr& each : visitors_) {
     wire_writer empty;
-    if (each->client && !each->client->open.empty()) each->road->send(make_message(message_type::heartbeat, empty));
+    if (each->client && !each->client->open.empty() && each->road->queued_bytes() == 0) each->road->send(make_message(message_type::heartbeat, empty));
   }
   worker_.sweep(now);
   beat_timer_.expires_after(std::max(own_.options.heartbeat / 3, std::chrono::milliseconds(1)));
@@ -38700,6 +39969,10 @@ class server {
   const task_id& task() const;
   /// The cluster, with the real port of this task.
   const cluster_spec& cluster() const;
+  /// What it has done and holds; the last numbers when it is stopped.
+  server_statistics statistics() const;
+  /// What `ask_server` gets: the statistics, and each session, registered graph and resource.
+  server_report report() const;
   /// Waits until the server is stopped, by another thread.
   void join();
   /// Ends: steps fail with CANCELLED and their clients are told, threads are joined, the port is free at once. May be called by any thread and more than once; by a
@@ -38728,6 +40001,8 @@ WEFT_DECL const std::string& server::target() const { return core_->target(); }
 WEFT_DECL std::string server::listen_address() const { return to_text(core_->address()); }
 WEFT_DECL const task_id& server::task() const { return core_->task(); }
 WEFT_DECL const cluster_spec& server::cluster() const { return core_->cluster(); }
+WEFT_DECL server_statistics server::statistics() const { return core_->statistics(); }
+WEFT_DECL server_report server::report() const { return core_->report(); }
 WEFT_DECL void server::join() { core_->join(); }
 WEFT_DECL void server::stop() { core_->stop(); }
 
@@ -39821,524 +41096,6 @@ WEFT_DECL void local_session::close() { inner_->close(); }
 #endif
 
 #if WEFT_HAS_CLUSTER_BODIES
-#ifndef WEFT_CLUSTER_BLOCKING_CONNECTION_HPP
-#define WEFT_CLUSTER_BLOCKING_CONNECTION_HPP
-// The client's side of a connection without an event loop: the thread that asks sends, waits and receives by itself.
-
-#include <atomic>
-#include <cerrno>
-#include <chrono>
-#include <cstddef>
-#include <cstdint>
-#include <functional>
-#include <future>
-#include <memory>
-#include <mutex>
-#include <optional>
-#include <string>
-#include <thread>
-#include <utility>
-#include <vector>
-
-#include <fcntl.h>
-#include <netdb.h>
-#include <poll.h>
-#include <sys/time.h>
-
-namespace weft {
-
-namespace detail {
-
-// Addresses of a host, in the system's order of preference.
-struct socket_address {
-  sockaddr_storage bytes{};
-  socklen_t size = 0;
-};
-
-}  // namespace detail
-
-/// How a wait for a message ended.
-enum class receive_result {
-  /// There is a message.
-  received,
-  /// The deadline passed.
-  timed_out,
-  /// The caller's check said so.
-  cancelled
-};
-
-/// A connection that works in the caller's thread. One thread may receive while others send; `wake`, `shutdown` and the
-/// observers may be called from any thread.
-class blocking_connection {
- public:
-  using clock = std::chrono::steady_clock;
-  using time_point = clock::time_point;
-
-  /// Connects within `deadline`. Throws UNAVAILABLE (nobody listens there, the host is unknown or cannot be reached) or DEADLINE_EXCEEDED.
-  static std::unique_ptr<blocking_connection> connect(const host_port& to, std::chrono::milliseconds deadline, const connection_options& options = {});
-
-  blocking_connection(const blocking_connection&) = delete;
-  blocking_connection& operator=(const blocking_connection&) = delete;
-  ~blocking_connection() = default;
-
-  /// Sends a message and returns when the socket has taken it. Throws UNAVAILABLE when the connection is lost, DEADLINE_EXCEEDED when the other
-  /// end takes nothing for `frame_timeout` (the connection is then shut down), INVALID_ARGUMENT as `connection::send`.
-  void send(message m);
-  /// Waits for the next message. `cancelled`, if any, is asked before each wait and after each `wake`. Throws UNAVAILABLE when the connection is lost
-  /// and what the frame was closed for (INVALID_ARGUMENT, UNIMPLEMENTED, RESOURCE_EXHAUSTED, DEADLINE_EXCEEDED inside a frame); every later call throws the same.
-  receive_result receive(message& into, std::optional<time_point> deadline = std::nullopt, const std::function<bool()>& cancelled = nullptr);
-  /// Makes a thread that waits in `receive` ask its `cancelled` again. Async-signal-safe.
-  void wake() noexcept;
-  /// Ends the connection: whoever waits, and every later call, gets UNAVAILABLE. Async-signal-safe.
-  void shutdown() noexcept;
-  /// The other end, `127.0.0.1:33331`, or `localhost:33331 (127.0.0.1)`.
-  const std::string& remote_address() const noexcept { return remote_; }
-  /// When the last byte was received; the start at first.
-  time_point last_received() const noexcept { return time_point(clock::duration(last_received_.load(std::memory_order_relaxed))); }
-
- private:
-  blocking_connection(detail::descriptor socket, std::string remote, const connection_options& options);
-  [[noreturn]] void lose(status why);
-  void check_usable();
-  bool fill(int flags);
-  bool wait_shortly(std::optional<time_point> deadline);
-  bool wait(std::optional<time_point> deadline);
-
-  const connection_options options_;
-  const std::string remote_;
-  const detail::descriptor socket_;
-  // A pipe; `wake` writes to it.
-  detail::descriptor wake_in_, wake_out_;
-  std::atomic<clock::rep> last_received_{0};
-  std::atomic<bool> shut_{false};
-  frame_reader reader_;
-  detail::spin_wait waits_;
-  // One sender at a time.
-  std::mutex sending_;
-  // Why the connection is of no more use; ok while it is.
-  std::mutex mutex_;
-  status broken_;
-};
-
-namespace detail {
-
-// Waits for events on a descriptor until `until`; false when nothing came.
-bool wait_for(int number, short events, std::chrono::steady_clock::time_point until);
-
-std::vector<socket_address> look_up(const host_port& host, int flags);
-
-// The system's look-up cannot be interrupted, so a name is looked up by a thread that is left behind when time is up.
-std::vector<socket_address> look_up_within(const host_port& host, std::chrono::milliseconds deadline);
-
-// `10.0.0.7`.
-std::string numeric_host(const socket_address& address);
-
-// Connects a socket to one address: 0, ETIMEDOUT when time is up, or what the system says.
-int connect_socket(int number, const socket_address& to, std::chrono::steady_clock::time_point until);
-
-// From now on a receive without MSG_DONTWAIT waits, for some milliseconds at most (or not at all, where that cannot be set).
-inline void let_receive_block_shortly(int number) {
-  const timeval most{0, 1000};
-  if (::setsockopt(number, SOL_SOCKET, SO_RCVTIMEO, &most, sizeof most) != 0) return;
-  static_cast<void>(::fcntl(number, F_SETFL, ::fcntl(number, F_GETFL) & ~O_NONBLOCK));
-}
-
-#if WEFT_HAS_CLUSTER_BODIES
-
-WEFT_DECL bool wait_for(int number, short events, std::chrono::steady_clock::time_point until) {
-  for (;;) {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - std::chrono::steady_clock::now()).count();
-    pollfd entry{number, events, 0};
-    const int n = ::poll(&entry, 1, static_cast<int>(std::clamp<std::int64_t>(left, 0, 1 << 30)));
-    if (n > 0 || (n < 0 && errno != EINTR)) return true;
-    if (n == 0 && left <= (1 << 30)) return false;
-  }
-}
-
-WEFT_DECL std::vector<socket_address> look_up(const host_port& host, int flags) {
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = flags | AI_NUMERICSERV;
-  addrinfo* list = nullptr;
-  std::vector<socket_address> out;
-  if (::getaddrinfo(host.host.c_str(), std::to_string(host.port).c_str(), &hints, &list) != 0) return out;
-  for (const addrinfo* entry = list; entry != nullptr; entry = entry->ai_next) {
-    socket_address address;
-    std::memcpy(&address.bytes, entry->ai_addr, entry->ai_addrlen);
-    address.size = entry->ai_addrlen;
-    out.push_back(address);
-  }
-  ::freeaddrinfo(list);
-  return out;
-}
-
-WEFT_DECL std::vector<socket_address> look_up_within(const host_port& host, std::chrono::milliseconds deadline) {
-  std::vector<socket_address> found = look_up(host, AI_NUMERICHOST);
-  if (!found.empty()) return found;
-  auto promise = std::make_shared<std::promise<std::vector<socket_address>>>();
-  auto result = promise->get_future();
-  std::thread([promise, host] { promise->set_value(look_up(host, 0)); }).detach();
-  if (result.wait_for(bounded(deadline)) != std::future_status::ready) throw error(connect_timeout(host, deadline));
-  found = result.get();
-  if (found.empty()) throw error(resolve_failure(host));
-  return found;
-}
-
-WEFT_DECL std::string numeric_host(const socket_address& address) {
-  char text[NI_MAXHOST] = {};
-  const int failed = ::getnameinfo(reinterpret_cast<const sockaddr*>(&address.bytes), address.size, text, sizeof text, nullptr, 0, NI_NUMERICHOST);
-  return failed == 0 ? text : std::string();
-}
-
-WEFT_DECL int connect_socket(int number, const socket_address& to, std::chrono::steady_clock::time_point until) {
-  if (::connect(number, reinterpret_cast<const sockaddr*>(&to.bytes), to.size) != 0) {
-    if (errno != EINPROGRESS) return errno;
-    if (!wait_for(number, POLLOUT, until)) return ETIMEDOUT;
-    int failure = 0;
-    socklen_t size = sizeof failure;
-    if (::getsockopt(number, SOL_SOCKET, SO_ERROR, &failure, &size) != 0) return errno;
-    if (failure != 0) return failure;
-  }
-  return connected_to_itself(number) ? ECONNREFUSED : 0;
-}
-
-#endif
-
-}  // namespace detail
-
-#if WEFT_HAS_CLUSTER_BODIES
-
-WEFT_DECL std::unique_ptr<blocking_connection> blocking_connection::connect(const host_port& to, std::chrono::milliseconds deadline,
-                                                                         const connection_options& options) {
-  const time_point until = clock::now() + detail::bounded(deadline);
-  int failure = ECONNREFUSED;
-  std::string numeric;
-  for (const detail::socket_address& address : detail::look_up_within(to, deadline)) {
-    detail::descriptor socket(::socket(address.bytes.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-    failure = socket.get() < 0 ? errno : detail::connect_socket(socket.get(), address, until);
-    numeric = detail::numeric_host(address);
-    if (failure == 0) {
-      detail::set_no_delay(socket.get());
-      detail::let_receive_block_shortly(socket.get());
-      return std::unique_ptr<blocking_connection>(new blocking_connection(std::move(socket), detail::resolved_text(to, numeric), options));
-    }
-    if (clock::now() >= until) throw error(detail::connect_timeout(to, deadline, numeric));
-  }
-  throw error(detail::connect_failure(to, failure, numeric));
-}
-
-WEFT_DECL blocking_connection::blocking_connection(detail::descriptor socket, std::string remote, const connection_options& options)
-    : options_(options), remote_(std::move(remote)), socket_(std::move(socket)), reader_(options), waits_(options.spin_time) {
-  int ends[2];
-  if (::pipe2(ends, O_NONBLOCK | O_CLOEXEC) != 0)
-    fail(error_code::resource_exhausted, "cannot make a pipe for the connection to " + remote_ + ": " + detail::errno_text(errno));
-  wake_in_ = detail::descriptor(ends[1]);
-  wake_out_ = detail::descriptor(ends[0]);
-  last_received_.store(clock::now().time_since_epoch().count(), std::memory_order_relaxed);
-}
-
-WEFT_DECL void blocking_connection::wake() noexcept {
-  const char byte = 0;
-  static_cast<void>(!::write(wake_in_.get(), &byte, 1));  // a full pipe wakes as well
-}
-
-WEFT_DECL void blocking_connection::shutdown() noexcept {
-  shut_.store(true);
-  ::shutdown(socket_.get(), SHUT_RDWR);
-}
-
-// Ends the connection for everybody, with the first reason.
-WEFT_DECL void blocking_connection::lose(status why) {
-  if (shut_.load()) why = status(error_code::unavailable, "the connection to " + remote_ + " was shut down");
-  const std::lock_guard<std::mutex> lock(mutex_);
-  if (broken_.ok()) broken_ = std::move(why);
-  ::shutdown(socket_.get(), SHUT_RDWR);
-  throw error(broken_);
-}
-
-WEFT_DECL void blocking_connection::check_usable() {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  if (!broken_.ok()) throw error(broken_);
-}
-
-WEFT_DECL void blocking_connection::send(message m) {
-  frame_writer frame(std::move(m), options_.limits);
-  const std::lock_guard<std::mutex> one(sending_);
-  check_usable();
-  while (frame.remaining() > 0) {
-    std::uint64_t bytes = 0;
-    const detail::io_result result = detail::send_frame(socket_.get(), frame, std::size_t{64} << 20, bytes);
-    if (result == detail::io_result::lost) lose(detail::lost_connection(remote_, errno == EPIPE ? 0 : errno, false));
-    if (result == detail::io_result::done) continue;
-    const bool endless = options_.frame_timeout.count() <= 0;
-    if (!detail::wait_for(socket_.get(), POLLOUT, clock::now() + detail::bounded(endless ? std::chrono::hours(24 * 365) : options_.frame_timeout)))
-      lose(detail::stuck_connection(remote_, options_.frame_timeout));
-  }
-}
-
-WEFT_DECL receive_result blocking_connection::receive(message& into, std::optional<time_point> deadline, const std::function<bool()>& cancelled) {
-  check_usable();
-  for (bool first = true;; first = false) {
-    try {
-      if (reader_.next(into)) return receive_result::received;
-    } catch (const error& e) {
-      lose(detail::bad_frame(remote_, e.status()));
-    }
-    if (cancelled && cancelled()) return receive_result::cancelled;
-    if (first && wait_shortly(deadline)) continue;
-    if (!wait(deadline)) return receive_result::timed_out;
-  }
-}
-
-// An answer that comes within milliseconds costs one system call less this way, which neither `wake` nor a deadline can interrupt. False when
-// a deadline is too near for that.
-WEFT_DECL bool blocking_connection::wait_shortly(std::optional<time_point> deadline) {
-  if (deadline && *deadline - clock::now() < std::chrono::milliseconds(20)) return false;
-  do {
-    if (!fill(MSG_DONTWAIT)) continue;
-    waits_.found();
-    return true;
-  } while (waits_.again());
-  fill(0);
-  return true;
-}
-
-// Waits for bytes, which it takes, or for `wake`. False when the deadline passed.
-WEFT_DECL bool blocking_connection::wait(std::optional<time_point> deadline) {
-  time_point until = deadline.value_or(time_point::max());
-  const bool inside = reader_.inside_frame() && options_.frame_timeout.count() > 0;
-  if (inside) until = std::min(until, last_received() + detail::bounded(options_.frame_timeout));
-  int milliseconds = -1;
-  if (until != time_point::max()) {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - clock::now()).count();
-    milliseconds = static_cast<int>(std::clamp<std::int64_t>(left, 0, 1 << 30));
-  }
-  pollfd entries[2] = {{socket_.get(), POLLIN, 0}, {wake_out_.get(), POLLIN, 0}};
-  const int ready = ::poll(entries, 2, milliseconds);
-  if (ready < 0 && errno != EINTR) lose(detail::lost_connection(remote_, errno, reader_.inside_frame()));
-  if (ready > 0 && entries[1].revents != 0) {
-    char bytes[64];
-    while (::read(wake_out_.get(), bytes, sizeof bytes) > 0) continue;
-  }
-  if (ready > 0 && entries[0].revents != 0) {
-    fill(MSG_DONTWAIT);
-    return true;
-  }
-  const time_point now = clock::now();
-  if (ready == 0 && inside && last_received() + detail::bounded(options_.frame_timeout) <= now)
-    lose(detail::silent_connection(remote_, options_.frame_timeout));
-  return ready != 0 || !deadline || now < *deadline;
-}
-
-// Takes the bytes that are there; false when there are none.
-WEFT_DECL bool blocking_connection::fill(int flags) {
-  iovec parts[frame_reader::max_parts];
-  const std::size_t count = reader_.space(parts);
-  const ssize_t n = detail::receive_parts(socket_.get(), parts, count, flags);
-  if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return false;
-  if (n <= 0) lose(detail::lost_connection(remote_, n == 0 ? 0 : errno, reader_.inside_frame()));
-  last_received_.store(clock::now().time_since_epoch().count(), std::memory_order_relaxed);
-  reader_.filled(static_cast<std::size_t>(n));
-  return true;
-}
-
-#endif
-
-}  // namespace weft
-
-#endif
-#endif
-
-#if WEFT_HAS_CLUSTER_BODIES
-#ifndef WEFT_CLUSTER_CLIENT_CHANNEL_HPP
-#define WEFT_CLUSTER_CLIENT_CHANNEL_HPP
-// A client's connection to its master: requests of several threads, each of which waits for its own answer. No thread of its own: of those
-// who wait, one receives for all.
-
-#include <algorithm>
-#include <chrono>
-#include <condition_variable>
-#include <cstdint>
-#include <map>
-#include <memory>
-#include <mutex>
-#include <optional>
-#include <string>
-#include <utility>
-
-namespace weft::detail {
-
-/// See the head of this file. Once lost, it stays so: every later call throws the reason.
-class client_channel {
- public:
-  using clock = std::chrono::steady_clock;
-
-  /// Connects and greets. Throws UNAVAILABLE or DEADLINE_EXCEEDED that name the address.
-  client_channel(const host_port& to, std::chrono::milliseconds deadline, std::chrono::milliseconds heartbeat, std::chrono::microseconds spin_time);
-
-  /// The start of the server that answers here.
-  std::uint64_t incarnation() const noexcept { return peer_.incarnation; }
-  /// `/job:work/task:2 at 127.0.0.1:33335`.
-  std::string describe() const { return to_text(peer_.task) + " at " + road_->remote_address(); }
-  std::uint32_t new_request() noexcept { return next_request_.fetch_add(1) + 1; }
-
-  /// Throws UNAVAILABLE if the server has closed the connection. Asks the socket only when nobody waits at it anyway.
-  void check_alive();
-  /// Sends a request and waits for its answer. Throws when the connection is lost or the deadline has passed, after which the connection is shut down.
-  reply_message call(std::uint32_t request, message m, std::optional<clock::time_point> deadline);
-  /// Sends something that has no answer.
-  void tell(message m) { road_->send(std::move(m)); }
-  void shutdown() noexcept { road_->shutdown(); }
-
- private:
-  struct waiter {
-    std::optional<reply_message> reply;
-    std::optional<status> failure;
-    bool done() const noexcept { return reply.has_value() || failure.has_value(); }
-  };
-  void greet(clock::time_point until);
-  void receive_one(std::unique_lock<std::mutex>& lock, clock::time_point until);
-  void dispatch(message m);
-  void fail_all(const status& why);
-  clock::time_point next_look(std::optional<clock::time_point> deadline) const;
-  std::optional<status> overdue(std::optional<clock::time_point> deadline, clock::time_point begun) const;
-
-  std::unique_ptr<blocking_connection> road_;
-  const std::chrono::milliseconds heartbeat_;
-  hello_message peer_;
-  std::atomic<std::uint32_t> next_request_{0};
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::map<std::uint32_t, waiter*> waiting_;
-  bool receiving_ = false;
-};
-
-#if WEFT_HAS_CLUSTER_BODIES
-
-WEFT_DECL client_channel::client_channel(const host_port& to, std::chrono::milliseconds deadline, std::chrono::milliseconds heartbeat, std::chrono::microseconds spin_time) : heartbeat_(heartbeat) {
-  const auto until = clock::now() + deadline;
-  try {
-    connection_options options;
-    options.spin_time = spin_time;
-    road_ = blocking_connection::connect(to, deadline, options);
-    greet(until);
-  } catch (const error& e) {
-    status s = e.status();
-    s.message = "session at weft://" + to_text(to) + ": " + s.message;
-    throw error(std::move(s));
-  }
-}
-
-WEFT_DECL void client_channel::greet(clock::time_point until) {
-  hello_message hello;
-  road_->send(hello.encode());
-  message answer;
-  do {
-    if (road_->receive(answer, until) != receive_result::received) fail(error_code::deadline_exceeded, "the server did not answer the greeting in time");
-  } while (type_of(answer) == message_type::heartbeat);
-  if (type_of(answer) == message_type::refused) throw error(decode_refusal(answer));
-  if (type_of(answer) != message_type::welcome) fail(error_code::internal, "the server answered the greeting with message type " + std::to_string(answer.type));
-  peer_ = hello_message::decode(answer);
-}
-
-WEFT_DECL void client_channel::check_alive() {
-  std::unique_lock<std::mutex> lock(mutex_);
-  if (receiving_) return;
-  receive_one(lock, clock::now());
-}
-
-// Receives at most one message for whoever it is for. The lock is released meanwhile; what goes wrong is thrown, and told to all who wait.
-WEFT_DECL void client_channel::receive_one(std::unique_lock<std::mutex>& lock, clock::time_point until) {
-  receiving_ = true;
-  lock.unlock();
-  message m;
-  receive_result result = receive_result::timed_out;
-  std::optional<status> failure;
-  try {
-    result = road_->receive(m, until);
-  } catch (const error& e) {
-    failure = e.status();
-  }
-  lock.lock();
-  receiving_ = false;
-  if (failure) {
-    fail_all(*failure);
-    throw error(*failure);
-  }
-  if (result == receive_result::received) dispatch(std::move(m));
-  if (!waiting_.empty()) changed_.notify_all();
-}
-
-WEFT_DECL void client_channel::dispatch(message m) {
-  if (type_of(m) != message_type::reply) return;
-  const bool refused = m.refused;
-  reply_message reply = reply_message::decode(std::move(m));
-  if (refused && reply.result.ok()) reply.result = status(error_code::resource_exhausted, "the fetched values do not fit into memory");
-  const auto it = waiting_.find(reply.request);
-  if (it == waiting_.end()) return;
-  it->second->reply = std::move(reply);
-  waiting_.erase(it);
-}
-
-WEFT_DECL void client_channel::fail_all(const status& why) {
-  for (const auto& entry : waiting_) entry.second->failure = why;
-  waiting_.clear();
-  changed_.notify_all();
-}
-
-// When whoever waits looks up next: at its deadline, and often enough to notice that the server is silent.
-WEFT_DECL client_channel::clock::time_point client_channel::next_look(std::optional<clock::time_point> deadline) const {
-  const auto soon = clock::now() + heartbeat_ / 2;
-  return deadline ? std::min(*deadline, soon) : soon;
-}
-
-WEFT_DECL std::optional<status> client_channel::overdue(std::optional<clock::time_point> deadline, clock::time_point begun) const {
-  const auto now = clock::now();
-  if (deadline && now >= *deadline) return status(error_code::deadline_exceeded, "task " + describe() + " did not answer in time");
-  if (now - std::max(begun, road_->last_received()) > heartbeat_)
-    return status(error_code::unavailable, "task " + describe() + ": nothing was heard for " + std::to_string(heartbeat_.count()) + " ms");
-  return std::nullopt;
-}
-
-WEFT_DECL reply_message client_channel::call(std::uint32_t request, message m, std::optional<clock::time_point> deadline) {
-  // A kernel that waits for a step of its own server must not take the thread that the step needs.
-  const thread_pool::blocking elsewhere(thread_pool::of_this_thread());
-  waiter mine;
-  const auto begun = clock::now();
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    waiting_.emplace(request, &mine);
-  }
-  try {
-    road_->send(std::move(m));
-    std::unique_lock<std::mutex> lock(mutex_);
-    while (!mine.done()) {
-      if (receiving_) changed_.wait_until(lock, next_look(deadline));
-      else receive_one(lock, next_look(deadline));
-      if (mine.done()) break;
-      if (const auto late = overdue(deadline, begun)) {
-        road_->shutdown();
-        throw error(*late);
-      }
-    }
-  } catch (...) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    waiting_.erase(request);
-    changed_.notify_all();
-    throw;
-  }
-  if (mine.failure) throw error(*mine.failure);
-  return std::move(*mine.reply);
-}
-
-#endif
-
-}  // namespace weft::detail
-
-#endif
-#endif
-
-#if WEFT_HAS_CLUSTER_BODIES
 #ifndef WEFT_CLUSTER_REMOTE_SESSION_HPP
 #define WEFT_CLUSTER_REMOTE_SESSION_HPP
 // The client's half of a session on a cluster: sends the graph once and each step as one message, and adds the user's lines to what comes back.
@@ -40366,7 +41123,7 @@ namespace weft::detail {
 
 /// One connection's share of a session: what the master behind it knows.
 struct remote_link {
-  remote_link(const host_port& to, const session_options& options) : channel(to, options.connect_timeout, options.heartbeat, options.spin_time) {}
+  remote_link(const host_port& to, const session_options& options) : channel(to, options.connect_timeout, options.heartbeat, options.spin_time, options.frames, options.received_bytes) {}
   client_channel channel;
   /// Guards what follows, and keeps the order of the messages that carry nodes.
   std::mutex mutex;
@@ -40596,7 +41353,7 @@ inline void remote_step::run(tensor_value* feeds, tensor_value* fetches, const r
     what.request = at.link->channel.new_request();
     what.session = at.session;
     what.handle = at.handle;
-    what.timeout = options.timeout.count();
+    what.timeout = std::max<std::int64_t>(options.timeout.count(), 0);
     what.trace = options.trace != nullptr;
     std::optional<remote_runtime::clock::time_point> deadline;
     if (options.timeout.count() > 0) deadline = remote_runtime::clock::now() + options.timeout + 2 * runtime_->options().abort_grace + runtime_->options().connect_timeout;

@@ -29,7 +29,7 @@ weft::graph round_trip(const weft::graph& g) {
   weft::encode_nodes(to, tensors, g.nodes(), 0);
   weft::graph out;
   weft::wire_reader from(to.bytes(), "graph");
-  weft::decode_nodes(from, tensors, out, 1000);
+  weft::decode_nodes(from, tensors, out, {1000});
   from.finish();
   return out;
 }
@@ -38,7 +38,7 @@ std::string fault_of(const std::string& bytes) {
   const weft::graph out;
   weft::wire_reader from(bytes, "graph");
   try {
-    weft::decode_nodes(from, {}, out, 1000);
+    weft::decode_nodes(from, {}, out, {1000});
   } catch (const weft::error& e) {
     return e.message();
   }
@@ -101,14 +101,14 @@ TEST_CASE("graph_codec: nodes are added behind those that are there") {
   weft::encode_nodes(second, tensors, g.nodes(), 1);
   const weft::graph out;
   weft::wire_reader one(first.bytes()), two(second.bytes()), again(second.bytes());
-  weft::decode_nodes(one, {}, out, 2);
-  weft::decode_nodes(two, {}, out, 2);
+  weft::decode_nodes(one, {}, out, {2});
+  weft::decode_nodes(two, {}, out, {2});
   CHECK(out.find("b")->control_inputs()[0] == out.find("a"));
-  CHECK_THROWS_WITH(weft::decode_nodes(again, {}, out, 2), "INVALID_ARGUMENT: message: expected nodes from number 2 on, found 1 (before byte 8 of 45)");
+  CHECK_THROWS_WITH(weft::decode_nodes(again, {}, out, {2}), "INVALID_ARGUMENT: message: expected nodes from number 2 on, found 1 (before byte 8 of 45)");
   CHECK_THROWS_WITH(
       [&] {
         weft::wire_reader more(first.bytes());
-        weft::decode_nodes(more, {}, weft::graph(), 0);
+        weft::decode_nodes(more, {}, weft::graph(), {0});
       }(),
       "RESOURCE_EXHAUSTED: the graph would have 1 nodes, at most 0 are accepted (server_options::max_graph_nodes)");
 }

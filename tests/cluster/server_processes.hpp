@@ -16,9 +16,11 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <functional>
 #include <iostream>
 #include <map>
 #include <string>
+#include <utility>
 
 namespace server_processes {
 
@@ -58,7 +60,8 @@ inline int free_port() {
 // Task servers in processes of their own.
 class processes {
  public:
-  explicit processes(const weft::cluster_spec& tasks = {{"ps", 1}, {"work", 2}}) {
+  /// `in_child` is called in each child before it becomes a server, to limit what it may use.
+  explicit processes(const weft::cluster_spec& tasks = {{"ps", 1}, {"work", 2}}, std::function<void()> in_child = nullptr) : in_child_(std::move(in_child)) {
     std::map<std::string, std::map<int, std::string>> jobs;
     for (const task_id& task : tasks.tasks()) jobs[task.job][task.index] = "127.0.0.1:" + std::to_string(free_port());
     cluster = weft::cluster_spec(jobs);
@@ -83,6 +86,7 @@ class processes {
       ::setenv("WEFT_TEST_TASK", task.job.c_str(), 1);
       ::setenv("WEFT_TEST_INDEX", index.c_str(), 1);
       ::setenv("WEFT_TEST_CLUSTER", text.c_str(), 1);
+      if (in_child_) in_child_();
       ::execl("/proc/self/exe", "task", nullptr);
       ::_exit(127);
     }
@@ -100,11 +104,13 @@ class processes {
     ::waitpid(it->second, nullptr, 0);
     running_.erase(it);
   }
+  pid_t id(const task_id& task) const { return running_.at(task); }
   std::string target(const task_id& task) const { return "weft://" + cluster.task_address(task); }
 
   weft::cluster_spec cluster;
 
  private:
+  const std::function<void()> in_child_;
   std::map<task_id, pid_t> running_;
 };
 

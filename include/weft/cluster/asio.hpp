@@ -20,4 +20,15 @@
 #pragma GCC diagnostic pop
 #endif
 
+namespace weft::detail {
+
+// The pieces of memory for one read, in the form that Asio takes without copying them.
+struct read_range {
+  const asio::mutable_buffer *first, *last;
+  const asio::mutable_buffer* begin() const noexcept { return first; }
+  const asio::mutable_buffer* end() const noexcept { return last; }
+};
+
+}  // namespace weft::detail
+
 #endif

@@ -28,7 +28,8 @@ class client_channel {
   using clock = std::chrono::steady_clock;
 
   /// Connects and greets. Throws UNAVAILABLE or DEADLINE_EXCEEDED that name the address.
-  client_channel(const host_port& to, std::chrono::milliseconds deadline, std::chrono::milliseconds heartbeat, std::chrono::microseconds spin_time);
+  client_channel(const host_port& to, std::chrono::milliseconds deadline, std::chrono::milliseconds heartbeat, std::chrono::microseconds spin_time, const frame_limits& frames = {},
+                 std::size_t received_bytes = SIZE_MAX);
 
   /// The start of the server that answers here.
   std::uint64_t incarnation() const noexcept { return peer_.incarnation; }
@@ -69,11 +70,16 @@ class client_channel {
 
 #if WEFT_HAS_CLUSTER_BODIES
 
-WEFT_DECL client_channel::client_channel(const host_port& to, std::chrono::milliseconds deadline, std::chrono::milliseconds heartbeat, std::chrono::microseconds spin_time) : heartbeat_(heartbeat) {
+WEFT_DECL client_channel::client_channel(const host_port& to, std::chrono::milliseconds deadline, std::chrono::milliseconds heartbeat, std::chrono::microseconds spin_time, const frame_limits& frames,
+                                         std::size_t received_bytes)
+    : heartbeat_(heartbeat) {
   const auto until = clock::now() + deadline;
   try {
     connection_options options;
     options.spin_time = spin_time;
+    options.limits = frames;
+    options.max_first_head = std::min(frames.max_head, 16U << 20);
+    options.budget = std::make_shared<receive_budget>(received_bytes);
     road_ = blocking_connection::connect(to, deadline, options);
     greet(until);
   } catch (const error& e) {
@@ -115,19 +121,27 @@ WEFT_DECL void client_channel::receive_one(std::unique_lock<std::mutex>& lock, c
   }
   lock.lock();
   receiving_ = false;
+  if (!failure && result == receive_result::received) {
+    try {
+      dispatch(std::move(m));
+    } catch (const error& e) {
+      failure = status(error_code::internal, "task " + describe() + " sent a message that makes no sense: " + e.message());
+      road_->shutdown();
+    }
+  }
   if (failure) {
     fail_all(*failure);
     throw error(*failure);
   }
-  if (result == receive_result::received) dispatch(std::move(m));
   if (!waiting_.empty()) changed_.notify_all();
 }
 
 WEFT_DECL void client_channel::dispatch(message m) {
+  if (type_of(m) == message_type::refused) return fail_all(decode_refusal(m));
   if (type_of(m) != message_type::reply) return;
   const bool refused = m.refused;
   reply_message reply = reply_message::decode(std::move(m));
-  if (refused && reply.result.ok()) reply.result = status(error_code::resource_exhausted, "the fetched values do not fit into memory");
+  if (refused && reply.result.ok()) reply.result = status(error_code::resource_exhausted, "the fetched values do not fit into memory, or into what may be received (session_options::received_bytes)");
   const auto it = waiting_.find(reply.request);
   if (it == waiting_.end()) return;
   it->second->reply = std::move(reply);

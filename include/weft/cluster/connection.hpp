@@ -6,6 +6,7 @@
 #include <weft/cluster/frame.hpp>
 #include <weft/cluster/frame_reader.hpp>
 #include <weft/cluster/frame_writer.hpp>
+#include <weft/cluster/send_gauge.hpp>
 #include <weft/cluster/socket.hpp>
 #include <weft/core/cluster_spec.hpp>
 #include <weft/core/config.hpp>
@@ -58,7 +59,9 @@ class connection : public std::enable_shared_from_this<connection> {
   /// accepts (an empty value, more than `max_rank` dimensions) and for one past the limits of this side's options.
   void send(message m);
   /// Bytes that `send` took and the socket has not.
-  std::size_t queued_bytes() const noexcept { return queued_bytes_.load(std::memory_order_relaxed); }
+  std::size_t queued_bytes() const noexcept { return gauge_.bytes(); }
+  /// From now on takes no message while more than so many bytes are queued, until half of them are gone. To be called by `on_message`.
+  void read_only_below(std::size_t bytes) noexcept { gauge_.limit(bytes); }
   /// Closes at once; what is queued is dropped. The first reason stays. `on_closed` gets it.
   void close(status why);
   /// Closes when what is queued is sent, or after `frame_timeout` without progress.
@@ -71,9 +74,8 @@ class connection : public std::enable_shared_from_this<connection> {
   const std::string& remote_address() const noexcept { return remote_; }
   /// When the last byte was received; the start at first.
   clock::time_point last_received() const noexcept { return clock::time_point(clock::duration(last_received_.load(std::memory_order_relaxed))); }
-  /// Bytes received so far.
+  /// Bytes received and sent so far.
   std::uint64_t bytes_received() const noexcept { return bytes_received_.load(std::memory_order_relaxed); }
-  /// Bytes sent so far.
   std::uint64_t bytes_sent() const noexcept { return bytes_sent_.load(std::memory_order_relaxed); }
 
  private:
@@ -92,26 +94,22 @@ class connection : public std::enable_shared_from_this<connection> {
     // The address that was tried last.
     std::string tried() const { return next == 0 ? std::string() : endpoints[next - 1].address().to_string(); }
   };
-  // The pieces of memory for one read, in the form that Asio takes without copying them.
-  struct read_range {
-    const asio::mutable_buffer *first, *last;
-    const asio::mutable_buffer* begin() const noexcept { return first; }
-    const asio::mutable_buffer* end() const noexcept { return last; }
-  };
 
   connection(tcp::socket socket, const connection_options& options, std::shared_ptr<void> slot);
   void resolve();
   void connect_next();
   void opened(const status& s);
   void connected();
-  void begin(message_handler on_message, close_handler on_closed);
+  void note_received() noexcept { last_received_.store(clock::now().time_since_epoch().count(), std::memory_order_relaxed); }
   void read();
   void on_read(const std::error_code& error, std::size_t bytes);
   bool deliver();
+  void go_on();
+  void resume();
   void write_queue();
   void after_direct_write(frame_writer& frame, detail::io_result result, int number);
   void lost_writing(int number);
-  void sent(std::uint64_t bytes) noexcept;
+  void sent(std::uint64_t bytes);
   void watch();
   void arm(clock::time_point at);
   void finish();
@@ -121,7 +119,7 @@ class connection : public std::enable_shared_from_this<connection> {
 
   const connection_options options_;
   std::string remote_;
-  std::atomic<std::size_t> queued_bytes_{0};
+  detail::send_gauge gauge_;
   std::atomic<bool> closed_{false};
   std::atomic<clock::rep> last_received_{0};
   std::atomic<std::uint64_t> bytes_received_{0}, bytes_sent_{0};
@@ -233,22 +231,18 @@ WEFT_DECL void connection::connected() {
   const std::lock_guard<std::mutex> lock(mutex_);
   descriptor_ = socket_->native_handle();
   detail::set_no_delay(descriptor_);
-  last_received_.store(clock::now().time_since_epoch().count(), std::memory_order_relaxed);
+  note_received();
 }
 
 WEFT_DECL void connection::start(message_handler on_message, close_handler on_closed) {
   asio::dispatch(executor_, [self = shared_from_this(), on_message = std::move(on_message), on_closed = std::move(on_closed)]() mutable {
-    self->begin(std::move(on_message), std::move(on_closed));
+    self->on_message_ = std::move(on_message);
+    self->on_closed_ = std::move(on_closed);
+    if (self->closed()) return self->post([](connection& ended) { ended.finish(); });
+    self->note_received();
+    if (self->options_.first_message_timeout.count() > 0) self->expect_message_within(self->options_.first_message_timeout);
+    self->read();
   });
-}
-
-WEFT_DECL void connection::begin(message_handler on_message, close_handler on_closed) {
-  on_message_ = std::move(on_message);
-  on_closed_ = std::move(on_closed);
-  if (closed()) return post([](connection& self) { self.finish(); });
-  last_received_.store(clock::now().time_since_epoch().count(), std::memory_order_relaxed);
-  if (options_.first_message_timeout.count() > 0) expect_message_within(options_.first_message_timeout);
-  read();
 }
 
 WEFT_DECL void connection::read() {
@@ -257,24 +251,36 @@ WEFT_DECL void connection::read() {
   for (std::size_t i = 0; i < count; ++i) parts_[i] = asio::mutable_buffer(pieces[i].iov_base, pieces[i].iov_len);
   auto done = [self = shared_from_this()](const std::error_code& error, std::size_t bytes) { self->on_read(error, bytes); };
   if (count == 1) socket_->async_read_some(parts_[0], std::move(done));  // cheaper than a list of one
-  else socket_->async_read_some(read_range{parts_.data(), parts_.data() + count}, std::move(done));
+  else socket_->async_read_some(detail::read_range{parts_.data(), parts_.data() + count}, std::move(done));
 }
 
 WEFT_DECL void connection::on_read(const std::error_code& error, std::size_t bytes) {
   if (closed()) return;
   if (error) return close(detail::lost_connection(remote_, error == asio::error::eof ? 0 : error.value(), reader_.inside_frame()));
   bytes_received_.fetch_add(bytes, std::memory_order_relaxed);
-  last_received_.store(clock::now().time_since_epoch().count(), std::memory_order_relaxed);
+  if (options_.traffic != nullptr) options_.traffic->received.fetch_add(bytes, std::memory_order_relaxed);
+  note_received();
   reader_.filled(bytes);
+  go_on();
+}
+
+WEFT_DECL void connection::go_on() {
   if (!deliver()) return;
   if (reader_.inside_frame()) watch();
   read();
 }
 
-// Hands out the messages that are whole. False when the connection is closed.
+WEFT_DECL void connection::resume() {
+  if (closed() || !gauge_.release()) return;
+  note_received();
+  go_on();
+}
+
+// Hands out the messages that are whole. False when the connection is closed, or takes no more for now.
 WEFT_DECL bool connection::deliver() {
   try {
     for (message m;;) {
+      if (gauge_.hold()) return false;
       try {
         if (!reader_.next(m)) return true;
       } catch (const error& e) {
@@ -299,8 +305,8 @@ WEFT_DECL void connection::send(message m) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (closed() || closing_when_sent_ || peer_is_gone_ || descriptor_ < 0) return;
-    queued_bytes_.fetch_add(frame.remaining(), std::memory_order_relaxed);
-    if (writer_ != writer::none) return queue_.push_back(std::move(frame));
+    gauge_.add(frame.remaining());
+    if (writer_ != writer::none) return gauge_.set_messages((queue_.push_back(std::move(frame)), queue_.size()));
     writer_ = writer::caller;
     descriptor = descriptor_;
   }
@@ -311,9 +317,11 @@ WEFT_DECL void connection::send(message m) {
   after_direct_write(frame, result, number);
 }
 
-WEFT_DECL void connection::sent(std::uint64_t bytes) noexcept {
-  queued_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
+WEFT_DECL void connection::sent(std::uint64_t bytes) {
+  const bool reader_waits = gauge_.take(bytes);
   bytes_sent_.fetch_add(bytes, std::memory_order_relaxed);
+  if (options_.traffic != nullptr) options_.traffic->sent.fetch_add(bytes, std::memory_order_relaxed);
+  if (reader_waits) post([](connection& self) { self.resume(); });
 }
 
 // The thread inside `send` gives up writing: to nobody if all is out, else to the io thread.
@@ -345,7 +353,7 @@ WEFT_DECL void connection::lost_writing(int number) {
     writer_ = writer::none;
     peer_is_gone_ = true;
     queue_.swap(dropped);
-    queued_bytes_.store(0, std::memory_order_relaxed);
+    gauge_.clear();
     closing = closing_when_sent_;
   }
   if (closing || (number != EPIPE && number != ECONNRESET)) close(detail::lost_connection(remote_, number, false));
@@ -383,6 +391,7 @@ WEFT_DECL void connection::write_queue() {
     const std::lock_guard<std::mutex> lock(mutex_);
     done = std::move(queue_.front());
     queue_.pop_front();
+    gauge_.set_messages(queue_.size());
   }
 }
 
@@ -431,7 +440,7 @@ WEFT_DECL void connection::watch() {
     return close(status(error_code::deadline_exceeded, "no message came from " + remote_ + " within " + detail::duration_text(expect_within_)));
   if (options_.frame_timeout.count() > 0) {
     const auto pause = detail::bounded(options_.frame_timeout);
-    if (reader_.inside_frame()) {
+    if (reader_.inside_frame() && !gauge_.paused()) {
       if (last_received() + pause <= now) return close(detail::silent_connection(remote_, options_.frame_timeout));
       next = std::min(next, last_received() + pause);
     }
@@ -468,7 +477,7 @@ WEFT_DECL void connection::finish() {
     descriptor_ = -1;
     queue_.swap(dropped);
     slot_.swap(slot);
-    queued_bytes_.store(0, std::memory_order_relaxed);
+    gauge_.clear();
     reason = reason_;
   }
   dropped.clear();  // whoever hears of the end finds its tensors free

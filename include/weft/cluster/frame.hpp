@@ -1,6 +1,6 @@
 #ifndef WEFT_CLUSTER_FRAME_HPP
 #define WEFT_CLUSTER_FRAME_HPP
-// Messages between tasks, what a receiver accepts of them, and the fixed header with which each begins on the wire.
+// Messages between tasks, the memory that they may take, and the fixed header with which each begins on the wire.
 //
 //   offset  bytes  header, little-endian
 //        0      4  magic 'WEFT'
@@ -18,6 +18,7 @@
 
 #include <weft/cluster/wire.hpp>
 #include <weft/core/config.hpp>
+#include <weft/core/frame_limits.hpp>
 #include <weft/core/status.hpp>
 #include <weft/runtime/buffer_pool.hpp>
 #include <weft/tensor/tensor_value.hpp>
@@ -38,22 +39,11 @@ namespace weft {
 /// The version of the protocol that this header speaks.
 inline constexpr std::uint8_t wire_version = 1;
 
-/// What a receiver accepts of one frame. A frame past a limit closes its connection before memory is taken for it.
-struct frame_limits {
-  /// Bytes of the head, which holds registered graphs too.
-  std::uint32_t max_head = 64U << 20;
-  /// Bytes of all tensors together.
-  std::uint64_t max_body = std::uint64_t{4} << 30;
-  /// Tensors.
-  std::uint32_t max_tensors = 1U << 20;
-  /// Dimensions of a tensor.
-  std::uint32_t max_rank = 32;
-};
-
 /// A number of bytes that several connections share. Thread-safe.
 class receive_budget {
  public:
-  explicit receive_budget(std::uint64_t limit) noexcept : limit_(limit) {}
+  /// With a `whole`, at most `limit` bytes of that one.
+  explicit receive_budget(std::uint64_t limit, std::shared_ptr<receive_budget> whole = nullptr) noexcept : limit_(limit), whole_(std::move(whole)) {}
   receive_budget(const receive_budget&) = delete;
   receive_budget& operator=(const receive_budget&) = delete;
 
@@ -63,15 +53,21 @@ class receive_budget {
     do {
       if (bytes > limit_ - used) return false;
     } while (!used_.compare_exchange_weak(used, used + bytes, std::memory_order_relaxed));
-    return true;
+    if (whole_ == nullptr || whole_->try_take(bytes)) return true;
+    used_.fetch_sub(bytes, std::memory_order_relaxed);
+    return false;
   }
   /// Returns bytes that were taken.
-  void give_back(std::uint64_t bytes) noexcept { used_.fetch_sub(bytes, std::memory_order_relaxed); }
+  void give_back(std::uint64_t bytes) noexcept {
+    used_.fetch_sub(bytes, std::memory_order_relaxed);
+    if (whole_ != nullptr) whole_->give_back(bytes);
+  }
   std::uint64_t used() const noexcept { return used_.load(std::memory_order_relaxed); }
   std::uint64_t limit() const noexcept { return limit_; }
 
  private:
   const std::uint64_t limit_;
+  const std::shared_ptr<receive_budget> whole_;
   std::atomic<std::uint64_t> used_{0};
 };
 
@@ -84,6 +80,8 @@ class receive_lease {
   receive_lease& operator=(const receive_lease&) = delete;
   ~receive_lease() { budget_->give_back(bytes_); }
   std::uint64_t bytes() const noexcept { return bytes_; }
+  /// Holds bytes of the same budget that the caller has taken, too.
+  void add(std::uint64_t bytes) noexcept { bytes_ += bytes; }
 
  private:
   std::shared_ptr<receive_budget> budget_;
@@ -107,11 +105,24 @@ struct message {
   std::shared_ptr<const receive_lease> lease = nullptr;
 };
 
+/// Bytes that all connections with the same options have received and sent.
+struct traffic_counters {
+  std::atomic<std::uint64_t> received{0}, sent{0};
+  /// Messages whose tensors did not fit.
+  std::atomic<std::uint64_t> refused{0};
+};
+
 /// How a connection behaves.
 struct connection_options {
   frame_limits limits;
+  /// Limits of the first message, which comes from somebody unknown and has no tensors: bytes of its head. Zero: the same as of any other.
+  std::uint32_t max_first_head = 0;
   /// Bytes of received tensors that may be held at once by all connections with this budget; none means no limit.
   std::shared_ptr<receive_budget> budget = nullptr;
+  /// The most of the budget that one connection may take.
+  std::uint64_t budget_share = UINT64_MAX;
+  /// Where its bytes are counted, if anywhere.
+  std::shared_ptr<traffic_counters> traffic = nullptr;
   /// Where large tensors are received; copies of the options share it. Plain host memory when null.
   std::shared_ptr<weft::memory> memory = std::make_shared<buffer_pool>();
   /// How long a thread that waits at a blocking connection looks for bytes before it sleeps. Zero: it sleeps at once.

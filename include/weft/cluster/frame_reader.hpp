@@ -29,8 +29,7 @@ class frame_reader {
   /// Bytes of the buffer through which small frames come.
   static constexpr std::size_t buffer_bytes = std::size_t{64} << 10;
 
-  explicit frame_reader(const connection_options& options)
-      : limits_(options.limits), budget_(options.budget), memory_(options.memory), buffer_(new char[buffer_bytes]) {}
+  explicit frame_reader(const connection_options& options);
 
   /// Where the next bytes go, in order: at most `max_parts` pieces, at least one byte. Only after `next` has returned false.
   std::size_t space(iovec* parts) noexcept;
@@ -46,7 +45,9 @@ class frame_reader {
   enum class phase : std::uint8_t { header, table, head, body };
 
   std::size_t buffered() const noexcept { return end_ - begin_; }
+  frame_limits limits() const noexcept;
   bool read_header();
+  void take_for_head();
   bool collect(std::string& into, std::size_t bytes);
   void begin_body();
   void make_tensors();
@@ -56,8 +57,11 @@ class frame_reader {
   void finish_objects();
   void finish(message& into);
 
-  frame_limits limits_;
+  const frame_limits limits_;
+  // Not zero before the first message.
+  std::uint32_t max_first_head_;
   std::shared_ptr<receive_budget> budget_;
+  std::shared_ptr<traffic_counters> traffic_;
   std::shared_ptr<weft::memory> memory_;
   std::unique_ptr<char[]> buffer_;
   std::size_t begin_ = 0, end_ = 0;
@@ -70,6 +74,8 @@ class frame_reader {
   frame_header header_;
   std::string table_;
   message message_;
+  // The message's, while it may still grow.
+  std::shared_ptr<receive_lease> lease_;
   // Tensors of objects: their number and what they will be; until the body is there, raw bytes stand in their place.
   std::vector<std::pair<std::size_t, detail::tensor_entry>> objects_;
   // The tensor that is being filled, and how far; the bytes of a refused body that are still to come.
@@ -78,6 +84,20 @@ class frame_reader {
 };
 
 #if WEFT_HAS_CLUSTER_BODIES
+
+WEFT_DECL frame_reader::frame_reader(const connection_options& options)
+    : limits_(options.limits), max_first_head_(options.max_first_head), budget_(options.budget), traffic_(options.traffic), memory_(options.memory), buffer_(new char[buffer_bytes]) {
+  if (budget_ != nullptr && options.budget_share < budget_->limit()) budget_ = std::make_shared<receive_budget>(options.budget_share, budget_);
+}
+
+// What is accepted now: before the first message, of somebody who is not known yet, little.
+WEFT_DECL frame_limits frame_reader::limits() const noexcept {
+  frame_limits out = limits_;
+  if (max_first_head_ == 0) return out;
+  out.max_head = std::min(out.max_head, max_first_head_);
+  out.max_body = out.max_tensors = 0;
+  return out;
+}
 
 WEFT_DECL std::size_t frame_reader::space(iovec* parts) noexcept {
   // 1. A body that is not in the buffer goes to its tensors, in pieces that do not hold up other connections.
@@ -151,12 +171,23 @@ WEFT_DECL bool frame_reader::read_header() {
     if (buffered() > 0) static_cast<void>(decode_header(padded, limits_));
     return false;
   }
-  header_ = decode_header(at, limits_);
+  header_ = decode_header(at, limits());
+  take_for_head();
   begin_ += frame_header::size;
   message_.type = header_.type;
   message_.flags = header_.flags;
   message_.refused = false;
   return true;
+}
+
+// The budget pays for heads and tables too, unless they are small. Without them nobody could be told that the message does not fit, so the connection ends.
+WEFT_DECL void frame_reader::take_for_head() {
+  const std::uint64_t bytes = std::uint64_t{header_.head_bytes} + header_.table_bytes;
+  if (budget_ == nullptr || bytes <= buffer_bytes) return;
+  if (!budget_->try_take(bytes))
+    fail(error_code::resource_exhausted, "frame with " + std::to_string(bytes) + " bytes of head and table does not fit: " + std::to_string(budget_->used()) + " bytes are received and not used yet, at most " +
+                                             std::to_string(budget_->limit()) + " may be (received_bytes and received_bytes_per_peer in the options)");
+  message_.lease = lease_ = std::make_shared<receive_lease>(budget_, bytes);
 }
 
 // Moves bytes from the buffer until `into` has so many. Capacity grows with what is there, whatever was claimed.
@@ -178,7 +209,8 @@ WEFT_DECL void frame_reader::begin_body() {
   // 2. Take the budget, then the memory; a body for which there is none is read and thrown away.
   if (budget_ != nullptr) {
     if (!budget_->try_take(memory)) return refuse();
-    message_.lease = std::make_shared<const receive_lease>(budget_, memory);
+    if (lease_ != nullptr) lease_->add(memory);
+    else message_.lease = std::make_shared<const receive_lease>(budget_, memory);
   }
   try {
     make_tensors();
@@ -207,6 +239,7 @@ WEFT_DECL void frame_reader::make_tensors() {
 WEFT_DECL void frame_reader::refuse() noexcept {
   message_.tensors.clear();
   message_.lease.reset();
+  lease_.reset();
   message_.refused = true;
   objects_.clear();
   discard_ = header_.body_bytes;
@@ -257,6 +290,9 @@ WEFT_DECL void frame_reader::finish(message& into) {
     refuse();
   }
   discard_ = 0;
+  max_first_head_ = 0;
+  lease_.reset();
+  if (message_.refused && traffic_ != nullptr) traffic_->refused.fetch_add(1, std::memory_order_relaxed);
   table_.clear();
   if (table_.capacity() > buffer_bytes) table_.shrink_to_fit();
   into = std::move(message_);

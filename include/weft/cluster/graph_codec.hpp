@@ -21,11 +21,20 @@ namespace weft {
 /// Appends the nodes from number `first` on, which must be in the order of their numbers, and their tensors.
 void encode_nodes(wire_writer& to, std::vector<tensor_value>& tensors, const std::vector<const node*>& nodes, std::size_t first);
 
+/// What is accepted of a graph from elsewhere; the members of `server_options` with these names say more.
+struct graph_limits {
+  std::size_t max_graph_nodes = 4000000, max_node_inputs = 100000, max_name_bytes = 1024;
+};
+
 /// Adds the nodes of a message to a graph that has all earlier ones. Nodes of ops that the graph knows are bound and checked
-/// as if they were built here; other nodes keep the output types that were sent. Throws INVALID_ARGUMENT, and what building throws.
-void decode_nodes(wire_reader& from, const std::vector<tensor_value>& tensors, const graph& into, std::size_t max_nodes);
+/// as if they were built here; other nodes keep the output types that were sent. Throws INVALID_ARGUMENT, RESOURCE_EXHAUSTED past a limit,
+/// and what building throws.
+void decode_nodes(wire_reader& from, const std::vector<tensor_value>& tensors, const graph& into, const graph_limits& limits);
 
 namespace detail {
+
+// A name, within its limit.
+std::string limited_name(wire_reader& from, std::size_t most);
 
 /// Writes attributes.
 class attr_encoder {
@@ -66,7 +75,7 @@ class attr_encoder {
     to_.string(v.name);
     attrs(v.attrs);
   }
-    void write(const placeholder_attr& v) { to_.string(v.name); }
+  void write(const placeholder_attr& v) { to_.string(v.name); }
   template <class T> void write(const std::vector<T>& v) {
     to_.count(v.size());
     for (std::size_t i = 0; i < v.size(); ++i) write(static_cast<const T&>(v[i]));
@@ -79,13 +88,13 @@ class attr_encoder {
 /// Reads attributes; the nesting of functions is bounded.
 class attr_decoder {
  public:
-  attr_decoder(wire_reader& from, const std::vector<tensor_value>& tensors) : from_(from), tensors_(tensors) {}
+  attr_decoder(wire_reader& from, const std::vector<tensor_value>& tensors, std::size_t max_name_bytes = graph_limits().max_name_bytes) : from_(from), tensors_(tensors), max_name_(max_name_bytes) {}
 
   attr_map attrs(int depth = 0) {
     if (depth > max_depth) from_.bad("functions are nested more than " + std::to_string(max_depth) + " deep");
     attr_map out;
     for (std::size_t n = from_.count(5); n > 0; --n) {
-      std::string name = from_.string();
+      std::string name = limited_name(from_, max_name_);
       attr_value value = read_value(depth);
       if (!out.emplace(std::move(name), std::move(value)).second) from_.bad("an attribute is given twice");
     }
@@ -144,13 +153,21 @@ class attr_decoder {
 
   wire_reader& from_;
   const std::vector<tensor_value>& tensors_;
+  const std::size_t max_name_;
 };
 
 static_assert(static_cast<int>(attr_kind::funcs) == 17, "a new kind of attribute needs a case in read_value");
 
-void decode_node(wire_reader& from, const std::vector<tensor_value>& tensors, const graph& into, std::vector<const node*>& nodes);
+void decode_node(wire_reader& from, const std::vector<tensor_value>& tensors, const graph& into, const graph_limits& limits, std::vector<const node*>& nodes);
 
 #if WEFT_HAS_CLUSTER_BODIES
+
+WEFT_DECL std::string limited_name(wire_reader& from, std::size_t most) {
+  const std::string_view name = from.view();
+  if (name.size() <= most) return std::string(name);
+  fail(error_code::resource_exhausted, "the graph has a name of " + std::to_string(name.size()) + " bytes, at most " + std::to_string(most) + " are accepted (server_options::max_name_bytes): '" +
+                                           std::string(name.substr(0, 64)) + "...'");
+}
 
 // The kinds in the order of detail::attr_kind.
 WEFT_DECL attr_value attr_decoder::read_value(int depth) {
@@ -186,7 +203,7 @@ WEFT_DECL attr_value attr_decoder::read_value(int depth) {
   }
 }
 
-WEFT_DECL void decode_node(wire_reader& from, const std::vector<tensor_value>& tensors, const graph& into, std::vector<const node*>& nodes) {
+WEFT_DECL void decode_node(wire_reader& from, const std::vector<tensor_value>& tensors, const graph& into, const graph_limits& limits, std::vector<const node*>& nodes) {
   const auto earlier = [&](std::size_t index) {
     if (index >= nodes.size()) from.bad("a node refers to node " + std::to_string(index) + ", which is not before it");
     return nodes[index];
@@ -194,15 +211,20 @@ WEFT_DECL void decode_node(wire_reader& from, const std::vector<tensor_value>& t
   node_spec spec;
   spec.exact_name = true;
   spec.scoped = false;
-  spec.name = from.string();
-  spec.op = from.string();
-  spec.device = from.string();
-  for (std::size_t n = from.count(8); n > 0; --n) {
+  const auto count_inputs = [&](std::size_t least_bytes, const char* what) {
+    const std::size_t n = from.count(least_bytes);
+    if (n > limits.max_node_inputs)
+      fail(error_code::resource_exhausted, spec.op + " '" + spec.name + "' has " + std::to_string(n) + what + ", at most " + std::to_string(limits.max_node_inputs) + " are accepted (server_options::max_node_inputs)");
+    return n;
+  };
+  for (std::string* name : {&spec.name, &spec.op, &spec.device}) *name = limited_name(from, limits.max_name_bytes);
+  if (spec.name.empty()) from.bad("a node has no name");
+  for (std::size_t n = count_inputs(8, " inputs"); n > 0; --n) {
     const node* input = earlier(from.u32());
     spec.inputs.push_back({input, static_cast<int>(from.u32())});
   }
-  for (std::size_t n = from.count(4); n > 0; --n) spec.control_inputs.push_back(earlier(from.u32()));
-  attr_decoder attrs(from, tensors);
+  for (std::size_t n = count_inputs(4, " control inputs"); n > 0; --n) spec.control_inputs.push_back(earlier(from.u32()));
+  attr_decoder attrs(from, tensors, limits.max_name_bytes);
   std::vector<output_type> outputs(from.count(3));
   for (output_type& out : outputs) {
     attrs.read(out.dtype);
@@ -241,7 +263,8 @@ WEFT_DECL void encode_nodes(wire_writer& to, std::vector<tensor_value>& tensors,
   }
 }
 
-WEFT_DECL void decode_nodes(wire_reader& from, const std::vector<tensor_value>& tensors, const graph& into, std::size_t max_nodes) {
+WEFT_DECL void decode_nodes(wire_reader& from, const std::vector<tensor_value>& tensors, const graph& into, const graph_limits& limits) {
+  const std::size_t max_nodes = limits.max_graph_nodes;
   std::vector<const node*> nodes = into.nodes();
   const std::size_t first = from.u32(), added = from.count(25);
   if (first != nodes.size()) from.bad("expected nodes from number " + std::to_string(nodes.size()) + " on, found " + std::to_string(first));
@@ -249,7 +272,7 @@ WEFT_DECL void decode_nodes(wire_reader& from, const std::vector<tensor_value>& 
     fail(error_code::resource_exhausted, "the graph would have " + std::to_string(nodes.size() + added) + " nodes, at most " + std::to_string(max_nodes) +
                                              " are accepted (server_options::max_graph_nodes)");
   nodes.reserve(nodes.size() + added);
-  for (std::size_t i = 0; i < added; ++i) detail::decode_node(from, tensors, into, nodes);
+  for (std::size_t i = 0; i < added; ++i) detail::decode_node(from, tensors, into, limits, nodes);
 }
 
 #endif

@@ -41,9 +41,12 @@ class master {
   /// The road to a task is lost: steps that run there fail, plans that use it are made anew.
   void lost(const task_id& task, const status& why);
   void stop(const status& why);
-  std::size_t steps() const noexcept { return steps_.size(); }
+  std::size_t sessions() const noexcept { return sessions_; }
+  /// The sessions of a client.
+  std::vector<session_report> report(const client_ptr& client) const;
 
  private:
+  bool admit(const client_ptr& client, std::uint32_t request);
   void open_session(const client_ptr& client, const message& m);
   void close_session(const client_ptr& client, const message& m);
   void prepare(const client_ptr& client, message m);
@@ -93,12 +96,22 @@ WEFT_DECL void master::take(const client_ptr& client, message m) {
   }
 }
 
+// Takes in a request that may stay open for a while. Without it there is no answer yet to be given twice, nor room without end for what a client asks for.
+WEFT_DECL bool master::admit(const client_ptr& client, std::uint32_t request) {
+  if (!client->open.insert(request).second) fail(error_code::invalid_argument, "a client sent request " + std::to_string(request) + " again, which is not answered yet");
+  if (client->open.size() <= own_.options.max_client_requests) return true;
+  client->answer(request, status(error_code::resource_exhausted, "task " + own_.describe(own_.self) + " has " + std::to_string(client->open.size() - 1) +
+                                                                     " requests of this client that are not answered yet, no more are accepted (server_options::max_client_requests)"));
+  return false;
+}
+
 WEFT_DECL void master::open_session(const client_ptr& client, const message& m) {
   const open_session_message what = open_session_message::decode(m);
   if (sessions_ >= own_.options.max_sessions)
     return client->answer(what.request, status(error_code::resource_exhausted, "task " + own_.describe(own_.self) + " has " + std::to_string(sessions_) +
                                                                                    " open sessions, no more are accepted (server_options::max_sessions); close some that are not used"));
   ++sessions_;
+  server_counters::add(own_.counters->sessions_opened);
   const auto session = std::make_shared<master_session>(++last_session_, what, own_.ops);
   client->sessions.emplace(session->id, session);
   reply_message reply;
@@ -176,17 +189,17 @@ WEFT_DECL void master::prepare(const client_ptr& client, message m) {
   const auto sent = std::make_shared<message>(std::move(m));
   const auto from = std::make_shared<wire_reader>(sent->head, "prepare");
   const auto what = std::make_shared<prepare_message>(prepare_message::decode(*from));
+  if (!admit(client, what->request)) return;
   const auto it = client->sessions.find(what->session);
   if (it == client->sessions.end()) return not_open(client, what->request, what->session);
   const auto session = it->second;
-  client->open.insert(what->request);
   // Nodes come in the order of their messages, so that no small one overtakes a large one.
   constexpr std::size_t node_bytes = 64;
   const std::size_t about = session->reading > 0 ? SIZE_MAX : sent->head.size() / node_bytes;
   ++session->reading;
   own_.build(about, [this, sent, from, session] {
     if (sent->refused) fail(error_code::resource_exhausted, "the graph's constants do not fit into what may be received (server_options::received_bytes)");
-    decode_nodes(*from, sent->tensors, session->graph, own_.options.max_graph_nodes);
+    decode_nodes(*from, sent->tensors, session->graph, own_.graph_limit());
     from->finish();
   }, [this, client, session, what, sent](const status& result) {
     --session->reading;
@@ -244,6 +257,7 @@ WEFT_DECL std::optional<status> master::wrong_feeds(const step_plan& plan, const
 
 WEFT_DECL void master::run(const client_ptr& client, message m) {
   const run_message what = run_message::decode(m);
+  if (!admit(client, what.request)) return;
   const auto session = client->sessions.find(what.session);
   if (session == client->sessions.end()) return not_open(client, what.request, what.session);
   const auto found = plans_.find(what.handle);
@@ -257,7 +271,6 @@ WEFT_DECL void master::run(const client_ptr& client, message m) {
 
   // A task was lost since the last step: meet it again before anything is sent.
   plan->stale = true;
-  client->open.insert(what.request);
   const auto feeds = std::make_shared<std::vector<tensor_value>>(std::move(m.tensors));
   planner_.prepare(plan, [this, client, what, plan, feeds](const status& result) {
     const auto still = plan->session.lock();
@@ -268,6 +281,10 @@ WEFT_DECL void master::run(const client_ptr& client, message m) {
 }
 
 WEFT_DECL void master::start(const client_ptr& client, const run_message& what, const std::shared_ptr<step_plan>& plan, std::vector<tensor_value> feeds) {
+  if (steps_.size() >= own_.options.max_steps)
+    return client->answer(what.request, status(error_code::resource_exhausted, "task " + own_.describe(own_.self) + " leads " + std::to_string(steps_.size()) +
+                                                                                   " steps, no more are accepted (server_options::max_steps)"));
+  server_counters::add(own_.counters->steps_begun);
   auto step = std::make_shared<master_step>();
   step->number = ++last_step_;
   step->plan = plan;
@@ -278,7 +295,6 @@ WEFT_DECL void master::start(const client_ptr& client, const run_message& what, 
   step->fetches.resize(plan->signature.fetches.size());
   for (const plan_part& p : plan->parts) step->missing.insert(p.task);
   steps_.emplace(step->number, step);
-  client->open.insert(what.request);
   if (what.timeout > 0) {
     constexpr std::int64_t longest = std::int64_t{1000} * 3600 * 24 * 365;
     step->timeout = std::chrono::milliseconds(std::min(what.timeout, longest));
@@ -367,6 +383,8 @@ WEFT_DECL void master::failed(const step_ptr& step, const status& why) {
 WEFT_DECL void master::over(const step_ptr& step) {
   if (steps_.erase(step->number) == 0) return;
   step->timer = nullptr;
+  server_counters::add(own_.counters->steps_ended);
+  if (step->problem) server_counters::add(own_.counters->steps_failed);
   reply_message reply;
   if (step->problem) {
     reply.result = *step->problem;
@@ -383,7 +401,7 @@ WEFT_DECL void master::over(const step_ptr& step) {
 
 WEFT_DECL void master::list_devices(const client_ptr& client, const message& m) {
   const session_request what = session_request::decode(m);
-  client->open.insert(what.request);
+  if (!admit(client, what.request)) return;
   const auto tasks = own_.cluster.tasks();
   struct progress {
     std::size_t open;
@@ -425,6 +443,16 @@ WEFT_DECL void master::describe(const client_ptr& client, const message& m) {
     reply.tensors.clear();
   }
   client->answer(what.request, std::move(reply));
+}
+
+WEFT_DECL std::vector<session_report> master::report(const client_ptr& client) const {
+  std::vector<session_report> out;
+  for (const auto& [id, session] : client->sessions) {
+    session_report r{id, client->road->remote_address(), session->graph.size(), session->plans.size(), 0};
+    for (const auto& step : steps_) r.steps += step.second->plan->session.lock() == session ? 1 : 0;
+    out.push_back(std::move(r));
+  }
+  return out;
 }
 
 WEFT_DECL void master::lost(const task_id& task, const status& why) {

@@ -5,6 +5,7 @@
 #include <weft/cluster/connection.hpp>
 #include <weft/cluster/messages.hpp>
 #include <weft/cluster/planner.hpp>
+#include <weft/cluster/server_statistics.hpp>
 #include <weft/cluster/step_trace_codec.hpp>
 
 #include <algorithm>
@@ -21,14 +22,16 @@ namespace weft::detail {
 
 /// A client's connection and what it has open.
 struct client_state {
-  explicit client_state(std::shared_ptr<connection> to) : road(std::move(to)) {}
+  client_state(std::shared_ptr<connection> to, std::shared_ptr<server_counters> counts) : road(std::move(to)), counters(std::move(counts)) {}
   std::shared_ptr<connection> road;
+  std::shared_ptr<server_counters> counters;
   std::map<std::uint64_t, std::shared_ptr<master_session>> sessions;
   /// Requests that are not answered yet; the client hears signs of life meanwhile.
   std::set<std::uint32_t> open;
 
   void answer(std::uint32_t request, reply_message reply) {
     open.erase(request);
+    counters->ended(reply.result);
     reply.request = request;
     const auto then = reply.then;
     try {

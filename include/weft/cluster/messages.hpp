@@ -27,7 +27,7 @@ enum class message_type : std::uint8_t {
   // Everybody.
   hello = 1, welcome = 2, refused = 3, heartbeat = 4,
   // A client to its master, and the answer to each of them.
-  open_session = 10, close_session = 11, prepare = 12, run = 13, list_devices = 14, describe = 15, reply = 20,
+  open_session = 10, close_session = 11, prepare = 12, run = 13, list_devices = 14, describe = 15, report = 16, reply = 20,
   // A master to a worker, and back.
   register_part = 30, unregister_part = 31, forget_session = 32, run_part = 33, part_feeds = 34, abort_part = 35, part_registered = 36, part_done = 37,
   // Between workers.
@@ -242,7 +242,7 @@ struct open_session_message {
   }
 };
 
-/// Closes a session (`close_session`), asks for the devices of the cluster (`list_devices`), or for the parts of a prepared step (`describe`,
+/// Closes a session (`close_session`), asks for the devices of the cluster (`list_devices`), what the server says of itself (`report`), or for the parts of a prepared step (`describe`,
 /// which names the step's handle too).
 struct session_request {
   std::uint32_t request = 0;
@@ -381,6 +381,7 @@ struct run_message {
     out.session = from.u64();
     out.handle = from.u64();
     out.timeout = from.i64();
+    if (out.timeout < 0) from.bad("a step may not take " + std::to_string(out.timeout) + " ms");
     out.trace = from.boolean();
     from.finish();
     return out;

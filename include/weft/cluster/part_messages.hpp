@@ -33,7 +33,7 @@ struct register_part_message {
     encode_nodes(head, tensors, part.nodes(), 0);
     return detail::make_message(message_type::register_part, head, std::move(tensors));
   }
-  static register_part_message decode(const message& m, const graph& into, std::size_t max_nodes) {
+  static register_part_message decode(const message& m, const graph& into, const graph_limits& limits) {
     wire_reader from(m.head, "registration");
     register_part_message out;
     out.registration = from.u64();
@@ -48,7 +48,7 @@ struct register_part_message {
       if (&e != out.edges.data() && (&e)[-1].edge >= e.edge) from.bad("edges are not in rising order");
     }
     out.passes = detail::decode_passes(from);
-    decode_nodes(from, m.tensors, into, max_nodes);
+    decode_nodes(from, m.tensors, into, limits);
     from.finish();
     return out;
   }

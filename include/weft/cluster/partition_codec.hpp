@@ -94,7 +94,7 @@ WEFT_DECL partitioned_graph decode_partitions(wire_reader& from, const std::vect
     std::string task = from.string();
     auto feeds = detail::decode_strings(from), fetches = detail::decode_strings(from);
     graph g(ops);
-    decode_nodes(from, tensors, g, std::size_t{1} << 31);
+    decode_nodes(from, tensors, g, {});
     parts.push_back({std::move(task), std::move(g), std::move(feeds), std::move(fetches)});
   }
   auto edges = detail::decode_transfers(from), feeds = detail::decode_transfers(from), fetches = detail::decode_transfers(from);

@@ -45,6 +45,7 @@ class peer_link : public tensor_outlet, public std::enable_shared_from_this<peer
   const hello_message& peer() const noexcept { return peer_; }
   std::uint64_t incarnation() const noexcept { return peer_.incarnation; }
   bool is_open() const noexcept { return state_ == state::open; }
+  std::size_t queued_bytes() const noexcept { return (control_ ? control_->queued_bytes() : 0) + (bulk_ ? bulk_->queued_bytes() : 0); }
 
  private:
   enum class state { opening, open, lost };
@@ -86,6 +87,11 @@ class peers {
   std::shared_ptr<peer_link> find(const task_id& to) const {
     const auto it = links_.find(to);
     return it == links_.end() || !it->second.link->is_open() ? nullptr : it->second.link;
+  }
+  std::size_t queued_bytes() const noexcept {
+    std::size_t out = 0;
+    for (const auto& entry : links_) out += entry.second.link->queued_bytes();
+    return out;
   }
   void beat(connection::clock::time_point now) {
     const auto links = links_;

@@ -35,7 +35,7 @@ namespace weft::detail {
 
 /// One connection's share of a session: what the master behind it knows.
 struct remote_link {
-  remote_link(const host_port& to, const session_options& options) : channel(to, options.connect_timeout, options.heartbeat, options.spin_time) {}
+  remote_link(const host_port& to, const session_options& options) : channel(to, options.connect_timeout, options.heartbeat, options.spin_time, options.frames, options.received_bytes) {}
   client_channel channel;
   /// Guards what follows, and keeps the order of the messages that carry nodes.
   std::mutex mutex;
@@ -265,7 +265,7 @@ inline void remote_step::run(tensor_value* feeds, tensor_value* fetches, const r
     what.request = at.link->channel.new_request();
     what.session = at.session;
     what.handle = at.handle;
-    what.timeout = options.timeout.count();
+    what.timeout = std::max<std::int64_t>(options.timeout.count(), 0);
     what.trace = options.trace != nullptr;
     std::optional<remote_runtime::clock::time_point> deadline;
     if (options.timeout.count() > 0) deadline = remote_runtime::clock::now() + options.timeout + 2 * runtime_->options().abort_grace + runtime_->options().connect_timeout;

@@ -3,6 +3,8 @@
 // One task of a cluster: listens at its address, leads the sessions of clients and runs the parts that masters register.
 
 #include <weft/cluster/server_options.hpp>
+#include <weft/cluster/server_statistics.hpp>
+#include <weft/cluster/server_status.hpp>
 #include <weft/core/cluster_spec.hpp>
 #include <weft/core/config.hpp>
 #if WEFT_HAS_CLUSTER_BODIES
@@ -39,6 +41,10 @@ class server {
   const task_id& task() const;
   /// The cluster, with the real port of this task.
   const cluster_spec& cluster() const;
+  /// What it has done and holds; the last numbers when it is stopped.
+  server_statistics statistics() const;
+  /// What `ask_server` gets: the statistics, and each session, registered graph and resource.
+  server_report report() const;
   /// Waits until the server is stopped, by another thread.
   void join();
   /// Ends: steps fail with CANCELLED and their clients are told, threads are joined, the port is free at once. May be called by any thread and more than once; by a
@@ -67,6 +73,8 @@ WEFT_DECL const std::string& server::target() const { return core_->target(); }
 WEFT_DECL std::string server::listen_address() const { return to_text(core_->address()); }
 WEFT_DECL const task_id& server::task() const { return core_->task(); }
 WEFT_DECL const cluster_spec& server::cluster() const { return core_->cluster(); }
+WEFT_DECL server_statistics server::statistics() const { return core_->statistics(); }
+WEFT_DECL server_report server::report() const { return core_->report(); }
 WEFT_DECL void server::join() { core_->join(); }
 WEFT_DECL void server::stop() { core_->stop(); }
 

@@ -8,6 +8,7 @@
 #include <weft/cluster/listener.hpp>
 #include <weft/cluster/master.hpp>
 #include <weft/cluster/peers.hpp>
+#include <weft/cluster/resource_report.hpp>
 #include <weft/cluster/spin_wait.hpp>
 #include <weft/cluster/task_context.hpp>
 #include <weft/cluster/worker.hpp>
@@ -50,24 +51,36 @@ class server_core {
   const std::string& target() const noexcept { return target_; }
   const task_id& task() const noexcept { return own_.self; }
   const cluster_spec& cluster() const noexcept { return own_.cluster; }
+  server_statistics statistics();
+  server_report report();
 
  private:
   enum class phase { made, serving, stopping, stopped };
+  // Bytes of a greeting, which holds the names of kernels; connections beyond the limit that are told so, each until it has greeted.
+  static constexpr std::uint32_t most_of_greeting = 4U << 20;
+  static constexpr std::size_t refusals_at_once = 16;
   // Whoever connected, and what it turned out to be.
   struct visitor {
     std::shared_ptr<connection> road;
     std::optional<hello_message> hello;
     client_ptr client;
+    // It came when there were enough already.
+    bool one_too_many = false;
   };
   using visitor_ptr = std::shared_ptr<visitor>;
 
   void listen();
   void work();
   void accept(std::shared_ptr<connection> road);
+  void receive(const visitor_ptr& from, message m);
   void take(const visitor_ptr& from, message m);
   void greet(const visitor_ptr& from, const message& m);
+  void look(const std::function<void()>& at);
+  server_statistics look_at_numbers() const;
+  server_report look_at_all() const;
   bool is_of_other_cluster(const hello_message& hello) const { return hello.as != hello_message::role::client && hello.cluster != own_.cluster.hash(); }
   std::optional<status> reason_to_refuse(const hello_message& hello) const;
+  std::optional<status> too_many() const;
   void take_from_master(const visitor_ptr& from, message m);
   void register_part(const visitor_ptr& from, message m);
   part_answer answer_to(const visitor_ptr& from);
@@ -120,6 +133,8 @@ WEFT_DECL void server_core::listen() {
   listener_options how;
   how.connection = own_.connections;
   how.connection.first_message_timeout = own_.options.handshake_timeout;
+  how.connection.max_first_head = most_of_greeting;
+  how.max_connections = own_.options.max_connections + refusals_at_once;
   try {
     listener_ = std::make_unique<listener>(own_.io, address, how, [this](std::shared_ptr<connection> road) { accept(std::move(road)); });
   } catch (const error& e) {
@@ -224,13 +239,31 @@ WEFT_DECL void server_core::end_service(const status& why) {
 WEFT_DECL void server_core::accept(std::shared_ptr<connection> road) {
   const auto who = std::make_shared<visitor>();
   who->road = road;
+  who->one_too_many = visitors_.size() >= own_.options.max_connections;
+  server_counters::add(own_.counters->connections_accepted);
   visitors_.insert(who);
-  road->start([this, who](message m) { take(who, std::move(m)); }, [this, who](const status& why) { left(who, why); });
+  road->start([this, who](message m) { receive(who, std::move(m)); }, [this, who](const status& why) { left(who, why); });
+}
+
+// A message that makes no sense ends its connection; a client is told why.
+WEFT_DECL void server_core::receive(const visitor_ptr& from, message m) {
+  try {
+    take(from, std::move(m));
+  } catch (const error& e) {
+    if (!from->client) throw;
+    from->road->send(encode_refusal(e.status()));
+    from->road->close_when_sent(e.status());
+  }
 }
 
 WEFT_DECL void server_core::take(const visitor_ptr& from, message m) {
   if (!from->hello) return greet(from, m);
   if (type_of(m) == message_type::heartbeat) return;
+  if (from->client && type_of(m) == message_type::report) {
+    reply_message reply;
+    reply.body = encode_report(look_at_all());
+    return from->client->answer(session_request::decode(m).request, std::move(reply));
+  }
   if (from->client) return master_.take(from->client, std::move(m));
   take_from_master(from, std::move(m));
 }
@@ -238,14 +271,17 @@ WEFT_DECL void server_core::take(const visitor_ptr& from, message m) {
 WEFT_DECL void server_core::greet(const visitor_ptr& from, const message& m) {
   if (type_of(m) != message_type::hello) fail(error_code::invalid_argument, "the first message of a connection must be a greeting, found type " + std::to_string(m.type));
   hello_message hello = hello_message::decode(m);
-  if (const auto why = reason_to_refuse(hello)) {
+  if (const auto why = from->one_too_many ? too_many() : reason_to_refuse(hello)) {
+    server_counters::add(own_.counters->connections_refused);
     from->road->send(encode_refusal(*why, is_of_other_cluster(hello) ? own_.cluster : cluster_spec()));
     return from->road->close_when_sent(*why);
   }
   from->hello = hello;
   from->road->send(own_.greeting(hello.as, hello.task).encode(message_type::welcome));
-  if (hello.as == hello_message::role::client) from->client = std::make_shared<client_state>(from->road);
-  else accepted_.add(hello, from->road);
+  if (hello.as == hello_message::role::client) {
+    from->client = std::make_shared<client_state>(from->road, own_.counters);
+    from->road->read_only_below(own_.options.queued_bytes_per_client);
+  } else accepted_.add(hello, from->road);
 }
 
 WEFT_DECL std::optional<status> server_core::reason_to_refuse(const hello_message& hello) const {
@@ -255,6 +291,11 @@ WEFT_DECL std::optional<status> server_core::reason_to_refuse(const hello_messag
     return status(error_code::failed_precondition, "expected " + to_text(hello.to) + ", found " + to_text(own_.self) + "; two tasks seem to have the same address");
   if (!own_.cluster.has(hello.task)) return status(error_code::invalid_argument, to_text(hello.task) + " is not in the cluster");
   return std::nullopt;
+}
+
+WEFT_DECL std::optional<status> server_core::too_many() const {
+  return status(error_code::resource_exhausted, "task " + own_.describe(own_.self) + " has " + std::to_string(own_.options.max_connections) +
+                                                    " connections, no more are accepted (server_options::max_connections)");
 }
 
 WEFT_DECL part_answer server_core::answer_to(const visitor_ptr& from) {
@@ -302,7 +343,7 @@ WEFT_DECL void server_core::register_part(const visitor_ptr& from, message m) {
   const graph part(own_.ops);
   const auto sent = std::make_shared<message>(std::move(m));
   const auto what = std::make_shared<register_part_message>();
-  own_.build(about, [this, sent, what, part = part.state()] { *what = register_part_message::decode(*sent, graph(part), own_.options.max_graph_nodes); },
+  own_.build(about, [this, sent, what, part = part.state()] { *what = register_part_message::decode(*sent, graph(part), own_.graph_limit()); },
              [this, what, answer, part = part.state(), master = from->hello->incarnation](const status& result) {
                if (!result.ok()) return answer(result);
                worker_.register_part(master, std::move(*what), graph(part), answer);
@@ -311,10 +352,12 @@ WEFT_DECL void server_core::register_part(const visitor_ptr& from, message m) {
 
 WEFT_DECL void server_core::left(const visitor_ptr& who, const status& why) {
   visitors_.erase(who);
-  if (!who->hello) {
-    if (why.code != error_code::unavailable && why.code != error_code::cancelled) own_.log("warning", to_text(own_.self) + " closed the connection from " + who->road->remote_address() + ": " + why.text());
-    return;
+  if (why.code != error_code::unavailable && why.code != error_code::cancelled) {
+    own_.counters->ended(why);
+    const std::string whose = !who->hello ? "" : who->client ? "of a client " : "of " + to_text(who->hello->task) + " ";
+    own_.log("warning", to_text(own_.self) + " closed the connection " + whose + "from " + who->road->remote_address() + ": " + why.text());
   }
+  if (!who->hello) return;
   if (who->client) return master_.client_lost(who->client);
   const hello_message& hello = *who->hello;
   status complete = why;
@@ -336,6 +379,72 @@ WEFT_DECL void server_core::take_from_link(peer_link& link, message m) {
   }
 }
 
+// Looks while nothing changes: on the event loop, or when that has ended. The answer to somebody who waits never depends on a server that stops meanwhile.
+WEFT_DECL void server_core::look(const std::function<void()>& at) {
+  if (std::this_thread::get_id() == io_thread_id_) return at();
+  const auto looked = std::make_shared<bool>(false);
+  std::unique_lock<std::mutex> lock(mutex_);
+  const auto runs = [this] { return !loop_ended_ && (phase_ == phase::serving || phase_ == phase::stopping); };
+  if (runs()) {
+    asio::post(own_.io, [this, at, looked] {
+      const std::lock_guard<std::mutex> here(mutex_);
+      if (*looked) return;
+      at();
+      *looked = true;
+      changed_.notify_all();
+    });
+    changed_.wait(lock, [&] { return *looked || !runs(); });
+  }
+  if (!*looked) at();
+  *looked = true;
+}
+
+WEFT_DECL server_statistics server_core::statistics() {
+  server_statistics out;
+  look([this, &out] { out = look_at_numbers(); });
+  return out;
+}
+
+WEFT_DECL server_report server_core::report() {
+  server_report out;
+  look([this, &out] { out = look_at_all(); });
+  return out;
+}
+
+WEFT_DECL server_statistics server_core::look_at_numbers() const {
+  server_statistics out;
+  own_.counters->copy_to(out);
+  out.connections = visitors_.size();
+  out.sessions = master_.sessions();
+  out.registrations = worker_.registrations();
+  out.bytes_in = own_.traffic->received.load();
+  out.bytes_out = own_.traffic->sent.load();
+  out.received_bytes = own_.received->used();
+  out.parked_bytes = worker_.parked_bytes();
+  out.messages_refused = own_.traffic->refused.load();
+  out.queued_bytes = roads_.queued_bytes();
+  for (const visitor_ptr& each : visitors_) out.queued_bytes += each->road->queued_bytes();
+  return out;
+}
+
+WEFT_DECL server_report server_core::look_at_all() const {
+  server_report out;
+  out.task = own_.self;
+  out.address = to_text(address());
+  out.version = std::to_string(WEFT_VERSION_MAJOR) + "." + std::to_string(WEFT_VERSION_MINOR) + "." + std::to_string(WEFT_VERSION_PATCH);
+  out.uptime = std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - own_.started);
+  out.incarnation = own_.incarnation;
+  out.devices = own_.devices;
+  for (const visitor_ptr& each : visitors_)
+    if (each->client)
+      for (session_report& s : master_.report(each->client)) out.sessions.push_back(std::move(s));
+  std::sort(out.sessions.begin(), out.sessions.end(), [](const session_report& a, const session_report& b) { return a.id < b.id; });
+  out.registrations = worker_.report();
+  out.resources = report_resources(own_.resources);
+  out.statistics = look_at_numbers().entries();
+  return out;
+}
+
 // Signs of life, in both directions.
 WEFT_DECL void server_core::beat() {
   const auto now = connection::clock::now();
@@ -343,7 +452,7 @@ WEFT_DECL void server_core::beat() {
   accepted_.beat(now, own_.options.heartbeat);
   for (const visitor_ptr& each : visitors_) {
     wire_writer empty;
-    if (each->client && !each->client->open.empty()) each->road->send(make_message(message_type::heartbeat, empty));
+    if (each->client && !each->client->open.empty() && each->road->queued_bytes() == 0) each->road->send(make_message(message_type::heartbeat, empty));
   }
   worker_.sweep(now);
   beat_timer_.expires_after(std::max(own_.options.heartbeat / 3, std::chrono::milliseconds(1)));

@@ -3,6 +3,7 @@
 // What a task server can be told: its devices, kernels and threads, how long the protocol waits, and what it may hold.
 
 #include <weft/core/config.hpp>
+#include <weft/core/frame_limits.hpp>
 #include <weft/fwd.hpp>
 
 #include <chrono>
@@ -61,6 +62,14 @@ struct server_options {
   std::size_t parked_bytes_per_peer = std::size_t{256} << 20;
   /// Bytes received for running steps and not used yet; past it the step fails with RESOURCE_EXHAUSTED.
   std::size_t received_bytes = std::size_t{8} << 30;
+  /// The most of them that one connection may have.
+  std::size_t received_bytes_per_peer = std::size_t{4} << 30;
+  /// Bytes of answers that may wait for a client that does not read them; past it nothing more is taken from that client until half of them are gone.
+  std::size_t queued_bytes_per_client = std::size_t{64} << 20;
+  /// What is accepted of a single message.
+  frame_limits frames;
+  /// Connections of clients and tasks at one time; a further one is refused with RESOURCE_EXHAUSTED.
+  std::size_t max_connections = 4096;
   /// Sessions that clients may have open here at one time; a further one is refused with RESOURCE_EXHAUSTED.
   std::size_t max_sessions = 1024;
   /// Prepared step signatures that a master keeps for all its sessions; the least recently used is dropped.
@@ -69,6 +78,14 @@ struct server_options {
   std::size_t max_registrations = 4096;
   /// Nodes of one session's graph.
   std::size_t max_graph_nodes = 4000000;
+  /// Inputs of one node, and its control inputs.
+  std::size_t max_node_inputs = 100000;
+  /// Bytes of a name in a graph: of a node, an op, a device, an attribute. No node has a longer one than 1024.
+  std::size_t max_name_bytes = 1024;
+  /// Requests of one client that are not answered yet, steps before all; a further one fails with RESOURCE_EXHAUSTED.
+  std::size_t max_client_requests = 4096;
+  /// Steps that run here at one time, for all clients and masters; a further one fails with RESOURCE_EXHAUSTED.
+  std::size_t max_steps = 65536;
 
   /// Where log lines go; empty means standard error, for levels above info and the line that says where the server listens.
   log_function log;

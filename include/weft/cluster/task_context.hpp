@@ -6,6 +6,7 @@
 #include <weft/cluster/frame.hpp>
 #include <weft/cluster/messages.hpp>
 #include <weft/cluster/server_options.hpp>
+#include <weft/cluster/server_statistics.hpp>
 #include <weft/core/cluster_spec.hpp>
 #include <weft/graph/op_registry.hpp>
 #include <weft/kernels/standard.hpp>
@@ -14,6 +15,7 @@
 #include <weft/runtime/resource_manager.hpp>
 #include <weft/runtime/thread_pool.hpp>
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -40,7 +42,10 @@ struct task_context {
         kernels(options.kernels ? *options.kernels : standard_kernels()), catalogue(std::make_shared<const kernel_catalogue>(kernels.catalogue())),
         received(std::make_shared<receive_budget>(options.received_bytes)), resources(self.job) {
     connections.budget = received;
+    connections.budget_share = options.received_bytes_per_peer;
     connections.memory = buffers;
+    connections.limits = options.frames;
+    connections.traffic = traffic;
     for (const auto& [type, count] : options.devices)
       for (int i = 0; i < count; ++i) devices.push_back({to_text(self) + "/device:" + type + ":" + std::to_string(i), type, "host", incarnation});
   }
@@ -65,6 +70,7 @@ struct task_context {
     out.kernels = catalogue;
     return out;
   }
+  graph_limits graph_limit() const { return {options.max_graph_nodes, options.max_node_inputs, options.max_name_bytes}; }
   void log(const char* level, const std::string& text) const {
     if (options.log) return options.log(level, text);
     std::clog << "weft: " + text + "\n";
@@ -80,6 +86,10 @@ struct task_context {
   std::shared_ptr<const kernel_catalogue> catalogue;
   std::vector<device> devices;
   std::shared_ptr<receive_budget> received;
+  std::shared_ptr<traffic_counters> traffic = std::make_shared<traffic_counters>();
+  /// Shared with the clients' connections.
+  std::shared_ptr<server_counters> counters = std::make_shared<server_counters>();
+  const std::chrono::steady_clock::time_point started = std::chrono::steady_clock::now();
   /// Storage of large tensors: those that are received, that kernels make, and that variables keep.
   std::shared_ptr<buffer_pool> buffers = std::make_shared<buffer_pool>();
   /// Of all connections, which share the budget and the memory for what they receive.

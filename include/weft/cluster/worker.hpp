@@ -4,9 +4,11 @@
 // their step. All of it lives on the io thread; kernels run there while they are cheap, else in the pool.
 
 #include <weft/cluster/accepted_peers.hpp>
+#include <weft/cluster/live_step.hpp>
 #include <weft/cluster/part_messages.hpp>
 #include <weft/cluster/peers.hpp>
 #include <weft/cluster/remote_rendezvous.hpp>
+#include <weft/cluster/server_status.hpp>
 #include <weft/cluster/step_trace_codec.hpp>
 #include <weft/cluster/task_context.hpp>
 #include <weft/core/config.hpp>
@@ -27,38 +29,6 @@
 #include <vector>
 
 namespace weft::detail {
-
-/// A part that a master registered.
-struct registration {
-  std::vector<part_edge> edges;
-  std::unique_ptr<executor> runs;
-  std::shared_ptr<resource_manager> session_state;
-  /// Tasks that it sends to, that it receives from, and of the latter those that may owe it large tensors.
-  std::set<task_id> receivers, senders, large_senders;
-  /// Why it cannot be run any more: a road that it uses was lost, so that tensors may be missing.
-  std::optional<status> broken;
-
-  bool uses(const task_id& peer) const { return receivers.count(peer) != 0 || senders.count(peer) != 0; }
-};
-
-/// Tells a step's master what became of its part here.
-using part_answer = std::function<void(part_done_message, std::vector<tensor_value>)>;
-
-/// A step that runs.
-struct live_step {
-  step_id id;
-  std::shared_ptr<registration> what;
-  std::unique_ptr<remote_rendezvous> meets;
-  cancellation_source cancel;
-  part_answer answer;
-  std::vector<tensor_value> feeds;
-  /// Of a step that is traced: when the order to run it came, and what its nodes do.
-  std::chrono::steady_clock::time_point ordered;
-  std::unique_ptr<step_statistics> statistics;
-  bool started = false;
-  /// Its part is over; it stays while large tensors wait for their receivers.
-  bool answered = false;
-};
 
 /// See the head of this file.
 class worker {
@@ -86,9 +56,13 @@ class worker {
   void stop(const status& why);
 
   std::size_t live_steps() const noexcept;
-  std::size_t parked_bytes(const task_id& from) const {
-    const auto it = parked_.find(from);
-    return it == parked_.end() ? 0 : it->second;
+  std::size_t registrations() const noexcept;
+  std::vector<registration_report> report() const;
+  /// Bytes that came before their step, from everybody.
+  std::size_t parked_bytes() const noexcept {
+    std::size_t out = 0;
+    for (const auto& entry : parked_) out += entry.second;
+    return out;
   }
 
  private:
@@ -129,7 +103,6 @@ class worker {
   void drop_early(master_state& master, std::int64_t up_to);
   void drop_parked(early_step& early);
   std::vector<std::shared_ptr<live_step>> all_live() const;
-  std::size_t registrations() const noexcept;
 
   task_context& own_;
   peers& roads_;
@@ -153,6 +126,17 @@ WEFT_DECL std::size_t worker::live_steps() const noexcept {
   return n;
 }
 
+WEFT_DECL std::vector<registration_report> worker::report() const {
+  std::vector<registration_report> out;
+  for (const auto& [number, master] : masters_)
+    for (const auto& [part, what] : master.parts) {
+      registration_report r{number, part, what->nodes, what->edges.size(), 0};
+      for (const auto& live : master.live) r.steps += live.second->what == what ? 1 : 0;
+      out.push_back(r);
+    }
+  return out;
+}
+
 WEFT_DECL std::vector<std::shared_ptr<live_step>> worker::all_live() const {
   std::vector<std::shared_ptr<live_step>> out;
   for (const auto& entry : masters_)
@@ -169,6 +153,8 @@ WEFT_DECL std::shared_ptr<registration> worker::make_registration(master_state& 
     if (e.way == part_edge::direction::incoming && e.may_be_large) out->large_senders.insert(e.peer);
   }
   out->edges = std::move(what.edges);
+  if (master.kept_states.size() >= own_.options.max_sessions && master.kept_states.count(what.session) == 0)
+    fail(error_code::resource_exhausted, to_text(own_.self) + " keeps the state of " + std::to_string(master.kept_states.size()) + " sessions of one task, no more are accepted (server_options::max_sessions)");
   auto& state = master.kept_states[what.session];
   if (state == nullptr) state = std::make_shared<resource_manager>();
   out->session_state = state;
@@ -193,9 +179,10 @@ WEFT_DECL void worker::register_part(std::uint64_t master_number, register_part_
     return done(s);
   }
   master.parts.emplace(number, made);
+  server_counters::add(own_.counters->registered);
   // 2. The executor, which is the work.
   const auto runs = std::make_shared<std::unique_ptr<executor>>();
-  const std::size_t nodes = part.size();
+  const std::size_t nodes = made->nodes = part.size();
   own_.build(nodes, [this, runs, passes, state = part.state()] { *runs = std::make_unique<executor>(optimized_part(graph(state), own_.kernels, passes), own_.kernels, own_.task_field()); },
              [this, runs, made, master_number, number, done = std::move(done)](const status& result) {
                const auto still = masters_.find(master_number);
@@ -288,6 +275,8 @@ WEFT_DECL void worker::run_part(std::uint64_t master_number, const run_part_mess
   std::optional<status> problem = reason_not_to_run(part == master.parts.end() ? nullptr : part->second.get());
   if (!problem && refused) problem = status(error_code::resource_exhausted, "the feeds of the step do not fit into what may be received (server_options::received_bytes)");
   if (!problem) problem = early.refused;
+  if (const std::size_t live = live_steps(); !problem && live >= own_.options.max_steps)
+    problem = status(error_code::resource_exhausted, to_text(own_.self) + " runs " + std::to_string(live) + " steps, no more are accepted (server_options::max_steps)");
   if (problem) {
     drop_parked(early);
     return refuse(*problem);
@@ -296,6 +285,7 @@ WEFT_DECL void worker::run_part(std::uint64_t master_number, const run_part_mess
   // 3. Live.
   const auto step = make_step({master_number, what.step}, part->second, what.trace, std::move(answer));
   master.live.emplace(what.step, step);
+  server_counters::add(own_.counters->parts_begun);
   step->feeds = std::move(feeds);
   begin(step, std::move(early));
   if (!what.feeds_follow) start(step);
@@ -335,6 +325,8 @@ WEFT_DECL void worker::start(const std::shared_ptr<live_step>& step) {
 
 WEFT_DECL void worker::finish(const std::shared_ptr<live_step>& step, const status& result, std::vector<tensor_value> fetches) {
   if (std::exchange(step->answered, true)) return;
+  server_counters::add(own_.counters->parts_ended);
+  if (!result.ok()) server_counters::add(own_.counters->parts_failed);
   if (!step->meets->holds_back()) forget(*step);
   if (stopping_) return;
   status complete = result;

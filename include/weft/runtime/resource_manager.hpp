@@ -52,6 +52,11 @@ class resource_manager {
   }
   /// Closes and forgets what is in the containers; all of them when none is named.
   void clear(const std::vector<std::string>& containers, const status& why);
+  /// All that there is, by container and name.
+  std::vector<std::pair<std::pair<std::string, std::string>, std::shared_ptr<resource>>> list() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return {resources_.begin(), resources_.end()};
+  }
   std::string_view default_container() const noexcept { return default_container_; }
 
  private:

@@ -4,6 +4,7 @@
 
 #include <weft/core/cluster_spec.hpp>
 #include <weft/core/config.hpp>
+#include <weft/core/frame_limits.hpp>
 #include <weft/fwd.hpp>
 
 #include <chrono>
@@ -65,6 +66,10 @@ struct session_options {
   std::chrono::microseconds spin_time{100};
   /// How many run signatures are kept prepared; the least recently used one is dropped.
   std::size_t prepared_signatures = 256;
+  /// What is accepted of a single message of a server.
+  frame_limits frames;
+  /// Bytes of fetched values that may be on their way from a server at one time; a step that would need more fails with RESOURCE_EXHAUSTED.
+  std::size_t received_bytes = std::size_t{8} << 30;
   /// Where placement lines and notices go, one line a call without its end; standard error when empty.
   std::function<void(std::string_view line)> log;
 };

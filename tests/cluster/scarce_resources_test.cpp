@@ -1,0 +1,107 @@
+// Servers in processes that may use little: descriptors, memory.
+#include <weft/cluster/server.hpp>
+
+#include "hostile_client.hpp"
+#include "server_processes.hpp"
+
+#include <sys/resource.h>
+
+#include <future>
+#include <sstream>
+
+using hostile::frame_of;
+using hostile::plain_socket;
+using server_processes::processes;
+using test_ops::error_of;
+using weft::error_code;
+using weft::task_id;
+
+namespace {
+
+const task_id work{"work", 0};
+
+// Sanitizers reserve more memory than a limit leaves.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool sanitized = true;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+constexpr bool sanitized = true;
+#else
+constexpr bool sanitized = false;
+#endif
+#else
+constexpr bool sanitized = false;
+#endif
+
+void limit(int what, rlim_t most) {
+  const rlimit both{most, most};
+  ::setrlimit(static_cast<decltype(RLIMIT_NOFILE)>(what), &both);
+}
+
+// Ticks of the processor, a hundred in a second, that a process has used.
+long ticks(pid_t process) {
+  std::ifstream file("/proc/" + std::to_string(process) + "/stat");
+  std::string text;
+  std::getline(file, text);
+  std::istringstream fields(text.substr(text.rfind(')') + 2));
+  std::string skipped;
+  for (int i = 3; i < 14; ++i) fields >> skipped;
+  long user = 0, system = 0;
+  fields >> user >> system;
+  return user + system;
+}
+
+}  // namespace
+
+TEST_CASE("scarce: without descriptors for more connections a server waits, serves whom it has, and goes on") {
+  processes servers({{"work", 1}}, [] { limit(RLIMIT_NOFILE, 64); });
+  const weft::graph g;
+  const auto scope = g.as_default();
+  const auto x = weft::constant(1.f) + 2.f;
+  weft::session before(servers.target(work), {}, g);
+  CHECK(before.run(x) == 3.f);
+  const std::string hello = frame_of(weft::hello_message().encode());
+  std::vector<plain_socket> idle;
+  for (int i = 0; i < 200; ++i) {
+    idle.emplace_back(servers.target(work));
+    REQUIRE(idle.back().connected());
+    idle.back().send(hello);
+  }
+  CHECK(idle[0].receive(4) == "WEFT");
+  CHECK(before.run(x) == 3.f);
+  // Half a second without work costs little: it does not ask for descriptors again and again.
+  const long used = ticks(servers.id(work));
+  std::promise<void> never;
+  never.get_future().wait_for(std::chrono::milliseconds(500));
+  CHECK(ticks(servers.id(work)) - used < 20);
+  const auto report = before.run(x);
+  CHECK(report == 3.f);
+  idle.clear();
+  weft::session after(servers.target(work), {}, g);
+  CHECK(after.run(x) == 3.f);
+}
+
+TEST_CASE("scarce: without memory a step or a message fails, and the server lives") {
+  if (sanitized) {
+    MESSAGE("skipped: a sanitizer needs the memory itself");
+    return;
+  }
+  processes servers({{"work", 1}}, [] { limit(RLIMIT_AS, rlim_t{1} << 30); });
+  const weft::graph g;
+  const auto scope = g.as_default();
+  const auto size = weft::placeholder<std::int64_t, 1>("size");
+  const auto large = weft::reduce_sum(weft::tensor<float, 1>(weft::output{&weft::detail::add_node("Fill", {size.raw(), weft::constant(1.f).raw()}, weft::op_name(), {{"index_type", weft::dtype::int64}}), 0}));
+  weft::session session(servers.target(work), {}, g);
+  CHECK(session.run({{size, {10}}}, large) == 10.f);
+  const auto why = error_of([&] { session.run({{size, {std::int64_t{1} << 30}}}, large); });
+  CHECK(why.code == error_code::resource_exhausted);
+  // A message that claims 2 GiB is read and thrown away as far as it comes.
+  std::string frame = frame_of(weft::run_message().encode({weft::tensor_value(weft::dtype::float32, {4})}));
+  const std::uint64_t elements = std::uint64_t{1} << 29;
+  weft::detail::store_little_endian(elements * 4, frame.data() + 24);
+  weft::detail::store_little_endian(elements * 4, frame.data() + 32 + 4);
+  weft::detail::store_little_endian(elements, frame.data() + 32 + 12);
+  const plain_socket claims(servers.target(work));
+  claims.send(frame_of(weft::hello_message().encode()) + frame + std::string(1 << 20, 'x'));
+  CHECK(session.run({{size, {10}}}, large) == 10.f);
+}
