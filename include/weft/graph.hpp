@@ -10,6 +10,7 @@
 #include <weft/graph/tensor.hpp>
 #include <weft/ops/standard.hpp>
 #include <weft/partition/partition.hpp>
+#include <weft/placement/balance.hpp>
 #include <weft/placement/placer.hpp>
 
 #endif

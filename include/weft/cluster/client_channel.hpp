@@ -33,6 +33,8 @@ class client_channel {
 
   /// The start of the server that answers here.
   std::uint64_t incarnation() const noexcept { return peer_.incarnation; }
+  /// What the server said of itself: its task, devices and kernels.
+  const hello_message& peer() const noexcept { return peer_; }
   /// `/job:work/task:2 at 127.0.0.1:33335`.
   std::string describe() const { return to_text(peer_.task) + " at " + road_->remote_address(); }
   std::uint32_t new_request() noexcept { return next_request_.fetch_add(1) + 1; }

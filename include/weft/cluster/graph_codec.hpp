@@ -6,6 +6,7 @@
 #include <weft/cluster/wire.hpp>
 #include <weft/core/config.hpp>
 #include <weft/graph/graph.hpp>
+#include <weft/placement/placement.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -18,8 +19,8 @@
 
 namespace weft {
 
-/// Appends the nodes from number `first` on, which must be in the order of their numbers, and their tensors.
-void encode_nodes(wire_writer& to, std::vector<tensor_value>& tensors, const std::vector<const node*>& nodes, std::size_t first);
+/// Appends the nodes from number `first` on, which must be in the order of their numbers, and their tensors; with a placement each asks for its device there.
+void encode_nodes(wire_writer& to, std::vector<tensor_value>& tensors, const std::vector<const node*>& nodes, std::size_t first, const placement* where = nullptr);
 
 /// What is accepted of a graph from elsewhere; the members of `server_options` with these names say more.
 struct graph_limits {
@@ -242,12 +243,12 @@ WEFT_DECL void decode_node(wire_reader& from, const std::vector<tensor_value>& t
 
 #if WEFT_HAS_CLUSTER_BODIES
 
-WEFT_DECL void encode_nodes(wire_writer& to, std::vector<tensor_value>& tensors, const std::vector<const node*>& nodes, std::size_t first) {
+WEFT_DECL void encode_nodes(wire_writer& to, std::vector<tensor_value>& tensors, const std::vector<const node*>& nodes, std::size_t first, const placement* where) {
   detail::attr_encoder attrs(to, tensors);
   to.count(first).count(nodes.size() - first);
   for (std::size_t i = first; i < nodes.size(); ++i) {
     const node& n = *nodes[i];
-    to.string(n.name()).string(n.op()).string(n.device());
+    to.string(n.name()).string(n.op()).string(where == nullptr ? n.device() : where->device_of(n));
     to.count(n.inputs().size());
     for (std::size_t k = 0; k < n.inputs().size(); ++k)
       if (detail::is_loop_edge(n, k)) n.fail_about(error_code::unimplemented, "closes a loop, and graphs with loops cannot be sent to servers yet");

@@ -309,12 +309,12 @@ struct prepare_message {
   /// Whether the reply is to say where nodes were placed.
   bool wants_placement = false;
 
-  message encode(const std::vector<const node*>& nodes, std::size_t first) const {
+  message encode(const std::vector<const node*>& nodes, std::size_t first, const placement* where = nullptr) const {
     wire_writer head;
     head.u32(request).u64(session).boolean(wants_placement);
     signature.encode(head);
     std::vector<tensor_value> tensors;
-    encode_nodes(head, tensors, nodes, first);
+    encode_nodes(head, tensors, nodes, first, where);
     return detail::make_message(message_type::prepare, head, std::move(tensors));
   }
   /// Leaves the reader in front of the nodes.

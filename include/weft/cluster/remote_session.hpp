@@ -8,6 +8,7 @@
 #include <weft/cluster/step_trace_codec.hpp>
 #include <weft/core/cluster_spec.hpp>
 #include <weft/core/config.hpp>
+#include <weft/placement/placer.hpp>
 #include <weft/session/placement_log.hpp>
 #include <weft/session/session_interface.hpp>
 #include <weft/session/signature_cache.hpp>
@@ -68,6 +69,9 @@ class remote_runtime : public std::enable_shared_from_this<remote_runtime> {
 
  private:
   void open(remote_link& link);
+  std::vector<device> ask_devices(remote_link& link);
+  void place_new(remote_link& link);
+  std::string reason_of(const node& n, const std::string& said) const;
   bool forget(const std::shared_ptr<remote_link>& link);
   void log_placement(const std::vector<placement_line>& lines) const;
   numbered_signature number(const step_signature& signature) const;
@@ -77,6 +81,10 @@ class remote_runtime : public std::enable_shared_from_this<remote_runtime> {
   const weft::graph graph_;
   std::mutex mutex_;
   std::shared_ptr<remote_link> link_;
+  // With a placer of one's own, nodes are placed here and sent with their devices. Guarded by a lock of its own; a placement only grows.
+  mutable std::mutex placing_;
+  device_set devices_;
+  placement placement_;
   // The start of the server that this session's state depends on; nothing after a loss that was reported.
   std::optional<std::uint64_t> incarnation_;
   bool closed_ = false;
@@ -141,6 +149,13 @@ inline numbered_signature remote_runtime::number(const step_signature& signature
 
 // The link's lock is held.
 inline void remote_runtime::open(remote_link& link) {
+  if (options_.placer != nullptr) {
+    const std::vector<device> found = ask_devices(link);
+    const std::lock_guard<std::mutex> lock(placing_);
+    devices_ = device_set();
+    for (const device& d : found) devices_.add(d);
+    for (const std::string& task : devices_.tasks()) devices_.set_catalogue(task, link.channel.peer().kernels);
+  }
   open_session_message what;
   what.request = link.channel.new_request();
   what.allow_soft_placement = options_.allow_soft_placement;
@@ -152,6 +167,28 @@ inline void remote_runtime::open(remote_link& link) {
   link.sent_nodes = 0;
 }
 
+inline std::vector<device> remote_runtime::ask_devices(remote_link& link) {
+  session_request what;
+  what.request = link.channel.new_request();
+  const reply_message reply = link.channel.call(what.request, what.encode(message_type::list_devices), protocol_deadline());
+  if (!reply.result.ok()) fail_with(reply.result);
+  wire_reader body(reply.body, "devices");
+  return decode_devices(body);
+}
+
+// Places nodes that are new since the last time, as a local session does. The kernels of the server's own task count for those of all.
+inline void remote_runtime::place_new(remote_link& link) {
+  const std::lock_guard<std::mutex> lock(placing_);
+  if (options_.placer == nullptr || placement_.size() == graph_.size()) return;
+  const placement earlier = placement_;
+  placement_options options;
+  options.default_task = to_text(link.channel.peer().task);
+  options.allow_soft_placement = options_.allow_soft_placement;
+  options.placer = options_.placer;
+  options.earlier = &earlier;
+  placement_ = place(graph_, devices_, options);
+}
+
 inline std::uint64_t remote_runtime::prepare(remote_link& link, const step_signature& signature) {
   const std::lock_guard<std::mutex> lock(link.mutex);
   if (link.session == 0) open(link);
@@ -161,7 +198,11 @@ inline std::uint64_t remote_runtime::prepare(remote_link& link, const step_signa
   what.signature = number(signature);
   what.wants_placement = options_.log_device_placement;
   const std::vector<const node*> nodes = graph_.nodes();
-  message m = what.encode(nodes, link.sent_nodes);
+  place_new(link);
+  message m = [&] {
+    const std::lock_guard<std::mutex> placing(placing_);
+    return what.encode(nodes, link.sent_nodes, options_.placer == nullptr ? nullptr : &placement_);
+  }();
   link.sent_nodes = nodes.size();
   const reply_message reply = link.channel.call(what.request, std::move(m), protocol_deadline());
   if (reply.then == reply_message::advice::open_again) link.session = 0;
@@ -178,9 +219,15 @@ inline void remote_runtime::log_placement(const std::vector<placement_line>& lin
   for (const placement_line& each : lines) {
     if (each.node >= nodes.size()) continue;
     const node& n = *nodes[each.node];
-    const std::string reason = each.reason == "pinned" && n.site().known() ? "pinned at " + n.site().text() : each.reason;
-    detail::log_placement(n, {each.device, reason}, options_.log);
+    detail::log_placement(n, {each.device, reason_of(n, each.reason)}, options_.log);
   }
+}
+
+// The server's reason with the user's line, or this session's own.
+inline std::string remote_runtime::reason_of(const node& n, const std::string& said) const {
+  const std::lock_guard<std::mutex> lock(placing_);
+  if (placement_.has(n)) return placement_.reason_of(n);
+  return said == "pinned" && n.site().known() ? "pinned at " + n.site().text() : said;
 }
 
 inline std::vector<device> remote_runtime::list_devices() {
@@ -202,7 +249,16 @@ inline partitioned_graph remote_runtime::partitions(const step_signature& signat
   const reply_message reply = ask(to, what.request, what.encode(message_type::describe), protocol_deadline(), false);
   if (!reply.result.ok()) fail_with(reply.result);
   wire_reader body(reply.body, "partitions");
-  return decode_partitions(body, reply.tensors, graph_.ops());
+  partitioned_graph all = decode_partitions(body, reply.tensors, graph_.ops());
+  const std::lock_guard<std::mutex> lock(placing_);
+  if (options_.placer == nullptr) return all;
+  // Nodes were sent as if pinned; the reasons are this session's own.
+  std::vector<transfer> edges(all.transfers().begin(), all.transfers().end()), feeds = all.transfers().feeds();
+  for (auto* rows : {&edges, &feeds})
+    for (transfer& t : *rows)
+      if (const node* reader = t.consumers.empty() ? nullptr : graph_.find(std::string_view(t.consumers[0]).substr(t.consumers[0][0] == '^' ? 1 : 0)); reader != nullptr && placement_.has(*reader))
+        t.reason = "'" + reader->name() + "' is " + placement_.reason_of(*reader);
+  return partitioned_graph(all.parts(), transfer_table(std::move(edges), std::move(feeds), all.transfers().fetches()), placement_);
 }
 
 inline void remote_runtime::close() {

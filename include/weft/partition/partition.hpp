@@ -39,6 +39,7 @@ WEFT_DECL partitioned_graph partition(const graph& g, const cluster_spec& cluste
   placing.default_task = options.master;
   placing.allow_soft_placement = options.allow_soft_placement;
   placing.order = options.order;
+  placing.placer = options.placer;
   return partition(g, devices, place(g, devices, placing), options);
 }
 

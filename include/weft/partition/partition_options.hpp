@@ -6,6 +6,7 @@
 #include <weft/placement/placement.hpp>
 
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,8 @@ struct partition_options {
   std::string master{};
   bool allow_soft_placement = false;
   placement_order order = placement_order::session_task;
+  /// What chooses where the rules leave a choice; see `placement_options::placer`.
+  std::shared_ptr<const weft::placer> placer{};
   /// Devices of every task, by type.
   std::map<std::string, int> devices{{"CPU", 1}};
   partition_form form = partition_form::weft;

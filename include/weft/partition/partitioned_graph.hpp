@@ -8,6 +8,7 @@
 #include <weft/graph/text.hpp>
 #include <weft/partition/transfer.hpp>
 #include <weft/placement/placement.hpp>
+#include <weft/placement/story.hpp>
 
 #include <algorithm>
 #include <ostream>
@@ -62,6 +63,8 @@ class partitioned_graph {
   /// The placement of the whole graph, needed or not.
   const weft::placement& placement() const& noexcept { return placement_; }
   weft::placement placement() && { return std::move(placement_); }
+  /// The story of a node of the whole graph, needed or not; see `placement::explain`.
+  std::string explain(const node& n) const { return placement_.explain(n); }
 
   friend bool operator==(const partitioned_graph& a, const partitioned_graph& b);
   friend bool operator!=(const partitioned_graph& a, const partitioned_graph& b) { return !(a == b); }

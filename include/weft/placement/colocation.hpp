@@ -54,8 +54,12 @@ class colocation {
   const device_name& constraint(int number) const noexcept { return constraints_[number]; }
   constraint_table& constraints() noexcept { return constraints_; }
   support_table& support() noexcept { return support_; }
-  // What the node itself asked for, by number.
+  // What the node itself asked for, and the kernels it has itself, by number.
   int own_request(int id) const noexcept { return own_[at(id)]; }
+  int own_support(int id) const noexcept { return own_support_[at(id)]; }
+  // Hands over what is known of the groups, when no more is asked.
+  std::vector<colocation_member> take_members() { return std::move(members_); }
+  std::vector<int> take_own_support() { return std::move(own_support_); }
 
  private:
   static std::size_t at(int i) noexcept { return static_cast<std::size_t>(i); }
@@ -75,7 +79,7 @@ class colocation {
   constraint_table constraints_;
   support_table support_;
   std::vector<colocation_member> members_;
-  std::vector<int> own_;
+  std::vector<int> own_, own_support_;
   std::unordered_map<std::string, int> classes_;  // the first node of each class that somebody names, -1 before it is known
 };
 
@@ -101,6 +105,7 @@ WEFT_DECL void colocation::read(const node& n) {
   colocation_member& m = members_[at(n.id())];
   m.parent = m.first = n.id();
   m.support = support_.of_node(n);
+  own_support_.push_back(m.support);
   own_.push_back(constraints_.of_text(n.device(), n));
   if (const std::string& device = assigned_device(options_, n); !device.empty()) return read_assigned(n, device, m);
   m.requested = own_.back();

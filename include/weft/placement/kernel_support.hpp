@@ -93,6 +93,7 @@ class support_table {
   }
   // `CPU, GPU`: the types in this set, for messages.
   std::string text(int set) const;
+  std::size_t size() const noexcept { return sets_.size(); }
 
  private:
   using support = std::vector<supported_types>;

@@ -5,12 +5,19 @@
 #include <weft/core/config.hpp>
 #include <weft/graph/graph.hpp>
 
+#include <memory>
 #include <ostream>
 #include <string>
 #include <utility>
 #include <vector>
 
 namespace weft {
+
+class placer;
+namespace detail {
+struct placement_record;
+bool same_graph(const placement_record& record, const node& n) noexcept;
+}  // namespace detail
 
 /// What decides between devices that suit a node equally well.
 enum class placement_order {
@@ -33,20 +40,24 @@ struct placed_node {
 
 inline std::ostream& operator<<(std::ostream& out, const placed_node& n) { return out << n.device << " (" << n.reason << ")"; }
 
-/// The placement of a graph's nodes, by node id.
+/// The placement of a graph's nodes, by node id. Made by `place` it also remembers how it came about, for `explain`; that is no part of what is compared.
 class placement {
  public:
   placement() = default;
-  explicit placement(std::vector<placed_node> nodes) : nodes_(std::move(nodes)) {}
+  explicit placement(std::vector<placed_node> nodes, std::shared_ptr<const detail::placement_record> record = nullptr)
+      : nodes_(std::move(nodes)), record_(std::move(record)) {}
 
   /// How many nodes are placed; nodes added to the graph later are not.
   std::size_t size() const noexcept { return nodes_.size(); }
   /// Whether the node was in the graph when it was placed.
   bool has(const node& n) const noexcept { return static_cast<std::size_t>(n.id()) < nodes_.size(); }
-  /// The node's device, short complete name. Throws FAILED_PRECONDITION for a node added later.
+  /// The node's device, short complete name. Throws FAILED_PRECONDITION for a node added later, INVALID_ARGUMENT for one of another graph.
   const std::string& device_of(const node& n) const { return at(n).device; }
-  /// Why it is there. Throws FAILED_PRECONDITION for a node added later.
+  /// Why it is there. Throws as `device_of`.
   const std::string& reason_of(const node& n) const { return at(n).reason; }
+  /// The whole story: what the node asked for, which nodes share its device and whose request counts, which devices were open, which were left out and why, what decided. One
+  /// line each. Throws as `device_of`.
+  std::string explain(const node& n) const;
   const std::vector<placed_node>& nodes() const noexcept { return nodes_; }
 
   friend bool operator==(const placement& a, const placement& b);
@@ -54,10 +65,12 @@ class placement {
 
  private:
   const placed_node& at(const node& n) const {
+    if (record_ != nullptr && has(n) && !detail::same_graph(*record_, n)) n.fail_about(error_code::invalid_argument, "belongs to another graph than the one that was placed");
     if (!has(n)) n.fail_about(error_code::failed_precondition, "was added after the graph was placed; place the graph again");
     return nodes_[static_cast<std::size_t>(n.id())];
   }
   std::vector<placed_node> nodes_;
+  std::shared_ptr<const detail::placement_record> record_;
 };
 
 /// What a placement depends on besides the graph and the devices.
@@ -71,6 +84,8 @@ struct placement_options {
   std::vector<std::string> assigned{};
   /// An earlier placement of the graph, before nodes were added: its nodes stay where they are, for the same reasons.
   const placement* earlier = nullptr;
+  /// What chooses among the devices that requests, colocation, resources and kernels leave open; TensorFlow's rules when empty.
+  std::shared_ptr<const weft::placer> placer{};
 };
 
 /// Where a node was placed and why: `y (Mul): /job:work/task:1/device:CPU:0 (pinned at train.cpp:42)`.

@@ -6,9 +6,13 @@
 #include <weft/placement/colocation.hpp>
 #include <weft/placement/device_set.hpp>
 #include <weft/placement/placement.hpp>
+#include <weft/placement/placer_interface.hpp>
+#include <weft/placement/story.hpp>
 
 #include <algorithm>
 #include <deque>
+#include <exception>
+#include <memory>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -17,93 +21,156 @@
 namespace weft {
 
 /// Places every node of the graph. Requests come from device scopes and colocation; users of a variable or another resource follow it;
-/// constants follow their consumers if those agree. A node that asks for nothing goes to the first device of the session's task.
-/// Throws INVALID_ARGUMENT about the node when a request cannot be met. Follows TensorFlow's Placer.
+/// constants follow their consumers if those agree. A node that asks for nothing goes to the first device of the session's task, or where `options.placer` sends it.
+/// Throws INVALID_ARGUMENT about the node when a request cannot be met, or when the placer's choice cannot be. Follows TensorFlow's Placer.
 placement place(const graph& g, const device_set& devices, const placement_options& options = {});
+
+/// The story of one node, as `placement::explain` tells it: places the graph and asks.
+std::string explain(const graph& g, const device_set& devices, const node& n, const placement_options& options = {});
 
 }  // namespace weft
 
 #if WEFT_HAS_BODIES
 namespace weft::detail {
 
-class placer {
+class rule_placer {
  public:
-  placer(std::vector<const node*> nodes, const device_set& devices, const placement_options& options)
-      : nodes_(std::move(nodes)), devices_(devices), options_(options), groups_(nodes_, devices_, options_) {}
+  rule_placer(const graph& g, const device_set& devices, const placement_options& options)
+      : graph_(g.state()), nodes_(g.nodes()), devices_(devices), options_(options), groups_(nodes_, devices_, options_) {}
 
   placement run();
 
  private:
-  // How the device of a group came about.
-  struct choice {
-    int device = -1;
-    bool soft = false;
-    std::string reason;
-  };
-  struct candidates {
-    std::vector<int> devices;
-    bool soft = false;
-  };
-
   static std::size_t at(int i) noexcept { return static_cast<std::size_t>(i); }
   static bool is_generator(const node& n) noexcept { return n.inputs().empty() && n.output_count() == 1 && !n.outputs()[0].is_ref; }
   static bool is_metadata(const node& n) noexcept { return n.op() == "Shape" || n.op() == "Size" || n.op() == "Rank"; }
 
+  std::string home() const;
   void rank_devices();
+  void follow_rules();
+  void ask_placer();
+  std::vector<placement_choice> answer_of(const placer& asked, const placement_question& question) const;
   void place(const node& n);
   void place_generator(const node& n);
-  void settle(const node& n, int device, bool soft, std::string reason);
-  const candidates& candidates_of(const node& n);
-  std::vector<int> matching(int request, int support);
-  bool can_run(const candidates& c, int device) const { return std::find(c.devices.begin(), c.devices.end(), device) != c.devices.end(); }
+  void settle(const node& n, int device, int open, std::string reason, bool by_placer = false);
+  int open_to(const node& n);
+  std::vector<int> matching(const device_name& request, int support);
+  bool can_run(int open, int device) const { return std::find(open_[at(open)].devices.begin(), open_[at(open)].devices.end(), device) != open_[at(open)].devices.end(); }
   std::string reason_of(const node& n);
   std::string soft_reason(const device_name& asked) const;
+  std::shared_ptr<const placement_record> record();
   [[noreturn]] void refuse(const node& n);
   [[noreturn]] void refuse_task(const node& n, const device_name& asked) const;
+  std::string task_list() const;
   std::string device_list() const;
 
-  const std::vector<const node*> nodes_;
+  const std::shared_ptr<graph_state> graph_;
+  std::vector<const node*> nodes_;
   const device_set& devices_;
   const placement_options& options_;
   colocation groups_;
   std::vector<int> rank_;  // by device: its place when only types, tasks and names count
-  std::vector<choice> chosen_;  // by root of a group
-  std::deque<candidates> candidates_;
-  std::unordered_map<std::uint64_t, int> known_candidates_;  // request and support -> place in candidates_
+  std::vector<group_choice> chosen_;  // by root of a group
+  std::deque<open_devices> open_;
+  std::unordered_map<std::uint64_t, int> known_open_;  // request and support -> place in open_
   std::vector<std::vector<int>> consumers_;
 };
 
-WEFT_DECL placement placer::run() {
+WEFT_DECL placement rule_placer::run() {
   if (devices_.empty()) fail(error_code::failed_precondition, "no devices are registered; add at least one to the device_set");
   rank_devices();
 
   // 1. Requests, kernels, and who must share a device with whom.
   groups_.run();
-
-  // 2. Everything but generators, in the order of creation. The first member of a group decides for all.
-  chosen_.resize(nodes_.size());
   consumers_.resize(nodes_.size());
-  std::vector<const node*> generators;
   for (const node* n : nodes_) {
     for (const output& in : n->inputs()) consumers_[at(in.from->id())].push_back(n->id());
     for (const node* before : n->control_inputs()) consumers_[at(before->id())].push_back(n->id());
-    if (is_generator(*n)) generators.push_back(n);
-    else place(*n);
   }
 
-  // 3. Generators (constants, placeholders, handles), which follow their consumers if those are all on one device.
-  for (const node* n : generators) place_generator(*n);
+  // 2. TensorFlow's rules; then the placer's choices, and the rules again for what it leaves to them.
+  chosen_.resize(nodes_.size());
+  follow_rules();
+  if (options_.placer != nullptr) {
+    ask_placer();
+    follow_rules();
+  }
 
-  // 4. The answer, with a reason for each node.
+  // 3. The answer, with a reason for each node.
   std::vector<placed_node> out;
   out.reserve(nodes_.size());
   for (const node* n : nodes_) out.push_back({devices_.devices()[at(chosen_[at(groups_.root(n->id()))].device)].name, reason_of(*n)});
-  return placement(std::move(out));
+  return placement(std::move(out), record());
+}
+
+// Everything but generators (constants, placeholders, handles), in the order of creation; the first member of a group decides for all. Then the generators, which follow their consumers if those are
+// all on one device.
+WEFT_DECL void rule_placer::follow_rules() {
+  for (const node* n : nodes_)
+    if (!is_generator(*n)) place(*n);
+  for (const node* n : nodes_)
+    if (is_generator(*n)) place_generator(*n);
+}
+
+WEFT_DECL void rule_placer::ask_placer() {
+  // 1. The question.
+  placement_question question{devices_, home(), {}, std::vector<int>(nodes_.size())};
+  std::vector<int> number(nodes_.size(), -1);  // by root
+  for (const node* n : nodes_) {
+    int& group = number[at(groups_.root(n->id()))];
+    if (group < 0) {
+      group = static_cast<int>(question.groups.size());
+      const group_choice& rules = chosen_[at(groups_.root(n->id()))];
+      question.groups.push_back({{}, &open_[at(rules.open)].devices, rules.device});
+    }
+    question.groups[at(group)].nodes.push_back(n);
+    question.group_of[at(n->id())] = group;
+  }
+
+  // 2. The answer, which may only name open devices. What it says of a group without a choice says nothing.
+  const std::vector<placement_choice> answer = answer_of(*options_.placer, question);
+  for (std::size_t i = 0; i < answer.size(); ++i) {
+    const node& first = *question.groups[i].nodes[0];
+    group_choice& made = chosen_[at(groups_.root(first.id()))];
+    const int open = made.open;
+    if (answer[i].device >= 0 && !can_run(open, answer[i].device))
+      first.fail_about(error_code::invalid_argument, "placer '" + options_.placer->name() + "' chose " +
+                       (at(answer[i].device) < devices_.size() ? "'" + devices_.devices()[at(answer[i].device)].name + "'" : "device number " + std::to_string(answer[i].device) + " of " + std::to_string(devices_.size())) +
+                       "; open to it are " + device_names(devices_, open_[at(open)].devices));
+    made = {};
+    if (answer[i].device >= 0 && open_[at(open)].devices.size() > 1)
+      settle(first, answer[i].device, open, answer[i].reason.empty() ? "chosen by '" + options_.placer->name() + "'" : answer[i].reason, true);
+  }
+}
+
+WEFT_DECL std::vector<placement_choice> rule_placer::answer_of(const placer& asked, const placement_question& question) const {
+  std::vector<placement_choice> out;
+  try {
+    out = asked.choose(question);
+  } catch (const error& e) {
+    status s = e.status();
+    s.message = "placer '" + asked.name() + "': " + s.message;
+    throw error(std::move(s));
+  } catch (const std::exception& e) {
+    fail(error_code::unknown, "placer '" + asked.name() + "': " + e.what());
+  }
+  if (out.size() != question.groups.size())
+    fail(error_code::invalid_argument, "placer '" + asked.name() + "' answered for " + std::to_string(out.size()) + " groups of nodes, expected " + std::to_string(question.groups.size()));
+  return out;
+}
+
+// The session's task.
+WEFT_DECL std::string rule_placer::home() const {
+  if (options_.default_task.empty()) return devices_.tasks().front();
+  std::string task = task_text(parse_device_name(options_.default_task));
+  if (std::find(devices_.tasks().begin(), devices_.tasks().end(), task) == devices_.tasks().end())
+    fail(error_code::invalid_argument, "the session's task '" + options_.default_task + "' has no devices; tasks that have are " + task_list());
+  return task;
 }
 
 // By type, then the session's own task before others, then the full name.
-WEFT_DECL void placer::rank_devices() {
-  const std::string home = options_.default_task.empty() ? devices_.tasks().front() : task_text(parse_device_name(options_.default_task));
+WEFT_DECL void rule_placer::rank_devices() {
+  const std::string own = home();
   struct key {
     std::pair<int, std::string> type;
     bool away;
@@ -113,7 +180,7 @@ WEFT_DECL void placer::rank_devices() {
   std::vector<key> keys;
   for (std::size_t i = 0; i < devices_.size(); ++i) {
     const device_name& name = devices_.names()[i];
-    const bool away = options_.order == placement_order::session_task && task_text(name) != home;
+    const bool away = options_.order == placement_order::session_task && task_text(name) != own;
     keys.push_back({devices_.rank_of(*name.type), away, to_full_text(name), static_cast<int>(i)});
   }
   std::sort(keys.begin(), keys.end(), [](const key& a, const key& b) {
@@ -124,57 +191,58 @@ WEFT_DECL void placer::rank_devices() {
   for (std::size_t i = 0; i < keys.size(); ++i) rank_[at(keys[i].device)] = static_cast<int>(i);
 }
 
-WEFT_DECL void placer::settle(const node& n, int device, bool soft, std::string reason) {
-  chosen_[at(groups_.root(n.id()))] = {device, soft, std::move(reason)};
+WEFT_DECL void rule_placer::settle(const node& n, int device, int open, std::string reason, bool by_placer) {
+  chosen_[at(groups_.root(n.id()))] = {device, by_placer, open, std::move(reason)};
 }
 
-WEFT_DECL void placer::place(const node& n) {
+WEFT_DECL void rule_placer::place(const node& n) {
   if (chosen_[at(groups_.root(n.id()))].device >= 0) return;
-  const candidates& c = candidates_of(n);
+  const int open = open_to(n);
   if (is_metadata(n) && !n.inputs().empty()) {
     const node& input = *n.inputs()[0].from;
     const int device = chosen_[at(groups_.root(input.id()))].device;
-    if (device >= 0 && can_run(c, device)) return settle(n, device, c.soft, "with its input '" + input.name() + "'");
+    if (device >= 0 && can_run(open, device)) return settle(n, device, open, "with its input '" + input.name() + "'");
   }
-  settle(n, c.devices.front(), c.soft, "default device");
+  settle(n, open_[at(open)].devices.front(), open, "default device");
 }
 
-WEFT_DECL void placer::place_generator(const node& n) {
+WEFT_DECL void rule_placer::place_generator(const node& n) {
   if (chosen_[at(groups_.root(n.id()))].device >= 0) return;
-  const candidates& c = candidates_of(n);
+  const int open = open_to(n);
   const std::vector<int>& users = consumers_[at(n.id())];
   const auto device_of = [&](int id) { return chosen_[at(groups_.root(id))].device; };
   const bool together = !users.empty() && std::all_of(users.begin(), users.end(), [&](int id) { return device_of(id) == device_of(users[0]); });
-  if (together && device_of(users[0]) >= 0 && can_run(c, device_of(users[0])))
-    return settle(n, device_of(users[0]), c.soft, std::string("with its consumer") + (users.size() > 1 ? "s '" : " '") + nodes_[at(users[0])]->name() + (users.size() > 1 ? "', ..." : "'"));
-  settle(n, c.devices.front(), c.soft, "default device");
+  if (together && device_of(users[0]) >= 0 && can_run(open, device_of(users[0])))
+    return settle(n, device_of(users[0]), open, std::string("with its consumer") + (users.size() > 1 ? "s '" : " '") + nodes_[at(users[0])]->name() + (users.size() > 1 ? "', ..." : "'"));
+  settle(n, open_[at(open)].devices.front(), open, "default device");
 }
 
-WEFT_DECL const placer::candidates& placer::candidates_of(const node& n) {
+// The devices that are left to a node's group, as a place in `open_`.
+WEFT_DECL int rule_placer::open_to(const node& n) {
   const colocation_member& group = groups_.group(n.id());
-  const auto [known, fresh] = known_candidates_.emplace(pair_key(group.requested, group.support), static_cast<int>(candidates_.size()));
-  if (!fresh) return candidates_[at(known->second)];
-  candidates c;
-  c.devices = matching(group.requested, group.support);
-  if (c.devices.empty() && options_.allow_soft_placement) {
-    device_name asked = groups_.constraint(group.requested);
-    if (!groups_.constraint(group.assigned).type) asked.type.reset();
-    if (!groups_.constraint(group.assigned).id) asked.id.reset();
-    c.devices = matching(groups_.constraints().number(asked), group.support);
-    c.soft = true;
+  const auto [known, fresh] = known_open_.emplace(pair_key(group.requested, group.support), static_cast<int>(open_.size()));
+  if (!fresh) return known->second;
+  open_devices open;
+  open.request = groups_.constraint(group.requested);
+  open.devices = matching(open.request, group.support);
+  if (open.devices.empty() && options_.allow_soft_placement) {
+    if (!groups_.constraint(group.assigned).type) open.request.type.reset();
+    if (!groups_.constraint(group.assigned).id) open.request.id.reset();
+    open.devices = matching(open.request, group.support);
+    open.soft = true;
   }
-  if (c.devices.empty()) refuse(n);
-  candidates_.push_back(std::move(c));
-  return candidates_.back();
+  if (open.devices.empty()) refuse(n);
+  open_.push_back(std::move(open));
+  return known->second;
 }
 
 // Devices that meet a constraint and have the kernels: by priority of the kernel, then by rank.
-WEFT_DECL std::vector<int> placer::matching(int request, int support) {
+WEFT_DECL std::vector<int> rule_placer::matching(const device_name& request, int support) {
   std::vector<std::pair<int, int>> found;
   std::vector<int> at_rank(devices_.size());
   for (std::size_t i = 0; i < devices_.size(); ++i) {
     const int* priority = groups_.support().priority(support, i);
-    if (priority == nullptr || !matches(groups_.constraint(request), devices_.names()[i])) continue;
+    if (priority == nullptr || !matches(request, devices_.names()[i])) continue;
     found.emplace_back(-*priority, rank_[i]);
     at_rank[at(rank_[i])] = static_cast<int>(i);
   }
@@ -184,7 +252,7 @@ WEFT_DECL std::vector<int> placer::matching(int request, int support) {
   return out;
 }
 
-WEFT_DECL std::string placer::soft_reason(const device_name& asked) const {
+WEFT_DECL std::string rule_placer::soft_reason(const device_name& asked) const {
   device_name place = asked;
   place.type.reset();
   place.id.reset();
@@ -196,14 +264,15 @@ WEFT_DECL std::string placer::soft_reason(const device_name& asked) const {
   return "soft: no device " + *asked.type + ":" + std::to_string(asked.id.value_or(0)) + where;
 }
 
-WEFT_DECL std::string placer::reason_of(const node& n) {
+WEFT_DECL std::string rule_placer::reason_of(const node& n) {
   const colocation_member& group = groups_.group(n.id());
-  const choice& made = chosen_[at(groups_.root(n.id()))];
+  const group_choice& made = chosen_[at(groups_.root(n.id()))];
   const device_name& own = groups_.constraint(groups_.own_request(n.id()));
   const auto pinned = [&](const node& who) { return "pinned" + (who.site().known() ? " at " + who.site().text() : std::string()); };
   if (options_.earlier != nullptr && options_.earlier->has(n)) return options_.earlier->reason_of(n);
   if (!assigned_device(options_, n).empty()) return "assigned before";
   const bool met = !own.empty() && matches(own, devices_.names()[at(made.device)]);
+  if (made.by_placer && n.id() == (group.anchor >= 0 ? group.anchor : group.first)) return made.reason + (met ? ", '" + to_text(own) + "' " + pinned(n) : "");
   for (std::size_t i = 0; i < n.inputs().size(); ++i)
     if (shares_resource(n, i)) {
       const node& from = *n.inputs()[i].from;
@@ -211,7 +280,7 @@ WEFT_DECL std::string placer::reason_of(const node& n) {
       return std::string("with its ") + what + " '" + from.name() + "'" + (own.empty() || met ? "" : ", not '" + to_text(own) + "' as asked");
     }
   if (met) return pinned(n);
-  if (!own.empty() && made.soft) return soft_reason(own);
+  if (!own.empty() && open_[at(made.open)].soft) return soft_reason(own);
   if (group.size > 1) {
     const int anchor = group.anchor >= 0 ? group.anchor : group.first;
     if (anchor != n.id()) return "colocated with '" + nodes_[at(anchor)]->name() + "'";
@@ -220,7 +289,33 @@ WEFT_DECL std::string placer::reason_of(const node& n) {
   return made.reason;
 }
 
-WEFT_DECL std::string placer::device_list() const {
+// What `explain` reads; nothing is asked of the passes any more.
+WEFT_DECL std::shared_ptr<const placement_record> rule_placer::record() {
+  auto out = std::make_shared<placement_record>();
+  out->graph = graph_;
+  for (const device& d : devices_.devices()) out->names.push_back(d.name);
+  out->parsed = devices_.names();
+  out->has_kernels.resize(groups_.support().size(), std::vector<char>(devices_.size()));
+  for (std::size_t i = 0; i < out->has_kernels.size(); ++i)
+    for (std::size_t device = 0; device < devices_.size(); ++device) out->has_kernels[i][device] = groups_.support().priority(static_cast<int>(i), device) != nullptr;
+  if (options_.earlier != nullptr || !options_.assigned.empty())
+    for (const node* n : nodes_) out->fixed.push_back(!assigned_device(options_, *n).empty());
+  out->groups = groups_.take_members();
+  out->own_support = groups_.take_own_support();
+  out->chosen = std::move(chosen_);
+  out->open = std::move(open_);
+  out->nodes = std::move(nodes_);
+  if (options_.placer != nullptr) out->placer = options_.placer->name();
+  return out;
+}
+
+WEFT_DECL std::string rule_placer::task_list() const {
+  std::string out;
+  for (std::size_t i = 0; i < devices_.tasks().size() && i < 32; ++i) out += (i ? ", " : "") + devices_.tasks()[i];
+  return devices_.tasks().size() > 32 ? out + " and " + std::to_string(devices_.tasks().size() - 32) + " more" : out;
+}
+
+WEFT_DECL std::string rule_placer::device_list() const {
   std::vector<std::string> names;
   for (const device& d : devices_.devices()) names.push_back(d.name);
   std::sort(names.begin(), names.end());
@@ -229,11 +324,9 @@ WEFT_DECL std::string placer::device_list() const {
   return names.size() > 32 ? out + " and " + std::to_string(names.size() - 32) + " more" : out;
 }
 
-WEFT_DECL void placer::refuse_task(const node& n, const device_name& asked) const {
+WEFT_DECL void rule_placer::refuse_task(const node& n, const device_name& asked) const {
   const bool is_job = std::none_of(devices_.names().begin(), devices_.names().end(), [&](const device_name& d) { return d.job == asked.job; });
-  std::string known;
-  for (std::size_t i = 0; i < devices_.tasks().size() && i < 32; ++i) known += (i ? ", " : "") + devices_.tasks()[i];
-  if (devices_.tasks().size() > 32) known += " and " + std::to_string(devices_.tasks().size() - 32) + " more";
+  const std::string known = task_list();
   std::string text = "asks for device '" + to_text(asked) + "', but ";
   if (devices_.is_local() && asked.job && is_job) text += "the session is local; pass the server's target (the local session has only " + known + ")";
   else text += "the cluster has the task" + std::string(devices_.tasks().size() > 1 ? "s " : " ") + known;
@@ -241,7 +334,7 @@ WEFT_DECL void placer::refuse_task(const node& n, const device_name& asked) cons
 }
 
 // Nothing fits: says which part of the request is to blame.
-WEFT_DECL void placer::refuse(const node& n) {
+WEFT_DECL void rule_placer::refuse(const node& n) {
   const colocation_member& group = groups_.group(n.id());
   const device_name& wanted = groups_.constraint(group.requested);
   const node& asking = group.anchor < 0 ? n : *nodes_[at(group.anchor)];
@@ -268,8 +361,10 @@ WEFT_DECL void placer::refuse(const node& n) {
 namespace weft {
 
 WEFT_DECL placement place(const graph& g, const device_set& devices, const placement_options& options) {
-  return detail::placer(g.nodes(), devices, options).run();
+  return detail::rule_placer(g, devices, options).run();
 }
+
+WEFT_DECL std::string explain(const graph& g, const device_set& devices, const node& n, const placement_options& options) { return place(g, devices, options).explain(n); }
 
 }  // namespace weft
 #endif

@@ -186,6 +186,7 @@ WEFT_DECL placement local_runtime::placed() {
   placement_options options;
   options.default_task = devices_.tasks().front();
   options.allow_soft_placement = options_.allow_soft_placement;
+  options.placer = options_.placer;
   const placement earlier = placement_;
   options.earlier = &earlier;
   placement_ = place(graph_, devices_, options);

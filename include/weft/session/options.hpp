@@ -43,6 +43,9 @@ struct session_options {
 
   /// A device that does not exist, or that cannot run the op, falls back to another device of the same task.
   bool allow_soft_placement = false;
+  /// What chooses among the devices that requests, colocation, resources and kernels leave open to a node; TensorFlow's rules when empty. It is asked in this process, also when the graph runs on
+  /// servers, and must not use the session.
+  std::shared_ptr<const weft::placer> placer;
   /// One line per node with its device and the reason, through `log`, when a graph is placed.
   bool log_device_placement = false;
   /// Devices of the task per type, for a local session: `{{"CPU", 4}}`. A server has its own option.

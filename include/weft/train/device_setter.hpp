@@ -5,6 +5,7 @@
 #include <weft/core/cluster_spec.hpp>
 #include <weft/core/config.hpp>
 #include <weft/graph/scope.hpp>
+#include <weft/placement/balance.hpp>
 
 #include <algorithm>
 #include <functional>
@@ -14,37 +15,6 @@
 #include <vector>
 
 namespace weft {
-
-/// Chooses the parameter server of a node: the position, from 0, among the tasks of the job.
-using ps_strategy = std::function<int(const node&)>;
-
-/// Deals the nodes out in turn, in the order of their making.
-class round_robin {
- public:
-  explicit round_robin(int num_tasks) : num_tasks_(num_tasks) {}
-  int operator()(const node&) {
-    const int task = next_;
-    next_ = (next_ + 1) % num_tasks_;
-    return task;
-  }
-
- private:
-  int num_tasks_, next_ = 0;
-};
-
-/// The bytes that a variable takes. Throws INVALID_ARGUMENT when they are not known while the graph is built.
-double byte_size_load_fn(const node& variable);
-
-/// Gives each node to the task with the smallest load so far, the first of them; a node's load is what the function says, by default its bytes.
-class greedy_load_balancing {
- public:
-  explicit greedy_load_balancing(int num_tasks, std::function<double(const node&)> load = byte_size_load_fn) : load_(std::move(load)), loads_(static_cast<std::size_t>(num_tasks), 0.) {}
-  int operator()(const node& n);
-
- private:
-  std::function<double(const node&)> load_;
-  std::vector<double> loads_;
-};
 
 /// How a replica_device_setter chooses.
 struct replica_device_options {
@@ -70,23 +40,6 @@ device_function replica_device_setter(int ps_tasks, const replica_device_options
 
 #if WEFT_HAS_TRAIN_BODIES
 namespace weft {
-
-WEFT_DECL double byte_size_load_fn(const node& n) {
-  const partial_shape* shape = n.find_attr<partial_shape>("shape");
-  const dtype* type = n.find_attr<dtype>("dtype");
-  if (shape == nullptr || type == nullptr) n.fail_about(error_code::invalid_argument, "only the bytes of variables are known; give a load function that knows op '" + n.op() + "'");
-  if (!shape->fully_known() || !is_plain(*type)) n.fail_about(error_code::invalid_argument, "the bytes of a variable of shape " + shape->text() + " and dtype " + to_text(*type) + " are not known");
-  double bytes = static_cast<double>(size_of(*type));
-  for (const std::int64_t size : shape->sizes()) bytes *= static_cast<double>(size);
-  return bytes;
-}
-
-WEFT_DECL int greedy_load_balancing::operator()(const node& n) {
-  if (loads_.empty()) n.fail_about(error_code::invalid_argument, "greedy_load_balancing has no tasks to choose from");
-  const auto least = std::min_element(loads_.begin(), loads_.end());
-  *least += load_(n);
-  return static_cast<int>(least - loads_.begin());
-}
 
 namespace detail {
 
@@ -120,9 +73,7 @@ WEFT_DECL device_function replica_device_function(std::vector<int> tasks, const 
   if (tasks.empty()) return [](const node& n) { return n.device(); };
   known->merge = options.merge_devices;
   known->ops = options.ps_ops;
-  if (known->ops.empty())
-    known->ops = {"Variable", "VariableV2", "AutoReloadVariable", "MutableHashTable", "MutableHashTableV2", "MutableHashTableOfTensors", "MutableHashTableOfTensorsV2", "MutableDenseHashTable",
-                  "MutableDenseHashTableV2", "VarHandleOp", "BoostedTreesEnsembleResourceHandleOp", "BoostedTreesQuantileStreamResourceHandleOp", "ResourceConditionalAccumulator"};
+  if (known->ops.empty()) known->ops = parameter_server_ops();
   known->strategy = options.strategy ? options.strategy : ps_strategy(round_robin(static_cast<int>(tasks.size())));
   known->tasks = std::move(tasks);
   return [known](const node& n) { return known->choose(n); };
