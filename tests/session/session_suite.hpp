@@ -12,6 +12,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -451,6 +452,42 @@ inline void devices_are_listed(const opener& open) {
   CHECK(names == std::vector<std::string>{"/job:ps/task:0/device:CPU:0", "/job:work/task:0/device:CPU:0", "/job:work/task:1/device:CPU:0"});
 }
 
+inline void placers_choose(const opener& open) {
+  const weft::graph g;
+  const auto scope = g.as_default();
+  const auto x = weft::exp(weft::constant({0.f, 1.f}), "x");
+  const auto y = weft::exp(x, "y");
+  std::vector<std::string> lines;
+  weft::session_options options;
+  options.optimizer = weft::optimizer_options::none();
+  options.placer = weft::place_by([](const weft::node& n, const std::vector<std::string>&) { return std::string(n.name() == "y" || n.name() == "z" ? "/job:work/task:1" : "/job:ps/task:0"); }, "mine");
+  options.log_device_placement = true;
+  options.log = [&](std::string_view line) { lines.emplace_back(line); };
+  const auto session = open(options, g);
+  CHECK(session->run(y)(0) == doctest::Approx(2.718282));
+  const auto parts = session->partitions({{}, {y.raw()}, {}});
+  CHECK(parts.placement().device_of(*x.raw().from) == "/job:ps/task:0/device:CPU:0");
+  CHECK(parts.placement().device_of(*y.raw().from) == "/job:work/task:1/device:CPU:0");
+  CHECK(parts.explain(*y.raw().from).find("decided by: placer 'mine': chosen by 'mine'") != std::string::npos);
+  REQUIRE(parts.transfers().size() == 1);
+  CHECK(parts.transfers()[0].source == "x");
+  CHECK(parts.transfers()[0].reason == "'y' is chosen by 'mine'");
+  CHECK(std::count(lines.begin(), lines.end(), "y (Exp): /job:work/task:1/device:CPU:0 (chosen by 'mine')") == 1);
+
+  const auto z = weft::exp(weft::negative(y), "z");
+  CHECK(session->run(z)(0) == doctest::Approx(0.06598804));
+  const auto later = session->partitions({{}, {z.raw()}, {}});
+  CHECK(later.placement().device_of(*x.raw().from) == "/job:ps/task:0/device:CPU:0");
+  CHECK(later.placement().device_of(*z.raw().from) == "/job:work/task:1/device:CPU:0");
+  CHECK(later.transfers().size() == 3);  // x, y back to the ps, -y
+
+  options.placer = weft::place_by([](const weft::node& n, const std::vector<std::string>&) { return std::string(n.name() == "y" ? "/job:nosuch" : ""); }, "wrong");
+  const auto refused = error_of([&] { open(options, g)->run(y); });
+  CHECK(refused.code == weft::error_code::invalid_argument);
+  CHECK(refused.message.find("placer 'wrong': cannot go to '/job:nosuch'; open to it are /job:") == 0);
+  CHECK(refused.site.find("session_suite.hpp:") == 0);
+}
+
 /// Runs every case; call it inside a TEST_CASE.
 inline void run(const opener& open) {
   SUBCASE("fetches have their types") { fetches_have_their_types(open); }
@@ -472,6 +509,7 @@ inline void run(const opener& open) {
   SUBCASE("steps are traced") { steps_are_traced(open); }
   SUBCASE("closed sessions refuse") { closed_sessions_refuse(open); }
   SUBCASE("devices are listed") { devices_are_listed(open); }
+  SUBCASE("placers choose") { placers_choose(open); }
 }
 
 }  // namespace session_suite

@@ -1,11 +1,15 @@
 // What must hold of every placed and partitioned graph.
 #include <weft/testing_run.hpp>
 
+#include <weft/simulate/cost_placer.hpp>
+
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <cstdlib>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -121,4 +125,58 @@ TEST_CASE("properties: the same graph is cut the same way, in whatever memory it
     const std::string differs = difference(cut(built), weft::partition(copy, shape_of_graphs.cluster, options));
     return differs.empty() ? verdict::yes("the same") : verdict::no(differs);
   }, shape_of_graphs));
+}
+
+namespace {
+
+// The values that a session with these options gives, or an error's text.
+std::string values_of(const built_graph& built, const weft::session_options& options, std::vector<weft::tensor_value>& values) {
+  weft::run_options limit;
+  limit.timeout = std::chrono::seconds(60);
+  try {
+    values = weft::local_session(options, weft::graph(built.graph.state())).run(limit, {}, built.fetches);
+    return "";
+  } catch (const weft::error& e) {
+    return e.what();
+  }
+}
+
+verdict same_values(const built_graph& built, weft::session_options a, weft::session_options b) {
+  for (weft::session_options* options : {&a, &b}) {
+    options->cluster = shape_of_graphs.cluster;
+    options->devices = {{"CPU", shape_of_graphs.devices}};
+  }
+  std::vector<weft::tensor_value> one, other;
+  const std::string failed = values_of(built, a, one) + values_of(built, b, other);
+  if (!failed.empty()) return verdict::no(failed);
+  for (std::size_t i = 0; i < one.size(); ++i)
+    if (!weft::testing::detail::same_value(one[i], other[i])) return verdict::no("'" + to_text(built.fetches[i]) + "' has another value");
+  return verdict::yes("the same");
+}
+
+}  // namespace
+
+TEST_CASE("properties: receives that wait until they are needed change no value") {
+  std::size_t waiting = 0;
+  CHECK(holds_for_random_graphs(graphs() / 40, 100001, [&](const built_graph& built) {
+    weft::partition_options step = step_of(built);
+    step.schedule_recvs = true;
+    for (const weft::part& p : weft::partition(built.graph, shape_of_graphs.cluster, step).parts())
+      for (const weft::node* n : p.graph.nodes()) waiting += n->op() == "ControlTrigger" ? 1 : 0;
+    weft::session_options scheduled;
+    scheduled.optimizer.schedule_recvs = true;
+    return same_values(built, {}, scheduled);
+  }, shape_of_graphs));
+  CHECK(waiting > 100);
+}
+
+TEST_CASE("properties: whoever places the nodes, the values are the same") {
+  weft::session_options by_name, by_cost;
+  by_name.placer = weft::place_by([](const weft::node& n, const std::vector<std::string>& open) { return open[std::hash<std::string>()(n.name()) % open.size()]; });
+  weft::cost_model model;
+  model.link = {1e-9, 1e12};
+  model.task.seconds_per_node = 1e-6;
+  by_cost.placer = weft::cost_placer(model);
+  for (const auto* options : {&by_name, &by_cost})
+    CHECK(holds_for_random_graphs(graphs() / 40, 120001, [&](const built_graph& built) { return same_values(built, {}, *options); }, shape_of_graphs));
 }

@@ -205,7 +205,7 @@ struct reply_message {
 
 namespace detail {
 inline void encode_passes(wire_writer& to, const optimizer_options& passes) {
-  to.boolean(passes.merge_equal_nodes).boolean(passes.skip_identities).boolean(passes.fold_constants).boolean(passes.fuse_elementwise);
+  to.boolean(passes.merge_equal_nodes).boolean(passes.skip_identities).boolean(passes.fold_constants).boolean(passes.fuse_elementwise).boolean(passes.schedule_recvs);
 }
 inline optimizer_options decode_passes(wire_reader& from) {
   optimizer_options out;
@@ -213,6 +213,7 @@ inline optimizer_options decode_passes(wire_reader& from) {
   out.skip_identities = from.boolean();
   out.fold_constants = from.boolean();
   out.fuse_elementwise = from.boolean();
+  out.schedule_recvs = from.boolean();
   return out;
 }
 }  // namespace detail

@@ -201,6 +201,7 @@ WEFT_DECL void planner::name_step(preparation& work) const {
   work.what.master = to_text(own_.self);
   work.what.merge_equal_nodes = work.session->options.passes.merge_equal_nodes;
   work.what.skip_identities = work.session->options.passes.skip_identities;
+  work.what.schedule_recvs = work.session->options.passes.schedule_recvs;
 }
 
 WEFT_DECL partitioned_graph planner::partitions(const step_plan& plan) const {

@@ -35,6 +35,9 @@ WEFT_DECL partitioned_graph partition(const graph& g, const device_set& devices,
 
 WEFT_DECL partitioned_graph partition(const graph& g, const cluster_spec& cluster, const partition_options& options) {
   const device_set devices = device_set::of_cluster(cluster, options.devices);
+  if (devices.empty())
+    fail(error_code::invalid_argument, cluster.tasks().empty() ? "the cluster has no tasks; name at least one, as in {{\"work\", 1}}"
+                                                               : "partition_options: there is no device; leave 'devices' as it is, or name at least {\"CPU\", 1}");
   placement_options placing;
   placing.default_task = options.master;
   placing.allow_soft_placement = options.allow_soft_placement;

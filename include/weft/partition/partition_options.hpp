@@ -5,6 +5,7 @@
 #include <weft/graph/node.hpp>
 #include <weft/placement/placement.hpp>
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -38,6 +39,10 @@ struct partition_options {
   bool bfloat16_sendrecv = false;
   /// Runs one of several equal nodes of a device for all, and reads through identities (not in TensorFlow's form).
   bool merge_equal_nodes = false, skip_identities = false;
+  /// Receives wait, by control edges, until shortly before their value is needed: a `_Recv` of epoch e (of 100) waits for a `ControlTrigger` named `synch_<e - 6>`. No value changes.
+  bool schedule_recvs = false;
+  /// For that: how long a node of a part takes, from 0 to 1e9 seconds. Empty: all take equally long.
+  std::function<double(const node&)> node_seconds{};
 };
 
 }  // namespace weft

@@ -7,6 +7,7 @@
 #include <weft/partition/partition_options.hpp>
 #include <weft/partition/partitioned_graph.hpp>
 #include <weft/partition/prune.hpp>
+#include <weft/partition/recv_schedule.hpp>
 #include <weft/placement/device_set.hpp>
 #include <weft/placement/placement.hpp>
 
@@ -39,6 +40,19 @@ class cut_names {
   bool is_local_;
   int between_ = 0, local_ = 0;
 };
+
+// The task that feeds come from and fetches go to.
+WEFT_DECL std::string master_of(const device_set& devices, const partition_options& options) {
+  const std::vector<std::string>& tasks = devices.tasks();
+  if (options.master.empty()) return tasks.front();
+  std::string task = task_text(parse_device_name(options.master));
+  if (std::find(tasks.begin(), tasks.end(), task) == tasks.end()) {
+    std::string known;
+    for (std::size_t i = 0; i < tasks.size() && i < 32; ++i) known += (i ? ", " : "") + tasks[i];
+    fail(error_code::invalid_argument, "the session's task '" + options.master + "' has no devices; tasks that have are " + known + (tasks.size() > 32 ? ", ..." : ""));
+  }
+  return task;
+}
 
 class partitioner {
  public:
@@ -146,6 +160,7 @@ WEFT_DECL partitioned_graph partitioner::run() {
   std::vector<part> used;
   for (part& p : parts_)
     if (p.graph.size() != 0) used.push_back(std::move(p));
+  if (options_.schedule_recvs) recv_scheduler(used, options_).run();
   return {std::move(used), transfer_table(std::move(edges_), std::move(feeds_), std::move(fetches_)), where_};
 }
 
@@ -162,7 +177,7 @@ WEFT_DECL void partitioner::number_devices() {
     devices_.push_back({name, tasks[task_text(device_set_.names()[i])], static_cast<std::int64_t>(d.incarnation)});
   }
   if (parts_.empty()) fail(error_code::failed_precondition, "no devices are registered; add at least one to the device_set");
-  master_device_ = (options_.master.empty() ? device_set_.tasks().front() : task_text(parse_device_name(options_.master))) + "/device:CPU:0";
+  master_device_ = master_of(device_set_, options_) + "/device:CPU:0";
 }
 
 WEFT_DECL void partitioner::find_substitutes() {

@@ -54,7 +54,11 @@ WEFT_DECL void check_in_graph(const graph& g, const output& o, const char* what)
 }
 
 WEFT_DECL void check_step(const graph& g, const std::vector<output>& feeds, const std::vector<output>& fetches, const std::vector<const node*>& targets) {
-  for (const output& o : feeds) check_in_graph(g, o, "feed");
+  std::unordered_set<std::uint64_t> fed;
+  for (const output& o : feeds) {
+    check_in_graph(g, o, "feed");
+    if (!fed.insert(output_key(o)).second) o.from->fail_about(error_code::invalid_argument, "is fed twice ('" + to_text(o) + "')");
+  }
   for (const output& o : fetches) check_in_graph(g, o, "fetch");
   for (const node* n : targets) check_in_graph(g, n, "target");
 }

@@ -57,7 +57,9 @@ class tensorflow_step {
 
 WEFT_DECL partitioned_graph tensorflow_step::run() {
   if (devices_.empty()) fail(error_code::failed_precondition, "no devices are registered; add at least one to the device_set");
-  master_ = (options_.master.empty() ? devices_.tasks().front() : task_text(parse_device_name(options_.master))) + "/device:CPU:0";
+  master_ = master_of(devices_, options_) + "/device:CPU:0";
+  if (devices_.find(master_) == nullptr && !(options_.feeds.empty() && options_.fetches.empty()))
+    fail(error_code::invalid_argument, "feeds and fetches pass through '" + master_ + "' in TensorFlow's form, and there is no such device");
   twins_.resize(where_.size());
 
   // 1. The graph of the step.

@@ -16,7 +16,7 @@ namespace weft {
 class placer;
 namespace detail {
 struct placement_record;
-bool same_graph(const placement_record& record, const node& n) noexcept;
+bool same_graph(const placement_record& record, const graph_state& g) noexcept;
 }  // namespace detail
 
 /// What decides between devices that suit a node equally well.
@@ -59,13 +59,15 @@ class placement {
   /// line each. Throws as `device_of`.
   std::string explain(const node& n) const;
   const std::vector<placed_node>& nodes() const noexcept { return nodes_; }
+  /// Whether it can be a placement of this graph: one that `place` has made is of no other.
+  bool is_of(const detail::graph_state& g) const noexcept { return record_ == nullptr || detail::same_graph(*record_, g); }
 
   friend bool operator==(const placement& a, const placement& b);
   friend bool operator!=(const placement& a, const placement& b) { return !(a == b); }
 
  private:
   const placed_node& at(const node& n) const {
-    if (record_ != nullptr && has(n) && !detail::same_graph(*record_, n)) n.fail_about(error_code::invalid_argument, "belongs to another graph than the one that was placed");
+    if (!is_of(n.owner())) n.fail_about(error_code::invalid_argument, "belongs to another graph than the one that was placed");
     if (!has(n)) n.fail_about(error_code::failed_precondition, "was added after the graph was placed; place the graph again");
     return nodes_[static_cast<std::size_t>(n.id())];
   }

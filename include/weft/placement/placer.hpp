@@ -78,6 +78,7 @@ class rule_placer {
 
 WEFT_DECL placement rule_placer::run() {
   if (devices_.empty()) fail(error_code::failed_precondition, "no devices are registered; add at least one to the device_set");
+  if (options_.earlier != nullptr && !options_.earlier->is_of(*graph_)) fail(error_code::invalid_argument, "the earlier placement is of another graph");
   rank_devices();
 
   // 1. Requests, kernels, and who must share a device with whom.

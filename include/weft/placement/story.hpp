@@ -54,7 +54,7 @@ struct placement_record {
   }
 };
 
-WEFT_DECL bool same_graph(const placement_record& record, const node& n) noexcept { return record.graph.get() == &n.owner(); }
+WEFT_DECL bool same_graph(const placement_record& record, const graph_state& g) noexcept { return record.graph.get() == &g; }
 
 class placement_story {
  public:

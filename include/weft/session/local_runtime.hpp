@@ -204,6 +204,7 @@ WEFT_DECL partitioned_graph local_runtime::partitions(const step_signature& sign
   options.master = devices_.tasks().front();
   options.merge_equal_nodes = options_.optimizer.merge_equal_nodes;
   options.skip_identities = options_.optimizer.skip_identities;
+  options.schedule_recvs = options_.optimizer.schedule_recvs;
   return partition(graph_, devices_, placed(), options);
 }
 

@@ -27,9 +27,11 @@ struct optimizer_options {
   bool fold_constants = true;
   /// Runs elementwise nodes that only feed one another in one pass over their arrays.
   bool fuse_elementwise = true;
+  /// Lets receives wait until shortly before their value is needed; see `partition_options::schedule_recvs`. TensorFlow's `enable_recv_scheduling`, and off as there.
+  bool schedule_recvs = false;
 
   /// Every pass off.
-  static optimizer_options none() noexcept { return {false, false, false, false}; }
+  static optimizer_options none() noexcept { return {false, false, false, false, false}; }
 };
 
 /// Options of a session. Plain members with safe defaults.
