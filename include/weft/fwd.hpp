@@ -11,7 +11,6 @@ class operation;
 struct step_trace;
 class kernel_registry;
 class kernel_catalogue;
-class placer;
 template <class T, int N> class operand;
 template <class T, int N> class tensor;
 template <class T, int N> class variable;

@@ -10976,12 +10976,19 @@ WEFT_DECL std::vector<transfer> transfer_table::all() const {
 #define WEFT_PLACEMENT_PLACEMENT_HPP
 // Where each node of a graph runs, and why. Plain data.
 
+#include <memory>
 #include <ostream>
 #include <string>
 #include <utility>
 #include <vector>
 
 namespace weft {
+
+class placer;
+namespace detail {
+struct placement_record;
+bool same_graph(const placement_record& record, const graph_state& g) noexcept;
+}  // namespace detail
 
 /// What decides between devices that suit a node equally well.
 enum class placement_order {
@@ -11004,31 +11011,39 @@ struct placed_node {
 
 inline std::ostream& operator<<(std::ostream& out, const placed_node& n) { return out << n.device << " (" << n.reason << ")"; }
 
-/// The placement of a graph's nodes, by node id.
+/// The placement of a graph's nodes, by node id. Made by `place` it also remembers how it came about, for `explain`; that is no part of what is compared.
 class placement {
  public:
   placement() = default;
-  explicit placement(std::vector<placed_node> nodes) : nodes_(std::move(nodes)) {}
+  explicit placement(std::vector<placed_node> nodes, std::shared_ptr<const detail::placement_record> record = nullptr)
+      : nodes_(std::move(nodes)), record_(std::move(record)) {}
 
   /// How many nodes are placed; nodes added to the graph later are not.
   std::size_t size() const noexcept { return nodes_.size(); }
   /// Whether the node was in the graph when it was placed.
   bool has(const node& n) const noexcept { return static_cast<std::size_t>(n.id()) < nodes_.size(); }
-  /// The node's device, short complete name. Throws FAILED_PRECONDITION for a node added later.
+  /// The node's device, short complete name. Throws FAILED_PRECONDITION for a node added later, INVALID_ARGUMENT for one of another graph.
   const std::string& device_of(const node& n) const { return at(n).device; }
-  /// Why it is there. Throws FAILED_PRECONDITION for a node added later.
+  /// Why it is there. Throws as `device_of`.
   const std::string& reason_of(const node& n) const { return at(n).reason; }
+  /// The whole story: what the node asked for, which nodes share its device and whose request counts, which devices were open, which were left out and why, what decided. One
+  /// line each. Throws as `device_of`.
+  std::string explain(const node& n) const;
   const std::vector<placed_node>& nodes() const noexcept { return nodes_; }
+  /// Whether it can be a placement of this graph: one that `place` has made is of no other.
+  bool is_of(const detail::graph_state& g) const noexcept { return record_ == nullptr || detail::same_graph(*record_, g); }
 
   friend bool operator==(const placement& a, const placement& b);
   friend bool operator!=(const placement& a, const placement& b) { return !(a == b); }
 
  private:
   const placed_node& at(const node& n) const {
+    if (!is_of(n.owner())) n.fail_about(error_code::invalid_argument, "belongs to another graph than the one that was placed");
     if (!has(n)) n.fail_about(error_code::failed_precondition, "was added after the graph was placed; place the graph again");
     return nodes_[static_cast<std::size_t>(n.id())];
   }
   std::vector<placed_node> nodes_;
+  std::shared_ptr<const detail::placement_record> record_;
 };
 
 /// What a placement depends on besides the graph and the devices.
@@ -11042,6 +11057,8 @@ struct placement_options {
   std::vector<std::string> assigned{};
   /// An earlier placement of the graph, before nodes were added: its nodes stay where they are, for the same reasons.
   const placement* earlier = nullptr;
+  /// What chooses among the devices that requests, colocation, resources and kernels leave open; TensorFlow's rules when empty.
+  std::shared_ptr<const weft::placer> placer{};
 };
 
 /// Where a node was placed and why: `y (Mul): /job:work/task:1/device:CPU:0 (pinned at train.cpp:42)`.
@@ -11065,6 +11082,856 @@ WEFT_DECL std::string to_text(const placement& where, const graph& g) {
 }
 
 WEFT_DECL bool operator==(const placement& a, const placement& b) { return a.nodes_ == b.nodes_; }
+
+}  // namespace weft
+#endif
+
+#endif
+
+#ifndef WEFT_GRAPH_KERNEL_CATALOGUE_HPP
+#define WEFT_GRAPH_KERNEL_CATALOGUE_HPP
+// Which kernels exist, as plain data: what placement needs to know of a task without seeing its kernels.
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace weft {
+
+/// One kernel: it runs `op` on devices of `device_type` for nodes whose type attributes are allowed.
+struct kernel_entry {
+  std::string op, device_type;
+  /// Type attribute -> dtypes it may have; an attribute not named may be anything.
+  std::map<std::string, std::vector<dtype>> constraints;
+  /// The highest priority wins where a node could go to several device types.
+  int priority = 0;
+
+  friend bool operator==(const kernel_entry& a, const kernel_entry& b);
+};
+
+/// The kernels of one task: a value, sent in its handshake.
+class kernel_catalogue {
+ public:
+  void add(kernel_entry entry);
+  /// The kernels of an op in the order they were added; empty when there is none.
+  const std::vector<kernel_entry>& kernels_of(std::string_view op) const;
+  /// The best kernel for an op with these attributes on this type of device, or nullptr.
+  const kernel_entry* find(std::string_view op, std::string_view device_type, const attr_map& attrs) const;
+  /// Every entry by op name.
+  const std::map<std::string, std::vector<kernel_entry>, std::less<>>& entries() const noexcept { return entries_; }
+  bool empty() const noexcept { return entries_.empty(); }
+
+  friend bool operator==(const kernel_catalogue& a, const kernel_catalogue& b);
+  friend bool operator!=(const kernel_catalogue& a, const kernel_catalogue& b) { return !(a == b); }
+
+ private:
+  std::map<std::string, std::vector<kernel_entry>, std::less<>> entries_;
+};
+
+}  // namespace weft
+
+#if WEFT_HAS_BODIES
+namespace weft {
+
+namespace detail {
+WEFT_DECL bool fits(const kernel_entry& entry, const attr_map& attrs) {
+  for (const auto& [name, allowed] : entry.constraints) {
+    const auto it = attrs.find(name);
+    const dtype* type = it == attrs.end() ? nullptr : it->second.get<dtype>();
+    if (type == nullptr || std::find(allowed.begin(), allowed.end(), *type) == allowed.end()) return false;
+  }
+  return true;
+}
+}  // namespace detail
+
+WEFT_DECL bool operator==(const kernel_entry& a, const kernel_entry& b) {
+  return a.op == b.op && a.device_type == b.device_type && a.constraints == b.constraints && a.priority == b.priority;
+}
+WEFT_DECL bool operator==(const kernel_catalogue& a, const kernel_catalogue& b) { return a.entries_ == b.entries_; }
+
+WEFT_DECL void kernel_catalogue::add(kernel_entry entry) { entries_[entry.op].push_back(std::move(entry)); }
+
+WEFT_DECL const std::vector<kernel_entry>& kernel_catalogue::kernels_of(std::string_view op) const {
+  static const std::vector<kernel_entry> none;
+  const auto it = entries_.find(op);
+  return it == entries_.end() ? none : it->second;
+}
+
+WEFT_DECL const kernel_entry* kernel_catalogue::find(std::string_view op, std::string_view device_type, const attr_map& attrs) const {
+  const kernel_entry* best = nullptr;
+  for (const auto& entry : kernels_of(op))
+    if (entry.device_type == device_type && detail::fits(entry, attrs) && (best == nullptr || entry.priority > best->priority)) best = &entry;
+  return best;
+}
+
+}  // namespace weft
+#endif
+
+#endif
+
+#ifndef WEFT_PLACEMENT_DEVICE_SET_HPP
+#define WEFT_PLACEMENT_DEVICE_SET_HPP
+// The devices that nodes may be placed on, by task, and which kernels each task has. A value.
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <ostream>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace weft {
+
+/// One device of one task.
+struct device {
+  /// Short complete name: `/job:ps/task:0/device:CPU:0`.
+  std::string name;
+  /// `CPU`, `GPU`, or a type that a program invents.
+  std::string type;
+  /// The memory that its values live in.
+  std::string memory = "host";
+  /// Differs each time the task starts.
+  std::uint64_t incarnation = 0;
+
+  friend bool operator==(const device& a, const device& b) {
+    return a.name == b.name && a.type == b.type && a.memory == b.memory && a.incarnation == b.incarnation;
+  }
+  friend bool operator!=(const device& a, const device& b) { return !(a == b); }
+};
+
+inline std::ostream& operator<<(std::ostream& out, const device& d) { return out << d.name; }
+
+/// The task of a session that has no cluster.
+inline constexpr const char* local_task = "/job:localhost/task:0";
+
+/// Devices in the order in which they were added, and the kernels of each task.
+class device_set {
+ public:
+  using shared_catalogue = std::shared_ptr<const kernel_catalogue>;
+
+  /// The same devices on every task of a cluster (`{{"CPU", 1}, {"GPU", 2}}`). Without a catalogue every op has a kernel on every device.
+  static device_set of_cluster(const cluster_spec& cluster, const std::map<std::string, int>& per_task = {{"CPU", 1}},
+                               const shared_catalogue& kernels = nullptr);
+  /// The devices of one task, by default those of a session without a cluster.
+  static device_set of_task(std::string_view task = local_task, const std::map<std::string, int>& devices = {{"CPU", 1}},
+                            const shared_catalogue& kernels = nullptr);
+
+  /// Adds a device; its name may be written in any form and is kept short, its type is that of the name.
+  /// Throws INVALID_ARGUMENT for a name that is not complete, ALREADY_EXISTS for one that is there.
+  void add(device d);
+  /// Says which kernels a task has; nullptr stands for all of them.
+  void set_catalogue(std::string_view task, shared_catalogue kernels);
+  /// Device types from the most to the least preferred. Types that are not named come first, by name; the default is `{"CPU"}`.
+  void set_type_order(std::vector<std::string> order) { type_order_ = std::move(order); }
+
+  /// All devices, in the order in which they were added.
+  const std::vector<device>& devices() const noexcept { return devices_; }
+  /// Their parsed names, in the same order.
+  const std::vector<device_name>& names() const noexcept { return names_; }
+  bool empty() const noexcept { return devices_.empty(); }
+  std::size_t size() const noexcept { return devices_.size(); }
+  /// The device of this name, in any form; nullptr when there is none.
+  const device* find(std::string_view name) const;
+  /// Tasks that have a device, in the order in which they were added: `/job:ps/task:0`.
+  const std::vector<std::string>& tasks() const noexcept { return tasks_; }
+  /// Whether every device belongs to a session without a cluster.
+  bool is_local() const noexcept { return tasks_.size() == 1 && tasks_[0] == local_task; }
+  /// The kernels of a task; nullptr when it has all of them.
+  const shared_catalogue& catalogue_of(std::string_view task) const;
+  /// Place of a device type in the order of preference: the smaller, the better.
+  std::pair<int, std::string> rank_of(const std::string& type) const;
+
+ private:
+  std::vector<device> devices_;
+  std::vector<device_name> names_;
+  std::vector<std::string> tasks_;
+  std::map<std::string, shared_catalogue, std::less<>> catalogues_;
+  std::vector<std::string> type_order_{"CPU"};
+};
+
+}  // namespace weft
+
+#if WEFT_HAS_BODIES
+namespace weft {
+
+WEFT_DECL device_set device_set::of_task(std::string_view task, const std::map<std::string, int>& devices, const shared_catalogue& kernels) {
+  device_set out;
+  for (const auto& [type, count] : devices)
+    for (int i = 0; i < count; ++i) out.add({std::string(task) + "/device:" + type + ":" + std::to_string(i), type});
+  out.set_catalogue(task, kernels);
+  return out;
+}
+
+WEFT_DECL device_set device_set::of_cluster(const cluster_spec& cluster, const std::map<std::string, int>& per_task, const shared_catalogue& kernels) {
+  device_set out;
+  for (const task_id& task : cluster.tasks()) {
+    for (const auto& [type, count] : per_task)
+      for (int i = 0; i < count; ++i) out.add({to_text(task) + "/device:" + type + ":" + std::to_string(i), type});
+    out.set_catalogue(to_text(task), kernels);
+  }
+  return out;
+}
+
+WEFT_DECL void device_set::add(device d) {
+  device_name name = parse_device_name(d.name);
+  if (!name.is_complete())
+    fail(error_code::invalid_argument, "device '" + d.name + "' must name job, task, type and number, as in '/job:ps/task:0/device:CPU:0'");
+  d.name = to_text(name);
+  if (find(d.name) != nullptr) fail(error_code::already_exists, "device '" + d.name + "' is given twice");
+  d.type = *name.type;
+  const std::string task = task_text(name);
+  if (std::find(tasks_.begin(), tasks_.end(), task) == tasks_.end()) tasks_.push_back(task);
+  devices_.push_back(std::move(d));
+  names_.push_back(std::move(name));
+}
+
+WEFT_DECL void device_set::set_catalogue(std::string_view task, shared_catalogue kernels) {
+  catalogues_[task_text(parse_device_name(task))] = std::move(kernels);
+}
+
+WEFT_DECL const device* device_set::find(std::string_view name) const {
+  const auto parsed = try_parse_device_name(name);
+  if (!parsed) return nullptr;
+  const std::string text = to_text(*parsed);
+  for (const device& d : devices_)
+    if (d.name == text) return &d;
+  return nullptr;
+}
+
+WEFT_DECL const device_set::shared_catalogue& device_set::catalogue_of(std::string_view task) const {
+  static const shared_catalogue all;
+  const auto it = catalogues_.find(task);
+  return it == catalogues_.end() ? all : it->second;
+}
+
+WEFT_DECL std::pair<int, std::string> device_set::rank_of(const std::string& type) const {
+  const auto it = std::find(type_order_.begin(), type_order_.end(), type);
+  return {it == type_order_.end() ? -1 : static_cast<int>(it - type_order_.begin()), type};
+}
+
+}  // namespace weft
+#endif
+
+#endif
+
+#ifndef WEFT_PLACEMENT_KERNEL_SUPPORT_HPP
+#define WEFT_PLACEMENT_KERNEL_SUPPORT_HPP
+// Two tables that make placing cheap: device constraints and sets of device types, each stored once and merged once.
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#if WEFT_HAS_BODIES
+namespace weft::detail {
+
+std::uint64_t pair_key(int a, int b) noexcept;
+
+// Device names met so far, by number; number 0 is the empty name.
+class constraint_table {
+ public:
+  constraint_table() { number(device_name()); }
+
+  const device_name& operator[](int i) const noexcept { return names_[static_cast<std::size_t>(i)]; }
+  int number(const device_name& name) {
+    const auto [it, fresh] = numbers_.emplace(to_text(name), static_cast<int>(names_.size()));
+    if (fresh) names_.push_back(name);
+    return it->second;
+  }
+  // The name as it stands at a node. Throws about the node when it is malformed.
+  int of_text(const std::string& text, const node& about) {
+    if (text.empty()) return 0;
+    const auto it = texts_.find(text);
+    if (it != texts_.end()) return it->second;
+    std::string why;
+    const auto name = try_parse_device_name(text, &why);
+    if (!name) about.fail_about(error_code::invalid_argument, why);
+    return texts_[text] = number(*name);
+  }
+  // The number of the name that meets both constraints; nothing, and the reason in `why`, when they contradict each other.
+  std::optional<int> merge(int a, int b, bool soft, std::string* why = nullptr) {
+    if (a == b || b == 0) return a;
+    if (a == 0) return b;
+    auto& known = soft ? soft_ : hard_;
+    if (const auto it = known.find(pair_key(a, b)); it != known.end()) return it->second;
+    try {
+      return known[pair_key(a, b)] = number(soft ? merge_names_soft((*this)[a], (*this)[b]) : merge_names((*this)[a], (*this)[b]));
+    } catch (const error& e) {
+      if (why != nullptr) *why = e.message();
+      return std::nullopt;
+    }
+  }
+  // The first constraint with what the second sets put over it.
+  int override_by(int a, int b) { return b == 0 ? a : number(merge_override((*this)[a], (*this)[b])); }
+
+ private:
+  std::deque<device_name> names_;
+  std::unordered_map<std::string, int> numbers_, texts_;
+  std::unordered_map<std::uint64_t, int> hard_, soft_;
+};
+
+// For one task's catalogue: the device types that a node, or a group of nodes, can run on, best first. `all` stands for every type.
+struct supported_types {
+  bool all = false;
+  /// (type, priority)
+  std::vector<std::pair<std::string, int>> types;
+
+  friend bool operator==(const supported_types& a, const supported_types& b) { return a.all == b.all && a.types == b.types; }
+  const int* priority_of(const std::string& type) const noexcept {
+    static const int none = 0;
+    if (all) return &none;
+    for (const auto& entry : types)
+      if (entry.first == type) return &entry.second;
+    return nullptr;
+  }
+};
+
+// Sets of supported types by number, one `supported_types` per distinct catalogue of the cluster; number 0 supports everything.
+class support_table {
+ public:
+  explicit support_table(const device_set& devices);
+
+  // What the node's kernels support. Throws about the node when no task has a kernel for it.
+  int of_node(const node& n);
+  // What both support; nothing when there is no such type. Priorities that contradict each other are dropped, as in TensorFlow.
+  std::optional<int> merge(int a, int b);
+  // The priority of a device for this set; nullptr when it has no kernel.
+  const int* priority(int set, std::size_t device) const noexcept {
+    return sets_[static_cast<std::size_t>(set)][catalogue_of_device_[device]].priority_of(devices_.devices()[device].type);
+  }
+  // `CPU, GPU`: the types in this set, for messages.
+  std::string text(int set) const;
+  std::size_t size() const noexcept { return sets_.size(); }
+
+ private:
+  using support = std::vector<supported_types>;
+  int number(support s);
+  int of_catalogues(const node& n);
+  std::string registered(const node& n) const;
+  supported_types merge(const supported_types& a, const supported_types& b) const;
+
+  const device_set& devices_;
+  std::vector<const kernel_catalogue*> catalogues_;
+  std::vector<std::size_t> catalogue_of_device_;
+  std::vector<std::string> types_;
+  std::deque<support> sets_;
+  std::unordered_map<std::string, int> numbers_, of_op_;
+  std::unordered_map<std::uint64_t, int> merged_;
+  std::string key_;
+};
+
+WEFT_DECL std::uint64_t pair_key(int a, int b) noexcept {
+  return static_cast<std::uint64_t>(static_cast<std::uint32_t>(a)) << 32 | static_cast<std::uint32_t>(b);
+}
+
+WEFT_DECL support_table::support_table(const device_set& devices) : devices_(devices) {
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    const kernel_catalogue* catalogue = devices.catalogue_of(task_text(devices.names()[i])).get();
+    auto it = std::find(catalogues_.begin(), catalogues_.end(), catalogue);
+    if (it == catalogues_.end()) it = catalogues_.insert(catalogues_.end(), catalogue);
+    catalogue_of_device_.push_back(static_cast<std::size_t>(it - catalogues_.begin()));
+    const std::string& type = devices.devices()[i].type;
+    if (std::find(types_.begin(), types_.end(), type) == types_.end()) types_.push_back(type);
+  }
+  std::sort(types_.begin(), types_.end(), [&](const std::string& a, const std::string& b) { return devices.rank_of(a) < devices.rank_of(b); });
+  number(support(catalogues_.size(), supported_types{true, {}}));
+}
+
+WEFT_DECL int support_table::number(support s) {
+  std::string key;
+  for (const supported_types& one : s) {
+    key += one.all ? "*;" : ";";
+    for (const auto& [type, priority] : one.types) key += type + "=" + std::to_string(priority) + ",";
+  }
+  const auto [it, fresh] = numbers_.emplace(std::move(key), static_cast<int>(sets_.size()));
+  if (fresh) sets_.push_back(std::move(s));
+  return it->second;
+}
+
+// Catalogues are asked once for each op with each combination of dtypes, which is all that they look at.
+WEFT_DECL int support_table::of_node(const node& n) {
+  if (std::all_of(catalogues_.begin(), catalogues_.end(), [](const kernel_catalogue* c) { return c == nullptr; })) return 0;
+  key_ = n.op();
+  for (const auto& [name, value] : n.attrs())
+    if (const dtype* type = value.get<dtype>()) {
+      key_ += ' ';
+      key_ += name;
+      key_ += static_cast<char>(*type);
+    }
+  if (const auto known = of_op_.find(key_); known != of_op_.end()) return known->second;
+  const std::string key = key_;
+  return of_op_[key] = of_catalogues(n);
+}
+
+WEFT_DECL int support_table::of_catalogues(const node& n) {
+  bool any = false;
+  support s;
+  for (const kernel_catalogue* catalogue : catalogues_) {
+    supported_types here;
+    here.all = catalogue == nullptr;
+    if (catalogue != nullptr) {
+      for (const std::string& type : types_)
+        if (const kernel_entry* kernel = catalogue->find(n.op(), type, n.attrs())) here.types.emplace_back(type, kernel->priority);
+      std::stable_sort(here.types.begin(), here.types.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+    }
+    any = any || here.all || !here.types.empty();
+    s.push_back(std::move(here));
+  }
+  if (!any) n.fail_about(error_code::invalid_argument, registered(n));
+  return number(std::move(s));
+}
+
+WEFT_DECL std::string support_table::registered(const node& n) const {
+  std::string attrs, kernels;
+  for (const auto& [name, value] : n.attrs())
+    if (value.get<dtype>() != nullptr) attrs += (attrs.empty() ? " with " : ", ") + name + "=" + to_text(value);
+  for (const kernel_catalogue* catalogue : catalogues_)
+    for (const kernel_entry& entry : catalogue->kernels_of(n.op())) {
+      std::string line = entry.device_type;
+      for (const auto& [name, allowed] : entry.constraints) line += " with " + name + " in " + to_text(attr_value(allowed));
+      if (kernels.find(line) == std::string::npos) kernels += (kernels.empty() ? "" : "; ") + line;
+    }
+  return "no device has a kernel for op '" + n.op() + "'" + attrs + "; " +
+         (kernels.empty() ? "no kernels of it are registered" : "its registered kernels are: " + kernels);
+}
+
+WEFT_DECL supported_types support_table::merge(const supported_types& a, const supported_types& b) const {
+  if (a.all) return b;
+  if (b.all) return a;
+  // 1. What both have, each with its own priorities.
+  supported_types ours, theirs;
+  for (const auto& entry : a.types)
+    if (const int* other = b.priority_of(entry.first)) {
+      ours.types.push_back(entry);
+      theirs.types.emplace_back(entry.first, *other);
+    }
+  // 2. If only one of them has a preference it counts; if both have and differ, neither does.
+  const auto prefers = [](const supported_types& s) {
+    for (const auto& entry : s.types)
+      if (entry.second != s.types.front().second) return true;
+    return false;
+  };
+  if (!prefers(theirs)) return ours;
+  if (!prefers(ours)) return theirs;
+  std::stable_sort(theirs.types.begin(), theirs.types.end(), [](const auto& x, const auto& y) { return x.second > y.second; });
+  for (std::size_t i = 0; i < ours.types.size(); ++i)
+    if (ours.types[i].first != theirs.types[i].first) {
+      for (auto& entry : ours.types) entry.second = 0;
+      return ours;
+    }
+  return ours;
+}
+
+WEFT_DECL std::optional<int> support_table::merge(int a, int b) {
+  if (a == b || b == 0) return a;
+  if (a == 0) return b;
+  if (const auto it = merged_.find(pair_key(a, b)); it != merged_.end()) return it->second;
+  support s;
+  bool any = false;
+  for (std::size_t i = 0; i < catalogues_.size(); ++i) {
+    s.push_back(merge(sets_[static_cast<std::size_t>(a)][i], sets_[static_cast<std::size_t>(b)][i]));
+    any = any || s.back().all || !s.back().types.empty();
+  }
+  if (!any) return std::nullopt;
+  return merged_[pair_key(a, b)] = number(std::move(s));
+}
+
+WEFT_DECL std::string support_table::text(int set) const {
+  std::string out;
+  for (const std::string& type : types_)
+    for (const supported_types& one : sets_[static_cast<std::size_t>(set)])
+      if (one.priority_of(type) != nullptr) {
+        out += (out.empty() ? "" : ", ") + type;
+        break;
+      }
+  return out.empty() ? "none" : out;
+}
+
+}  // namespace weft::detail
+#endif
+
+#endif
+
+#ifndef WEFT_PLACEMENT_COLOCATION_HPP
+#define WEFT_PLACEMENT_COLOCATION_HPP
+// Which nodes must share a device, as groups that grow: over reference and resource edges, and by `loc:@` classes. Follows
+// TensorFlow's ColocationGraph.
+
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#if WEFT_HAS_BODIES
+namespace weft::detail {
+
+// One node before groups grow; afterwards the root of a group speaks for all its members.
+struct colocation_member {
+  int parent = 0, rank = 0, size = 1;
+  // Constraints, by number: what was asked for; what a resource's creator asked for; what an earlier placement fixed.
+  int requested = 0, resource = 0, assigned = 0;
+  int support = 0;
+  // The member whose request is in force, -1 when nobody asked.
+  int anchor = -1;
+  // Member that the group began with.
+  int first = 0;
+};
+
+class colocation {
+ public:
+  colocation(const std::vector<const node*>& nodes, const device_set& devices, const placement_options& options)
+      : nodes_(nodes), devices_(devices), options_(options), support_(devices), members_(nodes.size()) {}
+
+  // 1. What each node asks for and which kernels it has; 2. reference and resource edges; 3. `loc:@` classes.
+  void run() {
+    for (const node* n : nodes_) read(*n);
+    for (const node* n : nodes_) join_resources(*n);
+    for (const node* n : nodes_) note_classes(*n);
+    for (const node* n : nodes_) join_classes(*n);
+  }
+
+  int root(int id) {
+    while (members_[at(id)].parent != id) {
+      int& parent = members_[at(id)].parent;
+      parent = members_[at(parent)].parent;
+      id = parent;
+    }
+    return id;
+  }
+  const colocation_member& group(int id) { return members_[at(root(id))]; }
+  const device_name& constraint(int number) const noexcept { return constraints_[number]; }
+  constraint_table& constraints() noexcept { return constraints_; }
+  support_table& support() noexcept { return support_; }
+  // What the node itself asked for, and the kernels it has itself, by number.
+  int own_request(int id) const noexcept { return own_[at(id)]; }
+  int own_support(int id) const noexcept { return own_support_[at(id)]; }
+  // Hands over what is known of the groups, when no more is asked.
+  std::vector<colocation_member> take_members() { return std::move(members_); }
+  std::vector<int> take_own_support() { return std::move(own_support_); }
+
+ private:
+  static std::size_t at(int i) noexcept { return static_cast<std::size_t>(i); }
+  void read(const node& n);
+  void read_assigned(const node& n, const std::string& device, colocation_member& m);
+  void join_resources(const node& n);
+  void join_over_edge(const node& from, const node& to);
+  void note_classes(const node& n);
+  void join_classes(const node& n);
+  void join_class(int& first, const node& n);
+  std::string join(int a, int b);
+  std::string said(const node& n) const;
+
+  const std::vector<const node*>& nodes_;
+  const device_set& devices_;
+  const placement_options& options_;
+  constraint_table constraints_;
+  support_table support_;
+  std::vector<colocation_member> members_;
+  std::vector<int> own_, own_support_;
+  std::unordered_map<std::string, int> classes_;  // the first node of each class that somebody names, -1 before it is known
+};
+
+const std::string& assigned_device(const placement_options& options, const node& n);
+
+bool shares_resource(const node& n, std::size_t input) noexcept;
+
+// No inputs and one output that is a reference or a resource: the request counts for whoever uses it.
+WEFT_DECL bool is_resource_generator(const node& n) noexcept {
+  return n.inputs().empty() && n.output_count() == 1 && (n.outputs()[0].is_ref || n.outputs()[0].dtype == dtype::resource);
+}
+
+// The device that an earlier placement chose; empty when the node is free.
+WEFT_DECL const std::string& assigned_device(const placement_options& options, const node& n) {
+  static const std::string none;
+  const auto id = static_cast<std::size_t>(n.id());
+  if (options.earlier != nullptr && id < options.earlier->size()) return options.earlier->nodes()[id].device;
+  return id < options.assigned.size() ? options.assigned[id] : none;
+}
+
+WEFT_DECL void colocation::read(const node& n) {
+  colocation_member& m = members_[at(n.id())];
+  m.parent = m.first = n.id();
+  m.support = support_.of_node(n);
+  own_support_.push_back(m.support);
+  own_.push_back(constraints_.of_text(n.device(), n));
+  if (const std::string& device = assigned_device(options_, n); !device.empty()) return read_assigned(n, device, m);
+  m.requested = own_.back();
+  if (is_resource_generator(n)) m.resource = m.requested;
+  if (m.requested != 0) m.anchor = n.id();
+}
+
+WEFT_DECL void colocation::read_assigned(const node& n, const std::string& device, colocation_member& m) {
+  const weft::device* d = devices_.find(device);
+  if (d == nullptr) n.fail_about(error_code::internal, "assigned device '" + device + "' is not the name of one device of the cluster");
+  m.assigned = m.requested = constraints_.of_text(d->name, n);
+  m.anchor = n.id();
+}
+
+// Whether an input takes a reference rather than its value.
+WEFT_DECL bool takes_reference(const node& n, std::size_t input) noexcept {
+  const output& in = n.inputs()[input];
+  if (!in.from->outputs()[static_cast<std::size_t>(in.index)].is_ref || n.def() == nullptr) return false;
+  return input < n.def()->inputs.size() && n.def()->inputs[input].is_ref;
+}
+
+WEFT_DECL bool shares_resource(const node& n, std::size_t input) noexcept {
+  const output& in = n.inputs()[input];
+  return in.from->output_dtype(in.index) == dtype::resource || takes_reference(n, input);
+}
+
+WEFT_DECL void colocation::join_resources(const node& n) {
+  for (std::size_t i = 0; i < n.inputs().size(); ++i)
+    if (shares_resource(n, i)) join_over_edge(*n.inputs()[i].from, n);
+}
+
+WEFT_DECL std::string colocation::said(const node& n) const {
+  const std::string& device = own_[at(n.id())] == 0 ? n.device() : to_text(constraints_[own_[at(n.id())]]);
+  return "'" + n.name() + "'" + (n.site().known() ? " (" + n.site().text() + ")" : "") + (device.empty() ? "" : " on '" + device + "'");
+}
+
+// The creator's request wins over the user's; two creators on different devices cannot meet in one op.
+WEFT_DECL void colocation::join_over_edge(const node& from, const node& to) {
+  const colocation_member& source = members_[at(root(from.id()))];
+  colocation_member& user = members_[at(root(to.id()))];
+  if (&source == &user) return;
+  for (const bool fixed : {true, false}) {
+    const int a = fixed ? source.assigned : source.resource, b = fixed ? user.assigned : user.resource;
+    if (constraints_.merge(a, b, false)) continue;
+    const node& other = *nodes_[at(user.anchor)];
+    to.fail_about(error_code::invalid_argument, std::string("uses resources ") + (fixed ? "assigned to" : "on") + " different devices: " + said(from) +
+                  " against " + said(other) + " ('" + to_text(constraints_[a]) + "' and '" + to_text(constraints_[b]) + "'); put both on one device");
+  }
+  if (!constraints_.merge(source.requested, user.requested, false)) {
+    user.requested = constraints_.override_by(constraints_.override_by(source.requested, user.resource), user.assigned);
+    user.anchor = source.anchor;
+  }
+  const std::string why = join(from.id(), to.id());
+  if (!why.empty()) to.fail_about(error_code::invalid_argument, "must be on the device of " + said(from) + ", whose resource it uses: " + why);
+}
+
+inline constexpr std::string_view class_prefix = "loc:@";
+
+// A node is of the class of its own name, too, but that matters to few.
+WEFT_DECL void colocation::note_classes(const node& n) {
+  if (const auto* list = n.find_attr<std::vector<std::string>>("_class"))
+    for (const std::string& entry : *list)
+      if (entry.compare(0, class_prefix.size(), class_prefix) == 0) classes_.emplace(entry.substr(class_prefix.size()), -1);
+}
+
+WEFT_DECL void colocation::join_classes(const node& n) {
+  if (classes_.empty()) return;
+  if (const auto* list = n.find_attr<std::vector<std::string>>("_class"))
+    for (const std::string& entry : *list)
+      if (entry.compare(0, class_prefix.size(), class_prefix) == 0) join_class(classes_.find(entry.substr(class_prefix.size()))->second, n);
+  if (const auto own = classes_.find(n.name()); own != classes_.end()) join_class(own->second, n);
+}
+
+WEFT_DECL void colocation::join_class(int& first, const node& n) {
+  if (first < 0) {
+    first = n.id();
+    return;
+  }
+  const int mine = group(n.id()).anchor, theirs = group(first).anchor;
+  const std::string why = join(n.id(), first);
+  if (why.empty() || options_.allow_soft_placement) return;
+  const node &a = mine < 0 ? n : *nodes_[at(mine)], &b = theirs < 0 ? *nodes_[at(first)] : *nodes_[at(theirs)];
+  n.fail_about(error_code::invalid_argument, "cannot be colocated with '" + std::string(nodes_[at(first)]->name()) + "': " + said(a) + " against " + said(b) +
+               ": " + why + "; give both one device, or allow soft placement");
+}
+
+// Makes two groups one; or says why that cannot be, and changes nothing.
+WEFT_DECL std::string colocation::join(int a, int b) {
+  a = root(a);
+  b = root(b);
+  if (a == b) return {};
+  if (members_[at(a)].rank < members_[at(b)].rank) std::swap(a, b);
+  colocation_member &winner = members_[at(a)], &loser = members_[at(b)];
+  std::string why;
+  const auto assigned = constraints_.merge(winner.assigned, loser.assigned, false, &why);
+  const auto resource = constraints_.merge(winner.resource, loser.resource, false, &why);
+  const auto requested = constraints_.merge(winner.requested, loser.requested, options_.allow_soft_placement, &why);
+  if (!requested || !resource || !assigned) return why;
+  const auto support = support_.merge(winner.support, loser.support);
+  if (!support)
+    return "no device type has kernels for both (" + support_.text(winner.support) + " against " + support_.text(loser.support) + ")";
+  loser.parent = a;
+  if (winner.rank == loser.rank) ++winner.rank;
+  winner.size += loser.size;
+  winner.requested = constraints_.override_by(constraints_.override_by(*requested, *resource), *assigned);
+  winner.resource = *resource;
+  winner.assigned = *assigned;
+  winner.support = *support;
+  winner.first = std::min(winner.first, loser.first);
+  if (winner.anchor < 0 || (loser.anchor >= 0 && loser.resource != 0 && winner.resource != 0 && loser.anchor < winner.anchor)) winner.anchor = loser.anchor;
+  return {};
+}
+
+}  // namespace weft::detail
+#endif
+
+#endif
+
+#ifndef WEFT_PLACEMENT_STORY_HPP
+#define WEFT_PLACEMENT_STORY_HPP
+// What a placement remembers of how it came about, and the story that it tells of a node.
+
+#include <deque>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#if WEFT_HAS_BODIES
+namespace weft::detail {
+
+class graph_state;
+
+// How the device of a group came about.
+struct group_choice {
+  int device = -1;
+  // Whether a placer chose it, and where among the open devices of all groups its own stand.
+  bool by_placer = false;
+  int open = -1;
+  std::string reason;
+};
+
+// Devices that meet a request and have the kernels, best first; soft when a part of the request had to be dropped, and then `request` is what is left of it.
+struct open_devices {
+  std::vector<int> devices;
+  bool soft = false;
+  device_name request;
+};
+
+// What is known when a graph has been placed. Vectors of groups are read at the id of a group's root.
+struct placement_record {
+  std::shared_ptr<graph_state> graph;
+  std::vector<const node*> nodes;
+  std::vector<std::string> names;  // of the devices
+  std::vector<device_name> parsed;
+  std::vector<colocation_member> groups;
+  std::vector<group_choice> chosen;
+  std::deque<open_devices> open;
+  std::vector<int> own_support;                // by node
+  std::vector<std::vector<char>> has_kernels;  // by number of a support, by device
+  std::vector<char> fixed;                     // by node; empty when none is
+  std::string placer;
+
+  std::size_t root(int id) const noexcept {
+    while (groups[static_cast<std::size_t>(id)].parent != id) id = groups[static_cast<std::size_t>(id)].parent;
+    return static_cast<std::size_t>(id);
+  }
+};
+
+WEFT_DECL bool same_graph(const placement_record& record, const graph_state& g) noexcept { return record.graph.get() == &g; }
+
+class placement_story {
+ public:
+  placement_story(const placement_record& record, const node& n) : record_(record), node_(n), root_(record.root(n.id())), group_(record.groups[root_]), made_(record.chosen[root_]) {}
+
+  std::string tell(const placed_node& where) {
+    read_members();
+    std::string out = described(node_) + " runs on " + where.device + "\n  because: " + where.reason + "\n  asks for: " + (node_.device().empty() ? "nothing" : "'" + node_.device() + "'") + "\n";
+    if (members_.size() > 1) out += "  shares its device with: " + others() + "\n";
+    out += "  open to it: " + list(record_.open[at(made_.open)].devices) + "\n" + left_out();
+    return out + "  decided by: " + decision() + "\n";
+  }
+
+ private:
+  static constexpr std::size_t most = 8;
+  static std::size_t at(int i) noexcept { return static_cast<std::size_t>(i); }
+
+  void read_members() {
+    for (const node* n : record_.nodes)
+      if (record_.root(n->id()) == root_) members_.push_back(n);
+  }
+  static std::string described(const node& n) { return "'" + n.name() + "' (" + n.op() + (n.site().known() ? ", " + n.site().text() : "") + ")"; }
+  bool is_fixed(const node& n) const { return !record_.fixed.empty() && record_.fixed[at(n.id())] != 0; }
+
+  // The other members, first the one whose request counts.
+  std::string others() const {
+    const int anchor = group_.anchor;
+    std::vector<const node*> order;
+    if (anchor >= 0 && anchor != node_.id()) order.push_back(record_.nodes[at(anchor)]);
+    for (const node* n : members_)
+      if (n != &node_ && n->id() != anchor) order.push_back(n);
+    std::string out;
+    for (std::size_t i = 0; i < order.size() && i < most; ++i) {
+      out += (i ? ", " : "") + described(*order[i]);
+      if (is_fixed(*order[i])) out += " placed before";
+      else if (!order[i]->device().empty()) out += " asking for '" + order[i]->device() + "'";
+      if (order[i]->id() == anchor) out += ", whose request counts";
+    }
+    if (order.size() > most) out += " and " + std::to_string(order.size() - most) + " more";
+    return out;
+  }
+
+  std::string list(const std::vector<int>& devices) const {
+    std::string out;
+    for (std::size_t i = 0; i < devices.size() && i < most; ++i) out += (i ? ", " : "") + record_.names[at(devices[i])];
+    return devices.size() > most ? out + " and " + std::to_string(devices.size() - most) + " more" : out;
+  }
+
+  // The first member that has no kernel on the device.
+  std::string without_kernel(std::size_t device) const {
+    for (const node* n : members_)
+      if (record_.has_kernels[at(record_.own_support[at(n->id())])][device] == 0) return "no kernel for op '" + n->op() + "'" + (n == &node_ ? "" : " of '" + n->name() + "'");
+    return "no kernels for all that share it";
+  }
+
+  // One line per reason.
+  std::string left_out() const {
+    const open_devices& open = record_.open[at(made_.open)];
+    std::vector<char> is_open(record_.names.size(), 0);
+    for (const int device : open.devices) is_open[at(device)] = 1;
+    std::vector<std::pair<std::string, std::vector<int>>> reasons;
+    for (std::size_t i = 0; i < is_open.size(); ++i) {
+      if (is_open[i] != 0) continue;
+      const std::string why = matches(open.request, record_.parsed[i]) ? without_kernel(i) : "not in '" + to_text(open.request) + "'";
+      std::size_t k = 0;
+      while (k < reasons.size() && reasons[k].first != why) ++k;
+      if (k == reasons.size()) reasons.emplace_back(why, std::vector<int>());
+      reasons[k].second.push_back(static_cast<int>(i));
+    }
+    std::string out;
+    for (const auto& [why, devices] : reasons) out += "  left out: " + list(devices) + " (" + why + ")\n";
+    return out;
+  }
+
+  std::string decision() const {
+    for (const node* n : members_)
+      if (is_fixed(*n)) return n == &node_ ? "an earlier placement, or whoever assigned it" : "'" + n->name() + "', which was placed before";
+    if (made_.by_placer) return "placer '" + record_.placer + "': " + made_.reason;
+    const open_devices& open = record_.open[at(made_.open)];
+    if (open.devices.size() == 1) return std::string("only one device is open") + (open.soft ? ", after soft placement has dropped what cannot be had" : "");
+    return "TensorFlow's rules: " + made_.reason + (open.soft ? ", after soft placement has dropped what cannot be had" : "");
+  }
+
+  const placement_record& record_;
+  const node& node_;
+  const std::size_t root_;
+  const colocation_member& group_;
+  const group_choice& made_;
+  std::vector<const node*> members_;
+};
+
+}  // namespace weft::detail
+
+namespace weft {
+
+WEFT_DECL std::string placement::explain(const node& n) const {
+  const placed_node& where = at(n);
+  if (record_ == nullptr) return "'" + n.name() + "' (" + n.op() + (n.site().known() ? ", " + n.site().text() : "") + ") runs on " + where.device + "\n  because: " + where.reason + "\n";
+  return detail::placement_story(*record_, n).tell(where);
+}
 
 }  // namespace weft
 #endif
@@ -11128,6 +11995,8 @@ class partitioned_graph {
   /// The placement of the whole graph, needed or not.
   const weft::placement& placement() const& noexcept { return placement_; }
   weft::placement placement() && { return std::move(placement_); }
+  /// The story of a node of the whole graph, needed or not; see `placement::explain`.
+  std::string explain(const node& n) const { return placement_.explain(n); }
 
   friend bool operator==(const partitioned_graph& a, const partitioned_graph& b);
   friend bool operator!=(const partitioned_graph& a, const partitioned_graph& b) { return !(a == b); }
@@ -11282,7 +12151,9 @@ WEFT_DECL std::string difference(const partitioned_graph& a, const partitioned_g
 #define WEFT_PARTITION_PARTITION_OPTIONS_HPP
 // What a step is given and asked for, and how its graph is to be cut.
 
+#include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -11305,6 +12176,8 @@ struct partition_options {
   std::string master{};
   bool allow_soft_placement = false;
   placement_order order = placement_order::session_task;
+  /// What chooses where the rules leave a choice; see `placement_options::placer`.
+  std::shared_ptr<const weft::placer> placer{};
   /// Devices of every task, by type.
   std::map<std::string, int> devices{{"CPU", 1}};
   partition_form form = partition_form::weft;
@@ -11312,6 +12185,10 @@ struct partition_options {
   bool bfloat16_sendrecv = false;
   /// Runs one of several equal nodes of a device for all, and reads through identities (not in TensorFlow's form).
   bool merge_equal_nodes = false, skip_identities = false;
+  /// Receives wait, by control edges, until shortly before their value is needed: a `_Recv` of epoch e (of 100) waits for a `ControlTrigger` named `synch_<e - 6>`. No value changes.
+  bool schedule_recvs = false;
+  /// For that: how long a node of a part takes, from 0 to 1e9 seconds. Empty: all take equally long.
+  std::function<double(const node&)> node_seconds{};
 };
 
 }  // namespace weft
@@ -11554,7 +12431,11 @@ WEFT_DECL void check_in_graph(const graph& g, const output& o, const char* what)
 }
 
 WEFT_DECL void check_step(const graph& g, const std::vector<output>& feeds, const std::vector<output>& fetches, const std::vector<const node*>& targets) {
-  for (const output& o : feeds) check_in_graph(g, o, "feed");
+  std::unordered_set<std::uint64_t> fed;
+  for (const output& o : feeds) {
+    check_in_graph(g, o, "feed");
+    if (!fed.insert(output_key(o)).second) o.from->fail_about(error_code::invalid_argument, "is fed twice ('" + to_text(o) + "')");
+  }
   for (const output& o : fetches) check_in_graph(g, o, "fetch");
   for (const node* n : targets) check_in_graph(g, n, "target");
 }
@@ -11608,232 +12489,205 @@ WEFT_DECL std::vector<const node*> prune(const graph& g, const std::vector<outpu
 
 #endif
 
-#ifndef WEFT_GRAPH_KERNEL_CATALOGUE_HPP
-#define WEFT_GRAPH_KERNEL_CATALOGUE_HPP
-// Which kernels exist, as plain data: what placement needs to know of a task without seeing its kernels.
-
-#include <map>
-#include <string>
-#include <string_view>
-#include <vector>
-
-namespace weft {
-
-/// One kernel: it runs `op` on devices of `device_type` for nodes whose type attributes are allowed.
-struct kernel_entry {
-  std::string op, device_type;
-  /// Type attribute -> dtypes it may have; an attribute not named may be anything.
-  std::map<std::string, std::vector<dtype>> constraints;
-  /// The highest priority wins where a node could go to several device types.
-  int priority = 0;
-
-  friend bool operator==(const kernel_entry& a, const kernel_entry& b);
-};
-
-/// The kernels of one task: a value, sent in its handshake.
-class kernel_catalogue {
- public:
-  void add(kernel_entry entry);
-  /// The kernels of an op in the order they were added; empty when there is none.
-  const std::vector<kernel_entry>& kernels_of(std::string_view op) const;
-  /// The best kernel for an op with these attributes on this type of device, or nullptr.
-  const kernel_entry* find(std::string_view op, std::string_view device_type, const attr_map& attrs) const;
-  /// Every entry by op name.
-  const std::map<std::string, std::vector<kernel_entry>, std::less<>>& entries() const noexcept { return entries_; }
-  bool empty() const noexcept { return entries_.empty(); }
-
-  friend bool operator==(const kernel_catalogue& a, const kernel_catalogue& b);
-  friend bool operator!=(const kernel_catalogue& a, const kernel_catalogue& b) { return !(a == b); }
-
- private:
-  std::map<std::string, std::vector<kernel_entry>, std::less<>> entries_;
-};
-
-}  // namespace weft
-
-#if WEFT_HAS_BODIES
-namespace weft {
-
-namespace detail {
-WEFT_DECL bool fits(const kernel_entry& entry, const attr_map& attrs) {
-  for (const auto& [name, allowed] : entry.constraints) {
-    const auto it = attrs.find(name);
-    const dtype* type = it == attrs.end() ? nullptr : it->second.get<dtype>();
-    if (type == nullptr || std::find(allowed.begin(), allowed.end(), *type) == allowed.end()) return false;
-  }
-  return true;
-}
-}  // namespace detail
-
-WEFT_DECL bool operator==(const kernel_entry& a, const kernel_entry& b) {
-  return a.op == b.op && a.device_type == b.device_type && a.constraints == b.constraints && a.priority == b.priority;
-}
-WEFT_DECL bool operator==(const kernel_catalogue& a, const kernel_catalogue& b) { return a.entries_ == b.entries_; }
-
-WEFT_DECL void kernel_catalogue::add(kernel_entry entry) { entries_[entry.op].push_back(std::move(entry)); }
-
-WEFT_DECL const std::vector<kernel_entry>& kernel_catalogue::kernels_of(std::string_view op) const {
-  static const std::vector<kernel_entry> none;
-  const auto it = entries_.find(op);
-  return it == entries_.end() ? none : it->second;
-}
-
-WEFT_DECL const kernel_entry* kernel_catalogue::find(std::string_view op, std::string_view device_type, const attr_map& attrs) const {
-  const kernel_entry* best = nullptr;
-  for (const auto& entry : kernels_of(op))
-    if (entry.device_type == device_type && detail::fits(entry, attrs) && (best == nullptr || entry.priority > best->priority)) best = &entry;
-  return best;
-}
-
-}  // namespace weft
-#endif
-
-#endif
-
-#ifndef WEFT_PLACEMENT_DEVICE_SET_HPP
-#define WEFT_PLACEMENT_DEVICE_SET_HPP
-// The devices that nodes may be placed on, by task, and which kernels each task has. A value.
+#ifndef WEFT_PARTITION_RECV_SCHEDULE_HPP
+#define WEFT_PARTITION_RECV_SCHEDULE_HPP
+// Receives that wait until shortly before their value is needed, as TensorFlow's `enable_recv_scheduling`: less memory is held, and dear values do not get in the way of urgent ones.
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
-#include <map>
-#include <memory>
-#include <ostream>
+#include <exception>
 #include <string>
-#include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
-namespace weft {
+#if WEFT_HAS_BODIES
+namespace weft::detail {
 
-/// One device of one task.
-struct device {
-  /// Short complete name: `/job:ps/task:0/device:CPU:0`.
-  std::string name;
-  /// `CPU`, `GPU`, or a type that a program invents.
-  std::string type;
-  /// The memory that its values live in.
-  std::string memory = "host";
-  /// Differs each time the task starts.
-  std::uint64_t incarnation = 0;
-
-  friend bool operator==(const device& a, const device& b) {
-    return a.name == b.name && a.type == b.type && a.memory == b.memory && a.incarnation == b.incarnation;
-  }
-  friend bool operator!=(const device& a, const device& b) { return !(a == b); }
-};
-
-inline std::ostream& operator<<(std::ostream& out, const device& d) { return out << d.name; }
-
-/// The task of a session that has no cluster.
-inline constexpr const char* local_task = "/job:localhost/task:0";
-
-/// Devices in the order in which they were added, and the kernels of each task.
-class device_set {
+// Nodes of all parts by one number. A node's start is the latest one that delays nothing, in microseconds of `node_seconds`, or in nodes when there is none. The time of a device is cut into 100 epochs;
+// a receive of epoch e waits for a trigger, which waits for the last node of the device that starts before epoch e - 6. Starts rise along every edge, so what is added closes no circle.
+class recv_scheduler {
  public:
-  using shared_catalogue = std::shared_ptr<const kernel_catalogue>;
+  recv_scheduler(std::vector<part>& parts, const partition_options& options) : parts_(parts), options_(options) {}
 
-  /// The same devices on every task of a cluster (`{{"CPU", 1}, {"GPU", 2}}`). Without a catalogue every op has a kernel on every device.
-  static device_set of_cluster(const cluster_spec& cluster, const std::map<std::string, int>& per_task = {{"CPU", 1}},
-                               const shared_catalogue& kernels = nullptr);
-  /// The devices of one task, by default those of a session without a cluster.
-  static device_set of_task(std::string_view task = local_task, const std::map<std::string, int>& devices = {{"CPU", 1}},
-                            const shared_catalogue& kernels = nullptr);
-
-  /// Adds a device; its name may be written in any form and is kept short, its type is that of the name.
-  /// Throws INVALID_ARGUMENT for a name that is not complete, ALREADY_EXISTS for one that is there.
-  void add(device d);
-  /// Says which kernels a task has; nullptr stands for all of them.
-  void set_catalogue(std::string_view task, shared_catalogue kernels);
-  /// Device types from the most to the least preferred. Types that are not named come first, by name; the default is `{"CPU"}`.
-  void set_type_order(std::vector<std::string> order) { type_order_ = std::move(order); }
-
-  /// All devices, in the order in which they were added.
-  const std::vector<device>& devices() const noexcept { return devices_; }
-  /// Their parsed names, in the same order.
-  const std::vector<device_name>& names() const noexcept { return names_; }
-  bool empty() const noexcept { return devices_.empty(); }
-  std::size_t size() const noexcept { return devices_.size(); }
-  /// The device of this name, in any form; nullptr when there is none.
-  const device* find(std::string_view name) const;
-  /// Tasks that have a device, in the order in which they were added: `/job:ps/task:0`.
-  const std::vector<std::string>& tasks() const noexcept { return tasks_; }
-  /// Whether every device belongs to a session without a cluster.
-  bool is_local() const noexcept { return tasks_.size() == 1 && tasks_[0] == local_task; }
-  /// The kernels of a task; nullptr when it has all of them.
-  const shared_catalogue& catalogue_of(std::string_view task) const;
-  /// Place of a device type in the order of preference: the smaller, the better.
-  std::pair<int, std::string> rank_of(const std::string& type) const;
+  void run() {
+    read();
+    find_starts();
+    std::size_t first = 0;
+    for (part& p : parts_) {
+      const std::size_t count = p.graph.size();
+      if (schedule(first, first + count)) rebuild(p, first, first + count);
+      first += count;
+    }
+  }
 
  private:
-  std::vector<device> devices_;
-  std::vector<device_name> names_;
-  std::vector<std::string> tasks_;
-  std::map<std::string, shared_catalogue, std::less<>> catalogues_;
-  std::vector<std::string> type_order_{"CPU"};
+  static constexpr std::int64_t epochs = 100, prefetch = 6;
+  struct trigger {
+    std::size_t after = 0;  // the node that it waits for
+    std::int64_t epoch = 0;
+    std::string device;
+    const node* made = nullptr;
+  };
+
+  void read();
+  void find_starts();
+  bool schedule(std::size_t begin, std::size_t end);
+  void schedule_device(const std::vector<std::size_t>& nodes);
+  void rebuild(part& p, std::size_t begin, std::size_t end);
+  std::int64_t time_of(const node& n) const;
+
+  std::vector<part>& parts_;
+  const partition_options& options_;
+  std::vector<const node*> nodes_;
+  std::vector<std::vector<std::size_t>> readers_;
+  std::vector<std::int64_t> times_, starts_;
+  std::vector<trigger> triggers_;           // of one part
+  std::vector<std::vector<std::size_t>> triggers_after_;  // by node
+  std::vector<std::size_t> waits_for_;      // by node: a trigger, or `none`
+  static constexpr std::size_t none = static_cast<std::size_t>(-1);
 };
 
-}  // namespace weft
-
-#if WEFT_HAS_BODIES
-namespace weft {
-
-WEFT_DECL device_set device_set::of_task(std::string_view task, const std::map<std::string, int>& devices, const shared_catalogue& kernels) {
-  device_set out;
-  for (const auto& [type, count] : devices)
-    for (int i = 0; i < count; ++i) out.add({std::string(task) + "/device:" + type + ":" + std::to_string(i), type});
-  out.set_catalogue(task, kernels);
-  return out;
+WEFT_DECL std::int64_t recv_scheduler::time_of(const node& n) const {
+  if (!options_.node_seconds) return 1;
+  const double seconds = [&] {
+    try {
+      return options_.node_seconds(n);
+    } catch (const error&) {
+      throw;
+    } catch (const std::exception& e) {
+      n.fail_about(error_code::unknown, std::string("partition_options::node_seconds: ") + e.what());
+    }
+  }();
+  if (!(seconds >= 0) || seconds > 1e9) n.fail_about(error_code::invalid_argument, "partition_options::node_seconds gives " + std::to_string(seconds) + ", expected 0 to 1e9");
+  return std::max<std::int64_t>(1, std::llround(seconds * 1e6));
 }
 
-WEFT_DECL device_set device_set::of_cluster(const cluster_spec& cluster, const std::map<std::string, int>& per_task, const shared_catalogue& kernels) {
-  device_set out;
-  for (const task_id& task : cluster.tasks()) {
-    for (const auto& [type, count] : per_task)
-      for (int i = 0; i < count; ++i) out.add({to_text(task) + "/device:" + type + ":" + std::to_string(i), type});
-    out.set_catalogue(to_text(task), kernels);
+WEFT_DECL void recv_scheduler::read() {
+  std::unordered_map<std::int64_t, std::size_t> sends;
+  std::size_t first = 0;
+  for (const part& p : parts_) {
+    for (const node* n : p.graph.nodes()) {
+      if (n->op() == "_Send")
+        if (const auto* edge = n->find_attr<std::int64_t>("_edge")) sends[*edge] = nodes_.size();
+      nodes_.push_back(n);
+      times_.push_back(time_of(*n));
+    }
   }
-  return out;
+  readers_.resize(nodes_.size());
+  for (const part& p : parts_) {
+    for (const node* n : p.graph.nodes()) {
+      const std::size_t i = first + static_cast<std::size_t>(n->id());
+      for (const output& in : n->inputs()) readers_[first + static_cast<std::size_t>(in.from->id())].push_back(i);
+      for (const node* before : n->control_inputs()) readers_[first + static_cast<std::size_t>(before->id())].push_back(i);
+      const auto* edge = n->op() == "_Recv" ? n->find_attr<std::int64_t>("_edge") : nullptr;
+      if (edge != nullptr && sends.count(*edge) != 0) readers_[sends[*edge]].push_back(i);
+    }
+    first += p.graph.size();
+  }
 }
 
-WEFT_DECL void device_set::add(device d) {
-  device_name name = parse_device_name(d.name);
-  if (!name.is_complete())
-    fail(error_code::invalid_argument, "device '" + d.name + "' must name job, task, type and number, as in '/job:ps/task:0/device:CPU:0'");
-  d.name = to_text(name);
-  if (find(d.name) != nullptr) fail(error_code::already_exists, "device '" + d.name + "' is given twice");
-  d.type = *name.type;
-  const std::string task = task_text(name);
-  if (std::find(tasks_.begin(), tasks_.end(), task) == tasks_.end()) tasks_.push_back(task);
-  devices_.push_back(std::move(d));
-  names_.push_back(std::move(name));
+WEFT_DECL void recv_scheduler::find_starts() {
+  // 1. As soon as possible: nodes in an order in which what they wait for comes first.
+  std::vector<std::size_t> missing(nodes_.size(), 0), order;
+  std::vector<std::int64_t> soonest(nodes_.size(), 0);
+  for (const auto& readers : readers_)
+    for (const std::size_t r : readers) ++missing[r];
+  for (std::size_t i = 0; i < nodes_.size(); ++i)
+    if (missing[i] == 0) order.push_back(i);
+  std::int64_t end = 0;
+  for (std::size_t k = 0; k < order.size(); ++k) {
+    const std::int64_t done = soonest[order[k]] + times_[order[k]];
+    end = std::max(end, done);
+    for (const std::size_t r : readers_[order[k]]) {
+      soonest[r] = std::max(soonest[r], done);
+      if (--missing[r] == 0) order.push_back(r);
+    }
+  }
+
+  // 2. As late as possible, backwards from the end.
+  starts_.resize(nodes_.size(), 0);
+  for (std::size_t k = order.size(); k-- > 0;) {
+    std::int64_t latest = end;
+    for (const std::size_t r : readers_[order[k]]) latest = std::min(latest, starts_[r]);
+    starts_[order[k]] = latest - times_[order[k]];
+  }
 }
 
-WEFT_DECL void device_set::set_catalogue(std::string_view task, shared_catalogue kernels) {
-  catalogues_[task_text(parse_device_name(task))] = std::move(kernels);
+// Whether any receive of these nodes is to wait.
+WEFT_DECL bool recv_scheduler::schedule(std::size_t begin, std::size_t end) {
+  triggers_.clear();
+  triggers_after_.assign(end - begin, {});
+  waits_for_.assign(end - begin, none);
+  std::vector<std::string> devices;
+  std::vector<std::vector<std::size_t>> nodes;
+  for (std::size_t i = begin; i < end; ++i) {
+    const auto known = static_cast<std::size_t>(std::find(devices.begin(), devices.end(), nodes_[i]->device()) - devices.begin());
+    if (known == devices.size()) {
+      devices.push_back(nodes_[i]->device());
+      nodes.emplace_back();
+    }
+    nodes[known].push_back(i - begin);
+  }
+  for (auto& of_device : nodes) {
+    std::stable_sort(of_device.begin(), of_device.end(), [&](std::size_t a, std::size_t b) { return starts_[begin + a] < starts_[begin + b]; });
+    for (std::size_t& i : of_device) i += begin;
+    schedule_device(of_device);
+  }
+  return !triggers_.empty();
 }
 
-WEFT_DECL const device* device_set::find(std::string_view name) const {
-  const auto parsed = try_parse_device_name(name);
-  if (!parsed) return nullptr;
-  const std::string text = to_text(*parsed);
-  for (const device& d : devices_)
-    if (d.name == text) return &d;
-  return nullptr;
+// The nodes of a device, by start.
+WEFT_DECL void recv_scheduler::schedule_device(const std::vector<std::size_t>& nodes) {
+  const std::size_t begin = nodes[0] - static_cast<std::size_t>(nodes_[nodes[0]]->id());
+  const std::int64_t resolution = starts_[nodes.back()] / epochs + 1;
+  std::size_t before = 0;  // nodes that start before the epoch at hand
+  for (const std::size_t i : nodes) {
+    if (nodes_[i]->op() != "_Recv" || nodes_[i]->find_attr<std::int64_t>("_edge") == nullptr) continue;
+    const std::int64_t epoch = starts_[i] / resolution - prefetch;
+    while (epoch >= 0 && starts_[nodes[before]] < epoch * resolution) ++before;
+    if (epoch < 0 || before == 0) continue;
+    if (triggers_.empty() || triggers_.back().epoch != epoch || triggers_.back().device != nodes_[i]->device()) {
+      triggers_after_[nodes[before - 1] - begin].push_back(triggers_.size());
+      triggers_.push_back({nodes[before - 1], epoch, nodes_[i]->device(), nullptr});
+    }
+    waits_for_[i - begin] = triggers_.size() - 1;
+  }
 }
 
-WEFT_DECL const device_set::shared_catalogue& device_set::catalogue_of(std::string_view task) const {
-  static const shared_catalogue all;
-  const auto it = catalogues_.find(task);
-  return it == catalogues_.end() ? all : it->second;
+// The part anew, in the order of starts: each trigger after the node that it waits for, each receive after its trigger.
+WEFT_DECL void recv_scheduler::rebuild(part& p, std::size_t begin, std::size_t end) {
+  std::vector<std::size_t> order;
+  for (std::size_t i = 0; i < end - begin; ++i) order.push_back(i);
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return starts_[begin + a] < starts_[begin + b]; });
+  graph out(p.graph.ops());
+  std::vector<const node*> twins(order.size());
+  for (const std::size_t i : order) {
+    const node& n = *nodes_[begin + i];
+    std::vector<output> inputs;
+    for (const output& in : n.inputs()) inputs.push_back({twins[static_cast<std::size_t>(in.from->id())], in.index});
+    std::vector<const node*> control;
+    for (const node* before : n.control_inputs()) control.push_back(twins[static_cast<std::size_t>(before->id())]);
+    if (waits_for_[i] != none) control.push_back(triggers_[waits_for_[i]].made);
+    twins[i] = &out.add_copy(n, std::move(inputs), std::move(control), n.device());
+    for (const std::size_t t : triggers_after_[i]) {
+      node_spec spec;
+      spec.op = "ControlTrigger";
+      spec.name = "synch_" + std::to_string(triggers_[t].epoch);
+      while (p.graph.find(spec.name) != nullptr || out.find(spec.name) != nullptr) spec.name += "_";
+      spec.exact_name = true;
+      spec.control_inputs = {twins[i]};
+      spec.scoped = false;
+      spec.device = triggers_[t].device;
+      spec.outputs = std::vector<output_type>();
+      triggers_[t].made = &out.add(std::move(spec));
+    }
+  }
+  p.graph = std::move(out);
 }
 
-WEFT_DECL std::pair<int, std::string> device_set::rank_of(const std::string& type) const {
-  const auto it = std::find(type_order_.begin(), type_order_.end(), type);
-  return {it == type_order_.end() ? -1 : static_cast<int>(it - type_order_.begin()), type};
-}
-
-}  // namespace weft
+}  // namespace weft::detail
 #endif
 
 #endif
@@ -11872,6 +12726,19 @@ class cut_names {
   bool is_local_;
   int between_ = 0, local_ = 0;
 };
+
+// The task that feeds come from and fetches go to.
+WEFT_DECL std::string master_of(const device_set& devices, const partition_options& options) {
+  const std::vector<std::string>& tasks = devices.tasks();
+  if (options.master.empty()) return tasks.front();
+  std::string task = task_text(parse_device_name(options.master));
+  if (std::find(tasks.begin(), tasks.end(), task) == tasks.end()) {
+    std::string known;
+    for (std::size_t i = 0; i < tasks.size() && i < 32; ++i) known += (i ? ", " : "") + tasks[i];
+    fail(error_code::invalid_argument, "the session's task '" + options.master + "' has no devices; tasks that have are " + known + (tasks.size() > 32 ? ", ..." : ""));
+  }
+  return task;
+}
 
 class partitioner {
  public:
@@ -11979,6 +12846,7 @@ WEFT_DECL partitioned_graph partitioner::run() {
   std::vector<part> used;
   for (part& p : parts_)
     if (p.graph.size() != 0) used.push_back(std::move(p));
+  if (options_.schedule_recvs) recv_scheduler(used, options_).run();
   return {std::move(used), transfer_table(std::move(edges_), std::move(feeds_), std::move(fetches_)), where_};
 }
 
@@ -11995,7 +12863,7 @@ WEFT_DECL void partitioner::number_devices() {
     devices_.push_back({name, tasks[task_text(device_set_.names()[i])], static_cast<std::int64_t>(d.incarnation)});
   }
   if (parts_.empty()) fail(error_code::failed_precondition, "no devices are registered; add at least one to the device_set");
-  master_device_ = (options_.master.empty() ? device_set_.tasks().front() : task_text(parse_device_name(options_.master))) + "/device:CPU:0";
+  master_device_ = master_of(device_set_, options_) + "/device:CPU:0";
 }
 
 WEFT_DECL void partitioner::find_substitutes() {
@@ -12281,7 +13149,9 @@ class tensorflow_step {
 
 WEFT_DECL partitioned_graph tensorflow_step::run() {
   if (devices_.empty()) fail(error_code::failed_precondition, "no devices are registered; add at least one to the device_set");
-  master_ = (options_.master.empty() ? devices_.tasks().front() : task_text(parse_device_name(options_.master))) + "/device:CPU:0";
+  master_ = master_of(devices_, options_) + "/device:CPU:0";
+  if (devices_.find(master_) == nullptr && !(options_.feeds.empty() && options_.fetches.empty()))
+    fail(error_code::invalid_argument, "feeds and fetches pass through '" + master_ + "' in TensorFlow's form, and there is no such device");
   twins_.resize(where_.size());
 
   // 1. The graph of the step.
@@ -12436,458 +13306,135 @@ WEFT_DECL void tensorflow_step::add_fetches() {
 
 #endif
 
-#ifndef WEFT_PLACEMENT_KERNEL_SUPPORT_HPP
-#define WEFT_PLACEMENT_KERNEL_SUPPORT_HPP
-// Two tables that make placing cheap: device constraints and sets of device types, each stored once and merged once.
+#ifndef WEFT_PLACEMENT_PLACER_INTERFACE_HPP
+#define WEFT_PLACEMENT_PLACER_INTERFACE_HPP
+// What decides where nodes go when TensorFlow's rules leave them a choice: a function of a program, or a heuristic.
 
-#include <cstdint>
-#include <deque>
-#include <optional>
+#include <exception>
+#include <functional>
+#include <memory>
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
+
+namespace weft {
+
+/// Nodes that share a device, be it only one node.
+struct placement_group {
+  /// In the order of creation.
+  std::vector<const node*> nodes;
+  /// Positions in the device set that requests, kernels and colocation leave open to them, the best by TensorFlow's rules first. There is at least one.
+  const std::vector<int>* open = nullptr;
+  /// Where TensorFlow's rules alone would put them, a position too.
+  int by_rules = -1;
+};
+
+/// What a placer is asked: a device for each group.
+struct placement_question {
+  const device_set& devices;
+  /// The task of the session: `/job:work/task:1`.
+  std::string home;
+  /// In the order of their first nodes.
+  std::vector<placement_group> groups;
+  /// By node id: a position in `groups`.
+  std::vector<int> group_of;
+};
+
+/// A placer's answer for one group.
+struct placement_choice {
+  /// One of the positions that are open to the group; -1 leaves it to TensorFlow's rules, which see the groups that were chosen for.
+  int device = -1;
+  /// Why, in a few words: `greedy: 3 of 4 parameter servers hold more bytes`.
+  std::string reason{};
+};
+
+/// Chooses devices where requests, colocation, resources and kernels leave several. Implementations give the same answer for the same question, and may be asked by several threads at once.
+class placer {
+ public:
+  virtual ~placer() = default;
+  /// A word or two for messages: `round robin`.
+  virtual std::string name() const = 0;
+  /// One choice per group. What it throws ends the placement, and names the placer.
+  virtual std::vector<placement_choice> choose(const placement_question& question) const = 0;
+};
+
+/// A device for a group of nodes, given by its first one, among the names of the open ones, best first. The answer may name a device in part (`/job:ps/task:1`), which means the first open one that
+/// fits; an empty answer leaves the group to TensorFlow's rules.
+using placer_function = std::function<std::string(const node& first, const std::vector<std::string>& open)>;
+
+/// A function as a placer. It is asked only about groups that have a choice, in the order of their first nodes.
+std::shared_ptr<const placer> place_by(placer_function function, std::string name = "function");
+
+}  // namespace weft
 
 #if WEFT_HAS_BODIES
 namespace weft::detail {
 
-std::uint64_t pair_key(int a, int b) noexcept;
-
-// Device names met so far, by number; number 0 is the empty name.
-class constraint_table {
- public:
-  constraint_table() { number(device_name()); }
-
-  const device_name& operator[](int i) const noexcept { return names_[static_cast<std::size_t>(i)]; }
-  int number(const device_name& name) {
-    const auto [it, fresh] = numbers_.emplace(to_text(name), static_cast<int>(names_.size()));
-    if (fresh) names_.push_back(name);
-    return it->second;
-  }
-  // The name as it stands at a node. Throws about the node when it is malformed.
-  int of_text(const std::string& text, const node& about) {
-    if (text.empty()) return 0;
-    const auto it = texts_.find(text);
-    if (it != texts_.end()) return it->second;
-    std::string why;
-    const auto name = try_parse_device_name(text, &why);
-    if (!name) about.fail_about(error_code::invalid_argument, why);
-    return texts_[text] = number(*name);
-  }
-  // The number of the name that meets both constraints; nothing, and the reason in `why`, when they contradict each other.
-  std::optional<int> merge(int a, int b, bool soft, std::string* why = nullptr) {
-    if (a == b || b == 0) return a;
-    if (a == 0) return b;
-    auto& known = soft ? soft_ : hard_;
-    if (const auto it = known.find(pair_key(a, b)); it != known.end()) return it->second;
-    try {
-      return known[pair_key(a, b)] = number(soft ? merge_names_soft((*this)[a], (*this)[b]) : merge_names((*this)[a], (*this)[b]));
-    } catch (const error& e) {
-      if (why != nullptr) *why = e.message();
-      return std::nullopt;
-    }
-  }
-  // The first constraint with what the second sets put over it.
-  int override_by(int a, int b) { return b == 0 ? a : number(merge_override((*this)[a], (*this)[b])); }
-
- private:
-  std::deque<device_name> names_;
-  std::unordered_map<std::string, int> numbers_, texts_;
-  std::unordered_map<std::uint64_t, int> hard_, soft_;
-};
-
-// For one task's catalogue: the device types that a node, or a group of nodes, can run on, best first. `all` stands for every type.
-struct supported_types {
-  bool all = false;
-  /// (type, priority)
-  std::vector<std::pair<std::string, int>> types;
-
-  friend bool operator==(const supported_types& a, const supported_types& b) { return a.all == b.all && a.types == b.types; }
-  const int* priority_of(const std::string& type) const noexcept {
-    static const int none = 0;
-    if (all) return &none;
-    for (const auto& entry : types)
-      if (entry.first == type) return &entry.second;
-    return nullptr;
-  }
-};
-
-// Sets of supported types by number, one `supported_types` per distinct catalogue of the cluster; number 0 supports everything.
-class support_table {
- public:
-  explicit support_table(const device_set& devices);
-
-  // What the node's kernels support. Throws about the node when no task has a kernel for it.
-  int of_node(const node& n);
-  // What both support; nothing when there is no such type. Priorities that contradict each other are dropped, as in TensorFlow.
-  std::optional<int> merge(int a, int b);
-  // The priority of a device for this set; nullptr when it has no kernel.
-  const int* priority(int set, std::size_t device) const noexcept {
-    return sets_[static_cast<std::size_t>(set)][catalogue_of_device_[device]].priority_of(devices_.devices()[device].type);
-  }
-  // `CPU, GPU`: the types in this set, for messages.
-  std::string text(int set) const;
-
- private:
-  using support = std::vector<supported_types>;
-  int number(support s);
-  int of_catalogues(const node& n);
-  std::string registered(const node& n) const;
-  supported_types merge(const supported_types& a, const supported_types& b) const;
-
-  const device_set& devices_;
-  std::vector<const kernel_catalogue*> catalogues_;
-  std::vector<std::size_t> catalogue_of_device_;
-  std::vector<std::string> types_;
-  std::deque<support> sets_;
-  std::unordered_map<std::string, int> numbers_, of_op_;
-  std::unordered_map<std::uint64_t, int> merged_;
-  std::string key_;
-};
-
-WEFT_DECL std::uint64_t pair_key(int a, int b) noexcept {
-  return static_cast<std::uint64_t>(static_cast<std::uint32_t>(a)) << 32 | static_cast<std::uint32_t>(b);
-}
-
-WEFT_DECL support_table::support_table(const device_set& devices) : devices_(devices) {
-  for (std::size_t i = 0; i < devices.size(); ++i) {
-    const kernel_catalogue* catalogue = devices.catalogue_of(task_text(devices.names()[i])).get();
-    auto it = std::find(catalogues_.begin(), catalogues_.end(), catalogue);
-    if (it == catalogues_.end()) it = catalogues_.insert(catalogues_.end(), catalogue);
-    catalogue_of_device_.push_back(static_cast<std::size_t>(it - catalogues_.begin()));
-    const std::string& type = devices.devices()[i].type;
-    if (std::find(types_.begin(), types_.end(), type) == types_.end()) types_.push_back(type);
-  }
-  std::sort(types_.begin(), types_.end(), [&](const std::string& a, const std::string& b) { return devices.rank_of(a) < devices.rank_of(b); });
-  number(support(catalogues_.size(), supported_types{true, {}}));
-}
-
-WEFT_DECL int support_table::number(support s) {
-  std::string key;
-  for (const supported_types& one : s) {
-    key += one.all ? "*;" : ";";
-    for (const auto& [type, priority] : one.types) key += type + "=" + std::to_string(priority) + ",";
-  }
-  const auto [it, fresh] = numbers_.emplace(std::move(key), static_cast<int>(sets_.size()));
-  if (fresh) sets_.push_back(std::move(s));
-  return it->second;
-}
-
-// Catalogues are asked once for each op with each combination of dtypes, which is all that they look at.
-WEFT_DECL int support_table::of_node(const node& n) {
-  if (std::all_of(catalogues_.begin(), catalogues_.end(), [](const kernel_catalogue* c) { return c == nullptr; })) return 0;
-  key_ = n.op();
-  for (const auto& [name, value] : n.attrs())
-    if (const dtype* type = value.get<dtype>()) {
-      key_ += ' ';
-      key_ += name;
-      key_ += static_cast<char>(*type);
-    }
-  if (const auto known = of_op_.find(key_); known != of_op_.end()) return known->second;
-  const std::string key = key_;
-  return of_op_[key] = of_catalogues(n);
-}
-
-WEFT_DECL int support_table::of_catalogues(const node& n) {
-  bool any = false;
-  support s;
-  for (const kernel_catalogue* catalogue : catalogues_) {
-    supported_types here;
-    here.all = catalogue == nullptr;
-    if (catalogue != nullptr) {
-      for (const std::string& type : types_)
-        if (const kernel_entry* kernel = catalogue->find(n.op(), type, n.attrs())) here.types.emplace_back(type, kernel->priority);
-      std::stable_sort(here.types.begin(), here.types.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
-    }
-    any = any || here.all || !here.types.empty();
-    s.push_back(std::move(here));
-  }
-  if (!any) n.fail_about(error_code::invalid_argument, registered(n));
-  return number(std::move(s));
-}
-
-WEFT_DECL std::string support_table::registered(const node& n) const {
-  std::string attrs, kernels;
-  for (const auto& [name, value] : n.attrs())
-    if (value.get<dtype>() != nullptr) attrs += (attrs.empty() ? " with " : ", ") + name + "=" + to_text(value);
-  for (const kernel_catalogue* catalogue : catalogues_)
-    for (const kernel_entry& entry : catalogue->kernels_of(n.op())) {
-      std::string line = entry.device_type;
-      for (const auto& [name, allowed] : entry.constraints) line += " with " + name + " in " + to_text(attr_value(allowed));
-      if (kernels.find(line) == std::string::npos) kernels += (kernels.empty() ? "" : "; ") + line;
-    }
-  return "no device has a kernel for op '" + n.op() + "'" + attrs + "; " +
-         (kernels.empty() ? "no kernels of it are registered" : "its registered kernels are: " + kernels);
-}
-
-WEFT_DECL supported_types support_table::merge(const supported_types& a, const supported_types& b) const {
-  if (a.all) return b;
-  if (b.all) return a;
-  // 1. What both have, each with its own priorities.
-  supported_types ours, theirs;
-  for (const auto& entry : a.types)
-    if (const int* other = b.priority_of(entry.first)) {
-      ours.types.push_back(entry);
-      theirs.types.emplace_back(entry.first, *other);
-    }
-  // 2. If only one of them has a preference it counts; if both have and differ, neither does.
-  const auto prefers = [](const supported_types& s) {
-    for (const auto& entry : s.types)
-      if (entry.second != s.types.front().second) return true;
-    return false;
-  };
-  if (!prefers(theirs)) return ours;
-  if (!prefers(ours)) return theirs;
-  std::stable_sort(theirs.types.begin(), theirs.types.end(), [](const auto& x, const auto& y) { return x.second > y.second; });
-  for (std::size_t i = 0; i < ours.types.size(); ++i)
-    if (ours.types[i].first != theirs.types[i].first) {
-      for (auto& entry : ours.types) entry.second = 0;
-      return ours;
-    }
-  return ours;
-}
-
-WEFT_DECL std::optional<int> support_table::merge(int a, int b) {
-  if (a == b || b == 0) return a;
-  if (a == 0) return b;
-  if (const auto it = merged_.find(pair_key(a, b)); it != merged_.end()) return it->second;
-  support s;
-  bool any = false;
-  for (std::size_t i = 0; i < catalogues_.size(); ++i) {
-    s.push_back(merge(sets_[static_cast<std::size_t>(a)][i], sets_[static_cast<std::size_t>(b)][i]));
-    any = any || s.back().all || !s.back().types.empty();
-  }
-  if (!any) return std::nullopt;
-  return merged_[pair_key(a, b)] = number(std::move(s));
-}
-
-WEFT_DECL std::string support_table::text(int set) const {
+// `a, b, c`; of many the first ones and how many there are besides.
+WEFT_DECL std::string device_names(const device_set& devices, const std::vector<int>& positions, std::size_t most = 32) {
   std::string out;
-  for (const std::string& type : types_)
-    for (const supported_types& one : sets_[static_cast<std::size_t>(set)])
-      if (one.priority_of(type) != nullptr) {
-        out += (out.empty() ? "" : ", ") + type;
-        break;
-      }
-  return out.empty() ? "none" : out;
+  for (std::size_t i = 0; i < positions.size() && i < most; ++i) out += (i ? ", " : "") + devices.devices()[static_cast<std::size_t>(positions[i])].name;
+  return positions.size() > most ? out + " and " + std::to_string(positions.size() - most) + " more" : out;
 }
 
-}  // namespace weft::detail
-#endif
-
-#endif
-
-#ifndef WEFT_PLACEMENT_COLOCATION_HPP
-#define WEFT_PLACEMENT_COLOCATION_HPP
-// Which nodes must share a device, as groups that grow: over reference and resource edges, and by `loc:@` classes. Follows
-// TensorFlow's ColocationGraph.
-
-#include <string>
-#include <string_view>
-#include <unordered_map>
-#include <utility>
-#include <vector>
-
-#if WEFT_HAS_BODIES
-namespace weft::detail {
-
-// One node before groups grow; afterwards the root of a group speaks for all its members.
-struct colocation_member {
-  int parent = 0, rank = 0, size = 1;
-  // Constraints, by number: what was asked for; what a resource's creator asked for; what an earlier placement fixed.
-  int requested = 0, resource = 0, assigned = 0;
-  int support = 0;
-  // The member whose request is in force, -1 when nobody asked.
-  int anchor = -1;
-  // Member that the group began with.
-  int first = 0;
-};
-
-class colocation {
+class function_placer final : public placer {
  public:
-  colocation(const std::vector<const node*>& nodes, const device_set& devices, const placement_options& options)
-      : nodes_(nodes), devices_(devices), options_(options), support_(devices), members_(nodes.size()) {}
-
-  // 1. What each node asks for and which kernels it has; 2. reference and resource edges; 3. `loc:@` classes.
-  void run() {
-    for (const node* n : nodes_) read(*n);
-    for (const node* n : nodes_) join_resources(*n);
-    for (const node* n : nodes_) note_classes(*n);
-    for (const node* n : nodes_) join_classes(*n);
+  function_placer(placer_function function, std::string name) : function_(std::move(function)), name_(std::move(name)) {
+    if (!function_) fail(error_code::invalid_argument, "place_by: the function of placer '" + name_ + "' is empty");
   }
+  std::string name() const override { return name_; }
 
-  int root(int id) {
-    while (members_[at(id)].parent != id) {
-      int& parent = members_[at(id)].parent;
-      parent = members_[at(parent)].parent;
-      id = parent;
+  std::vector<placement_choice> choose(const placement_question& question) const override {
+    std::vector<placement_choice> out(question.groups.size());
+    const std::vector<int>* known = nullptr;
+    std::vector<std::string> names;
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      const placement_group& group = question.groups[i];
+      if (group.open->size() < 2) continue;
+      if (group.open != known) {
+        known = group.open;
+        names.clear();
+        for (const int device : *known) names.push_back(question.devices.devices()[static_cast<std::size_t>(device)].name);
+      }
+      const std::string answer = ask(*group.nodes[0], names);
+      if (answer.empty()) continue;
+      out[i] = {meant(answer, group, question.devices), "chosen by '" + name_ + "'"};
     }
-    return id;
+    return out;
   }
-  const colocation_member& group(int id) { return members_[at(root(id))]; }
-  const device_name& constraint(int number) const noexcept { return constraints_[number]; }
-  constraint_table& constraints() noexcept { return constraints_; }
-  support_table& support() noexcept { return support_; }
-  // What the node itself asked for, by number.
-  int own_request(int id) const noexcept { return own_[at(id)]; }
 
  private:
-  static std::size_t at(int i) noexcept { return static_cast<std::size_t>(i); }
-  void read(const node& n);
-  void read_assigned(const node& n, const std::string& device, colocation_member& m);
-  void join_resources(const node& n);
-  void join_over_edge(const node& from, const node& to);
-  void note_classes(const node& n);
-  void join_classes(const node& n);
-  void join_class(int& first, const node& n);
-  std::string join(int a, int b);
-  std::string said(const node& n) const;
+  std::string ask(const node& n, const std::vector<std::string>& open) const {
+    try {
+      return function_(n, open);
+    } catch (const error&) {
+      throw;
+    } catch (const std::exception& e) {
+      n.fail_about(error_code::unknown, std::string("when asked for its device: ") + e.what());
+    }
+  }
+  int meant(const std::string& answer, const placement_group& group, const device_set& devices) const {
+    std::string why;
+    const auto name = try_parse_device_name(answer, &why);
+    if (!name) group.nodes[0]->fail_about(error_code::invalid_argument, why);
+    for (const int device : *group.open)
+      if (matches(*name, devices.names()[static_cast<std::size_t>(device)])) return device;
+    group.nodes[0]->fail_about(error_code::invalid_argument, "cannot go to '" + answer + "'; open to it are " + device_names(devices, *group.open));
+  }
 
-  const std::vector<const node*>& nodes_;
-  const device_set& devices_;
-  const placement_options& options_;
-  constraint_table constraints_;
-  support_table support_;
-  std::vector<colocation_member> members_;
-  std::vector<int> own_;
-  std::unordered_map<std::string, int> classes_;  // the first node of each class that somebody names, -1 before it is known
+  const placer_function function_;
+  const std::string name_;
 };
 
-const std::string& assigned_device(const placement_options& options, const node& n);
-
-bool shares_resource(const node& n, std::size_t input) noexcept;
-
-// No inputs and one output that is a reference or a resource: the request counts for whoever uses it.
-WEFT_DECL bool is_resource_generator(const node& n) noexcept {
-  return n.inputs().empty() && n.output_count() == 1 && (n.outputs()[0].is_ref || n.outputs()[0].dtype == dtype::resource);
-}
-
-// The device that an earlier placement chose; empty when the node is free.
-WEFT_DECL const std::string& assigned_device(const placement_options& options, const node& n) {
-  static const std::string none;
-  const auto id = static_cast<std::size_t>(n.id());
-  if (options.earlier != nullptr && id < options.earlier->size()) return options.earlier->nodes()[id].device;
-  return id < options.assigned.size() ? options.assigned[id] : none;
-}
-
-WEFT_DECL void colocation::read(const node& n) {
-  colocation_member& m = members_[at(n.id())];
-  m.parent = m.first = n.id();
-  m.support = support_.of_node(n);
-  own_.push_back(constraints_.of_text(n.device(), n));
-  if (const std::string& device = assigned_device(options_, n); !device.empty()) return read_assigned(n, device, m);
-  m.requested = own_.back();
-  if (is_resource_generator(n)) m.resource = m.requested;
-  if (m.requested != 0) m.anchor = n.id();
-}
-
-WEFT_DECL void colocation::read_assigned(const node& n, const std::string& device, colocation_member& m) {
-  const weft::device* d = devices_.find(device);
-  if (d == nullptr) n.fail_about(error_code::internal, "assigned device '" + device + "' is not the name of one device of the cluster");
-  m.assigned = m.requested = constraints_.of_text(d->name, n);
-  m.anchor = n.id();
-}
-
-// Whether an input takes a reference rather than its value.
-WEFT_DECL bool takes_reference(const node& n, std::size_t input) noexcept {
-  const output& in = n.inputs()[input];
-  if (!in.from->outputs()[static_cast<std::size_t>(in.index)].is_ref || n.def() == nullptr) return false;
-  return input < n.def()->inputs.size() && n.def()->inputs[input].is_ref;
-}
-
-WEFT_DECL bool shares_resource(const node& n, std::size_t input) noexcept {
-  const output& in = n.inputs()[input];
-  return in.from->output_dtype(in.index) == dtype::resource || takes_reference(n, input);
-}
-
-WEFT_DECL void colocation::join_resources(const node& n) {
-  for (std::size_t i = 0; i < n.inputs().size(); ++i)
-    if (shares_resource(n, i)) join_over_edge(*n.inputs()[i].from, n);
-}
-
-WEFT_DECL std::string colocation::said(const node& n) const {
-  const std::string& device = own_[at(n.id())] == 0 ? n.device() : to_text(constraints_[own_[at(n.id())]]);
-  return "'" + n.name() + "'" + (n.site().known() ? " (" + n.site().text() + ")" : "") + (device.empty() ? "" : " on '" + device + "'");
-}
-
-// The creator's request wins over the user's; two creators on different devices cannot meet in one op.
-WEFT_DECL void colocation::join_over_edge(const node& from, const node& to) {
-  const colocation_member& source = members_[at(root(from.id()))];
-  colocation_member& user = members_[at(root(to.id()))];
-  if (&source == &user) return;
-  for (const bool fixed : {true, false}) {
-    const int a = fixed ? source.assigned : source.resource, b = fixed ? user.assigned : user.resource;
-    if (constraints_.merge(a, b, false)) continue;
-    const node& other = *nodes_[at(user.anchor)];
-    to.fail_about(error_code::invalid_argument, std::string("uses resources ") + (fixed ? "assigned to" : "on") + " different devices: " + said(from) +
-                  " against " + said(other) + " ('" + to_text(constraints_[a]) + "' and '" + to_text(constraints_[b]) + "'); put both on one device");
-  }
-  if (!constraints_.merge(source.requested, user.requested, false)) {
-    user.requested = constraints_.override_by(constraints_.override_by(source.requested, user.resource), user.assigned);
-    user.anchor = source.anchor;
-  }
-  const std::string why = join(from.id(), to.id());
-  if (!why.empty()) to.fail_about(error_code::invalid_argument, "must be on the device of " + said(from) + ", whose resource it uses: " + why);
-}
-
-inline constexpr std::string_view class_prefix = "loc:@";
-
-// A node is of the class of its own name, too, but that matters to few.
-WEFT_DECL void colocation::note_classes(const node& n) {
-  if (const auto* list = n.find_attr<std::vector<std::string>>("_class"))
-    for (const std::string& entry : *list)
-      if (entry.compare(0, class_prefix.size(), class_prefix) == 0) classes_.emplace(entry.substr(class_prefix.size()), -1);
-}
-
-WEFT_DECL void colocation::join_classes(const node& n) {
-  if (classes_.empty()) return;
-  if (const auto* list = n.find_attr<std::vector<std::string>>("_class"))
-    for (const std::string& entry : *list)
-      if (entry.compare(0, class_prefix.size(), class_prefix) == 0) join_class(classes_.find(entry.substr(class_prefix.size()))->second, n);
-  if (const auto own = classes_.find(n.name()); own != classes_.end()) join_class(own->second, n);
-}
-
-WEFT_DECL void colocation::join_class(int& first, const node& n) {
-  if (first < 0) {
-    first = n.id();
-    return;
-  }
-  const int mine = group(n.id()).anchor, theirs = group(first).anchor;
-  const std::string why = join(n.id(), first);
-  if (why.empty() || options_.allow_soft_placement) return;
-  const node &a = mine < 0 ? n : *nodes_[at(mine)], &b = theirs < 0 ? *nodes_[at(first)] : *nodes_[at(theirs)];
-  n.fail_about(error_code::invalid_argument, "cannot be colocated with '" + std::string(nodes_[at(first)]->name()) + "': " + said(a) + " against " + said(b) +
-               ": " + why + "; give both one device, or allow soft placement");
-}
-
-// Makes two groups one; or says why that cannot be, and changes nothing.
-WEFT_DECL std::string colocation::join(int a, int b) {
-  a = root(a);
-  b = root(b);
-  if (a == b) return {};
-  if (members_[at(a)].rank < members_[at(b)].rank) std::swap(a, b);
-  colocation_member &winner = members_[at(a)], &loser = members_[at(b)];
-  std::string why;
-  const auto assigned = constraints_.merge(winner.assigned, loser.assigned, false, &why);
-  const auto resource = constraints_.merge(winner.resource, loser.resource, false, &why);
-  const auto requested = constraints_.merge(winner.requested, loser.requested, options_.allow_soft_placement, &why);
-  if (!requested || !resource || !assigned) return why;
-  const auto support = support_.merge(winner.support, loser.support);
-  if (!support)
-    return "no device type has kernels for both (" + support_.text(winner.support) + " against " + support_.text(loser.support) + ")";
-  loser.parent = a;
-  if (winner.rank == loser.rank) ++winner.rank;
-  winner.size += loser.size;
-  winner.requested = constraints_.override_by(constraints_.override_by(*requested, *resource), *assigned);
-  winner.resource = *resource;
-  winner.assigned = *assigned;
-  winner.support = *support;
-  winner.first = std::min(winner.first, loser.first);
-  if (winner.anchor < 0 || (loser.anchor >= 0 && loser.resource != 0 && winner.resource != 0 && loser.anchor < winner.anchor)) winner.anchor = loser.anchor;
-  return {};
-}
-
 }  // namespace weft::detail
+
+namespace weft {
+
+WEFT_DECL std::shared_ptr<const placer> place_by(placer_function function, std::string name) {
+  return std::make_shared<const detail::function_placer>(std::move(function), std::move(name));
+}
+
+}  // namespace weft
 #endif
 
 #endif
@@ -12898,6 +13445,8 @@ WEFT_DECL std::string colocation::join(int a, int b) {
 
 #include <algorithm>
 #include <deque>
+#include <exception>
+#include <memory>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -12906,93 +13455,157 @@ WEFT_DECL std::string colocation::join(int a, int b) {
 namespace weft {
 
 /// Places every node of the graph. Requests come from device scopes and colocation; users of a variable or another resource follow it;
-/// constants follow their consumers if those agree. A node that asks for nothing goes to the first device of the session's task.
-/// Throws INVALID_ARGUMENT about the node when a request cannot be met. Follows TensorFlow's Placer.
+/// constants follow their consumers if those agree. A node that asks for nothing goes to the first device of the session's task, or where `options.placer` sends it.
+/// Throws INVALID_ARGUMENT about the node when a request cannot be met, or when the placer's choice cannot be. Follows TensorFlow's Placer.
 placement place(const graph& g, const device_set& devices, const placement_options& options = {});
+
+/// The story of one node, as `placement::explain` tells it: places the graph and asks.
+std::string explain(const graph& g, const device_set& devices, const node& n, const placement_options& options = {});
 
 }  // namespace weft
 
 #if WEFT_HAS_BODIES
 namespace weft::detail {
 
-class placer {
+class rule_placer {
  public:
-  placer(std::vector<const node*> nodes, const device_set& devices, const placement_options& options)
-      : nodes_(std::move(nodes)), devices_(devices), options_(options), groups_(nodes_, devices_, options_) {}
+  rule_placer(const graph& g, const device_set& devices, const placement_options& options)
+      : graph_(g.state()), nodes_(g.nodes()), devices_(devices), options_(options), groups_(nodes_, devices_, options_) {}
 
   placement run();
 
  private:
-  // How the device of a group came about.
-  struct choice {
-    int device = -1;
-    bool soft = false;
-    std::string reason;
-  };
-  struct candidates {
-    std::vector<int> devices;
-    bool soft = false;
-  };
-
   static std::size_t at(int i) noexcept { return static_cast<std::size_t>(i); }
   static bool is_generator(const node& n) noexcept { return n.inputs().empty() && n.output_count() == 1 && !n.outputs()[0].is_ref; }
   static bool is_metadata(const node& n) noexcept { return n.op() == "Shape" || n.op() == "Size" || n.op() == "Rank"; }
 
+  std::string home() const;
   void rank_devices();
+  void follow_rules();
+  void ask_placer();
+  std::vector<placement_choice> answer_of(const placer& asked, const placement_question& question) const;
   void place(const node& n);
   void place_generator(const node& n);
-  void settle(const node& n, int device, bool soft, std::string reason);
-  const candidates& candidates_of(const node& n);
-  std::vector<int> matching(int request, int support);
-  bool can_run(const candidates& c, int device) const { return std::find(c.devices.begin(), c.devices.end(), device) != c.devices.end(); }
+  void settle(const node& n, int device, int open, std::string reason, bool by_placer = false);
+  int open_to(const node& n);
+  std::vector<int> matching(const device_name& request, int support);
+  bool can_run(int open, int device) const { return std::find(open_[at(open)].devices.begin(), open_[at(open)].devices.end(), device) != open_[at(open)].devices.end(); }
   std::string reason_of(const node& n);
   std::string soft_reason(const device_name& asked) const;
+  std::shared_ptr<const placement_record> record();
   [[noreturn]] void refuse(const node& n);
   [[noreturn]] void refuse_task(const node& n, const device_name& asked) const;
+  std::string task_list() const;
   std::string device_list() const;
 
-  const std::vector<const node*> nodes_;
+  const std::shared_ptr<graph_state> graph_;
+  std::vector<const node*> nodes_;
   const device_set& devices_;
   const placement_options& options_;
   colocation groups_;
   std::vector<int> rank_;  // by device: its place when only types, tasks and names count
-  std::vector<choice> chosen_;  // by root of a group
-  std::deque<candidates> candidates_;
-  std::unordered_map<std::uint64_t, int> known_candidates_;  // request and support -> place in candidates_
+  std::vector<group_choice> chosen_;  // by root of a group
+  std::deque<open_devices> open_;
+  std::unordered_map<std::uint64_t, int> known_open_;  // request and support -> place in open_
   std::vector<std::vector<int>> consumers_;
 };
 
-WEFT_DECL placement placer::run() {
+WEFT_DECL placement rule_placer::run() {
   if (devices_.empty()) fail(error_code::failed_precondition, "no devices are registered; add at least one to the device_set");
+  if (options_.earlier != nullptr && !options_.earlier->is_of(*graph_)) fail(error_code::invalid_argument, "the earlier placement is of another graph");
   rank_devices();
 
   // 1. Requests, kernels, and who must share a device with whom.
   groups_.run();
-
-  // 2. Everything but generators, in the order of creation. The first member of a group decides for all.
-  chosen_.resize(nodes_.size());
   consumers_.resize(nodes_.size());
-  std::vector<const node*> generators;
   for (const node* n : nodes_) {
     for (const output& in : n->inputs()) consumers_[at(in.from->id())].push_back(n->id());
     for (const node* before : n->control_inputs()) consumers_[at(before->id())].push_back(n->id());
-    if (is_generator(*n)) generators.push_back(n);
-    else place(*n);
   }
 
-  // 3. Generators (constants, placeholders, handles), which follow their consumers if those are all on one device.
-  for (const node* n : generators) place_generator(*n);
+  // 2. TensorFlow's rules; then the placer's choices, and the rules again for what it leaves to them.
+  chosen_.resize(nodes_.size());
+  follow_rules();
+  if (options_.placer != nullptr) {
+    ask_placer();
+    follow_rules();
+  }
 
-  // 4. The answer, with a reason for each node.
+  // 3. The answer, with a reason for each node.
   std::vector<placed_node> out;
   out.reserve(nodes_.size());
   for (const node* n : nodes_) out.push_back({devices_.devices()[at(chosen_[at(groups_.root(n->id()))].device)].name, reason_of(*n)});
-  return placement(std::move(out));
+  return placement(std::move(out), record());
+}
+
+// Everything but generators (constants, placeholders, handles), in the order of creation; the first member of a group decides for all. Then the generators, which follow their consumers if those are
+// all on one device.
+WEFT_DECL void rule_placer::follow_rules() {
+  for (const node* n : nodes_)
+    if (!is_generator(*n)) place(*n);
+  for (const node* n : nodes_)
+    if (is_generator(*n)) place_generator(*n);
+}
+
+WEFT_DECL void rule_placer::ask_placer() {
+  // 1. The question.
+  placement_question question{devices_, home(), {}, std::vector<int>(nodes_.size())};
+  std::vector<int> number(nodes_.size(), -1);  // by root
+  for (const node* n : nodes_) {
+    int& group = number[at(groups_.root(n->id()))];
+    if (group < 0) {
+      group = static_cast<int>(question.groups.size());
+      const group_choice& rules = chosen_[at(groups_.root(n->id()))];
+      question.groups.push_back({{}, &open_[at(rules.open)].devices, rules.device});
+    }
+    question.groups[at(group)].nodes.push_back(n);
+    question.group_of[at(n->id())] = group;
+  }
+
+  // 2. The answer, which may only name open devices. What it says of a group without a choice says nothing.
+  const std::vector<placement_choice> answer = answer_of(*options_.placer, question);
+  for (std::size_t i = 0; i < answer.size(); ++i) {
+    const node& first = *question.groups[i].nodes[0];
+    group_choice& made = chosen_[at(groups_.root(first.id()))];
+    const int open = made.open;
+    if (answer[i].device >= 0 && !can_run(open, answer[i].device))
+      first.fail_about(error_code::invalid_argument, "placer '" + options_.placer->name() + "' chose " +
+                       (at(answer[i].device) < devices_.size() ? "'" + devices_.devices()[at(answer[i].device)].name + "'" : "device number " + std::to_string(answer[i].device) + " of " + std::to_string(devices_.size())) +
+                       "; open to it are " + device_names(devices_, open_[at(open)].devices));
+    made = {};
+    if (answer[i].device >= 0 && open_[at(open)].devices.size() > 1)
+      settle(first, answer[i].device, open, answer[i].reason.empty() ? "chosen by '" + options_.placer->name() + "'" : answer[i].reason, true);
+  }
+}
+
+WEFT_DECL std::vector<placement_choice> rule_placer::answer_of(const placer& asked, const placement_question& question) const {
+  std::vector<placement_choice> out;
+  try {
+    out = asked.choose(question);
+  } catch (const error& e) {
+    status s = e.status();
+    s.message = "placer '" + asked.name() + "': " + s.message;
+    throw error(std::move(s));
+  } catch (const std::exception& e) {
+    fail(error_code::unknown, "placer '" + asked.name() + "': " + e.what());
+  }
+  if (out.size() != question.groups.size())
+    fail(error_code::invalid_argument, "placer '" + asked.name() + "' answered for " + std::to_string(out.size()) + " groups of nodes, expected " + std::to_string(question.groups.size()));
+  return out;
+}
+
+// The session's task.
+WEFT_DECL std::string rule_placer::home() const {
+  if (options_.default_task.empty()) return devices_.tasks().front();
+  std::string task = task_text(parse_device_name(options_.default_task));
+  if (std::find(devices_.tasks().begin(), devices_.tasks().end(), task) == devices_.tasks().end())
+    fail(error_code::invalid_argument, "the session's task '" + options_.default_task + "' has no devices; tasks that have are " + task_list());
+  return task;
 }
 
 // By type, then the session's own task before others, then the full name.
-WEFT_DECL void placer::rank_devices() {
-  const std::string home = options_.default_task.empty() ? devices_.tasks().front() : task_text(parse_device_name(options_.default_task));
+WEFT_DECL void rule_placer::rank_devices() {
+  const std::string own = home();
   struct key {
     std::pair<int, std::string> type;
     bool away;
@@ -13002,7 +13615,7 @@ WEFT_DECL void placer::rank_devices() {
   std::vector<key> keys;
   for (std::size_t i = 0; i < devices_.size(); ++i) {
     const device_name& name = devices_.names()[i];
-    const bool away = options_.order == placement_order::session_task && task_text(name) != home;
+    const bool away = options_.order == placement_order::session_task && task_text(name) != own;
     keys.push_back({devices_.rank_of(*name.type), away, to_full_text(name), static_cast<int>(i)});
   }
   std::sort(keys.begin(), keys.end(), [](const key& a, const key& b) {
@@ -13013,57 +13626,58 @@ WEFT_DECL void placer::rank_devices() {
   for (std::size_t i = 0; i < keys.size(); ++i) rank_[at(keys[i].device)] = static_cast<int>(i);
 }
 
-WEFT_DECL void placer::settle(const node& n, int device, bool soft, std::string reason) {
-  chosen_[at(groups_.root(n.id()))] = {device, soft, std::move(reason)};
+WEFT_DECL void rule_placer::settle(const node& n, int device, int open, std::string reason, bool by_placer) {
+  chosen_[at(groups_.root(n.id()))] = {device, by_placer, open, std::move(reason)};
 }
 
-WEFT_DECL void placer::place(const node& n) {
+WEFT_DECL void rule_placer::place(const node& n) {
   if (chosen_[at(groups_.root(n.id()))].device >= 0) return;
-  const candidates& c = candidates_of(n);
+  const int open = open_to(n);
   if (is_metadata(n) && !n.inputs().empty()) {
     const node& input = *n.inputs()[0].from;
     const int device = chosen_[at(groups_.root(input.id()))].device;
-    if (device >= 0 && can_run(c, device)) return settle(n, device, c.soft, "with its input '" + input.name() + "'");
+    if (device >= 0 && can_run(open, device)) return settle(n, device, open, "with its input '" + input.name() + "'");
   }
-  settle(n, c.devices.front(), c.soft, "default device");
+  settle(n, open_[at(open)].devices.front(), open, "default device");
 }
 
-WEFT_DECL void placer::place_generator(const node& n) {
+WEFT_DECL void rule_placer::place_generator(const node& n) {
   if (chosen_[at(groups_.root(n.id()))].device >= 0) return;
-  const candidates& c = candidates_of(n);
+  const int open = open_to(n);
   const std::vector<int>& users = consumers_[at(n.id())];
   const auto device_of = [&](int id) { return chosen_[at(groups_.root(id))].device; };
   const bool together = !users.empty() && std::all_of(users.begin(), users.end(), [&](int id) { return device_of(id) == device_of(users[0]); });
-  if (together && device_of(users[0]) >= 0 && can_run(c, device_of(users[0])))
-    return settle(n, device_of(users[0]), c.soft, std::string("with its consumer") + (users.size() > 1 ? "s '" : " '") + nodes_[at(users[0])]->name() + (users.size() > 1 ? "', ..." : "'"));
-  settle(n, c.devices.front(), c.soft, "default device");
+  if (together && device_of(users[0]) >= 0 && can_run(open, device_of(users[0])))
+    return settle(n, device_of(users[0]), open, std::string("with its consumer") + (users.size() > 1 ? "s '" : " '") + nodes_[at(users[0])]->name() + (users.size() > 1 ? "', ..." : "'"));
+  settle(n, open_[at(open)].devices.front(), open, "default device");
 }
 
-WEFT_DECL const placer::candidates& placer::candidates_of(const node& n) {
+// The devices that are left to a node's group, as a place in `open_`.
+WEFT_DECL int rule_placer::open_to(const node& n) {
   const colocation_member& group = groups_.group(n.id());
-  const auto [known, fresh] = known_candidates_.emplace(pair_key(group.requested, group.support), static_cast<int>(candidates_.size()));
-  if (!fresh) return candidates_[at(known->second)];
-  candidates c;
-  c.devices = matching(group.requested, group.support);
-  if (c.devices.empty() && options_.allow_soft_placement) {
-    device_name asked = groups_.constraint(group.requested);
-    if (!groups_.constraint(group.assigned).type) asked.type.reset();
-    if (!groups_.constraint(group.assigned).id) asked.id.reset();
-    c.devices = matching(groups_.constraints().number(asked), group.support);
-    c.soft = true;
+  const auto [known, fresh] = known_open_.emplace(pair_key(group.requested, group.support), static_cast<int>(open_.size()));
+  if (!fresh) return known->second;
+  open_devices open;
+  open.request = groups_.constraint(group.requested);
+  open.devices = matching(open.request, group.support);
+  if (open.devices.empty() && options_.allow_soft_placement) {
+    if (!groups_.constraint(group.assigned).type) open.request.type.reset();
+    if (!groups_.constraint(group.assigned).id) open.request.id.reset();
+    open.devices = matching(open.request, group.support);
+    open.soft = true;
   }
-  if (c.devices.empty()) refuse(n);
-  candidates_.push_back(std::move(c));
-  return candidates_.back();
+  if (open.devices.empty()) refuse(n);
+  open_.push_back(std::move(open));
+  return known->second;
 }
 
 // Devices that meet a constraint and have the kernels: by priority of the kernel, then by rank.
-WEFT_DECL std::vector<int> placer::matching(int request, int support) {
+WEFT_DECL std::vector<int> rule_placer::matching(const device_name& request, int support) {
   std::vector<std::pair<int, int>> found;
   std::vector<int> at_rank(devices_.size());
   for (std::size_t i = 0; i < devices_.size(); ++i) {
     const int* priority = groups_.support().priority(support, i);
-    if (priority == nullptr || !matches(groups_.constraint(request), devices_.names()[i])) continue;
+    if (priority == nullptr || !matches(request, devices_.names()[i])) continue;
     found.emplace_back(-*priority, rank_[i]);
     at_rank[at(rank_[i])] = static_cast<int>(i);
   }
@@ -13073,7 +13687,7 @@ WEFT_DECL std::vector<int> placer::matching(int request, int support) {
   return out;
 }
 
-WEFT_DECL std::string placer::soft_reason(const device_name& asked) const {
+WEFT_DECL std::string rule_placer::soft_reason(const device_name& asked) const {
   device_name place = asked;
   place.type.reset();
   place.id.reset();
@@ -13085,14 +13699,15 @@ WEFT_DECL std::string placer::soft_reason(const device_name& asked) const {
   return "soft: no device " + *asked.type + ":" + std::to_string(asked.id.value_or(0)) + where;
 }
 
-WEFT_DECL std::string placer::reason_of(const node& n) {
+WEFT_DECL std::string rule_placer::reason_of(const node& n) {
   const colocation_member& group = groups_.group(n.id());
-  const choice& made = chosen_[at(groups_.root(n.id()))];
+  const group_choice& made = chosen_[at(groups_.root(n.id()))];
   const device_name& own = groups_.constraint(groups_.own_request(n.id()));
   const auto pinned = [&](const node& who) { return "pinned" + (who.site().known() ? " at " + who.site().text() : std::string()); };
   if (options_.earlier != nullptr && options_.earlier->has(n)) return options_.earlier->reason_of(n);
   if (!assigned_device(options_, n).empty()) return "assigned before";
   const bool met = !own.empty() && matches(own, devices_.names()[at(made.device)]);
+  if (made.by_placer && n.id() == (group.anchor >= 0 ? group.anchor : group.first)) return made.reason + (met ? ", within '" + to_text(own) + "' " + pinned(n) : "");
   for (std::size_t i = 0; i < n.inputs().size(); ++i)
     if (shares_resource(n, i)) {
       const node& from = *n.inputs()[i].from;
@@ -13100,7 +13715,7 @@ WEFT_DECL std::string placer::reason_of(const node& n) {
       return std::string("with its ") + what + " '" + from.name() + "'" + (own.empty() || met ? "" : ", not '" + to_text(own) + "' as asked");
     }
   if (met) return pinned(n);
-  if (!own.empty() && made.soft) return soft_reason(own);
+  if (!own.empty() && open_[at(made.open)].soft) return soft_reason(own);
   if (group.size > 1) {
     const int anchor = group.anchor >= 0 ? group.anchor : group.first;
     if (anchor != n.id()) return "colocated with '" + nodes_[at(anchor)]->name() + "'";
@@ -13109,7 +13724,33 @@ WEFT_DECL std::string placer::reason_of(const node& n) {
   return made.reason;
 }
 
-WEFT_DECL std::string placer::device_list() const {
+// What `explain` reads; nothing is asked of the passes any more.
+WEFT_DECL std::shared_ptr<const placement_record> rule_placer::record() {
+  auto out = std::make_shared<placement_record>();
+  out->graph = graph_;
+  for (const device& d : devices_.devices()) out->names.push_back(d.name);
+  out->parsed = devices_.names();
+  out->has_kernels.resize(groups_.support().size(), std::vector<char>(devices_.size()));
+  for (std::size_t i = 0; i < out->has_kernels.size(); ++i)
+    for (std::size_t device = 0; device < devices_.size(); ++device) out->has_kernels[i][device] = groups_.support().priority(static_cast<int>(i), device) != nullptr;
+  if (options_.earlier != nullptr || !options_.assigned.empty())
+    for (const node* n : nodes_) out->fixed.push_back(!assigned_device(options_, *n).empty());
+  out->groups = groups_.take_members();
+  out->own_support = groups_.take_own_support();
+  out->chosen = std::move(chosen_);
+  out->open = std::move(open_);
+  out->nodes = std::move(nodes_);
+  if (options_.placer != nullptr) out->placer = options_.placer->name();
+  return out;
+}
+
+WEFT_DECL std::string rule_placer::task_list() const {
+  std::string out;
+  for (std::size_t i = 0; i < devices_.tasks().size() && i < 32; ++i) out += (i ? ", " : "") + devices_.tasks()[i];
+  return devices_.tasks().size() > 32 ? out + " and " + std::to_string(devices_.tasks().size() - 32) + " more" : out;
+}
+
+WEFT_DECL std::string rule_placer::device_list() const {
   std::vector<std::string> names;
   for (const device& d : devices_.devices()) names.push_back(d.name);
   std::sort(names.begin(), names.end());
@@ -13118,11 +13759,9 @@ WEFT_DECL std::string placer::device_list() const {
   return names.size() > 32 ? out + " and " + std::to_string(names.size() - 32) + " more" : out;
 }
 
-WEFT_DECL void placer::refuse_task(const node& n, const device_name& asked) const {
+WEFT_DECL void rule_placer::refuse_task(const node& n, const device_name& asked) const {
   const bool is_job = std::none_of(devices_.names().begin(), devices_.names().end(), [&](const device_name& d) { return d.job == asked.job; });
-  std::string known;
-  for (std::size_t i = 0; i < devices_.tasks().size() && i < 32; ++i) known += (i ? ", " : "") + devices_.tasks()[i];
-  if (devices_.tasks().size() > 32) known += " and " + std::to_string(devices_.tasks().size() - 32) + " more";
+  const std::string known = task_list();
   std::string text = "asks for device '" + to_text(asked) + "', but ";
   if (devices_.is_local() && asked.job && is_job) text += "the session is local; pass the server's target (the local session has only " + known + ")";
   else text += "the cluster has the task" + std::string(devices_.tasks().size() > 1 ? "s " : " ") + known;
@@ -13130,7 +13769,7 @@ WEFT_DECL void placer::refuse_task(const node& n, const device_name& asked) cons
 }
 
 // Nothing fits: says which part of the request is to blame.
-WEFT_DECL void placer::refuse(const node& n) {
+WEFT_DECL void rule_placer::refuse(const node& n) {
   const colocation_member& group = groups_.group(n.id());
   const device_name& wanted = groups_.constraint(group.requested);
   const node& asking = group.anchor < 0 ? n : *nodes_[at(group.anchor)];
@@ -13157,8 +13796,10 @@ WEFT_DECL void placer::refuse(const node& n) {
 namespace weft {
 
 WEFT_DECL placement place(const graph& g, const device_set& devices, const placement_options& options) {
-  return detail::placer(g.nodes(), devices, options).run();
+  return detail::rule_placer(g, devices, options).run();
 }
+
+WEFT_DECL std::string explain(const graph& g, const device_set& devices, const node& n, const placement_options& options) { return place(g, devices, options).explain(n); }
 
 }  // namespace weft
 #endif
@@ -13193,11 +13834,227 @@ WEFT_DECL partitioned_graph partition(const graph& g, const device_set& devices,
 
 WEFT_DECL partitioned_graph partition(const graph& g, const cluster_spec& cluster, const partition_options& options) {
   const device_set devices = device_set::of_cluster(cluster, options.devices);
+  if (devices.empty())
+    fail(error_code::invalid_argument, cluster.tasks().empty() ? "the cluster has no tasks; name at least one, as in {{\"work\", 1}}"
+                                                               : "partition_options: there is no device; leave 'devices' as it is, or name at least {\"CPU\", 1}");
   placement_options placing;
   placing.default_task = options.master;
   placing.allow_soft_placement = options.allow_soft_placement;
   placing.order = options.order;
+  placing.placer = options.placer;
   return partition(g, devices, place(g, devices, placing), options);
+}
+
+}  // namespace weft
+#endif
+
+#endif
+
+#ifndef WEFT_PLACEMENT_BALANCE_HPP
+#define WEFT_PLACEMENT_BALANCE_HPP
+// Which parameter server gets which variable: in turn, or by bytes. As strategies that a device function asks while a graph is built, and as placers that see the whole graph.
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace weft {
+
+/// Chooses the parameter server of a node: the position, from 0, among the tasks of the job.
+using ps_strategy = std::function<int(const node&)>;
+
+/// Deals the nodes out in turn, in the order of their making.
+class round_robin {
+ public:
+  explicit round_robin(int num_tasks) : num_tasks_(num_tasks) {}
+  int operator()(const node&) { return next(); }
+  /// Whose turn it is.
+  int next() {
+    const int task = next_;
+    next_ = (next_ + 1) % num_tasks_;
+    return task;
+  }
+
+ private:
+  int num_tasks_, next_ = 0;
+};
+
+/// The bytes that a variable takes. Throws INVALID_ARGUMENT when they are not known while the graph is built.
+double byte_size_load_fn(const node& variable);
+
+/// Gives each node to the task with the smallest load so far, the first of them; a node's load is what the function says, by default its bytes.
+class greedy_load_balancing {
+ public:
+  explicit greedy_load_balancing(int num_tasks, std::function<double(const node&)> load = byte_size_load_fn) : load_(std::move(load)), loads_(static_cast<std::size_t>(num_tasks), 0.) {}
+  int operator()(const node& n);
+  /// Adds to a task's load.
+  void add(int task, double load) { loads_[static_cast<std::size_t>(task)] += load; }
+  /// By position of the task.
+  const std::vector<double>& loads() const noexcept { return loads_; }
+
+ private:
+  std::function<double(const node&)> load_;
+  std::vector<double> loads_;
+};
+
+/// The ops that make what parameter servers hold: variables, tables, accumulators.
+const std::vector<std::string>& parameter_server_ops();
+
+/// A placer that deals variables and what uses them to the tasks of the job in turn, in the order of their making; a variable that is pinned to one of the tasks takes its turn too. Everything else is left
+/// to TensorFlow's rules.
+std::shared_ptr<const placer> round_robin_placer(std::string job = "ps");
+
+/// A placer that gives each variable, in the order of their making, to the task of the job with the smallest load so far, to which pinned ones count from the start. The load of a variable is its bytes
+/// (none when they are not known) or what the function says; variables that share a device are given together. Everything else is left to TensorFlow's rules.
+std::shared_ptr<const placer> greedy_placer(std::string job = "ps", std::function<double(const node&)> load = {});
+
+}  // namespace weft
+
+#if WEFT_HAS_BODIES
+namespace weft::detail {
+
+// The bytes of a variable; nothing when it is none, or its shape or dtype do not say.
+WEFT_DECL std::optional<double> known_bytes(const node& n) {
+  const partial_shape* shape = n.find_attr<partial_shape>("shape");
+  const dtype* type = n.find_attr<dtype>("dtype");
+  if (shape == nullptr || type == nullptr || !shape->fully_known() || !is_plain(*type)) return std::nullopt;
+  double bytes = static_cast<double>(size_of(*type));
+  for (const std::int64_t size : shape->sizes()) bytes *= static_cast<double>(size);
+  return bytes;
+}
+
+// What the two placers share: the groups that hold variables, and the tasks of the job that are open to each.
+class parameter_placer : public placer {
+ public:
+  explicit parameter_placer(std::string job) : job_(std::move(job)) {}
+
+  std::vector<placement_choice> choose(const placement_question& question) const override {
+    std::vector<placement_choice> out(question.groups.size());
+    std::vector<device_name> tasks;
+    std::vector<int> task_of(question.devices.size(), -1);  // by device: a position in `tasks`
+    for (std::size_t i = 0; i < question.devices.size(); ++i) {
+      device_name task = question.devices.names()[i];
+      if (task.job != job_) continue;
+      task.type.reset();
+      task.id.reset();
+      const auto known = std::find(tasks.begin(), tasks.end(), task);
+      task_of[i] = static_cast<int>(known - tasks.begin());
+      if (known == tasks.end()) tasks.push_back(std::move(task));
+    }
+    if (tasks.empty()) fail(error_code::invalid_argument, "no task of job '" + job_ + "' has a device; name the job of the parameter servers");
+    deal(question, static_cast<int>(tasks.size()), task_of, out);
+    return out;
+  }
+
+ protected:
+  virtual void deal(const placement_question& question, int tasks, const std::vector<int>& task_of, std::vector<placement_choice>& out) const = 0;
+
+  static bool is_parameter(const node& n) { return std::find(parameter_server_ops().begin(), parameter_server_ops().end(), n.op()) != parameter_server_ops().end(); }
+  static bool has_parameter(const placement_group& group) { return std::any_of(group.nodes.begin(), group.nodes.end(), [](const node* n) { return is_parameter(*n); }); }
+  // The best open device of a task; -1 when it has none.
+  static int device_on(const placement_group& group, int task, const std::vector<int>& task_of) {
+    for (const int device : *group.open)
+      if (task_of[static_cast<std::size_t>(device)] == task) return device;
+    return -1;
+  }
+  // The one task of the job to which a group is bound; -1 when it has a choice, or none of the job.
+  static int bound_to(const placement_group& group, const std::vector<int>& task_of) {
+    const int task = task_of[static_cast<std::size_t>(group.open->front())];
+    for (const int device : *group.open)
+      if (task_of[static_cast<std::size_t>(device)] != task) return -1;
+    return task;
+  }
+  std::string servers(std::size_t n) const { return std::to_string(n) + " tasks of '" + job_ + "'"; }
+
+ private:
+  const std::string job_;
+};
+
+class turn_placer final : public parameter_placer {
+ public:
+  using parameter_placer::parameter_placer;
+  std::string name() const override { return "round robin"; }
+
+ protected:
+  void deal(const placement_question& question, int tasks, const std::vector<int>& task_of, std::vector<placement_choice>& out) const override {
+    round_robin turn(tasks);
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      const placement_group& group = question.groups[i];
+      if (!has_parameter(group) || std::all_of(group.open->begin(), group.open->end(), [&](int device) { return task_of[static_cast<std::size_t>(device)] < 0; })) continue;
+      // A task that is not open to the group loses its turn.
+      int task = turn.next(), device = device_on(group, task, task_of);
+      for (; device < 0; device = device_on(group, task, task_of)) task = turn.next();
+      if (bound_to(group, task_of) < 0) out[i] = {device, "round robin: " + std::to_string(task + 1) + " of " + servers(static_cast<std::size_t>(tasks))};
+    }
+  }
+};
+
+class load_placer final : public parameter_placer {
+ public:
+  load_placer(std::string job, std::function<double(const node&)> load) : parameter_placer(std::move(job)), load_(std::move(load)) {}
+  std::string name() const override { return "greedy"; }
+
+ protected:
+  void deal(const placement_question& question, int tasks, const std::vector<int>& task_of, std::vector<placement_choice>& out) const override {
+    greedy_load_balancing balance(tasks);
+    std::vector<double> load(out.size());
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      for (const node* n : question.groups[i].nodes)
+        if (is_parameter(*n)) load[i] += load_ ? load_(*n) : known_bytes(*n).value_or(0);
+      if (const int task = bound_to(question.groups[i], task_of); task >= 0) balance.add(task, load[i]);
+    }
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      const placement_group& group = question.groups[i];
+      if (!has_parameter(group) || bound_to(group, task_of) >= 0) continue;
+      int best = -1, device = -1;
+      for (int task = 0; task < tasks; ++task)
+        if (best < 0 || balance.loads()[static_cast<std::size_t>(task)] < balance.loads()[static_cast<std::size_t>(best)])
+          if (const int here = device_on(group, task, task_of); here >= 0) best = task, device = here;
+      if (best < 0) continue;
+      const auto more = std::count_if(balance.loads().begin(), balance.loads().end(), [&](double other) { return other > balance.loads()[static_cast<std::size_t>(best)]; });
+      out[i] = {device, "greedy: " + (more == 0 ? "the first of " + servers(static_cast<std::size_t>(tasks)) + ", none holds more"
+                                                : std::to_string(more) + " of " + servers(static_cast<std::size_t>(tasks)) + (more == 1 ? " holds more " : " hold more ") + (load_ ? "load" : "bytes"))};
+      balance.add(best, load[i]);
+    }
+  }
+
+ private:
+  const std::function<double(const node&)> load_;
+};
+
+}  // namespace weft::detail
+
+namespace weft {
+
+WEFT_DECL double byte_size_load_fn(const node& n) {
+  const partial_shape* shape = n.find_attr<partial_shape>("shape");
+  const dtype* type = n.find_attr<dtype>("dtype");
+  if (shape == nullptr || type == nullptr) n.fail_about(error_code::invalid_argument, "only the bytes of variables are known; give a load function that knows op '" + n.op() + "'");
+  if (const auto bytes = detail::known_bytes(n)) return *bytes;
+  n.fail_about(error_code::invalid_argument, "the bytes of a variable of shape " + shape->text() + " and dtype " + to_text(*type) + " are not known");
+}
+
+WEFT_DECL int greedy_load_balancing::operator()(const node& n) {
+  if (loads_.empty()) n.fail_about(error_code::invalid_argument, "greedy_load_balancing has no tasks to choose from");
+  const auto least = std::min_element(loads_.begin(), loads_.end());
+  *least += load_(n);
+  return static_cast<int>(least - loads_.begin());
+}
+
+WEFT_DECL const std::vector<std::string>& parameter_server_ops() {
+  static const std::vector<std::string> ops{"Variable", "VariableV2", "AutoReloadVariable", "MutableHashTable", "MutableHashTableV2", "MutableHashTableOfTensors", "MutableHashTableOfTensorsV2",
+                                            "MutableDenseHashTable", "MutableDenseHashTableV2", "VarHandleOp", "BoostedTreesEnsembleResourceHandleOp",
+                                            "BoostedTreesQuantileStreamResourceHandleOp", "ResourceConditionalAccumulator"};
+  return ops;
+}
+
+WEFT_DECL std::shared_ptr<const placer> round_robin_placer(std::string job) { return std::make_shared<const detail::turn_placer>(std::move(job)); }
+WEFT_DECL std::shared_ptr<const placer> greedy_placer(std::string job, std::function<double(const node&)> load) {
+  return std::make_shared<const detail::load_placer>(std::move(job), std::move(load));
 }
 
 }  // namespace weft

@@ -99,3 +99,26 @@ TEST_CASE("recv scheduling: a short graph is cut as without it") {
   w.options.schedule_recvs = true;
   CHECK(w.parts() == plain);
 }
+
+TEST_CASE("recv scheduling: a part that has a trigger stands in the order of starts, whatever its nodes take") {
+  // Twenty nodes of C that take 1 to 20 seconds end together, so the longest starts first; each has a reader, and all readers start when they have ended.
+  world w;
+  const auto& a1 = w.add("FloatInput", "A1");
+  std::vector<const weft::node*> leaves;
+  for (int i = 0; i < 20; ++i) leaves.push_back(&w.add("FloatInput", ("C" + std::to_string((i * 7) % 20 + 1)).c_str()));
+  for (int i = 0; i < 20; ++i) w.add("Combine", ("Creader" + std::to_string(i)).c_str(), {out(*leaves[static_cast<std::size_t>(i)]), out(*leaves[static_cast<std::size_t>(i)])});
+  w.add("Combine", "Clast", {out(a1), out(a1)});
+  w.options.schedule_recvs = true;
+  w.options.node_seconds = [](const weft::node& n) { return n.op() == "FloatInput" && n.name()[0] == 'C' ? std::stod(n.name().substr(1)) : 1.; };
+  const auto parts = w.parts();
+  std::vector<std::string> leaf_order;
+  for (const weft::node* n : parts.at("/job:a/task:1").graph.nodes()) {
+    if (n->op() == "FloatInput") leaf_order.push_back(n->name());
+    for (const weft::output& in : n->inputs()) CHECK(in.from->id() < n->id());
+  }
+  std::vector<std::string> expected;
+  for (int i = 20; i > 0; --i) expected.push_back("C" + std::to_string(i));
+  CHECK(leaf_order == expected);
+  CHECK(parts.at("/job:a/task:1").graph.size() == 43);  // 20 leaves, 21 readers, a receive, a trigger
+  CHECK(line(parts, "A1/_recv_0").find("_Recv(^synch_") != std::string::npos);
+}

@@ -27,7 +27,7 @@ TEST_CASE("placer: round robin deals variables to the parameter servers in turn,
   const auto& y = w.add("Neg", "y", {&read});
   CHECK(w.where(a) == "/job:ps/task:0/device:CPU:0 (round robin: 1 of 2 tasks of 'ps')");
   CHECK(w.where(pinned) == "/job:ps/task:1/device:CPU:0 (pinned at train.cpp:11)");
-  CHECK(w.where(b) == "/job:ps/task:0/device:CPU:0 (round robin: 1 of 2 tasks of 'ps', '/job:ps' pinned at train.cpp:12)");
+  CHECK(w.where(b) == "/job:ps/task:0/device:CPU:0 (round robin: 1 of 2 tasks of 'ps', within '/job:ps' pinned at train.cpp:12)");
   CHECK(w.where(mine) == "/job:work/task:1/device:CPU:0 (pinned at train.cpp:13)");
   CHECK(w.where(c) == "/job:ps/task:1/device:CPU:0 (round robin: 2 of 2 tasks of 'ps')");
   CHECK(w.where(read) == "/job:ps/task:1/device:CPU:0 (with its variable 'c')");

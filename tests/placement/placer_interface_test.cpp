@@ -46,7 +46,7 @@ TEST_CASE("placer: a function chooses among what requests and kernels leave open
   const auto& left = w.add("Neg", "left", {&free});
   const auto& pinned = w.add("Neg", "pinned", {&left}, "/job:work/task:0");
   const auto& tied = w.add("Neg", "tied", {&left}, "", {}, {"loc:@free"});
-  CHECK(w.where(v) == "/job:ps/task:1/device:CPU:0 (chosen by 'mine', '/job:ps' pinned at train.cpp:10)");
+  CHECK(w.where(v) == "/job:ps/task:1/device:CPU:0 (chosen by 'mine', within '/job:ps' pinned at train.cpp:10)");
   CHECK(asked == std::vector<std::string>{"w: /job:ps/task:0/device:CPU:0 of 2", "free: /job:work/task:1/device:CPU:0 of 4", "left: /job:work/task:1/device:CPU:0 of 4"});
   CHECK(w.where(read) == "/job:ps/task:1/device:CPU:0 (with its variable 'w')");
   CHECK(w.where(free) == "/job:ps/task:1/device:CPU:0 (chosen by 'mine')");

@@ -381,3 +381,24 @@ TEST_CASE("placer: the device that creates a resource is fixed, what merely pass
   build(free, "", "", "/device:FakeCPU:2", "/device:FakeCPU:2");
   for (const char* name : {"a", "b", "pass_a", "pass_b", "use_a", "use_b"}) CHECK(free.device(name) == "/job:a/task:0/device:FakeCPU:2");
 }
+
+TEST_CASE("placer: devices that were assigned to resources are not overridden by a class") {
+  const auto build = [](world& w) {
+    const auto& a = w.add("TestHandle", "a");
+    const auto& b = w.add("TestHandle", "b");
+    const auto& pass_a = w.add("PassHandle", "pass_a", {out(a)});
+    w.add("PassHandle", "pass_b", {out(b)}, "", {"loc:@pass_a"});
+    w.add("UseHandle", "use_a", {out(pass_a)});
+    w.options.assigned = {cpu, gpu};
+  };
+  world hard;
+  build(hard);
+  CHECK(hard.failure().code == weft::error_code::invalid_argument);
+  CHECK(hard.failure().node == "pass_b");
+  CHECK(hard.failure().message.find("Cannot merge devices with incompatible types") != std::string::npos);
+  world soft;
+  soft.options.allow_soft_placement = true;
+  build(soft);
+  CHECK(soft.device("use_a") == cpu);
+  CHECK(soft.device("pass_b") == gpu);
+}

@@ -134,7 +134,7 @@ std::string values_of(const built_graph& built, const weft::session_options& opt
   weft::run_options limit;
   limit.timeout = std::chrono::seconds(60);
   try {
-    values = weft::local_session(options, weft::graph(built.graph.state())).run(limit, {}, built.fetches);
+    values = weft::local_session(options, weft::graph(built.graph.state())).run(limit, std::vector<weft::feed>(), built.fetches);
     return "";
   } catch (const weft::error& e) {
     return e.what();

@@ -273,7 +273,7 @@ WEFT_DECL std::string rule_placer::reason_of(const node& n) {
   if (options_.earlier != nullptr && options_.earlier->has(n)) return options_.earlier->reason_of(n);
   if (!assigned_device(options_, n).empty()) return "assigned before";
   const bool met = !own.empty() && matches(own, devices_.names()[at(made.device)]);
-  if (made.by_placer && n.id() == (group.anchor >= 0 ? group.anchor : group.first)) return made.reason + (met ? ", '" + to_text(own) + "' " + pinned(n) : "");
+  if (made.by_placer && n.id() == (group.anchor >= 0 ? group.anchor : group.first)) return made.reason + (met ? ", within '" + to_text(own) + "' " + pinned(n) : "");
   for (std::size_t i = 0; i < n.inputs().size(); ++i)
     if (shares_resource(n, i)) {
       const node& from = *n.inputs()[i].from;

@@ -17,6 +17,8 @@
 
 namespace weft {
 
+class placer;
+
 /// Passes over the graph of a step, none of which changes a result. Each can be switched off, to see a graph run as it was written or to measure.
 struct optimizer_options {
   /// Runs one of several equal nodes of a device for all.
