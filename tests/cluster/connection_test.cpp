@@ -659,7 +659,7 @@ TEST_CASE("listener: the port is bound exactly, and free again at once") {
   const auto client = blocking_connection::connect(address, 10s);
   const status taken = failure([&] { weft::listener(loop.io, address, {}, ignore); });
   CHECK(taken.code == error_code::unavailable);
-  CHECK(taken.message == "cannot listen on " + to_text(address) + ": address already in use");
+  CHECK(taken.message == "cannot listen on " + to_text(address) + ": address already in use by this process itself; is the task served already?");
   first.reset();
   const weft::listener again(loop.io, address, {}, ignore);
   CHECK(again.address() == address);

@@ -92,6 +92,7 @@ TEST_CASE("server: a port in use is named with the task that wants it") {
   const weft::status refused = error_of([&] { weft::server two(one.cluster(), "work", 0, quiet()); });
   CHECK(refused.code == error_code::unavailable);
   CHECK(refused.message.find("/job:work/task:0 cannot listen at " + one.cluster().task_address("work", 0)) == 0);
+  CHECK(refused.message.find("address already in use by this process itself; is the task served already?") != std::string::npos);
 }
 
 TEST_CASE("server: an address that other machines reach needs the option that says so") {

@@ -35,6 +35,18 @@ TEST_CASE("session: a target of unknown kind names the kinds there are") {
   CHECK(session_suite::error_of([] { weft::session session("weft://127.0.0.1"); }).code == weft::error_code::invalid_argument);
 }
 
+TEST_CASE("session: options that only a session in this process can have are refused for a server") {
+  const auto refused = [](const weft::session_options& options) { return session_suite::error_of([&] { weft::session session("weft://127.0.0.1:1", options); }); };
+  weft::session_options threads, devices, cluster;
+  threads.kernel_threads = 1;
+  devices.devices = {{"CPU", 2}};
+  cluster.cluster = {{"ps", 1}};
+  CHECK(refused(threads).code == weft::error_code::invalid_argument);
+  CHECK(refused(threads).message == "session_options::kernel_threads is for sessions in this process, the server at weft://127.0.0.1:1 has its own; set server_options::kernel_threads where it starts");
+  CHECK(refused(devices).message == "session_options::devices is for sessions in this process, the server at weft://127.0.0.1:1 has its own; set server_options::devices where it starts");
+  CHECK(refused(cluster).message == "session_options::cluster is for sessions in this process, the server at weft://127.0.0.1:1 has its own; leave it empty");
+}
+
 TEST_CASE("session: a port where nobody listens is refused at once") {
   weft::local_cluster cluster({{"work", 1}});
   cluster.stop("work", 0);

@@ -12,6 +12,7 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <thread>
@@ -34,6 +35,25 @@ weft::run_options within(std::chrono::milliseconds limit) {
   weft::run_options out;
   out.timeout = limit;
   return out;
+}
+
+// Whether a test that takes minutes or gigabytes is asked for, and the machine has so much memory now.
+bool is_asked_for(double gigabytes) {
+  const char* asked = std::getenv("WEFT_TEST_LONG");
+  std::ifstream info("/proc/meminfo");
+  std::string name;
+  double kilobytes = 0;
+  while (info >> name >> kilobytes && name != "MemAvailable:") info.ignore(1000, '\n');
+  if (asked != nullptr && std::string(asked) == "1" && kilobytes / (1 << 20) > gigabytes) return true;
+  MESSAGE("skipped: runs with WEFT_TEST_LONG=1 and " << gigabytes << " GiB of memory");
+  return false;
+}
+
+double resident_megabytes() {
+  std::ifstream pages("/proc/self/statm");
+  double size = 0, resident = 0;
+  pages >> size >> resident;
+  return resident * static_cast<double>(::sysconf(_SC_PAGESIZE)) / (1 << 20);
 }
 
 weft::server_options one_thread() {
@@ -322,4 +342,59 @@ TEST_CASE("stories: servers and sessions that failed to start leave no trace") {
     CHECK(error_of([&] { weft::session none(closed, {}, g); }).code == error_code::unavailable);
   }
   CHECK(weft::session(one.target(), {}, g).run(weft::constant(1.f) + 1.f) == 2.f);
+}
+
+TEST_CASE("stories: constants of more than two gigabytes are sent and run") {
+  if (!is_asked_for(14)) return;
+  weft::local_cluster cluster({{"ps", 1}, {"work", 1}}, one_thread());
+  const weft::graph g;
+  const auto scope = g.as_default();
+  constexpr std::size_t size = 300000000;
+  weft::tensor<float, 0> sum;
+  weft::with_device("/job:ps/task:0", [&] {
+    const auto ones = weft::constant(xt::xtensor<float, 1>(xt::ones<float>({size}))), twos = weft::constant(xt::xtensor<float, 1>(2.f * xt::ones<float>({size})));
+    sum = weft::reduce_max(ones) + weft::reduce_max(twos);
+  });
+  CHECK(weft::session(cluster.target("work", 0), {}, g).run(sum) == 3.f);
+}
+
+TEST_CASE("stories: a variable of three gigabytes is filled, sent and fetched, or refused") {
+  if (!is_asked_for(16)) return;
+  weft::local_cluster cluster({{"ps", 1}, {"work", 1}}, one_thread());
+  const weft::graph g;
+  const auto scope = g.as_default();
+  weft::variable<float, 1> v;
+  weft::with_device("/job:ps/task:0", [&] { v = weft::variable<float, 1>(weft::zeros<float>({805306368}) + 1.f, "large"); });
+  const auto there = weft::with_device("/job:work/task:0", [&] { return weft::reduce_max(v); });
+  weft::session session(cluster.target("work", 0), {}, g);
+  session.run(v.initializer());
+  CHECK(session.run(there) == 1.f);
+  const auto fetched = session.run(v);
+  CHECK(fetched.size() == 805306368);
+  CHECK(fetched(805306367) == 1.f);
+}
+
+TEST_CASE("stories: memory stays flat over many steps and many kinds of steps") {
+  if (!is_asked_for(2)) return;
+  weft::local_cluster cluster({{"work", 1}}, one_thread());
+  const weft::graph g;
+  const auto scope = g.as_default();
+  std::vector<weft::output> values;
+  const auto x = weft::placeholder<float, 0>("x");
+  for (int i = 0; i < 14; ++i) values.push_back((x + static_cast<float>(i)).raw());
+  weft::session session(cluster.target(), {}, g);
+  const auto run = [&](int set) {
+    std::vector<weft::output> fetches;
+    for (int i = 0; i < 14; ++i)
+      if ((set >> i & 1) != 0) fetches.push_back(values[static_cast<std::size_t>(i)]);
+    session.run(weft::run_options(), std::vector<weft::feed>{{x, 1.f}}, fetches);
+  };
+  for (int i = 0; i < 20000; ++i) run(1);
+  const double before_steps = resident_megabytes();
+  for (int i = 0; i < 100000; ++i) run(1);
+  CHECK(resident_megabytes() - before_steps < 16);
+  for (int set = 1; set <= 2000; ++set) run(set);
+  const double before_sets = resident_megabytes();
+  for (int set = 2001; set <= 12000; ++set) run(set);
+  CHECK(resident_megabytes() - before_sets < 64);
 }

@@ -269,6 +269,24 @@ TEST_CASE("with_device: a function's answer replaces what inner scopes said") {
   CHECK(seen == std::vector<std::string>{"Const", "Const/device:CPU:1", "NoOp/device:CPU:1"});
 }
 
+TEST_CASE("with_device: what a function answers is written as everywhere, and refused where it is wrong") {
+  fresh_graph t;
+  {
+    const auto scope = with_device([](const node&) { return "/gpu:0"; });
+    CHECK(c().device() == "/device:GPU:0");
+  }
+  CHECK_THROWS_AS((void)with_device("/physical_device:GPU:0"), weft::error);
+  {
+    const auto scope = with_device([](const node&) { return "/physical_device:GPU:0"; });
+    CHECK_THROWS_AS(c(), weft::error);
+  }
+  // Variables on the CPU, the rest where inner scopes say.
+  const auto outer = with_device([](const node& n) -> std::string { return n.op() == "Const" ? "/cpu:0" : n.device(); });
+  const auto inner = with_device("/gpu:1");
+  CHECK(c().device() == "/device:CPU:0");
+  CHECK(add("NoOp", {}).device() == "/device:GPU:1");
+}
+
 TEST_CASE("colocate_with: takes the other's device over any outer scope") {
   fresh_graph t;
   const node* a = nullptr;

@@ -29,6 +29,9 @@ struct bench {
     reset_node = use("_StepBarrierAdvance", "reset", {{"reset", true}});
     ready_node = &weft::detail::add_node("_StepBarrierReady", {barrier}, weft::op_name("ready"));
     interrupt_node = &weft::detail::add_node("_StepBarrierInterrupt", {barrier}, weft::op_name("interrupt"));
+    begun_node = &weft::detail::add_node("_StepBarrierReady", {barrier}, weft::op_name("begun"), {{"begun", true}});
+    leave_node = &weft::detail::add_node("_StepBarrierLeave", {barrier}, weft::op_name("leave"));
+    chief_leave_node = &weft::detail::add_node("_StepBarrierLeave", {barrier}, weft::op_name("chief_leave"), {{"chief", true}});
     session = std::make_unique<weft::local_session>(weft::session_options(), graph);
     advance(0);
   }
@@ -47,9 +50,11 @@ struct bench {
   }
   void advance(std::int64_t step) { session->run({}, {{number, step}}, std::vector<weft::output>(), {weft::operation(*advance_node)}); }
   void reset(std::int64_t step) { session->run({}, {{number, step}}, std::vector<weft::output>(), {weft::operation(*reset_node)}); }
-  bool ready(std::chrono::milliseconds within) {
+  void leave(bool chief = false) { session->run(weft::operation(chief ? *chief_leave_node : *leave_node)); }
+  bool begun(std::chrono::milliseconds within) { return ready(within, begun_node); }
+  bool ready(std::chrono::milliseconds within, const weft::node* what = nullptr) {
     try {
-      session->run(limit(within), weft::operation(*ready_node));
+      session->run(limit(within), weft::operation(what == nullptr ? *ready_node : *what));
       return true;
     } catch (const weft::error& e) {
       CHECK(e.code() == weft::error_code::deadline_exceeded);
@@ -64,7 +69,7 @@ struct bench {
   weft::graph graph;
   decltype(graph.as_default()) scope;
   weft::tensor<std::int64_t, 0> number;
-  const weft::node *arrive_node, *wait_node, *advance_node, *reset_node, *ready_node, *interrupt_node;
+  const weft::node *arrive_node, *wait_node, *advance_node, *reset_node, *ready_node, *interrupt_node, *begun_node, *leave_node, *chief_leave_node;
   std::unique_ptr<weft::local_session> session;
 };
 
@@ -165,4 +170,43 @@ TEST_CASE("step_barrier: an unknown ticket is an error") {
   } catch (const weft::error& e) {
     CHECK(e.code() == weft::error_code::aborted);
   }
+}
+
+TEST_CASE("step_barrier: when all who are left wait for too few passes, they are told") {
+  bench b(2, 3);
+  const auto ended = [&](std::int64_t ticket) {
+    return std::async(std::launch::async, [&b, ticket] {
+      try {
+        b.wait(ticket);
+        return weft::status();
+      } catch (const weft::error& e) {
+        return e.status();
+      }
+    });
+  };
+  const std::int64_t one = b.arrive(0).second;
+  auto first = ended(one);
+  b.leave();
+  CHECK(first.wait_for(20ms) == std::future_status::timeout);  // the third can still come
+  b.leave();
+  const weft::status why = first.get();
+  CHECK(why.code == weft::error_code::out_of_range);
+  CHECK(why.message == "the barrier of steps 'barrier': an update needs the gradients of 2 passes, 1 are there, and of 3 workers 2 make no more");
+  // With the one that was pushed another one is enough.
+  const std::int64_t two = b.arrive(0).second;
+  auto second = b.waiting(two);
+  CHECK(b.ready(20s));
+  b.advance(1);
+  CHECK(second.get() == pair(1, 1));
+  // A chief that begins anew begins with all of them.
+  b.reset(1);
+  auto third = ended(b.arrive(1).second);
+  CHECK(third.wait_for(20ms) == std::future_status::timeout);
+  CHECK(b.begun(20s));
+  b.leave(true);
+  CHECK(third.get().message == "the barrier of steps 'barrier': the chief has ended, there are no more updates");
+  CHECK_FALSE(b.begun(20ms));
+  CHECK(ended(b.arrive(1).second).get().code == weft::error_code::out_of_range);
+  b.reset(1);
+  CHECK(b.begun(20s));
 }

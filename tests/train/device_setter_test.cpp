@@ -2,10 +2,12 @@
 
 #include <weft/graph.hpp>
 #include <weft/train/optimizers.hpp>
+#include <weft/train/partitioned_variable.hpp>
 
 #include <doctest/doctest.h>
 
 #include <functional>
+#include <map>
 #include <string>
 
 namespace {
@@ -104,6 +106,24 @@ TEST_CASE("device setter: strategies") {
   CHECK(tasks_of(weft::greedy_load_balancing(2)) == "0110");
   CHECK(tasks_of(weft::greedy_load_balancing(2, [](const weft::node&) { return 1.; })) == "0101");
   CHECK(tasks_of([](const weft::node&) { return 1; }) == "1111");
+}
+
+TEST_CASE("device setter: the bytes of each parameter server, and pieces that balance them") {
+  const auto bytes = [](bool in_pieces) {
+    const weft::graph g;
+    const auto scope = g.as_default();
+    weft::replica_device_options options;
+    options.strategy = weft::greedy_load_balancing(4);
+    const auto device = weft::with_device(weft::replica_device_setter(4, options));
+    if (in_pieces) weft::get_partitioned_variable<float>("w", {784, 1024}, weft::fixed_size_partitioner(4));
+    else weft::get_variable<float>("w", {784, 1024});
+    weft::get_variable<float>("b", {1024});
+    weft::get_variable<float>("v", {1024, 10});
+    weft::get_variable<float>("c", {10});
+    return weft::variable_bytes_by_device(g);
+  };
+  CHECK(bytes(false) == std::map<std::string, std::int64_t>{{"/job:ps/task:0", 3211264}, {"/job:ps/task:1", 4096}, {"/job:ps/task:2", 40960}, {"/job:ps/task:3", 40}});
+  CHECK(bytes(true) == std::map<std::string, std::int64_t>{{"/job:ps/task:0", 802816 + 4096}, {"/job:ps/task:1", 802816 + 40960}, {"/job:ps/task:2", 802816 + 40}, {"/job:ps/task:3", 802816}});
 }
 
 TEST_CASE("device setter: misuse") {

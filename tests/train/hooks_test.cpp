@@ -86,6 +86,20 @@ TEST_CASE("hooks: scalars go to an event file") {
   CHECK(events.find("brain.Event:2") == 23);
 }
 
+TEST_CASE("hooks: how a step went goes to a file, each so many steps") {
+  const file_test::folder dir;
+  model m;
+  CHECK(m.run({std::make_shared<weft::profile_hook>(dir / "run", 2)}, {1, 1, 1, 1, 1}).empty());
+  std::vector<std::string> files;
+  for (const std::string& f : weft::detail::names_in_folder(dir / "run"))
+    if (f.find("timeline-") == 0) files.push_back(f);
+  REQUIRE(files.size() >= 2);
+  const std::string text = file_test::get(dir / ("run/" + files.back()));
+  CHECK(text.find(R"({"displayTimeUnit":"ms")") == 0);
+  CHECK(text.find(R"("name":"/job:localhost/task:0")") != std::string::npos);
+  CHECK(text.find(R"("cat":"AssignAddVariableOp")") != std::string::npos);
+}
+
 TEST_CASE("hooks: progress is one line, with what is known; nothing where there is no terminal") {
   model m;
   std::vector<std::string> lines;

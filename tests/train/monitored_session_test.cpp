@@ -9,6 +9,7 @@
 #include <weft/tensor/xtensor.hpp>
 #include <weft/train/dataset.hpp>
 #include <weft/train/hooks.hpp>
+#include <weft/train/queue_runner.hpp>
 
 #include <doctest/doctest.h>
 
@@ -308,6 +309,22 @@ TEST_CASE("monitored session: whoever stops stops all, and an ended input ends o
     ++steps;
   });
   CHECK(steps == 3);
+}
+
+TEST_CASE("monitored session: a step that finds its queue closed says what ended the one who filled it") {
+  const weft::graph g;
+  const auto scope = g.as_default();
+  const weft::variable<std::int64_t, 0> count(weft::constant(std::int64_t{0}), "count");
+  const weft::fifo_queue<weft::tensor<int, 0>> q(1);
+  // The fourth element does not exist.
+  weft::add_queue_runner(q, {q.enqueue(weft::gather(weft::constant({7, 8, 9}), count.count_up_to(10), 0, "pick"))});
+  const auto take = q.dequeue();
+  monitored_session session(local(g), quick(), g);
+  std::vector<int> got;
+  const auto why = error_of([&] { session.loop([&] { got.push_back(session.run(take)); }); });
+  CHECK(why.code == error_code::invalid_argument);
+  CHECK(why.node == "pick");
+  CHECK(got.size() <= 3);
 }
 
 TEST_CASE("monitored session: a worker whose task is restarted goes on, and no update is made twice") {

@@ -1,6 +1,7 @@
 #include <weft/train/sync_replicas.hpp>
 
 #include "../error_of.hpp"
+#include "../format/file_test_support.hpp"
 
 #include <weft/train/monitored_session.hpp>
 #include <weft/train/sync_replica.hpp>
@@ -11,12 +12,17 @@
 #include <weft/session/local_session.hpp>
 #include <weft/tensor/xtensor.hpp>
 #include <weft/train/optimizers.hpp>
+#include <weft/train/saver.hpp>
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cstdlib>
 #include <future>
+#include <string>
 #include <thread>
+#include <vector>
 
 namespace {
 
@@ -231,6 +237,97 @@ TEST_CASE("sync_replicas: a monitored session keeps its replica through a recove
   CHECK(session.recoveries() == 1);
   CHECK(session.run(one.v) == -1.f);
   session.close();
+}
+
+TEST_CASE("sync_replicas: replicas may begin and end in any order, with as many passes each or not") {
+  struct story {
+    int aggregate, total;
+    std::vector<int> passes, order;
+    // Of each replica; those who cannot make their last passes learn why.
+    std::vector<bool> complete;
+  };
+  std::vector<story> stories{
+      {3, 3, {5, 5, 5}, {0, 1, 2}, {true, true, true}},
+      {3, 3, {5, 5, 5}, {2, 1, 0}, {true, true, true}},
+      {2, 2, {6, 4}, {1, 0}, {false, true}},
+      {2, 2, {4, 6}, {0, 1}, {true, false}},
+  };
+  if (const char* longer = std::getenv("WEFT_TEST_LONG"); longer != nullptr && std::string(longer) == "1") {
+    std::vector<int> order{0, 1, 2};
+    do stories.push_back({3, 3, {5, 5, 5}, order, {true, true, true}});
+    while (std::next_permutation(order.begin(), order.end()));
+  }
+  for (const story& s : stories) {
+    const int count = static_cast<int>(s.passes.size());
+    weft::local_cluster cluster({{"ps", 1}, {"work", count}});
+    std::vector<std::future<weft::status>> replicas(s.passes.size());
+    for (const int index : s.order) {
+      replicas[static_cast<std::size_t>(index)] = std::async(std::launch::async, [&, index] {
+        return error_of([&] {
+          weft::sync_replicas_options options;
+          options.total_num_replicas = s.total;
+          replica mine(index, s.aggregate, options);
+          weft::session session(cluster.target("work", index), {}, mine.graph);
+          if (index == 0) session.run(mine.init);
+          weft::sync_replica runs(*mine.sync, session, index == 0 ? weft::replica_role::chief : weft::replica_role::worker);
+          for (int i = 0; i < s.passes[static_cast<std::size_t>(index)]; ++i) mine.run(session, 1.f);
+        });
+      });
+    }
+    for (std::size_t i = 0; i < replicas.size(); ++i) {
+      CAPTURE(i);
+      const weft::status end = replicas[i].get();
+      if (s.complete[i]) CHECK_MESSAGE(end.ok(), end.text());
+      else CHECK_MESSAGE(end.code == weft::error_code::out_of_range, end.text());
+    }
+  }
+}
+
+TEST_CASE("sync_replicas: a worker says when nobody makes the updates") {
+  weft::local_cluster cluster({{"ps", 1}, {"work", 2}});
+  replica one(0, 2), two(1, 2);
+  weft::session first(cluster.target("work", 0), {}, one.graph), second(cluster.target("work", 1), {}, two.graph);
+  first.run(one.init);
+  weft::sync_replica_options hurry;
+  hurry.ready_timeout = 100ms;
+  const auto why = error_of([&] { weft::sync_replica worker(*two.sync, second, weft::replica_role::worker, hurry); });
+  CHECK(why.code == weft::error_code::deadline_exceeded);
+  CHECK(why.message == "sync_replicas: the variables are initialised, but within 100 ms no chief began to make updates; exactly one worker makes its sync_replica with replica_role::chief");
+}
+
+TEST_CASE("sync_replicas: a worker whose hook was forgotten is told so by its first pass") {
+  weft::local_cluster cluster({{"ps", 1}, {"work", 2}});
+  replica one(0, 1), two(1, 1);
+  weft::session first(cluster.target("work", 0), {}, one.graph), second(cluster.target("work", 1), {}, two.graph);
+  first.run(one.init);
+  weft::sync_replica chief(*one.sync, first, weft::replica_role::chief);
+  const auto why = error_of([&] { two.run(second, 1.f); });
+  CHECK(why.code == weft::error_code::failed_precondition);
+  CHECK_MESSAGE(why.message.find("local_step") != std::string::npos, why.message);
+}
+
+TEST_CASE("sync_replicas: a checkpoint of three workers is restored with four") {
+  const file_test::folder dir;
+  std::string saved;
+  for (const int workers : {3, 4}) {
+    weft::local_cluster cluster({{"ps", 1}, {"work", workers}});
+    std::vector<std::unique_ptr<replica>> all;
+    for (int i = 0; i < workers; ++i) all.push_back(std::make_unique<replica>(i, 1));
+    weft::session session(cluster.target("work", 0), {}, all[0]->graph);
+    weft::saver keeper(weft::saver_options(), all[0]->graph);
+    session.run(all[0]->init);
+    if (workers == 4) keeper.restore(session, saved);
+    weft::sync_replica chief(*all[0]->sync, session, weft::replica_role::chief);
+    for (int i = 0; i < workers; ++i) {
+      auto& mine = *all[static_cast<std::size_t>(i)];
+      weft::session of_worker(cluster.target("work", i), {}, mine.graph);
+      weft::sync_replica worker(*mine.sync, of_worker, weft::replica_role::worker);
+      CHECK(mine.run(of_worker, 1.f));
+    }
+    CHECK(session.run(all[0]->v) == (workers == 3 ? -3.f : -7.f));
+    CHECK(session.run(all[0]->step) == (workers == 3 ? 3 : 7));
+    if (workers == 3) saved = keeper.save(session, dir / "m");
+  }
 }
 
 TEST_CASE("sync_replicas: misuse is refused at once") {

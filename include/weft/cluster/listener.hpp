@@ -104,6 +104,22 @@ WEFT_DECL asio::ip::tcp::endpoint listener::endpoint_of(asio::io_context& io, co
   return found.begin()->endpoint();
 }
 
+namespace detail {
+// Whether a socket of this process listens at the port. Only asked for a message.
+WEFT_DECL bool listens_already(const asio::ip::tcp::endpoint& endpoint) {
+  const long most = std::min(::sysconf(_SC_OPEN_MAX), 65536L);
+  for (int number = 0; number < most; ++number) {
+    int listens = 0;
+    socklen_t size = sizeof listens;
+    if (::getsockopt(number, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) != 0 || listens == 0) continue;
+    asio::ip::tcp::endpoint bound;
+    socklen_t length = static_cast<socklen_t>(bound.capacity());
+    if (::getsockname(number, bound.data(), &length) == 0 && bound.port() == endpoint.port() && bound.protocol() == endpoint.protocol()) return true;
+  }
+  return false;
+}
+}  // namespace detail
+
 WEFT_DECL void listener::bind(const tcp::endpoint& endpoint) {
   tcp::acceptor& acceptor = state_->acceptor;
   std::error_code error;
@@ -119,7 +135,8 @@ WEFT_DECL void listener::bind(const tcp::endpoint& endpoint) {
   }
   if (!error) return;
   const std::string where = "cannot listen on " + to_text(address_) + ": ";
-  if (error.value() == EADDRINUSE) fail(error_code::unavailable, where + "address already in use");
+  if (error.value() == EADDRINUSE)
+    fail(error_code::unavailable, where + "address already in use" + (detail::listens_already(endpoint) ? " by this process itself; is the task served already?" : ""));
   if (error.value() == EACCES) fail(error_code::permission_denied, where + "permission denied");
   if (error.value() == EADDRNOTAVAIL) fail(error_code::invalid_argument, where + "this machine does not have the address");
   fail(error_code::unavailable, where + detail::errno_text(error.value()));

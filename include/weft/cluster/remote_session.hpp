@@ -362,7 +362,16 @@ class remote_session final : public session_interface {
   signature_cache<prepared_step> steps_;
 };
 
+// What a server decides for itself is not passed over in silence.
+WEFT_DECL void refuse_local_options(const host_port& to, const session_options& options) {
+  const char* given = options.devices != std::map<std::string, int>{{"CPU", 1}} ? "devices" : !options.cluster.empty() ? "cluster" : options.kernels ? "kernels" : options.kernel_threads != 0 ? "kernel_threads" : nullptr;
+  if (given == nullptr) return;
+  fail(error_code::invalid_argument, std::string("session_options::") + given + " is for sessions in this process, the server at weft://" + to_text(to) + " has its own" +
+                                         (!options.cluster.empty() && given == std::string_view("cluster") ? "; leave it empty" : std::string("; set server_options::") + given + " where it starts"));
+}
+
 WEFT_DECL std::unique_ptr<session_interface> open_remote_session(const host_port& to, const session_options& options, const graph& g) {
+  refuse_local_options(to, options);
   return std::make_unique<remote_session>(to, options, g);
 }
 

@@ -41,10 +41,12 @@ class step_barrier final : public resource, public std::enable_shared_from_this<
   void arrive(std::int64_t local_step, const cancellation_token& token, done_function done);
   /// All of the pass is pushed; waits for the update it is for. Passes that others of the same step must follow go on at once.
   void wait(std::int64_t ticket, const cancellation_token& token, done_function done);
-  /// Waits until all passes of a step have pushed.
-  void ready(const cancellation_token& token, done_function done);
+  /// Waits until all passes of a step have pushed, or, with `begun`, until there is a chief.
+  void ready(bool begun, const cancellation_token& token, done_function done);
   /// Ends the wait of `ready` with CANCELLED, now and until the next reset.
   void interrupt();
+  /// A worker makes no more passes, or the chief no more updates: whoever would wait in vain from now on gets OUT_OF_RANGE, until a chief begins anew.
+  void leave(bool chief);
   /// The update is made: everybody goes on. With `reset` the passes so far are forgotten.
   void advance(std::int64_t step, bool reset);
   void close(const status& why) override;
@@ -56,7 +58,7 @@ class step_barrier final : public resource, public std::enable_shared_from_this<
     cancellation_token token;
     std::uint64_t registration = 0;
   };
-  enum class line : unsigned char { arrive, wait, ready };
+  enum class line : unsigned char { arrive, wait, ready, begun };
   struct waiter {
     line what = line::wait;
     std::int64_t step = 0;
@@ -74,6 +76,7 @@ class step_barrier final : public resource, public std::enable_shared_from_this<
   void cancel(const waiter_ptr& w, const status& why);
   void lost(std::int64_t ticket);
   bool attempt(waiter& w, std::vector<std::int64_t>& new_tickets);
+  bool in_vain(waiter& w) const;
   std::vector<waiter_ptr> serve(std::vector<std::int64_t>& new_tickets);
   void finish(std::vector<waiter_ptr>& ended, const std::vector<std::int64_t>& new_tickets);
 
@@ -84,13 +87,34 @@ class step_barrier final : public resource, public std::enable_shared_from_this<
   std::int64_t step_ = 0, next_ticket_ = 1;
   // Of the current step: passes that count, and those of them that have pushed.
   std::int64_t admitted_ = 0, pushed_ = 0;
+  // Workers that make no more passes, and whether the chief has gone.
+  std::int64_t left_ = 0;
+  bool chief_left_ = false;
   // Passes between arriving and waiting.
   std::map<std::int64_t, pass> passes_;
   std::vector<waiter_ptr> waiters_;
 };
 
+// Whether no update will come for the waiter: the chief has gone, or all workers that are left wait and have not pushed enough together.
+WEFT_DECL bool step_barrier::in_vain(waiter& w) const {
+  if (w.what == line::ready || w.what == line::begun) return false;
+  if (chief_left_) {
+    w.result = status(error_code::out_of_range, describe() + ": the chief has ended, there are no more updates");
+    return true;
+  }
+  if (w.what == line::arrive || left_ == 0 || pushed_ >= aggregate_) return false;
+  std::int64_t waiting = 0;
+  for (const waiter_ptr& other : waiters_)
+    if (other->what == line::wait) ++waiting;
+  if (waiting < total_ - left_) return false;
+  w.result = status(error_code::out_of_range, describe() + ": an update needs the gradients of " + std::to_string(aggregate_) + " passes, " + std::to_string(pushed_) + " are there, and of " + std::to_string(total_) +
+                                                  " workers " + std::to_string(left_) + " make no more");
+  return true;
+}
+
 // Whether the waiter can be answered now.
 WEFT_DECL bool step_barrier::attempt(waiter& w, std::vector<std::int64_t>& new_tickets) {
+  if (w.what == line::begun) return started_ && !chief_left_;
   if (w.what == line::ready) {
     if (interrupted_) w.result = status(error_code::cancelled, describe() + " was interrupted, as its chief stops");
     return interrupted_ || (started_ && pushed_ >= aggregate_);
@@ -120,6 +144,12 @@ WEFT_DECL std::vector<step_barrier::waiter_ptr> step_barrier::serve(std::vector<
   std::vector<waiter_ptr> ended, left;
   for (const waiter_ptr& w : waiters_) (attempt(*w, new_tickets) ? ended : left).push_back(w);
   waiters_.swap(left);
+  if (left_ == 0 && !chief_left_) return ended;
+  left.clear();
+  std::vector<waiter_ptr> hopeless;
+  for (const waiter_ptr& w : waiters_) (in_vain(*w) ? hopeless : left).push_back(w);
+  waiters_.swap(left);
+  ended.insert(ended.end(), hopeless.begin(), hopeless.end());
   return ended;
 }
 
@@ -229,9 +259,21 @@ WEFT_DECL void step_barrier::wait(std::int64_t ticket, const cancellation_token&
   begin(w);
 }
 
-WEFT_DECL void step_barrier::ready(const cancellation_token& token, done_function done) {
+WEFT_DECL void step_barrier::leave(bool chief) {
+  std::vector<waiter_ptr> ended;
+  std::vector<std::int64_t> new_tickets;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (chief) chief_left_ = true;
+    else left_ = std::min(left_ + 1, total_);
+    ended = serve(new_tickets);
+  }
+  finish(ended, new_tickets);
+}
+
+WEFT_DECL void step_barrier::ready(bool begun, const cancellation_token& token, done_function done) {
   const auto w = std::make_shared<waiter>();
-  w->what = line::ready;
+  w->what = begun ? line::begun : line::ready;
   w->token = token;
   w->done = std::move(done);
   begin(w);
@@ -255,7 +297,8 @@ WEFT_DECL void step_barrier::advance(std::int64_t step, bool reset) {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (reset || step != step_) admitted_ = pushed_ = 0;
     if (reset) {
-      interrupted_ = false;
+      interrupted_ = chief_left_ = false;
+      left_ = 0;
       // Whoever waits has pushed in vain.
       std::vector<waiter_ptr> left;
       for (const waiter_ptr& w : waiters_) {
@@ -290,6 +333,11 @@ WEFT_DECL void step_barrier::close(const status& why) {
   finish(ended, {});
 }
 
+inline bool is_set(const node& n, const char* attr) {
+  const bool* set = n.find_attr<bool>(attr);
+  return set != nullptr && *set;
+}
+
 /// Makes the barrier where there is none yet, and names it.
 class step_barrier_handle_kernel final : public cheap_kernel {
  public:
@@ -314,14 +362,14 @@ class step_barrier_handle_kernel final : public cheap_kernel {
 /// Arrives at a barrier, waits there, or waits for all.
 class step_barrier_use_kernel final : public kernel {
  public:
-  explicit step_barrier_use_kernel(const node& n) : arrives_(n.op() == "_StepBarrierArrive"), waits_(n.op() == "_StepBarrierWait") {}
+  explicit step_barrier_use_kernel(const node& n) : arrives_(n.op() == "_StepBarrierArrive"), waits_(n.op() == "_StepBarrierWait"), begun_(is_set(n, "begun")) {}
   bool asynchronous() const noexcept override { return true; }
   void compute(kernel_context& context) override { context.fail(error_code::internal, "this kernel answers later, it was called as if it answered at once"); }
   void compute_async(kernel_context& context, kernel_done done) override {
     expect_inputs(context, arrives_ || waits_ ? 2 : 1);
     const auto barrier = resource_of<step_barrier>(context, "barrier of steps");
     const cancellation_token& token = context.environment().cancellation;
-    if (!arrives_ && !waits_) return barrier->ready(token, [done = std::move(done)](const status& s, std::int64_t, std::int64_t) { done(s); });
+    if (!arrives_ && !waits_) return barrier->ready(begun_, token, [done = std::move(done)](const status& s, std::int64_t, std::int64_t) { done(s); });
     expect_dtype(context, 1, dtype::int64);
     if (context.input(1).elements() != 1) context.fail(std::string(arrives_ ? "the local step" : "the ticket") + " must be a scalar, found shape " + context.input(1).shape().text());
     const std::int64_t number = *context.input(1).data<std::int64_t>();
@@ -338,7 +386,20 @@ class step_barrier_use_kernel final : public kernel {
   }
 
  private:
-  bool arrives_, waits_;
+  bool arrives_, waits_, begun_;
+};
+
+/// Tells a barrier that a worker, or the chief, has ended.
+class step_barrier_leave_kernel final : public cheap_kernel {
+ public:
+  explicit step_barrier_leave_kernel(const node& n) : chief_(is_set(n, "chief")) {}
+  void compute(kernel_context& context) override {
+    expect_inputs(context, 1);
+    resource_of<step_barrier>(context, "barrier of steps")->leave(chief_);
+  }
+
+ private:
+  bool chief_;
 };
 
 /// Ends the wait of the chief.
@@ -351,10 +412,7 @@ class step_barrier_interrupt_kernel final : public cheap_kernel {
 /// Lets everybody at a barrier go on.
 class step_barrier_advance_kernel final : public cheap_kernel {
  public:
-  explicit step_barrier_advance_kernel(const node& n) {
-    const bool* reset = n.find_attr<bool>("reset");
-    reset_ = reset != nullptr && *reset;
-  }
+  explicit step_barrier_advance_kernel(const node& n) : reset_(is_set(n, "reset")) {}
   void compute(kernel_context& context) override {
     expect_inputs(context, 2);
     const auto barrier = resource_of<step_barrier>(context, "barrier of steps");
@@ -370,6 +428,7 @@ WEFT_DECL kernel_factory step_barrier_kernel(std::string_view op) {
   if (op == "_StepBarrier") return &step_barrier_handle_kernel::make;
   if (op == "_StepBarrierArrive" || op == "_StepBarrierWait" || op == "_StepBarrierReady") return &make_kernel<step_barrier_use_kernel>;
   if (op == "_StepBarrierInterrupt") return &make_kernel<step_barrier_interrupt_kernel>;
+  if (op == "_StepBarrierLeave") return &make_kernel<step_barrier_leave_kernel>;
   if (op == "_StepBarrierAdvance") return &make_kernel<step_barrier_advance_kernel>;
   return nullptr;
 }

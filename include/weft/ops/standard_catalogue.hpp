@@ -133,7 +133,7 @@ inline constexpr kernel_row standard_kernel_rows[] = {
      "QueueIsClosedV2", "", 0},
     {"ConditionalAccumulator AccumulatorApplyGradient AccumulatorTakeGradient ResourceConditionalAccumulator ResourceAccumulatorApplyGradient ResourceAccumulatorTakeGradient "
      "SparseConditionalAccumulator SparseAccumulatorApplyGradient SparseAccumulatorTakeGradient", "dtype", floats},
-    {"_StepBarrier _StepBarrierArrive _StepBarrierWait _StepBarrierReady _StepBarrierInterrupt _StepBarrierAdvance", "", 0},
+    {"_StepBarrier _StepBarrierArrive _StepBarrierWait _StepBarrierReady _StepBarrierInterrupt _StepBarrierLeave _StepBarrierAdvance", "", 0},
     {"AccumulatorNumAccumulated AccumulatorSetGlobalStep ResourceAccumulatorNumAccumulated ResourceAccumulatorSetGlobalStep", "", 0},
     // Control, and what the executor carries out itself.
     {"NoOp ControlTrigger Assert Print PrintV2", "", 0},

@@ -8,13 +8,18 @@
 #include <weft/placement/balance.hpp>
 
 #include <algorithm>
+#include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 namespace weft {
+
+/// The bytes of the variables of a graph by the device that each asks for, as it is written: whether one parameter server carries nearly all of them. Variables whose size is not known count nothing.
+std::map<std::string, std::int64_t> variable_bytes_by_device(const graph& g = default_graph());
 
 /// How a replica_device_setter chooses.
 struct replica_device_options {
@@ -40,6 +45,16 @@ device_function replica_device_setter(int ps_tasks, const replica_device_options
 
 #if WEFT_HAS_TRAIN_BODIES
 namespace weft {
+
+WEFT_DECL std::map<std::string, std::int64_t> variable_bytes_by_device(const graph& g) {
+  std::map<std::string, std::int64_t> out;
+  for (const node* n : g.nodes()) {
+    if (n->op() != "VarHandleOp") continue;
+    const bool known = n->attr<partial_shape>("shape").fully_known() && is_plain(n->attr<dtype>("dtype"));
+    out[n->device()] += known ? static_cast<std::int64_t>(byte_size_load_fn(*n)) : 0;
+  }
+  return out;
+}
 
 namespace detail {
 

@@ -147,6 +147,7 @@ struct monitored_session::state final : hook_context {
   bool initialize(bool first);
   std::vector<std::string> ask_uninitialized();
   void stop_runners();
+  error cause_of(const error& e) const;
   void run(const step_signature& signature, tensor_value* feeds, tensor_value* fetches, const run_options& run);
   void run_once(const step_signature& signature, std::vector<tensor_value> fed, tensor_value* fetches, const run_options& run);
   void recover(const error& why);
@@ -252,6 +253,13 @@ WEFT_DECL void monitored_session::state::stop_runners() {
   runners.reset();
 }
 
+// A step that finds a queue closed fails for the reason that ended whoever was to fill it.
+WEFT_DECL error monitored_session::state::cause_of(const error& e) const {
+  const bool found_closed = e.code() == error_code::out_of_range || e.code() == error_code::cancelled;
+  if (!found_closed || runners == nullptr || runners->reason().ok()) return e;
+  return error(runners->reason());
+}
+
 WEFT_DECL void monitored_session::state::recover(const error& why) {
   if (closed) throw why;
   ready = false;
@@ -345,12 +353,13 @@ WEFT_DECL void monitored_session::state::run(const step_signature& signature, te
       if (!ready) begin_session(interrupted);
       if (!lost_step && signature.fetches.empty() && signature.targets.empty()) return;
       if (!lost_step) return run_once(signature, fed, fetches, run);
-    } catch (const error& e) {
+    } catch (const error& caught) {
+      const error e = cause_of(caught);
       if (e.code() == error_code::out_of_range) stopping = true;
-      if (!detail::is_recoverable(e)) throw;
+      if (!detail::is_recoverable(e)) throw e;
       const bool in_step = ready;
       recover(e);
-      if (std::chrono::steady_clock::now() - begun > options.patience) throw;
+      if (std::chrono::steady_clock::now() - begun > options.patience) throw e;
       if (in_step) interrupted = e.may_have_run() ? e.status() : status();
       std::this_thread::sleep_for(pause);
       continue;

@@ -19,7 +19,7 @@ enum class replica_role : unsigned char { chief, worker };
 
 /// Options of a running replica.
 struct sync_replica_options {
-  /// How long a worker waits until the chief has initialised the variables.
+  /// How long a worker waits until the chief has initialised the variables and makes updates.
   std::chrono::milliseconds ready_timeout = std::chrono::seconds(60);
   /// TensorFlow's order: tokens that the chief puts in the queue, as `init_tokens`. With 0 and as many workers as are aggregated nothing is wasted.
   std::int64_t num_tokens = -1;
@@ -36,6 +36,7 @@ class sync_replica {
   sync_replica& operator=(const sync_replica&) = delete;
   /// Stops, and drops the reason if there is one.
   ~sync_replica();
+  /// Says that this replica makes no more passes, and on the chief no more updates, so that nobody waits for it: the others' passes that need it end with OUT_OF_RANGE (in TensorFlow's order they wait).
   /// Ends the chief's thread, after the update that it is making. Throws the error that ended it before, once.
   void stop();
   /// Updates that this chief has made.
@@ -68,6 +69,7 @@ class sync_replicas_hook final : public session_hook {
 }  // namespace weft
 
 #if WEFT_HAS_TRAIN_BODIES
+#include <algorithm>
 #include <atomic>
 #include <string>
 #include <thread>
@@ -84,14 +86,16 @@ struct sync_replica::state {
   const sync_replica_options options;
   // Whether the session is there as long as this, to be closed when the chief's thread has failed.
   bool closes = true;
-  // The chief's steps; they outlive the session.
-  std::shared_ptr<prepared_step> step, interrupt;
+  // Steps that outlive the session: the chief's, and the end of what this replica does for the others.
+  std::shared_ptr<prepared_step> step, interrupt, leave, chief_leave;
   std::atomic<std::int64_t> updates{0};
   // Declared last: its threads use the rest.
   coordinator together{};
 
   void begin();
   void init_worker();
+  void wait_for_chief(std::chrono::steady_clock::time_point until);
+  void say_goodbye();
   void init_chief();
   void work();
   void end_wait();
@@ -102,6 +106,10 @@ WEFT_DECL void sync_replica::state::init_worker() {
   const auto until = std::chrono::steady_clock::now() + options.ready_timeout;
   for (;;) {
     try {
+      session.run(sync.local_init());
+      if (sync.order() != sync_order::exact) return;
+      // The chief may restore variables until it begins.
+      wait_for_chief(until);
       return session.run(sync.local_init());
     } catch (const error& e) {
       if (e.code() != error_code::failed_precondition) throw;
@@ -109,6 +117,32 @@ WEFT_DECL void sync_replica::state::init_worker() {
         throw error(error_code::deadline_exceeded, "the chief has not initialised the variables within " + std::to_string(options.ready_timeout.count()) + " ms: " + e.message());
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+}
+
+WEFT_DECL void sync_replica::state::wait_for_chief(std::chrono::steady_clock::time_point until) {
+  run_options limit;
+  limit.timeout = std::max(std::chrono::milliseconds(1), std::chrono::duration_cast<std::chrono::milliseconds>(until - std::chrono::steady_clock::now()));
+  try {
+    session.run(limit, sync.chief_begun());
+  } catch (const error& e) {
+    if (e.code() != error_code::deadline_exceeded) throw;
+    throw error(error_code::deadline_exceeded, sync.name() + ": the variables are initialised, but within " + std::to_string(options.ready_timeout.count()) +
+                                                   " ms no chief began to make updates; exactly one worker makes its sync_replica with replica_role::chief");
+  }
+}
+
+// The session may be lost or closed, and nobody left who would wait.
+WEFT_DECL void sync_replica::state::say_goodbye() {
+  run_options limit;
+  limit.timeout = std::chrono::seconds(1);
+  for (auto* farewell : {&leave, &chief_leave}) {
+    const auto last = std::exchange(*farewell, nullptr);
+    if (last == nullptr) continue;
+    try {
+      last->run(nullptr, nullptr, limit);
+    } catch (const error&) {
+    }
   }
 }
 
@@ -151,8 +185,14 @@ WEFT_DECL void sync_replica::state::end_wait() {
 }
 
 WEFT_DECL void sync_replica::state::begin() {
-  if (role == replica_role::worker) return init_worker();
-  init_chief();
+  const auto prepared = [this](const operation& op) { return session.prepare({{}, {}, {op.get()}}); };
+  if (role == replica_role::worker) init_worker();
+  else init_chief();
+  if (sync.order() == sync_order::exact) {
+    leave = prepared(sync.leave());
+    if (role == replica_role::chief) chief_leave = prepared(sync.chief_leave());
+  }
+  if (role == replica_role::worker) return;
   together.start("chief of " + sync.name(), [this] { work(); });
 }
 
@@ -171,7 +211,13 @@ WEFT_DECL sync_replica::~sync_replica() {
 WEFT_DECL void sync_replica::stop() {
   state_->together.request_stop();
   state_->end_wait();
-  state_->together.join();
+  try {
+    state_->together.join();
+  } catch (...) {
+    state_->say_goodbye();
+    throw;
+  }
+  state_->say_goodbye();
 }
 
 WEFT_DECL std::int64_t sync_replica::updates() const noexcept { return state_->updates; }

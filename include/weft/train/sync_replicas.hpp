@@ -61,6 +61,11 @@ class sync_replicas_optimizer final : public optimizer {
   operation chief_step() const { return made(chief_step_); }
   /// Ends the chief's wait for gradients with CANCELLED, and waits that begin before the next `chief_init`; an update that has begun is finished. Only in exact order.
   operation chief_interrupt() const { return made(chief_interrupt_); }
+  /// Waits until there is a chief that makes updates; only in exact order.
+  operation chief_begun() const { return made(chief_begun_); }
+  /// Tells the others that this worker makes no more passes, or, `chief_leave`, that the chief makes no more updates: passes that would wait in vain end with OUT_OF_RANGE. Only in exact order.
+  operation leave() const { return made(leave_); }
+  operation chief_leave() const { return made(chief_leave_); }
   /// What the chief runs once the variables are initialised or restored, before any worker's pass.
   operation chief_init() const { return made(chief_init_); }
   /// What each other worker runs before its first pass.
@@ -104,7 +109,7 @@ class sync_replicas_optimizer final : public optimizer {
   std::vector<accumulator_base> accumulators_;
   std::vector<tensor<std::int32_t, 0>> held_;
   std::vector<operation> drains_;
-  operation chief_step_, chief_interrupt_, chief_init_, local_init_, train_op_;
+  operation chief_step_, chief_interrupt_, chief_begun_, leave_, chief_leave_, chief_init_, local_init_, train_op_;
   output counted_, queue_;
 };
 
@@ -283,6 +288,9 @@ WEFT_DECL operation sync_replicas_optimizer::apply_exactly(const std::vector<gra
   // 3. The chief's side.
   const operation updated = inner_.apply_gradients(t.gradients, global_step, here);
   const auto with = colocate_with(operation(*barrier.from), site);
+  chief_begun_ = operation(detail::add_node("_StepBarrierReady", {barrier}, op_name("begun", site), {{"begun", true}}));
+  leave_ = operation(detail::add_node("_StepBarrierLeave", {barrier}, op_name("leave", site)));
+  chief_leave_ = operation(detail::add_node("_StepBarrierLeave", {barrier}, op_name("chief_leave", site), {{"chief", true}}));
   const auto advance = [&](const std::vector<operation>& after_these, bool reset) {
     const auto after = control_dependencies(after_these);
     return operation(detail::add_node("_StepBarrierAdvance", {barrier, global_step.read(here)}, op_name(reset ? "reset" : "advance", site), {{"reset", reset}}));
