@@ -10318,8 +10318,9 @@ inline constexpr op_row step_barrier_ops[] = {
     {"_StepBarrier() -> handle: resource", "replicas_to_aggregate: int >= 1; total_num_replicas: int >= 1; container: string = ''; shared_name: string = ''", scalar_shape, op_flags::stateful},
     {"_StepBarrierArrive(handle: resource, local_step: int64) -> stamp: int64, ticket: int64", "", barrier_answers_shape, op_flags::stateful},
     {"_StepBarrierWait(handle: resource, ticket: int64) -> step: int64, counted: bool", "", barrier_answers_shape, op_flags::stateful},
-    {"_StepBarrierReady(handle: resource)", "", nullptr, op_flags::stateful},
+    {"_StepBarrierReady(handle: resource)", "begun: bool = false", nullptr, op_flags::stateful},
     {"_StepBarrierInterrupt(handle: resource)", "", nullptr, op_flags::stateful},
+    {"_StepBarrierLeave(handle: resource)", "chief: bool = false", nullptr, op_flags::stateful},
     {"_StepBarrierAdvance(handle: resource, step: int64)", "reset: bool = false", nullptr, op_flags::stateful},
 };
 

@@ -15122,8 +15122,9 @@ inline constexpr op_row step_barrier_ops[] = {
     {"_StepBarrier() -> handle: resource", "replicas_to_aggregate: int >= 1; total_num_replicas: int >= 1; container: string = ''; shared_name: string = ''", scalar_shape, op_flags::stateful},
     {"_StepBarrierArrive(handle: resource, local_step: int64) -> stamp: int64, ticket: int64", "", barrier_answers_shape, op_flags::stateful},
     {"_StepBarrierWait(handle: resource, ticket: int64) -> step: int64, counted: bool", "", barrier_answers_shape, op_flags::stateful},
-    {"_StepBarrierReady(handle: resource)", "", nullptr, op_flags::stateful},
+    {"_StepBarrierReady(handle: resource)", "begun: bool = false", nullptr, op_flags::stateful},
     {"_StepBarrierInterrupt(handle: resource)", "", nullptr, op_flags::stateful},
+    {"_StepBarrierLeave(handle: resource)", "chief: bool = false", nullptr, op_flags::stateful},
     {"_StepBarrierAdvance(handle: resource, step: int64)", "reset: bool = false", nullptr, op_flags::stateful},
 };
 
@@ -33382,10 +33383,12 @@ class step_barrier final : public resource, public std::enable_shared_from_this<
   void arrive(std::int64_t local_step, const cancellation_token& token, done_function done);
   /// All of the pass is pushed; waits for the update it is for. Passes that others of the same step must follow go on at once.
   void wait(std::int64_t ticket, const cancellation_token& token, done_function done);
-  /// Waits until all passes of a step have pushed.
-  void ready(const cancellation_token& token, done_function done);
+  /// Waits until all passes of a step have pushed, or, with `begun`, until there is a chief.
+  void ready(bool begun, const cancellation_token& token, done_function done);
   /// Ends the wait of `ready` with CANCELLED, now and until the next reset.
   void interrupt();
+  /// A worker makes no more passes, or the chief no more updates: whoever would wait in vain from now on gets OUT_OF_RANGE, until a chief begins anew.
+  void leave(bool chief);
   /// The update is made: everybody goes on. With `reset` the passes so far are forgotten.
   void advance(std::int64_t step, bool reset);
   void close(const status& why) override;
@@ -33397,7 +33400,7 @@ class step_barrier final : public resource, public std::enable_shared_from_this<
     cancellation_token token;
     std::uint64_t registration = 0;
   };
-  enum class line : unsigned char { arrive, wait, ready };
+  enum class line : unsigned char { arrive, wait, ready, begun };
   struct waiter {
     line what = line::wait;
     std::int64_t step = 0;
@@ -33415,6 +33418,7 @@ class step_barrier final : public resource, public std::enable_shared_from_this<
   void cancel(const waiter_ptr& w, const status& why);
   void lost(std::int64_t ticket);
   bool attempt(waiter& w, std::vector<std::int64_t>& new_tickets);
+  bool in_vain(waiter& w) const;
   std::vector<waiter_ptr> serve(std::vector<std::int64_t>& new_tickets);
   void finish(std::vector<waiter_ptr>& ended, const std::vector<std::int64_t>& new_tickets);
 
@@ -33425,13 +33429,34 @@ class step_barrier final : public resource, public std::enable_shared_from_this<
   std::int64_t step_ = 0, next_ticket_ = 1;
   // Of the current step: passes that count, and those of them that have pushed.
   std::int64_t admitted_ = 0, pushed_ = 0;
+  // Workers that make no more passes, and whether the chief has gone.
+  std::int64_t left_ = 0;
+  bool chief_left_ = false;
   // Passes between arriving and waiting.
   std::map<std::int64_t, pass> passes_;
   std::vector<waiter_ptr> waiters_;
 };
 
+// Whether no update will come for the waiter: the chief has gone, or all workers that are left wait and have not pushed enough together.
+WEFT_DECL bool step_barrier::in_vain(waiter& w) const {
+  if (w.what == line::ready || w.what == line::begun) return false;
+  if (chief_left_) {
+    w.result = status(error_code::out_of_range, describe() + ": the chief has ended, there are no more updates");
+    return true;
+  }
+  if (w.what == line::arrive || left_ == 0 || pushed_ >= aggregate_) return false;
+  std::int64_t waiting = 0;
+  for (const waiter_ptr& other : waiters_)
+    if (other->what == line::wait) ++waiting;
+  if (waiting < total_ - left_) return false;
+  w.result = status(error_code::out_of_range, describe() + ": an update needs the gradients of " + std::to_string(aggregate_) + " passes, " + std::to_string(pushed_) + " are there, and of " + std::to_string(total_) +
+                                                  " workers " + std::to_string(left_) + " make no more");
+  return true;
+}
+
 // Whether the waiter can be answered now.
 WEFT_DECL bool step_barrier::attempt(waiter& w, std::vector<std::int64_t>& new_tickets) {
+  if (w.what == line::begun) return started_ && !chief_left_;
   if (w.what == line::ready) {
     if (interrupted_) w.result = status(error_code::cancelled, describe() + " was interrupted, as its chief stops");
     return interrupted_ || (started_ && pushed_ >= aggregate_);
@@ -33461,6 +33486,12 @@ WEFT_DECL std::vector<step_barrier::waiter_ptr> step_barrier::serve(std::vector<
   std::vector<waiter_ptr> ended, left;
   for (const waiter_ptr& w : waiters_) (attempt(*w, new_tickets) ? ended : left).push_back(w);
   waiters_.swap(left);
+  if (left_ == 0 && !chief_left_) return ended;
+  left.clear();
+  std::vector<waiter_ptr> hopeless;
+  for (const waiter_ptr& w : waiters_) (in_vain(*w) ? hopeless : left).push_back(w);
+  waiters_.swap(left);
+  ended.insert(ended.end(), hopeless.begin(), hopeless.end());
   return ended;
 }
 
@@ -33570,9 +33601,21 @@ WEFT_DECL void step_barrier::wait(std::int64_t ticket, const cancellation_token&
   begin(w);
 }
 
-WEFT_DECL void step_barrier::ready(const cancellation_token& token, done_function done) {
+WEFT_DECL void step_barrier::leave(bool chief) {
+  std::vector<waiter_ptr> ended;
+  std::vector<std::int64_t> new_tickets;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (chief) chief_left_ = true;
+    else left_ = std::min(left_ + 1, total_);
+    ended = serve(new_tickets);
+  }
+  finish(ended, new_tickets);
+}
+
+WEFT_DECL void step_barrier::ready(bool begun, const cancellation_token& token, done_function done) {
   const auto w = std::make_shared<waiter>();
-  w->what = line::ready;
+  w->what = begun ? line::begun : line::ready;
   w->token = token;
   w->done = std::move(done);
   begin(w);
@@ -33596,7 +33639,8 @@ WEFT_DECL void step_barrier::advance(std::int64_t step, bool reset) {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (reset || step != step_) admitted_ = pushed_ = 0;
     if (reset) {
-      interrupted_ = false;
+      interrupted_ = chief_left_ = false;
+      left_ = 0;
       // Whoever waits has pushed in vain.
       std::vector<waiter_ptr> left;
       for (const waiter_ptr& w : waiters_) {
@@ -33631,6 +33675,11 @@ WEFT_DECL void step_barrier::close(const status& why) {
   finish(ended, {});
 }
 
+inline bool is_set(const node& n, const char* attr) {
+  const bool* set = n.find_attr<bool>(attr);
+  return set != nullptr && *set;
+}
+
 /// Makes the barrier where there is none yet, and names it.
 class step_barrier_handle_kernel final : public cheap_kernel {
  public:
@@ -33655,14 +33704,14 @@ class step_barrier_handle_kernel final : public cheap_kernel {
 /// Arrives at a barrier, waits there, or waits for all.
 class step_barrier_use_kernel final : public kernel {
  public:
-  explicit step_barrier_use_kernel(const node& n) : arrives_(n.op() == "_StepBarrierArrive"), waits_(n.op() == "_StepBarrierWait") {}
+  explicit step_barrier_use_kernel(const node& n) : arrives_(n.op() == "_StepBarrierArrive"), waits_(n.op() == "_StepBarrierWait"), begun_(is_set(n, "begun")) {}
   bool asynchronous() const noexcept override { return true; }
   void compute(kernel_context& context) override { context.fail(error_code::internal, "this kernel answers later, it was called as if it answered at once"); }
   void compute_async(kernel_context& context, kernel_done done) override {
     expect_inputs(context, arrives_ || waits_ ? 2 : 1);
     const auto barrier = resource_of<step_barrier>(context, "barrier of steps");
     const cancellation_token& token = context.environment().cancellation;
-    if (!arrives_ && !waits_) return barrier->ready(token, [done = std::move(done)](const status& s, std::int64_t, std::int64_t) { done(s); });
+    if (!arrives_ && !waits_) return barrier->ready(begun_, token, [done = std::move(done)](const status& s, std::int64_t, std::int64_t) { done(s); });
     expect_dtype(context, 1, dtype::int64);
     if (context.input(1).elements() != 1) context.fail(std::string(arrives_ ? "the local step" : "the ticket") + " must be a scalar, found shape " + context.input(1).shape().text());
     const std::int64_t number = *context.input(1).data<std::int64_t>();
@@ -33679,7 +33728,20 @@ class step_barrier_use_kernel final : public kernel {
   }
 
  private:
-  bool arrives_, waits_;
+  bool arrives_, waits_, begun_;
+};
+
+/// Tells a barrier that a worker, or the chief, has ended.
+class step_barrier_leave_kernel final : public cheap_kernel {
+ public:
+  explicit step_barrier_leave_kernel(const node& n) : chief_(is_set(n, "chief")) {}
+  void compute(kernel_context& context) override {
+    expect_inputs(context, 1);
+    resource_of<step_barrier>(context, "barrier of steps")->leave(chief_);
+  }
+
+ private:
+  bool chief_;
 };
 
 /// Ends the wait of the chief.
@@ -33692,10 +33754,7 @@ class step_barrier_interrupt_kernel final : public cheap_kernel {
 /// Lets everybody at a barrier go on.
 class step_barrier_advance_kernel final : public cheap_kernel {
  public:
-  explicit step_barrier_advance_kernel(const node& n) {
-    const bool* reset = n.find_attr<bool>("reset");
-    reset_ = reset != nullptr && *reset;
-  }
+  explicit step_barrier_advance_kernel(const node& n) : reset_(is_set(n, "reset")) {}
   void compute(kernel_context& context) override {
     expect_inputs(context, 2);
     const auto barrier = resource_of<step_barrier>(context, "barrier of steps");
@@ -33711,6 +33770,7 @@ WEFT_DECL kernel_factory step_barrier_kernel(std::string_view op) {
   if (op == "_StepBarrier") return &step_barrier_handle_kernel::make;
   if (op == "_StepBarrierArrive" || op == "_StepBarrierWait" || op == "_StepBarrierReady") return &make_kernel<step_barrier_use_kernel>;
   if (op == "_StepBarrierInterrupt") return &make_kernel<step_barrier_interrupt_kernel>;
+  if (op == "_StepBarrierLeave") return &make_kernel<step_barrier_leave_kernel>;
   if (op == "_StepBarrierAdvance") return &make_kernel<step_barrier_advance_kernel>;
   return nullptr;
 }
@@ -34235,7 +34295,7 @@ inline constexpr kernel_row standard_kernel_rows[] = {
      "QueueIsClosedV2", "", 0},
     {"ConditionalAccumulator AccumulatorApplyGradient AccumulatorTakeGradient ResourceConditionalAccumulator ResourceAccumulatorApplyGradient ResourceAccumulatorTakeGradient "
      "SparseConditionalAccumulator SparseAccumulatorApplyGradient SparseAccumulatorTakeGradient", "dtype", floats},
-    {"_StepBarrier _StepBarrierArrive _StepBarrierWait _StepBarrierReady _StepBarrierInterrupt _StepBarrierAdvance", "", 0},
+    {"_StepBarrier _StepBarrierArrive _StepBarrierWait _StepBarrierReady _StepBarrierInterrupt _StepBarrierLeave _StepBarrierAdvance", "", 0},
     {"AccumulatorNumAccumulated AccumulatorSetGlobalStep ResourceAccumulatorNumAccumulated ResourceAccumulatorSetGlobalStep", "", 0},
     // Control, and what the executor carries out itself.
     {"NoOp ControlTrigger Assert Print PrintV2", "", 0},
@@ -34924,6 +34984,22 @@ WEFT_DECL asio::ip::tcp::endpoint listener::endpoint_of(asio::io_context& io, co
   return found.begin()->endpoint();
 }
 
+namespace detail {
+// Whether a socket of this process listens at the port. Only asked for a message.
+WEFT_DECL bool listens_already(const asio::ip::tcp::endpoint& endpoint) {
+  const long most = std::min(::sysconf(_SC_OPEN_MAX), 65536L);
+  for (int number = 0; number < most; ++number) {
+    int listens = 0;
+    socklen_t size = sizeof listens;
+    if (::getsockopt(number, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) != 0 || listens == 0) continue;
+    asio::ip::tcp::endpoint bound;
+    socklen_t length = static_cast<socklen_t>(bound.capacity());
+    if (::getsockname(number, bound.data(), &length) == 0 && bound.port() == endpoint.port() && bound.protocol() == endpoint.protocol()) return true;
+  }
+  return false;
+}
+}  // namespace detail
+
 WEFT_DECL void listener::bind(const tcp::endpoint& endpoint) {
   tcp::acceptor& acceptor = state_->acceptor;
   std::error_code error;
@@ -34939,7 +35015,8 @@ WEFT_DECL void listener::bind(const tcp::endpoint& endpoint) {
   }
   if (!error) return;
   const std::string where = "cannot listen on " + to_text(address_) + ": ";
-  if (error.value() == EADDRINUSE) fail(error_code::unavailable, where + "address already in use");
+  if (error.value() == EADDRINUSE)
+    fail(error_code::unavailable, where + "address already in use" + (detail::listens_already(endpoint) ? " by this process itself; is the task served already?" : ""));
   if (error.value() == EACCES) fail(error_code::permission_denied, where + "permission denied");
   if (error.value() == EADDRNOTAVAIL) fail(error_code::invalid_argument, where + "this machine does not have the address");
   fail(error_code::unavailable, where + detail::errno_text(error.value()));
@@ -42107,7 +42184,16 @@ class remote_session final : public session_interface {
   signature_cache<prepared_step> steps_;
 };
 
+// What a server decides for itself is not passed over in silence.
+WEFT_DECL void refuse_local_options(const host_port& to, const session_options& options) {
+  const char* given = options.devices != std::map<std::string, int>{{"CPU", 1}} ? "devices" : !options.cluster.empty() ? "cluster" : options.kernels ? "kernels" : options.kernel_threads != 0 ? "kernel_threads" : nullptr;
+  if (given == nullptr) return;
+  fail(error_code::invalid_argument, std::string("session_options::") + given + " is for sessions in this process, the server at weft://" + to_text(to) + " has its own" +
+                                         (!options.cluster.empty() && given == std::string_view("cluster") ? "; leave it empty" : std::string("; set server_options::") + given + " where it starts"));
+}
+
 WEFT_DECL std::unique_ptr<session_interface> open_remote_session(const host_port& to, const session_options& options, const graph& g) {
+  refuse_local_options(to, options);
   return std::make_unique<remote_session>(to, options, g);
 }
 
@@ -47506,13 +47592,18 @@ WEFT_DECL batch dataset::next() {
 // Variables on parameter servers, everything else on a worker: the device function of between-graph replication, as TensorFlow's tf.train.replica_device_setter.
 
 #include <algorithm>
+#include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 namespace weft {
+
+/// The bytes of the variables of a graph by the device that each asks for, as it is written: whether one parameter server carries nearly all of them. Variables whose size is not known count nothing.
+std::map<std::string, std::int64_t> variable_bytes_by_device(const graph& g = default_graph());
 
 /// How a replica_device_setter chooses.
 struct replica_device_options {
@@ -47538,6 +47629,16 @@ device_function replica_device_setter(int ps_tasks, const replica_device_options
 
 #if WEFT_HAS_TRAIN_BODIES
 namespace weft {
+
+WEFT_DECL std::map<std::string, std::int64_t> variable_bytes_by_device(const graph& g) {
+  std::map<std::string, std::int64_t> out;
+  for (const node* n : g.nodes()) {
+    if (n->op() != "VarHandleOp") continue;
+    const bool known = n->attr<partial_shape>("shape").fully_known() && is_plain(n->attr<dtype>("dtype"));
+    out[n->device()] += known ? static_cast<std::int64_t>(byte_size_load_fn(*n)) : 0;
+  }
+  return out;
+}
 
 namespace detail {
 
@@ -50633,6 +50734,7 @@ struct monitored_session::state final : hook_context {
   bool initialize(bool first);
   std::vector<std::string> ask_uninitialized();
   void stop_runners();
+  error cause_of(const error& e) const;
   void run(const step_signature& signature, tensor_value* feeds, tensor_value* fetches, const run_options& run);
   void run_once(const step_signature& signature, std::vector<tensor_value> fed, tensor_value* fetches, const run_options& run);
   void recover(const error& why);
@@ -50738,6 +50840,13 @@ WEFT_DECL void monitored_session::state::stop_runners() {
   runners.reset();
 }
 
+// A step that finds a queue closed fails for the reason that ended whoever was to fill it.
+WEFT_DECL error monitored_session::state::cause_of(const error& e) const {
+  const bool found_closed = e.code() == error_code::out_of_range || e.code() == error_code::cancelled;
+  if (!found_closed || runners == nullptr || runners->reason().ok()) return e;
+  return error(runners->reason());
+}
+
 WEFT_DECL void monitored_session::state::recover(const error& why) {
   if (closed) throw why;
   ready = false;
@@ -50831,12 +50940,13 @@ WEFT_DECL void monitored_session::state::run(const step_signature& signature, te
       if (!ready) begin_session(interrupted);
       if (!lost_step && signature.fetches.empty() && signature.targets.empty()) return;
       if (!lost_step) return run_once(signature, fed, fetches, run);
-    } catch (const error& e) {
+    } catch (const error& caught) {
+      const error e = cause_of(caught);
       if (e.code() == error_code::out_of_range) stopping = true;
-      if (!detail::is_recoverable(e)) throw;
+      if (!detail::is_recoverable(e)) throw e;
       const bool in_step = ready;
       recover(e);
-      if (std::chrono::steady_clock::now() - begun > options.patience) throw;
+      if (std::chrono::steady_clock::now() - begun > options.patience) throw e;
       if (in_step) interrupted = e.may_have_run() ? e.status() : status();
       std::this_thread::sleep_for(pause);
       continue;
@@ -52120,6 +52230,11 @@ class sync_replicas_optimizer final : public optimizer {
   operation chief_step() const { return made(chief_step_); }
   /// Ends the chief's wait for gradients with CANCELLED, and waits that begin before the next `chief_init`; an update that has begun is finished. Only in exact order.
   operation chief_interrupt() const { return made(chief_interrupt_); }
+  /// Waits until there is a chief that makes updates; only in exact order.
+  operation chief_begun() const { return made(chief_begun_); }
+  /// Tells the others that this worker makes no more passes, or, `chief_leave`, that the chief makes no more updates: passes that would wait in vain end with OUT_OF_RANGE. Only in exact order.
+  operation leave() const { return made(leave_); }
+  operation chief_leave() const { return made(chief_leave_); }
   /// What the chief runs once the variables are initialised or restored, before any worker's pass.
   operation chief_init() const { return made(chief_init_); }
   /// What each other worker runs before its first pass.
@@ -52163,7 +52278,7 @@ class sync_replicas_optimizer final : public optimizer {
   std::vector<accumulator_base> accumulators_;
   std::vector<tensor<std::int32_t, 0>> held_;
   std::vector<operation> drains_;
-  operation chief_step_, chief_interrupt_, chief_init_, local_init_, train_op_;
+  operation chief_step_, chief_interrupt_, chief_begun_, leave_, chief_leave_, chief_init_, local_init_, train_op_;
   output counted_, queue_;
 };
 
@@ -52342,6 +52457,9 @@ WEFT_DECL operation sync_replicas_optimizer::apply_exactly(const std::vector<gra
   // 3. The chief's side.
   const operation updated = inner_.apply_gradients(t.gradients, global_step, here);
   const auto with = colocate_with(operation(*barrier.from), site);
+  chief_begun_ = operation(detail::add_node("_StepBarrierReady", {barrier}, op_name("begun", site), {{"begun", true}}));
+  leave_ = operation(detail::add_node("_StepBarrierLeave", {barrier}, op_name("leave", site)));
+  chief_leave_ = operation(detail::add_node("_StepBarrierLeave", {barrier}, op_name("chief_leave", site), {{"chief", true}}));
   const auto advance = [&](const std::vector<operation>& after_these, bool reset) {
     const auto after = control_dependencies(after_these);
     return operation(detail::add_node("_StepBarrierAdvance", {barrier, global_step.read(here)}, op_name(reset ? "reset" : "advance", site), {{"reset", reset}}));
@@ -52430,7 +52548,7 @@ enum class replica_role : unsigned char { chief, worker };
 
 /// Options of a running replica.
 struct sync_replica_options {
-  /// How long a worker waits until the chief has initialised the variables.
+  /// How long a worker waits until the chief has initialised the variables and makes updates.
   std::chrono::milliseconds ready_timeout = std::chrono::seconds(60);
   /// TensorFlow's order: tokens that the chief puts in the queue, as `init_tokens`. With 0 and as many workers as are aggregated nothing is wasted.
   std::int64_t num_tokens = -1;
@@ -52447,6 +52565,7 @@ class sync_replica {
   sync_replica& operator=(const sync_replica&) = delete;
   /// Stops, and drops the reason if there is one.
   ~sync_replica();
+  /// Says that this replica makes no more passes, and on the chief no more updates, so that nobody waits for it: the others' passes that need it end with OUT_OF_RANGE (in TensorFlow's order they wait).
   /// Ends the chief's thread, after the update that it is making. Throws the error that ended it before, once.
   void stop();
   /// Updates that this chief has made.
@@ -52479,6 +52598,7 @@ class sync_replicas_hook final : public session_hook {
 }  // namespace weft
 
 #if WEFT_HAS_TRAIN_BODIES
+#include <algorithm>
 #include <atomic>
 #include <string>
 #include <thread>
@@ -52495,14 +52615,16 @@ struct sync_replica::state {
   const sync_replica_options options;
   // Whether the session is there as long as this, to be closed when the chief's thread has failed.
   bool closes = true;
-  // The chief's steps; they outlive the session.
-  std::shared_ptr<prepared_step> step, interrupt;
+  // Steps that outlive the session: the chief's, and the end of what this replica does for the others.
+  std::shared_ptr<prepared_step> step, interrupt, leave, chief_leave;
   std::atomic<std::int64_t> updates{0};
   // Declared last: its threads use the rest.
   coordinator together{};
 
   void begin();
   void init_worker();
+  void wait_for_chief(std::chrono::steady_clock::time_point until);
+  void say_goodbye();
   void init_chief();
   void work();
   void end_wait();
@@ -52513,6 +52635,10 @@ WEFT_DECL void sync_replica::state::init_worker() {
   const auto until = std::chrono::steady_clock::now() + options.ready_timeout;
   for (;;) {
     try {
+      session.run(sync.local_init());
+      if (sync.order() != sync_order::exact) return;
+      // The chief may restore variables until it begins.
+      wait_for_chief(until);
       return session.run(sync.local_init());
     } catch (const error& e) {
       if (e.code() != error_code::failed_precondition) throw;
@@ -52520,6 +52646,32 @@ WEFT_DECL void sync_replica::state::init_worker() {
         throw error(error_code::deadline_exceeded, "the chief has not initialised the variables within " + std::to_string(options.ready_timeout.count()) + " ms: " + e.message());
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+}
+
+WEFT_DECL void sync_replica::state::wait_for_chief(std::chrono::steady_clock::time_point until) {
+  run_options limit;
+  limit.timeout = std::max(std::chrono::milliseconds(1), std::chrono::duration_cast<std::chrono::milliseconds>(until - std::chrono::steady_clock::now()));
+  try {
+    session.run(limit, sync.chief_begun());
+  } catch (const error& e) {
+    if (e.code() != error_code::deadline_exceeded) throw;
+    throw error(error_code::deadline_exceeded, sync.name() + ": the variables are initialised, but within " + std::to_string(options.ready_timeout.count()) +
+                                                   " ms no chief began to make updates; exactly one worker makes its sync_replica with replica_role::chief");
+  }
+}
+
+// The session may be lost or closed, and nobody left who would wait.
+WEFT_DECL void sync_replica::state::say_goodbye() {
+  run_options limit;
+  limit.timeout = std::chrono::seconds(1);
+  for (auto* farewell : {&leave, &chief_leave}) {
+    const auto last = std::exchange(*farewell, nullptr);
+    if (last == nullptr) continue;
+    try {
+      last->run(nullptr, nullptr, limit);
+    } catch (const error&) {
+    }
   }
 }
 
@@ -52562,8 +52714,14 @@ WEFT_DECL void sync_replica::state::end_wait() {
 }
 
 WEFT_DECL void sync_replica::state::begin() {
-  if (role == replica_role::worker) return init_worker();
-  init_chief();
+  const auto prepared = [this](const operation& op) { return session.prepare({{}, {}, {op.get()}}); };
+  if (role == replica_role::worker) init_worker();
+  else init_chief();
+  if (sync.order() == sync_order::exact) {
+    leave = prepared(sync.leave());
+    if (role == replica_role::chief) chief_leave = prepared(sync.chief_leave());
+  }
+  if (role == replica_role::worker) return;
   together.start("chief of " + sync.name(), [this] { work(); });
 }
 
@@ -52582,7 +52740,13 @@ WEFT_DECL sync_replica::~sync_replica() {
 WEFT_DECL void sync_replica::stop() {
   state_->together.request_stop();
   state_->end_wait();
-  state_->together.join();
+  try {
+    state_->together.join();
+  } catch (...) {
+    state_->say_goodbye();
+    throw;
+  }
+  state_->say_goodbye();
 }
 
 WEFT_DECL std::int64_t sync_replica::updates() const noexcept { return state_->updates; }

@@ -69,6 +69,20 @@ TEST_CASE("master: a task that never answers costs the abort's grace, not more")
   }
 }
 
+TEST_CASE("master: a step is one message to each task and one back") {
+  with_deaf_worker cluster([](fake::deaf_worker& worker) { worker.is_prompt = true; });
+  const weft::graph g;
+  const auto scope = g.as_default();
+  const auto x = weft::placeholder<float, 1>("x");
+  weft::operation two;
+  weft::with_device("/job:far/task:0", [&] { two = weft::group({weft::operation(x + 1.f), weft::operation(x * 2.f)}); });
+  weft::session session(cluster.server->target(), {}, g);
+  for (int i = 1; i <= 5; ++i) {
+    session.run({{x, {1.f, 2.f}}}, two);
+    CHECK(cluster.worker.messages() == 1 + i);  // the registration comes before the first
+  }
+}
+
 TEST_CASE("master: only the tasks that a step needs are contacted") {
   // far:0 does not exist; nothing asks for it.
   weft::server server({{"far", {"127.0.0.1:1"}}, {"work", {"127.0.0.1:0"}}}, "work", 0, with_deaf_worker::quiet());

@@ -1,6 +1,7 @@
 // What happens to users of a cluster, from beginning to end.
 #include <weft/cluster/local_cluster.hpp>
 
+#include "../long_tests.hpp"
 #include "test_ops.hpp"
 
 #include <weft/cluster/session.hpp>
@@ -39,13 +40,12 @@ weft::run_options within(std::chrono::milliseconds limit) {
 
 // Whether a test that takes minutes or gigabytes is asked for, and the machine has so much memory now.
 bool is_asked_for(double gigabytes) {
-  const char* asked = std::getenv("WEFT_TEST_LONG");
   std::ifstream info("/proc/meminfo");
   std::string name;
   double kilobytes = 0;
   while (info >> name >> kilobytes && name != "MemAvailable:") info.ignore(1000, '\n');
-  if (asked != nullptr && std::string(asked) == "1" && kilobytes / (1 << 20) > gigabytes) return true;
-  MESSAGE("skipped: runs with WEFT_TEST_LONG=1 and " << gigabytes << " GiB of memory");
+  if (takes_long() && !is_sanitized && kilobytes / (1 << 20) > gigabytes) return true;
+  MESSAGE("skipped: runs with WEFT_TEST_LONG=1, without sanitizers, with " << gigabytes << " GiB of memory");
   return false;
 }
 

@@ -1,24 +1,20 @@
 // Nothing that a session does to a graph goes as deep as the graph is long.
 #include <weft/session/local_session.hpp>
 
+#include "../long_tests.hpp"
+
 #include <weft/gradients.hpp>
 #include <weft/graph.hpp>
 #include <weft/tensor/xtensor.hpp>
 
 #include <doctest/doctest.h>
 
-#include <cstdlib>
-#include <memory>
-#include <string>
+#include <cstddef>
+#include <tuple>
 
 #include <pthread.h>
 
 namespace {
-
-bool takes_long() {
-  const char* asked = std::getenv("WEFT_TEST_LONG");
-  return asked != nullptr && std::string(asked) == "1";
-}
 
 struct answer {
   int length;
@@ -52,7 +48,7 @@ void* run_chain(void* to) {
 }  // namespace
 
 TEST_CASE("local_session: a long chain is built, differentiated, cut, run and dropped on a small stack") {
-  answer got{takes_long() ? 1000000 : 5000};
+  answer got{takes_long() && !is_sanitized ? 1000000 : 5000};
   pthread_attr_t small;
   REQUIRE(pthread_attr_init(&small) == 0);
   REQUIRE(pthread_attr_setstacksize(&small, std::size_t{512} << 10) == 0);

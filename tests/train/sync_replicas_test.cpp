@@ -2,6 +2,7 @@
 
 #include "../error_of.hpp"
 #include "../format/file_test_support.hpp"
+#include "../long_tests.hpp"
 
 #include <weft/train/monitored_session.hpp>
 #include <weft/train/sync_replica.hpp>
@@ -18,7 +19,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdlib>
 #include <future>
 #include <string>
 #include <thread>
@@ -252,7 +252,7 @@ TEST_CASE("sync_replicas: replicas may begin and end in any order, with as many 
       {2, 2, {6, 4}, {1, 0}, {false, true}},
       {2, 2, {4, 6}, {0, 1}, {true, false}},
   };
-  if (const char* longer = std::getenv("WEFT_TEST_LONG"); longer != nullptr && std::string(longer) == "1") {
+  if (takes_long()) {
     std::vector<int> order{0, 1, 2};
     do stories.push_back({3, 3, {5, 5, 5}, order, {true, true, true}});
     while (std::next_permutation(order.begin(), order.end()));

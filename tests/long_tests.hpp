@@ -1,0 +1,24 @@
+#ifndef WEFT_TESTS_LONG_TESTS_HPP
+#define WEFT_TESTS_LONG_TESTS_HPP
+
+#include <cstdlib>
+#include <string>
+
+#if defined(__has_feature)
+#define WEFT_TESTS_SANITIZED (__has_feature(address_sanitizer) || __has_feature(thread_sanitizer))
+#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define WEFT_TESTS_SANITIZED 1
+#else
+#define WEFT_TESTS_SANITIZED 0
+#endif
+
+/// Whether a sanitizer watches, so that memory says nothing and everything takes longer.
+inline constexpr bool is_sanitized = WEFT_TESTS_SANITIZED;
+
+/// Whether full counts are asked for.
+inline bool takes_long() {
+  const char* asked = std::getenv("WEFT_TEST_LONG");
+  return asked != nullptr && std::string(asked) == "1";
+}
+
+#endif
