@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -20,13 +21,7 @@ namespace detail {
 inline graph without_devices(const graph& from, std::vector<const node*>& twins) {
   graph out(from.ops());
   twins.assign(from.size(), nullptr);
-  for (const node* n : from.nodes()) {
-    std::vector<output> inputs;
-    for (const output& in : n->inputs()) inputs.push_back({twins[static_cast<std::size_t>(in.from->id())], in.index});
-    std::vector<const node*> control;
-    for (const node* before : n->control_inputs()) control.push_back(twins[static_cast<std::size_t>(before->id())]);
-    twins[static_cast<std::size_t>(n->id())] = &out.add_copy(*n, std::move(inputs), std::move(control), "");
-  }
+  for (const node* n : from.nodes()) twins[static_cast<std::size_t>(n->id())] = &out.add_copy(*n, twins, "");
   return out;
 }
 
@@ -46,8 +41,10 @@ inline bool same_value(const tensor_value& a, const tensor_value& b) {
 }  // namespace detail
 
 /// Whether the graph, cut for `cluster` with so many CPU devices per task and run in this process, gives bit for bit what it gives on one device. `fetches` are outputs of the
-/// graph, `feeds` values for its placeholders. Ops without state only: a variable would have to be initialised in both runs.
-inline verdict same_values_as_unpartitioned(const graph& g, const cluster_spec& cluster, const std::vector<output>& fetches, const std::vector<feed>& feeds = {}, int devices = 1) {
+/// graph, `feeds` values for its placeholders. Ops without state only: a variable would have to be initialised in both runs. Each of `schedule_seeds` adds a run in the order that it draws
+/// (`session_options::schedule_seed`); the answer names the seed with which a value is another.
+inline verdict same_values_as_unpartitioned(const graph& g, const cluster_spec& cluster, const std::vector<output>& fetches, const std::vector<feed>& feeds = {}, int devices = 1,
+                                            const std::vector<std::uint64_t>& schedule_seeds = {}) {
   std::vector<const node*> twins;
   const graph plain = detail::without_devices(g, twins);
   const auto twin = [&twins](const output& o) { return output{twins[static_cast<std::size_t>(o.from->id())], o.index}; };
@@ -60,10 +57,14 @@ inline verdict same_values_as_unpartitioned(const graph& g, const cluster_spec& 
   parted.cluster = cluster;
   parted.devices = {{"CPU", devices}};
   parted.optimizer = whole.optimizer = optimizer_options::none();
-  local_session in_parts(parted, graph(g.state())), alone(whole, graph(plain.state()));
-  const std::vector<tensor_value> found = in_parts.run(run_options(), feeds, fetches), expected = alone.run(run_options(), plain_feeds, plain_fetches);
-  for (std::size_t i = 0; i < fetches.size(); ++i)
-    if (!detail::same_value(found[i], expected[i])) return verdict::no("'" + to_text(fetches[i]) + "' has another value when the graph is cut");
+  const std::vector<tensor_value> expected = local_session(whole, graph(plain.state())).run(run_options(), plain_feeds, plain_fetches);
+  for (std::size_t run = 0; run <= schedule_seeds.size(); ++run) {
+    if (run > 0) parted.schedule_seed = schedule_seeds[run - 1];
+    const std::vector<tensor_value> found = local_session(parted, graph(g.state())).run(run_options(), feeds, fetches);
+    for (std::size_t i = 0; i < fetches.size(); ++i)
+      if (!detail::same_value(found[i], expected[i]))
+        return verdict::no("'" + to_text(fetches[i]) + "' has another value when the graph is cut" + (run > 0 ? " and runs in the order of schedule seed " + std::to_string(schedule_seeds[run - 1]) : std::string()));
+  }
   return verdict::yes("all " + std::to_string(fetches.size()) + " values are the same");
 }
 

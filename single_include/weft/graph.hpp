@@ -3903,8 +3903,10 @@ class graph {
   const node& add(node_spec spec) const { return state_->add(std::move(spec)); }
   /// Adds a copy of a node (of any graph) with other inputs, keeping name, attributes, output types and call site.
   const node& add_copy(const node& original, std::vector<output> inputs, std::vector<const node*> control_inputs, const std::string& device) const;
-  /// As above, with the twins of the inputs and of the control inputs, which are found by the ids of theirs, and the same device.
-  const node& add_copy(const node& original, const std::vector<const node*>& twins) const;
+  /// As above, with the twins of the inputs and of the control inputs, which are found by the ids of theirs.
+  const node& add_copy(const node& original, const std::vector<const node*>& twins, const std::string& device) const;
+  /// As above, with the same device.
+  const node& add_copy(const node& original, const std::vector<const node*>& twins) const { return add_copy(original, twins, original.device()); }
 
   /// The nodes so far, in the order of creation. Later additions do not appear in the result.
   std::vector<const node*> nodes() const { return state_->nodes(); }
@@ -4004,7 +4006,7 @@ WEFT_DECL const node& graph::add_copy(const node& original, std::vector<output> 
 }
 
 // An edge that closes a loop comes from a node that has no twin yet: the first input stands in for it.
-WEFT_DECL const node& graph::add_copy(const node& original, const std::vector<const node*>& twins) const {
+WEFT_DECL const node& graph::add_copy(const node& original, const std::vector<const node*>& twins, const std::string& device) const {
   const auto twin_of = [&twins](const node& n) { return twins[static_cast<std::size_t>(n.id())]; };
   std::vector<output> inputs;
   for (std::size_t i = 0; i < original.inputs().size(); ++i) {
@@ -4013,7 +4015,7 @@ WEFT_DECL const node& graph::add_copy(const node& original, const std::vector<co
   }
   std::vector<const node*> control;
   for (const node* before : original.control_inputs()) control.push_back(twin_of(*before));
-  return add_copy(original, std::move(inputs), std::move(control), original.device());
+  return add_copy(original, std::move(inputs), std::move(control), device);
 }
 
 WEFT_DECL graph::graph(const graph& other) : graph(other.ops()) {
@@ -10857,6 +10859,7 @@ WEFT_DECL std::string to_text(const graph& g) {
 #include <optional>
 #include <ostream>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -10920,6 +10923,8 @@ class transfer_table {
   std::vector<transfer> fetches() && { return std::move(fetches_); }
   /// Feeds, then data and control edges, then fetches.
   std::vector<transfer> all() const;
+  /// Bytes of the data edges from one device or task to another in a step, each named in full or in part (`/job:ps`); nothing when the size of one is not known. Throws INVALID_ARGUMENT for a malformed name.
+  std::optional<std::int64_t> bytes_between(std::string_view from, std::string_view to, call_site where = call_site::here()) const;
 
   friend bool operator==(const transfer_table& a, const transfer_table& b);
   friend bool operator!=(const transfer_table& a, const transfer_table& b) { return !(a == b); }
@@ -10959,6 +10964,17 @@ WEFT_DECL bool operator==(const transfer& a, const transfer& b) {
 }
 
 WEFT_DECL bool operator==(const transfer_table& a, const transfer_table& b) { return a.edges_ == b.edges_ && a.feeds_ == b.feeds_ && a.fetches_ == b.fetches_; }
+
+WEFT_DECL std::optional<std::int64_t> transfer_table::bytes_between(std::string_view from, std::string_view to, call_site where) const {
+  const device_name source = parse_device_name(from, where), destination = parse_device_name(to, where);
+  std::int64_t sum = 0;
+  for (const transfer& t : edges_) {
+    if (t.kind != transfer_kind::data || !matches(source, parse_device_name(t.from)) || !matches(destination, parse_device_name(t.to))) continue;
+    if (!t.bytes || *t.bytes > INT64_MAX - sum) return std::nullopt;
+    sum += *t.bytes;
+  }
+  return sum;
+}
 
 WEFT_DECL std::vector<transfer> transfer_table::all() const {
   std::vector<transfer> out;

@@ -6440,6 +6440,8 @@ class kernel {
     done(status());
   }
   virtual bool asynchronous() const noexcept { return false; }
+  /// Whether, where it finishes later, only what other nodes do can end its wait, as with a queue; else it is taken to answer by itself.
+  virtual bool waits_for_others() const noexcept { return false; }
   /// Whether this execution may take longer than some microseconds (or block), so that it belongs on a thread of the pool. A kernel that does
   /// not say counts as one that may: on a server, a cheap one runs on the thread that serves the sockets.
   virtual bool expensive(const kernel_context&) const noexcept { return !asynchronous(); }
@@ -8707,8 +8709,10 @@ class graph {
   const node& add(node_spec spec) const { return state_->add(std::move(spec)); }
   /// Adds a copy of a node (of any graph) with other inputs, keeping name, attributes, output types and call site.
   const node& add_copy(const node& original, std::vector<output> inputs, std::vector<const node*> control_inputs, const std::string& device) const;
-  /// As above, with the twins of the inputs and of the control inputs, which are found by the ids of theirs, and the same device.
-  const node& add_copy(const node& original, const std::vector<const node*>& twins) const;
+  /// As above, with the twins of the inputs and of the control inputs, which are found by the ids of theirs.
+  const node& add_copy(const node& original, const std::vector<const node*>& twins, const std::string& device) const;
+  /// As above, with the same device.
+  const node& add_copy(const node& original, const std::vector<const node*>& twins) const { return add_copy(original, twins, original.device()); }
 
   /// The nodes so far, in the order of creation. Later additions do not appear in the result.
   std::vector<const node*> nodes() const { return state_->nodes(); }
@@ -8808,7 +8812,7 @@ WEFT_DECL const node& graph::add_copy(const node& original, std::vector<output> 
 }
 
 // An edge that closes a loop comes from a node that has no twin yet: the first input stands in for it.
-WEFT_DECL const node& graph::add_copy(const node& original, const std::vector<const node*>& twins) const {
+WEFT_DECL const node& graph::add_copy(const node& original, const std::vector<const node*>& twins, const std::string& device) const {
   const auto twin_of = [&twins](const node& n) { return twins[static_cast<std::size_t>(n.id())]; };
   std::vector<output> inputs;
   for (std::size_t i = 0; i < original.inputs().size(); ++i) {
@@ -8817,7 +8821,7 @@ WEFT_DECL const node& graph::add_copy(const node& original, const std::vector<co
   }
   std::vector<const node*> control;
   for (const node* before : original.control_inputs()) control.push_back(twin_of(*before));
-  return add_copy(original, std::move(inputs), std::move(control), original.device());
+  return add_copy(original, std::move(inputs), std::move(control), device);
 }
 
 WEFT_DECL graph::graph(const graph& other) : graph(other.ops()) {
@@ -16275,6 +16279,7 @@ WEFT_DECL std::string to_text(const graph& g) {
 #include <optional>
 #include <ostream>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -16338,6 +16343,8 @@ class transfer_table {
   std::vector<transfer> fetches() && { return std::move(fetches_); }
   /// Feeds, then data and control edges, then fetches.
   std::vector<transfer> all() const;
+  /// Bytes of the data edges from one device or task to another in a step, each named in full or in part (`/job:ps`); nothing when the size of one is not known. Throws INVALID_ARGUMENT for a malformed name.
+  std::optional<std::int64_t> bytes_between(std::string_view from, std::string_view to, call_site where = call_site::here()) const;
 
   friend bool operator==(const transfer_table& a, const transfer_table& b);
   friend bool operator!=(const transfer_table& a, const transfer_table& b) { return !(a == b); }
@@ -16377,6 +16384,17 @@ WEFT_DECL bool operator==(const transfer& a, const transfer& b) {
 }
 
 WEFT_DECL bool operator==(const transfer_table& a, const transfer_table& b) { return a.edges_ == b.edges_ && a.feeds_ == b.feeds_ && a.fetches_ == b.fetches_; }
+
+WEFT_DECL std::optional<std::int64_t> transfer_table::bytes_between(std::string_view from, std::string_view to, call_site where) const {
+  const device_name source = parse_device_name(from, where), destination = parse_device_name(to, where);
+  std::int64_t sum = 0;
+  for (const transfer& t : edges_) {
+    if (t.kind != transfer_kind::data || !matches(source, parse_device_name(t.from)) || !matches(destination, parse_device_name(t.to))) continue;
+    if (!t.bytes || *t.bytes > INT64_MAX - sum) return std::nullopt;
+    sum += *t.bytes;
+  }
+  return sum;
+}
 
 WEFT_DECL std::vector<transfer> transfer_table::all() const {
   std::vector<transfer> out;
@@ -20094,9 +20112,11 @@ WEFT_DECL void remote_rendezvous::drop_values() noexcept {
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -20145,6 +20165,10 @@ struct session_options {
   std::shared_ptr<const kernel_registry> kernels;
   /// Threads that run expensive kernels of a local session; 0 means one per processor.
   std::size_t kernel_threads = 0;
+  /// For a local session: runs every step on the calling thread, one step at a time, and lets the seed choose the next among all nodes that are ready on any task. The same program with the same seed runs in
+  /// the same order, so that a fault that depends on the order can be found by trying seeds and seen again. A step that waits for what only other nodes could do, when none is left to run, fails with
+  /// FAILED_PRECONDITION that names the waiting nodes.
+  std::optional<std::uint64_t> schedule_seed;
   /// The passes over the graphs of its steps.
   optimizer_options optimizer;
   /// Deadline for reaching the target and for its answers to the protocol.
@@ -24765,6 +24789,7 @@ class accumulator_take_kernel final : public kernel {
  public:
   explicit accumulator_take_kernel(const node& n) : type_(type_attr(n, "dtype")), sparse_(n.op() == "SparseAccumulatorTakeGradient") {}
   bool asynchronous() const noexcept override { return true; }
+  bool waits_for_others() const noexcept override { return true; }
   void compute(kernel_context& context) override { context.fail(error_code::internal, "this kernel answers later, it was called as if it answered at once"); }
   void compute_async(kernel_context& context, kernel_done done) override {
     expect_inputs(context, 2);
@@ -31454,6 +31479,7 @@ inline void queue_handle_kernel::compute(kernel_context& context) {
 class queue_user : public kernel {
  public:
   bool asynchronous() const noexcept override { return true; }
+  bool waits_for_others() const noexcept override { return true; }
   void compute(kernel_context& context) override { context.fail(error_code::internal, "this kernel answers later, it was called as if it answered at once"); }
 
  protected:
@@ -33706,6 +33732,7 @@ class step_barrier_use_kernel final : public kernel {
  public:
   explicit step_barrier_use_kernel(const node& n) : arrives_(n.op() == "_StepBarrierArrive"), waits_(n.op() == "_StepBarrierWait"), begun_(is_set(n, "begun")) {}
   bool asynchronous() const noexcept override { return true; }
+  bool waits_for_others() const noexcept override { return true; }
   void compute(kernel_context& context) override { context.fail(error_code::internal, "this kernel answers later, it was called as if it answered at once"); }
   void compute_async(kernel_context& context, kernel_done done) override {
     expect_inputs(context, arrives_ || waits_ ? 2 : 1);
@@ -35759,6 +35786,16 @@ class step_states {
   std::vector<std::shared_ptr<step_state>> all_;
 };
 
+/// Hears of asynchronous nodes in a step that one thread runs in an order of its own.
+class answer_listener {
+ public:
+  virtual ~answer_listener() = default;
+  /// A node has answered on a thread that runs nothing of the step.
+  virtual void answered_elsewhere(step_state& state, std::uint32_t node, const status& s) = 0;
+  /// A node's answer is taken in.
+  virtual void settled(step_state& state, std::uint32_t node) = 0;
+};
+
 /// The state of a step. Its public members are for `step_worker`, the code that runs it.
 class step_state : public std::enable_shared_from_this<step_state> {
  public:
@@ -35811,6 +35848,7 @@ class step_state : public std::enable_shared_from_this<step_state> {
   // Called at the end, unless a thread waits in a call.
   done_callback done;
   bool has_caller = false;
+  answer_listener* listener = nullptr;
   status why;
 
  private:
@@ -36079,6 +36117,13 @@ class step_worker {
     heavy_ = node;
     work();
   }
+  /// Runs one node, for a schedule that chooses among those that are ready, and asks with `take_ready` for those that became so.
+  void run_one(std::uint32_t node);
+  std::uint32_t take_ready() noexcept {
+    const std::uint32_t node = ready_;
+    if (node != nothing) ready_ = next_[node];
+    return node;
+  }
   /// Goes on behind an asynchronous node that has answered; its token is already gone, or is the worker's own.
   void go_on(std::uint32_t node, const status& s);
   /// Whether more than this thread has ever worked on the step, as far as it knows.
@@ -36251,6 +36296,13 @@ WEFT_DECL void step_worker::work() {
   }
 }
 
+WEFT_DECL void step_worker::run_one(std::uint32_t node) {
+  if (stops()) return;
+  const plan_node& p = nodes_[node];
+  if (p.kind == plan_kind::compute) compute(node, p, false);
+  else run_other(node, p, false);
+}
+
 WEFT_DECL void step_worker::compute(std::uint32_t i, const plan_node& p, bool ask) {
   kernel_context context(*p.about, state_.environment, values_ + p.inputs, p.input_count, values_ + p.outputs, p.kept);
   try {
@@ -36345,6 +36397,7 @@ WEFT_DECL void step_worker::publish_ready() {
 
 WEFT_DECL void step_worker::go_on(std::uint32_t node, const status& s) {
   const plan_node& p = nodes_[node];
+  if (state_.listener != nullptr) state_.listener->settled(state_, node);
   if (statistics_ != nullptr) {
     const bool receives = p.kind == plan_kind::receive && s.ok();
     statistics_->add({p.about, state_.started[node], std::chrono::steady_clock::now(), std::this_thread::get_id(), receives ? plan_.edges[p.number] : -1, receives ? values_[p.outputs].bytes() : 0});
@@ -36378,6 +36431,7 @@ WEFT_DECL void step_state::help() {
 
 WEFT_DECL void step_state::answered(std::uint32_t node, const status& s) {
   if (step_worker* here = step_worker::accepting(*this)) return here->take_answer(node, s);
+  if (listener != nullptr) return listener->answered_elsewhere(*this, node, s);
   // Inside another kernel's call nothing may be run, on a thread of the pool everything, on other threads a little.
   const thread_pool* pool = environment.pool;
   const bool inside = step_worker::innermost() != nullptr;
@@ -36419,6 +36473,10 @@ WEFT_DECL void step_state::received(std::uint32_t node, const status& s, tensor_
 
 namespace weft {
 
+namespace detail {
+class seeded_step;
+}  // namespace detail
+
 /// Runs one part, step after step. Feeds go to `_Arg` nodes, fetches come from `_Retval` nodes, by index.
 ///
 /// Errors carry the node, op, line, device and task. The first root error of a step wins; after it no kernel starts, the rendezvous is aborted,
@@ -36451,6 +36509,7 @@ class executor {
   const std::string& task() const noexcept { return plan_.task; }
 
  private:
+  friend class detail::seeded_step;
   detail::plan plan_;
   detail::step_states states_;
 };
@@ -41329,6 +41388,242 @@ WEFT_DECL std::vector<tensor_value> session_interface::run(const run_options& op
 
 #endif
 
+#ifndef WEFT_CORE_SPLIT_MIX_HPP
+#define WEFT_CORE_SPLIT_MIX_HPP
+// SplitMix64: numbers that are the same with every compiler and library. For orders and simulations; tensors have TensorFlow's Philox.
+
+#include <cstdint>
+
+namespace weft::detail {
+
+class split_mix {
+ public:
+  explicit split_mix(std::uint64_t seed) noexcept : state_(seed) {}
+  std::uint64_t next() noexcept {
+    std::uint64_t z = state_ += 0x9e3779b97f4a7c15U;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9U;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebU;
+    return z ^ (z >> 31);
+  }
+
+ private:
+  std::uint64_t state_;
+};
+
+}  // namespace weft::detail
+
+#endif
+
+#if WEFT_HAS_BODIES
+#ifndef WEFT_RUNTIME_SEEDED_STEP_HPP
+#define WEFT_RUNTIME_SEEDED_STEP_HPP
+// A step whose parts all run on the calling thread, in an order that a seed draws among the ready nodes: the same seed, the same order. What depends on the order is found by trying seeds, and found again
+// by its seed.
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace weft::detail {
+
+/// A part of the step, what it is run with, and what it gives back.
+struct seeded_part {
+  executor* runs = nullptr;
+  executor::step_args args;
+  std::vector<tensor_value> fetches;
+};
+
+/// Runs the parts of one step. Where nothing is ready any more and nodes wait that only other nodes could end, it fails with FAILED_PRECONDITION that names them. A node that answers by itself, on a thread
+/// of its own, is waited for before the next one starts. Each step draws an order of its own. The parts must have no thread pool, and `on_error` must cancel them all.
+status run_in_seeded_order(std::vector<seeded_part>& parts, std::uint64_t seed, std::int64_t step, std::chrono::milliseconds timeout);
+
+#if WEFT_HAS_BODIES
+
+class seeded_step final : private answer_listener {
+ public:
+  seeded_step(std::vector<seeded_part>& parts, std::uint64_t seed, std::int64_t step) : parts_(parts), random_(split_mix(seed).next() + split_mix(static_cast<std::uint64_t>(step)).next()), seed_(seed), step_(step) {}
+  seeded_step(const seeded_step&) = delete;
+  seeded_step& operator=(const seeded_step&) = delete;
+
+  status run(std::chrono::milliseconds timeout);
+
+ private:
+  using clock = std::chrono::steady_clock;
+  struct place {
+    std::size_t part;
+    std::uint32_t node;
+    friend bool operator==(const place& a, const place& b) noexcept { return a.part == b.part && a.node == b.node; }
+  };
+  struct answer {
+    place from;
+    status outcome;
+  };
+
+  void answered_elsewhere(step_state& state, std::uint32_t node, const status& s) override;
+  void settled(step_state& state, std::uint32_t node) override;
+  const plan_node& node_at(const place& p) const { return states_[p.part]->plan.nodes[p.node]; }
+  std::size_t part_of(const step_state& state) const { return static_cast<std::size_t>(std::find(states_.begin(), states_.end(), &state) - states_.begin()); }
+  bool waits(const place& p) const { return std::find(waiting_.begin(), waiting_.end(), p) != waiting_.end(); }
+  bool is_failed() const;
+  void begin();
+  void start();
+  void collect();
+  void run_next();
+  void take_answers();
+  void wait_for_answer();
+  void give_up(const status& why) { states_.front()->fail(why); }
+  status deadlock() const;
+  status finish();
+
+  std::vector<seeded_part>& parts_;
+  split_mix random_;
+  const std::uint64_t seed_;
+  const std::int64_t step_;
+  clock::time_point deadline_ = clock::time_point::max();
+  std::vector<step_state*> states_;
+  std::vector<std::unique_ptr<step_worker>> workers_;  // each inside the one before
+  std::vector<place> ready_, waiting_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<answer> answers_;
+};
+
+WEFT_DECL void seeded_step::answered_elsewhere(step_state& state, std::uint32_t node, const status& s) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  answers_.push_back({{part_of(state), node}, s});
+  changed_.notify_one();
+}
+
+WEFT_DECL void seeded_step::settled(step_state& state, std::uint32_t node) {
+  const auto found = std::find(waiting_.begin(), waiting_.end(), place{part_of(state), node});
+  if (found != waiting_.end()) waiting_.erase(found);
+}
+
+WEFT_DECL bool seeded_step::is_failed() const {
+  return std::any_of(states_.begin(), states_.end(), [](const step_state* s) { return s->failed.load(std::memory_order_relaxed); });
+}
+
+WEFT_DECL void seeded_step::begin() {
+  for (seeded_part& p : parts_) {
+    step_state& state = p.runs->states_.acquire();
+    states_.push_back(&state);
+    state.has_caller = true;
+    state.listener = this;
+  }
+  for (std::size_t i = 0; i < parts_.size(); ++i) {
+    std::vector<tensor_value> feeds = std::move(parts_[i].args.feeds);
+    states_[i]->begin(std::move(parts_[i].args), feeds.data(), feeds.size());
+  }
+}
+
+WEFT_DECL void seeded_step::start() {
+  for (step_state* state : states_) workers_.push_back(std::make_unique<step_worker>(*state, step_worker::unlimited));
+  for (auto& worker : workers_) worker->start();
+  collect();
+}
+
+WEFT_DECL void seeded_step::collect() {
+  for (std::size_t i = 0; i < workers_.size(); ++i)
+    for (std::uint32_t node = workers_[i]->take_ready(); node != nothing; node = workers_[i]->take_ready()) ready_.push_back({i, node});
+}
+
+// The chosen one's place is taken by the last, so that the list stays the same for the same choices.
+WEFT_DECL void seeded_step::run_next() {
+  const std::size_t chosen = static_cast<std::size_t>(random_.next() % ready_.size());
+  const place next = ready_[chosen];
+  ready_[chosen] = ready_.back();
+  ready_.pop_back();
+  const plan_node& p = node_at(next);
+  if (p.kind == plan_kind::receive || p.kind == plan_kind::asynchronous) waiting_.push_back(next);
+  workers_[next.part]->run_one(next.node);
+  while (p.kind == plan_kind::asynchronous && !p.kernel->waits_for_others() && waits(next)) wait_for_answer();
+  collect();
+}
+
+WEFT_DECL void seeded_step::take_answers() {
+  std::vector<answer> taken;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    taken.swap(answers_);
+  }
+  for (const answer& a : taken) workers_[a.from.part]->take_answer(a.from.node, a.outcome);
+}
+
+WEFT_DECL void seeded_step::wait_for_answer() {
+  bool late = false;
+  {
+    std::unique_lock<std::mutex> lock(mutex_);
+    const auto there = [this] { return !answers_.empty(); };
+    if (is_failed() || deadline_ == clock::time_point::max()) changed_.wait(lock, there);
+    else late = !changed_.wait_until(lock, deadline_, there);
+  }
+  if (late) give_up(status(error_code::deadline_exceeded, "the step did not end in its time"));
+  take_answers();
+}
+
+WEFT_DECL status seeded_step::deadlock() const {
+  std::string names;
+  for (const place& p : waiting_) {
+    const node& n = *node_at(p).about;
+    names += (names.empty() ? "'" : ", '") + n.name() + "' (" + n.op() + (n.site().known() ? ", " + n.site().text() : std::string()) + ") on " + states_[p.part]->plan.task;
+  }
+  return status(error_code::failed_precondition, "the step cannot go on: " + names + (waiting_.size() == 1 ? " waits" : " wait") + ", and no node that could end that is left to run (schedule seed " +
+                                                     std::to_string(seed_) + ", step " + std::to_string(step_) + ")");
+}
+
+// Whatever a failed step leaves undone is brought back to its beginning by `end`.
+WEFT_DECL status seeded_step::finish() {
+  status outcome;
+  for (const step_state* s : states_)
+    if (s->failed.load(std::memory_order_relaxed) && (outcome.ok() || (outcome.derived && !s->why.derived))) outcome = s->why;
+  for (std::size_t i = 0; i < states_.size(); ++i) {
+    if (outcome.ok()) parts_[i].fetches = std::move(states_[i]->fetches);
+    else if (!states_[i]->failed.load(std::memory_order_relaxed)) states_[i]->fail(outcome);
+  }
+  while (!workers_.empty()) workers_.pop_back();
+  for (step_state* s : states_) {
+    s->listener = nullptr;
+    s->end();
+  }
+  return outcome;
+}
+
+WEFT_DECL status seeded_step::run(std::chrono::milliseconds timeout) {
+  if (timeout.count() > 0) deadline_ = clock::now() + timeout;
+  begin();
+  start();
+  for (;;) {
+    take_answers();
+    collect();
+    if (is_failed()) ready_.clear();
+    if (ready_.empty() && waiting_.empty()) break;
+    if (!is_failed() && deadline_ != clock::time_point::max() && clock::now() >= deadline_) give_up(status(error_code::deadline_exceeded, "the step did not end in its time"));
+    else if (!ready_.empty()) run_next();
+    else if (!is_failed()) give_up(deadlock());
+    else wait_for_answer();
+  }
+  return finish();
+}
+
+WEFT_DECL status run_in_seeded_order(std::vector<seeded_part>& parts, std::uint64_t seed, std::int64_t step, std::chrono::milliseconds timeout) {
+  if (parts.empty()) return status();
+  return seeded_step(parts, seed, step).run(timeout);
+}
+
+#endif
+
+}  // namespace weft::detail
+
+#endif
+#endif
+
 #if WEFT_HAS_BODIES || WEFT_HAS_CLUSTER_BODIES
 #ifndef WEFT_SESSION_PLACEMENT_LOG_HPP
 #define WEFT_SESSION_PLACEMENT_LOG_HPP
@@ -41497,6 +41792,9 @@ class local_runtime {
   const device_set& devices() const noexcept { return devices_; }
   const kernel_registry& kernels() const noexcept { return *kernels_; }
   const optimizer_options& optimizer() const noexcept { return options_.optimizer; }
+  const std::optional<std::uint64_t>& schedule_seed() const noexcept { return options_.schedule_seed; }
+  // Held by the one step that runs in a seeded order, and by those that its kernels run.
+  std::recursive_mutex& one_step() noexcept { return one_step_; }
   task_state& task(const std::string& name) { return *tasks_.at(name); }
   thread_pool& pool() noexcept { return pool_; }
   buffer_pool& buffers() noexcept { return *buffers_; }
@@ -41519,6 +41817,7 @@ class local_runtime {
   const device_set devices_;
   std::map<std::string, std::unique_ptr<task_state>, std::less<>> tasks_;
   std::mutex mutex_, placement_mutex_;
+  std::recursive_mutex one_step_;
   std::vector<std::weak_ptr<running_step>> watched_;
   std::atomic<std::int64_t> next_step_{1};
   std::atomic<bool> closed_{false};
@@ -41552,6 +41851,7 @@ class local_step : public prepared_step {
   executor::step_args arguments(const task_part& part, running_step& step, const asked_step& asked) const;
   status run_alone(tensor_value* feeds, tensor_value* fetches, running_step& step, const asked_step& asked);
   status run_parts(tensor_value* feeds, tensor_value* fetches, running_step& step, const asked_step& asked);
+  status run_seeded(tensor_value* feeds, tensor_value* fetches, running_step& step, const asked_step& asked);
 
   std::shared_ptr<local_runtime> runtime_;
   std::vector<task_part> parts_;
@@ -41713,7 +42013,7 @@ WEFT_DECL void local_step::run(tensor_value* feeds, tensor_value* fetches, const
   }
   std::shared_ptr<running_step> step = take();
   const bool alone = parts_.size() == 1 && options.timeout.count() <= 0;
-  status outcome = alone ? run_alone(feeds, fetches, *step, asked) : run_parts(feeds, fetches, *step, asked);
+  status outcome = runtime_->schedule_seed() ? run_seeded(feeds, fetches, *step, asked) : alone ? run_alone(feeds, fetches, *step, asked) : run_parts(feeds, fetches, *step, asked);
   give_back(std::move(step));
   if (outcome.ok() && options.trace == nullptr) return;
   if (outcome.ok()) {
@@ -41766,6 +42066,25 @@ WEFT_DECL status local_step::run_parts(tensor_value* feeds, tensor_value* fetche
   }
   step.changed.wait(lock, ended);
   return step.failure;
+}
+
+// Each step has an order of its own, drawn from the session's seed and the step's number.
+WEFT_DECL status local_step::run_seeded(tensor_value* feeds, tensor_value* fetches, running_step& step, const asked_step& asked) {
+  const std::lock_guard<std::recursive_mutex> lock(runtime_->one_step());
+  std::vector<seeded_part> shares;
+  for (const task_part& part : parts_) {
+    shares.emplace_back();
+    shares.back().runs = part.run.get();
+    shares.back().args = arguments(part, step, asked);
+    shares.back().args.pool = nullptr;
+    for (const std::size_t i : part.feeds) shares.back().args.feeds.push_back(feeds[i]);
+  }
+  const status outcome = run_in_seeded_order(shares, *runtime_->schedule_seed(), asked.number, asked.timeout);
+  for (std::size_t k = 0; outcome.ok() && k < parts_.size(); ++k)
+    for (std::size_t i = 0; i < parts_[k].fetches.size(); ++i) fetches[parts_[k].fetches[i]] = std::move(shares[k].fetches[i]);
+  if (!outcome.ok()) step.used_up = true;
+  const std::lock_guard<std::mutex> read(step.mutex);
+  return outcome.ok() || step.failure.ok() || !outcome.derived ? outcome : step.failure;
 }
 
 #endif
@@ -45788,32 +46107,6 @@ WEFT_DECL std::shared_ptr<const placer> cost_placer(cost_model model) { return s
 
 }  // namespace weft
 #endif
-
-#endif
-
-#ifndef WEFT_CORE_SPLIT_MIX_HPP
-#define WEFT_CORE_SPLIT_MIX_HPP
-// SplitMix64: numbers that are the same with every compiler and library. For orders and simulations; tensors have TensorFlow's Philox.
-
-#include <cstdint>
-
-namespace weft::detail {
-
-class split_mix {
- public:
-  explicit split_mix(std::uint64_t seed) noexcept : state_(seed) {}
-  std::uint64_t next() noexcept {
-    std::uint64_t z = state_ += 0x9e3779b97f4a7c15U;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9U;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebU;
-    return z ^ (z >> 31);
-  }
-
- private:
-  std::uint64_t state_;
-};
-
-}  // namespace weft::detail
 
 #endif
 

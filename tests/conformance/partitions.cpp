@@ -177,6 +177,21 @@ std::string check_partitions(const json_at& record, const weft::graph& g) {
   return "";
 }
 
+// What a session says that it runs is what `partition` says.
+std::string check_session_partitions(weft::local_session& session, const weft::session_options& options, const weft::step_signature& what) {
+  const weft::device_set devices = options.cluster.empty() ? weft::device_set::of_task(weft::local_task, options.devices) : weft::device_set::of_cluster(options.cluster, options.devices);
+  weft::placement_options placing;
+  placing.allow_soft_placement = options.allow_soft_placement;
+  weft::partition_options step;
+  step.feeds = what.feeds;
+  step.fetches = what.fetches;
+  step.targets = what.targets;
+  step.merge_equal_nodes = options.optimizer.merge_equal_nodes;
+  step.skip_identities = options.optimizer.skip_identities;
+  const std::string differs = difference(weft::partition(session.graph(), devices, place(session.graph(), devices, placing), step), session.partitions(what));
+  return differs.empty() ? "" : "the session's partitions are others: " + differs;
+}
+
 // The values of the step, on the tasks of the cluster in this process.
 std::string check_partition_values(const json_at& record, const weft::graph& g) {
   const cluster_of_data cluster = cluster_at(record);
@@ -201,6 +216,7 @@ std::string check_partition_values(const json_at& record, const weft::graph& g) 
   }
   for (const std::string& name : names_field_of(record, "fetches")) what.fetches.push_back(g.find_output(name));
   for (const std::string& name : names_field_of(record, "targets")) what.targets.push_back(g.operation(name).get());
+  if (std::string why = check_session_partitions(session, options, what); !why.empty()) return why;
   const auto got = run_step(session, what, fed);
   for (std::size_t i = 0; i < elements_at(values).size() && i < got.size(); ++i)
     if (values.value.items[i].kind != json_kind::null)

@@ -43,6 +43,19 @@ TEST_CASE("partitioned_graph: a name that fits no part or several is refused at 
   CHECK_THROWS_WITH_AS(weft::partitioned_graph().at("/job:a", here), "NOT_FOUND: my_test.cpp:7: no part for '/job:a'; there are no parts", weft::error);
 }
 
+TEST_CASE("partitioned_graph: bytes between devices and tasks, named in full or in part") {
+  const auto parts = two_tasks();
+  CHECK(parts.transfers().bytes_between("/job:a/task:0", "/job:a/task:1") == 400);
+  CHECK(parts.transfers().bytes_between("", "/job:a/task:1/device:CPU:0") == 400);
+  CHECK(parts.transfers().bytes_between("/job:a/task:1", "/job:a/task:0") == 0);
+  CHECK(parts.transfers().bytes_between("/job:b", "") == 0);
+  CHECK_THROWS_AS(parts.transfers().bytes_between("job:a", ""), weft::error);
+  weft::transfer open;
+  open.from = "/job:a/task:0/device:CPU:0";
+  open.to = "/job:a/task:1/device:CPU:0";
+  CHECK_FALSE(weft::transfer_table({open}, {}, {}).bytes_between("/task:0", "/task:1"));
+}
+
 TEST_CASE("partitioned_graph: what one asks of a temporary outlives it") {
   std::size_t rows = 0, nodes = 0;
   for (const weft::transfer& t : two_tasks().transfers()) rows += t.source == "A1" ? 1U : 0U;

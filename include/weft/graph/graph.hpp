@@ -51,8 +51,10 @@ class graph {
   const node& add(node_spec spec) const { return state_->add(std::move(spec)); }
   /// Adds a copy of a node (of any graph) with other inputs, keeping name, attributes, output types and call site.
   const node& add_copy(const node& original, std::vector<output> inputs, std::vector<const node*> control_inputs, const std::string& device) const;
-  /// As above, with the twins of the inputs and of the control inputs, which are found by the ids of theirs, and the same device.
-  const node& add_copy(const node& original, const std::vector<const node*>& twins) const;
+  /// As above, with the twins of the inputs and of the control inputs, which are found by the ids of theirs.
+  const node& add_copy(const node& original, const std::vector<const node*>& twins, const std::string& device) const;
+  /// As above, with the same device.
+  const node& add_copy(const node& original, const std::vector<const node*>& twins) const { return add_copy(original, twins, original.device()); }
 
   /// The nodes so far, in the order of creation. Later additions do not appear in the result.
   std::vector<const node*> nodes() const { return state_->nodes(); }
@@ -152,7 +154,7 @@ WEFT_DECL const node& graph::add_copy(const node& original, std::vector<output> 
 }
 
 // An edge that closes a loop comes from a node that has no twin yet: the first input stands in for it.
-WEFT_DECL const node& graph::add_copy(const node& original, const std::vector<const node*>& twins) const {
+WEFT_DECL const node& graph::add_copy(const node& original, const std::vector<const node*>& twins, const std::string& device) const {
   const auto twin_of = [&twins](const node& n) { return twins[static_cast<std::size_t>(n.id())]; };
   std::vector<output> inputs;
   for (std::size_t i = 0; i < original.inputs().size(); ++i) {
@@ -161,7 +163,7 @@ WEFT_DECL const node& graph::add_copy(const node& original, const std::vector<co
   }
   std::vector<const node*> control;
   for (const node* before : original.control_inputs()) control.push_back(twin_of(*before));
-  return add_copy(original, std::move(inputs), std::move(control), original.device());
+  return add_copy(original, std::move(inputs), std::move(control), device);
 }
 
 WEFT_DECL graph::graph(const graph& other) : graph(other.ops()) {

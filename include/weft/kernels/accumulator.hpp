@@ -106,6 +106,7 @@ class accumulator_take_kernel final : public kernel {
  public:
   explicit accumulator_take_kernel(const node& n) : type_(type_attr(n, "dtype")), sparse_(n.op() == "SparseAccumulatorTakeGradient") {}
   bool asynchronous() const noexcept override { return true; }
+  bool waits_for_others() const noexcept override { return true; }
   void compute(kernel_context& context) override { context.fail(error_code::internal, "this kernel answers later, it was called as if it answered at once"); }
   void compute_async(kernel_context& context, kernel_done done) override {
     expect_inputs(context, 2);

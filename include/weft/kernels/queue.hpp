@@ -99,6 +99,7 @@ inline void queue_handle_kernel::compute(kernel_context& context) {
 class queue_user : public kernel {
  public:
   bool asynchronous() const noexcept override { return true; }
+  bool waits_for_others() const noexcept override { return true; }
   void compute(kernel_context& context) override { context.fail(error_code::internal, "this kernel answers later, it was called as if it answered at once"); }
 
  protected:

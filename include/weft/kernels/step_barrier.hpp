@@ -364,6 +364,7 @@ class step_barrier_use_kernel final : public kernel {
  public:
   explicit step_barrier_use_kernel(const node& n) : arrives_(n.op() == "_StepBarrierArrive"), waits_(n.op() == "_StepBarrierWait"), begun_(is_set(n, "begun")) {}
   bool asynchronous() const noexcept override { return true; }
+  bool waits_for_others() const noexcept override { return true; }
   void compute(kernel_context& context) override { context.fail(error_code::internal, "this kernel answers later, it was called as if it answered at once"); }
   void compute_async(kernel_context& context, kernel_done done) override {
     expect_inputs(context, arrives_ || waits_ ? 2 : 1);

@@ -3,6 +3,7 @@
 // What crosses between devices in one step: one row per pair of `_Send` and `_Recv`, per feed and per fetch.
 
 #include <weft/core/config.hpp>
+#include <weft/core/device_name.hpp>
 #include <weft/tensor/dtype.hpp>
 #include <weft/tensor/shape.hpp>
 
@@ -10,6 +11,7 @@
 #include <optional>
 #include <ostream>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -73,6 +75,8 @@ class transfer_table {
   std::vector<transfer> fetches() && { return std::move(fetches_); }
   /// Feeds, then data and control edges, then fetches.
   std::vector<transfer> all() const;
+  /// Bytes of the data edges from one device or task to another in a step, each named in full or in part (`/job:ps`); nothing when the size of one is not known. Throws INVALID_ARGUMENT for a malformed name.
+  std::optional<std::int64_t> bytes_between(std::string_view from, std::string_view to, call_site where = call_site::here()) const;
 
   friend bool operator==(const transfer_table& a, const transfer_table& b);
   friend bool operator!=(const transfer_table& a, const transfer_table& b) { return !(a == b); }
@@ -112,6 +116,17 @@ WEFT_DECL bool operator==(const transfer& a, const transfer& b) {
 }
 
 WEFT_DECL bool operator==(const transfer_table& a, const transfer_table& b) { return a.edges_ == b.edges_ && a.feeds_ == b.feeds_ && a.fetches_ == b.fetches_; }
+
+WEFT_DECL std::optional<std::int64_t> transfer_table::bytes_between(std::string_view from, std::string_view to, call_site where) const {
+  const device_name source = parse_device_name(from, where), destination = parse_device_name(to, where);
+  std::int64_t sum = 0;
+  for (const transfer& t : edges_) {
+    if (t.kind != transfer_kind::data || !matches(source, parse_device_name(t.from)) || !matches(destination, parse_device_name(t.to))) continue;
+    if (!t.bytes || *t.bytes > INT64_MAX - sum) return std::nullopt;
+    sum += *t.bytes;
+  }
+  return sum;
+}
 
 WEFT_DECL std::vector<transfer> transfer_table::all() const {
   std::vector<transfer> out;

@@ -15,6 +15,10 @@
 
 namespace weft {
 
+namespace detail {
+class seeded_step;
+}  // namespace detail
+
 /// Runs one part, step after step. Feeds go to `_Arg` nodes, fetches come from `_Retval` nodes, by index.
 ///
 /// Errors carry the node, op, line, device and task. The first root error of a step wins; after it no kernel starts, the rendezvous is aborted,
@@ -47,6 +51,7 @@ class executor {
   const std::string& task() const noexcept { return plan_.task; }
 
  private:
+  friend class detail::seeded_step;
   detail::plan plan_;
   detail::step_states states_;
 };

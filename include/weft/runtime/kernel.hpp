@@ -124,6 +124,8 @@ class kernel {
     done(status());
   }
   virtual bool asynchronous() const noexcept { return false; }
+  /// Whether, where it finishes later, only what other nodes do can end its wait, as with a queue; else it is taken to answer by itself.
+  virtual bool waits_for_others() const noexcept { return false; }
   /// Whether this execution may take longer than some microseconds (or block), so that it belongs on a thread of the pool. A kernel that does
   /// not say counts as one that may: on a server, a cheap one runs on the thread that serves the sockets.
   virtual bool expensive(const kernel_context&) const noexcept { return !asynchronous(); }

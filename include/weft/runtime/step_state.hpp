@@ -65,6 +65,16 @@ class step_states {
   std::vector<std::shared_ptr<step_state>> all_;
 };
 
+/// Hears of asynchronous nodes in a step that one thread runs in an order of its own.
+class answer_listener {
+ public:
+  virtual ~answer_listener() = default;
+  /// A node has answered on a thread that runs nothing of the step.
+  virtual void answered_elsewhere(step_state& state, std::uint32_t node, const status& s) = 0;
+  /// A node's answer is taken in.
+  virtual void settled(step_state& state, std::uint32_t node) = 0;
+};
+
 /// The state of a step. Its public members are for `step_worker`, the code that runs it.
 class step_state : public std::enable_shared_from_this<step_state> {
  public:
@@ -117,6 +127,7 @@ class step_state : public std::enable_shared_from_this<step_state> {
   // Called at the end, unless a thread waits in a call.
   done_callback done;
   bool has_caller = false;
+  answer_listener* listener = nullptr;
   status why;
 
  private:

@@ -49,6 +49,13 @@ class step_worker {
     heavy_ = node;
     work();
   }
+  /// Runs one node, for a schedule that chooses among those that are ready, and asks with `take_ready` for those that became so.
+  void run_one(std::uint32_t node);
+  std::uint32_t take_ready() noexcept {
+    const std::uint32_t node = ready_;
+    if (node != nothing) ready_ = next_[node];
+    return node;
+  }
   /// Goes on behind an asynchronous node that has answered; its token is already gone, or is the worker's own.
   void go_on(std::uint32_t node, const status& s);
   /// Whether more than this thread has ever worked on the step, as far as it knows.
@@ -221,6 +228,13 @@ WEFT_DECL void step_worker::work() {
   }
 }
 
+WEFT_DECL void step_worker::run_one(std::uint32_t node) {
+  if (stops()) return;
+  const plan_node& p = nodes_[node];
+  if (p.kind == plan_kind::compute) compute(node, p, false);
+  else run_other(node, p, false);
+}
+
 WEFT_DECL void step_worker::compute(std::uint32_t i, const plan_node& p, bool ask) {
   kernel_context context(*p.about, state_.environment, values_ + p.inputs, p.input_count, values_ + p.outputs, p.kept);
   try {
@@ -315,6 +329,7 @@ WEFT_DECL void step_worker::publish_ready() {
 
 WEFT_DECL void step_worker::go_on(std::uint32_t node, const status& s) {
   const plan_node& p = nodes_[node];
+  if (state_.listener != nullptr) state_.listener->settled(state_, node);
   if (statistics_ != nullptr) {
     const bool receives = p.kind == plan_kind::receive && s.ok();
     statistics_->add({p.about, state_.started[node], std::chrono::steady_clock::now(), std::this_thread::get_id(), receives ? plan_.edges[p.number] : -1, receives ? values_[p.outputs].bytes() : 0});
@@ -348,6 +363,7 @@ WEFT_DECL void step_state::help() {
 
 WEFT_DECL void step_state::answered(std::uint32_t node, const status& s) {
   if (step_worker* here = step_worker::accepting(*this)) return here->take_answer(node, s);
+  if (listener != nullptr) return listener->answered_elsewhere(*this, node, s);
   // Inside another kernel's call nothing may be run, on a thread of the pool everything, on other threads a little.
   const thread_pool* pool = environment.pool;
   const bool inside = step_worker::innermost() != nullptr;

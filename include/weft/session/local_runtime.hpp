@@ -8,6 +8,7 @@
 #include <weft/runtime/buffer_pool.hpp>
 #include <weft/runtime/executor.hpp>
 #include <weft/runtime/local_rendezvous.hpp>
+#include <weft/runtime/seeded_step.hpp>
 #include <weft/session/part_passes.hpp>
 #include <weft/session/placement_log.hpp>
 #include <weft/session/session_interface.hpp>
@@ -75,6 +76,9 @@ class local_runtime {
   const device_set& devices() const noexcept { return devices_; }
   const kernel_registry& kernels() const noexcept { return *kernels_; }
   const optimizer_options& optimizer() const noexcept { return options_.optimizer; }
+  const std::optional<std::uint64_t>& schedule_seed() const noexcept { return options_.schedule_seed; }
+  // Held by the one step that runs in a seeded order, and by those that its kernels run.
+  std::recursive_mutex& one_step() noexcept { return one_step_; }
   task_state& task(const std::string& name) { return *tasks_.at(name); }
   thread_pool& pool() noexcept { return pool_; }
   buffer_pool& buffers() noexcept { return *buffers_; }
@@ -97,6 +101,7 @@ class local_runtime {
   const device_set devices_;
   std::map<std::string, std::unique_ptr<task_state>, std::less<>> tasks_;
   std::mutex mutex_, placement_mutex_;
+  std::recursive_mutex one_step_;
   std::vector<std::weak_ptr<running_step>> watched_;
   std::atomic<std::int64_t> next_step_{1};
   std::atomic<bool> closed_{false};
@@ -130,6 +135,7 @@ class local_step : public prepared_step {
   executor::step_args arguments(const task_part& part, running_step& step, const asked_step& asked) const;
   status run_alone(tensor_value* feeds, tensor_value* fetches, running_step& step, const asked_step& asked);
   status run_parts(tensor_value* feeds, tensor_value* fetches, running_step& step, const asked_step& asked);
+  status run_seeded(tensor_value* feeds, tensor_value* fetches, running_step& step, const asked_step& asked);
 
   std::shared_ptr<local_runtime> runtime_;
   std::vector<task_part> parts_;
@@ -291,7 +297,7 @@ WEFT_DECL void local_step::run(tensor_value* feeds, tensor_value* fetches, const
   }
   std::shared_ptr<running_step> step = take();
   const bool alone = parts_.size() == 1 && options.timeout.count() <= 0;
-  status outcome = alone ? run_alone(feeds, fetches, *step, asked) : run_parts(feeds, fetches, *step, asked);
+  status outcome = runtime_->schedule_seed() ? run_seeded(feeds, fetches, *step, asked) : alone ? run_alone(feeds, fetches, *step, asked) : run_parts(feeds, fetches, *step, asked);
   give_back(std::move(step));
   if (outcome.ok() && options.trace == nullptr) return;
   if (outcome.ok()) {
@@ -344,6 +350,25 @@ WEFT_DECL status local_step::run_parts(tensor_value* feeds, tensor_value* fetche
   }
   step.changed.wait(lock, ended);
   return step.failure;
+}
+
+// Each step has an order of its own, drawn from the session's seed and the step's number.
+WEFT_DECL status local_step::run_seeded(tensor_value* feeds, tensor_value* fetches, running_step& step, const asked_step& asked) {
+  const std::lock_guard<std::recursive_mutex> lock(runtime_->one_step());
+  std::vector<seeded_part> shares;
+  for (const task_part& part : parts_) {
+    shares.emplace_back();
+    shares.back().runs = part.run.get();
+    shares.back().args = arguments(part, step, asked);
+    shares.back().args.pool = nullptr;
+    for (const std::size_t i : part.feeds) shares.back().args.feeds.push_back(feeds[i]);
+  }
+  const status outcome = run_in_seeded_order(shares, *runtime_->schedule_seed(), asked.number, asked.timeout);
+  for (std::size_t k = 0; outcome.ok() && k < parts_.size(); ++k)
+    for (std::size_t i = 0; i < parts_[k].fetches.size(); ++i) fetches[parts_[k].fetches[i]] = std::move(shares[k].fetches[i]);
+  if (!outcome.ok()) step.used_up = true;
+  const std::lock_guard<std::mutex> read(step.mutex);
+  return outcome.ok() || step.failure.ok() || !outcome.derived ? outcome : step.failure;
 }
 
 #endif

@@ -9,9 +9,11 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -60,6 +62,10 @@ struct session_options {
   std::shared_ptr<const kernel_registry> kernels;
   /// Threads that run expensive kernels of a local session; 0 means one per processor.
   std::size_t kernel_threads = 0;
+  /// For a local session: runs every step on the calling thread, one step at a time, and lets the seed choose the next among all nodes that are ready on any task. The same program with the same seed runs in
+  /// the same order, so that a fault that depends on the order can be found by trying seeds and seen again. A step that waits for what only other nodes could do, when none is left to run, fails with
+  /// FAILED_PRECONDITION that names the waiting nodes.
+  std::optional<std::uint64_t> schedule_seed;
   /// The passes over the graphs of its steps.
   optimizer_options optimizer;
   /// Deadline for reaching the target and for its answers to the protocol.
