@@ -11,12 +11,13 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 // One server for each task of a cluster on this machine.
 class task_servers {
  public:
-  explicit task_servers(const weft::cluster_spec& jobs) : spec_(jobs) {
+  explicit task_servers(const weft::cluster_spec& jobs, std::shared_ptr<const weft::transport_security> transport = nullptr) : spec_(jobs), transport_(std::move(transport)) {
     std::vector<std::unique_ptr<listening>> free;
     for (const weft::task_id& task : jobs.tasks()) {
       free.push_back(std::make_unique<listening>());
@@ -26,6 +27,7 @@ class task_servers {
     for (const weft::task_id& task : spec_.tasks())
       all_.push_back(std::make_unique<process>([this, task] {
         weft::server_options options;
+        options.transport = transport_;
         options.log = [](const char*, const std::string&) {};
         weft::server server(spec_, task.job, task.index, options);
         server.join();
@@ -40,7 +42,9 @@ class task_servers {
     for (int attempt = 0;; ++attempt) {
       try {
         const weft::graph none;
-        weft::session session(target(task.job, task.index), weft::session_options(), none);
+        weft::session_options options;
+        options.transport = transport_;
+        weft::session session(target(task.job, task.index), options, none);
         return;
       } catch (const weft::error&) {
         if (attempt == 500) throw;
@@ -50,6 +54,7 @@ class task_servers {
   }
 
   weft::cluster_spec spec_;
+  std::shared_ptr<const weft::transport_security> transport_;
   std::vector<std::unique_ptr<process>> all_;
 };
 

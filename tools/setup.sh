@@ -4,7 +4,7 @@
 # What shows that a package's content is there: a command, a header that the compiler finds, a path, or one of clang's own libraries.
 declare -A shown_by=(
   [g++]=g++ [clang]=clang++ [libclang-rt-dev]=libclang_rt.tsan [meson]=meson [ninja-build]=ninja [cmake]=cmake [pkgconf]=pkg-config [python3]=python3 [ccache]=ccache
-  [libxtensor-dev]=xtensor/xtensor.hpp [libasio-dev]=asio.hpp [nlohmann-json3-dev]=nlohmann/json.hpp
+  [libxtensor-dev]=xtensor/xtensor.hpp [libasio-dev]=asio.hpp [nlohmann-json3-dev]=nlohmann/json.hpp [libssl-dev]=openssl/ssl.h
   [libcli11-dev]=CLI/CLI.hpp [doctest-dev]=doctest/doctest.h [catch2]=/usr/include/catch2 [libgtest-dev]=gtest/gtest.h [libdnnl-dev]=dnnl.hpp [dataset-fashion-mnist]=/usr/share/datasets/fashion-mnist/train-images-idx3-ubyte.gz
 )
 

@@ -4,6 +4,9 @@
 //   weft_status --json 127.0.0.1:33333
 
 #include <weft/cluster/server_status.hpp>
+#ifdef WITH_TLS
+#include <weft/tls.hpp>
+#endif
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
@@ -11,6 +14,7 @@
 #include <chrono>
 #include <exception>
 #include <iostream>
+#include <memory>
 #include <string>
 
 namespace {
@@ -37,16 +41,23 @@ json to_json(const weft::server_report& r) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::string address;
+  std::string address, key_file;
+  std::shared_ptr<const weft::transport_security> transport;
   bool as_json = false;
   int timeout = 5000;
   CLI::App app("What a weft task server is, has and does.");
   app.add_option("address", address, "The server's address, HOST:PORT or weft://HOST:PORT")->required();
   app.add_flag("--json", as_json, "Write JSON");
   app.add_option("--timeout", timeout, "Milliseconds to wait for the answer")->capture_default_str()->check(CLI::Range(1, 3600000));
+#ifdef WITH_TLS
+  app.add_option("--key_file", key_file, "The file with the cluster's key, where its connections are secured with one");
+#endif
   CLI11_PARSE(app, argc, argv);
   try {
-    const weft::server_report report = weft::ask_server(address, std::chrono::milliseconds(timeout));
+#ifdef WITH_TLS
+    if (!key_file.empty()) transport = weft::tls::with_key_file(key_file);
+#endif
+    const weft::server_report report = weft::ask_server(address, std::chrono::milliseconds(timeout), transport);
     // A name may hold any bytes.
     if (as_json) std::cout << to_json(report).dump(2, ' ', false, json::error_handler_t::replace) << '\n';
     else std::cout << report;

@@ -11,6 +11,7 @@ class operation;
 struct step_trace;
 class kernel_registry;
 class kernel_catalogue;
+class transport_security;
 template <class T, int N> class operand;
 template <class T, int N> class tensor;
 template <class T, int N> class variable;

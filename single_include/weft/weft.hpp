@@ -5424,6 +5424,7 @@ class operation;
 struct step_trace;
 class kernel_registry;
 class kernel_catalogue;
+class transport_security;
 template <class T, int N> class operand;
 template <class T, int N> class tensor;
 template <class T, int N> class variable;
@@ -17585,7 +17586,9 @@ struct server_options {
   /// Where to listen, `host:port`, if that is not the address that the cluster gives the task: every address of the machine (`0.0.0.0:2222`, or
   /// `[::]:2222` with IPv6), or one behind a proxy. Port 0 takes any free port. Others reach the task at the address that the cluster gives.
   std::string listen_address;
-  /// Listen at an address that is not the machine's own loopback, although anyone who can reach it may run graphs.
+  /// What secures the connections with clients and other tasks, which must use the same: `weft::tls::with_key_file("/etc/weft/key")`, see <weft/tls.hpp>.
+  std::shared_ptr<const transport_security> transport;
+  /// Without a secured transport: listen at an address that is not the machine's own loopback, although anyone who can reach it may run graphs.
   bool allow_unauthenticated = false;
 
   /// Longest wait for a connection to a task, with its greeting and the registration of a graph.
@@ -18098,6 +18101,8 @@ struct connection_options {
   std::shared_ptr<traffic_counters> traffic = nullptr;
   /// Where large tensors are received; copies of the options share it. Plain host memory when null.
   std::shared_ptr<weft::memory> memory = std::make_shared<buffer_pool>();
+  /// What secures the connection; it is plain when null.
+  std::shared_ptr<const transport_security> transport = nullptr;
   /// How long a thread that waits at a blocking connection looks for bytes before it sleeps. Zero: it sleeps at once.
   std::chrono::microseconds spin_time{0};
   /// The longest pause inside a frame that has begun to arrive; past it the connection is closed with DEADLINE_EXCEEDED. Zero: none.
@@ -18176,8 +18181,10 @@ frame_header decode_header(const char* from, const frame_limits& limits);
 
 WEFT_DECL frame_header decode_header(const char* from, const frame_limits& limits) {
   // 1. Is this ours?
+  const bool tls = (from[0] == 0x15 || from[0] == 0x16) && from[1] == 0x03;
   if (std::memcmp(from, "WEFT", 4) != 0)
-    fail(error_code::invalid_argument, "not a weft frame: expected 'WEFT' (57 45 46 54), found " + detail::hex_bytes({from, 4}));
+    fail(error_code::invalid_argument, "not a weft frame: expected 'WEFT' (57 45 46 54), found " + detail::hex_bytes({from, 4}) +
+                                           (tls ? ", which is TLS: the other end has a secured transport and this one has none (server_options::transport, session_options::transport)" : ""));
   const auto version = static_cast<std::uint8_t>(from[4]);
   if (version != wire_version)
     fail(error_code::unimplemented, "frame of protocol version " + std::to_string(version) + ", this program speaks version " + std::to_string(wire_version));
@@ -18824,6 +18831,64 @@ WEFT_DECL void frame_writer::advance(std::size_t bytes) noexcept {
 #endif
 
 #if WEFT_HAS_CLUSTER_BODIES
+#ifndef WEFT_CLUSTER_TRANSPORT_HPP
+#define WEFT_CLUSTER_TRANSPORT_HPP
+// What may stand between a connection and its socket: a secured transport. Without one a connection speaks to its socket directly.
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include <sys/types.h>
+#include <sys/uio.h>
+
+namespace weft {
+
+/// One end of a secured connection, over a connected socket that it does not own. No member blocks, and all may be called from any thread; the first thing to do is the
+/// handshake, to its end.
+class secured_stream {
+ public:
+  /// How far the handshake is: over, waiting for the socket, or failed (`problem` says why).
+  enum class progress : std::uint8_t { done, wants_read, wants_write, failed };
+
+  secured_stream() = default;
+  secured_stream(const secured_stream&) = delete;
+  secured_stream& operator=(const secured_stream&) = delete;
+  virtual ~secured_stream() = default;
+
+  /// Goes on with the handshake as far as the socket allows.
+  virtual progress handshake() noexcept = 0;
+  /// Like `readv` on a non-blocking socket: the number of bytes, 0 at the end of the connection, or -1 with errno, which is EPROTO when `problem` says why. EAGAIN means that nothing
+  /// is left here either: the socket is to be waited for.
+  virtual ssize_t read(const iovec* parts, std::size_t count) noexcept = 0;
+  /// Like `writev` on a non-blocking socket. After EAGAIN the next call must give the same bytes again, or more of them.
+  virtual ssize_t write(const iovec* parts, std::size_t count) noexcept = 0;
+  /// Why the handshake, or a read or write with EPROTO, failed.
+  virtual status problem() const = 0;
+};
+
+/// How the connections of a server or session are secured: made by `weft::tls::with_key_file` and its like of <weft/tls.hpp>, shared, and never changed.
+class transport_security {
+ public:
+  /// Who opened the connection.
+  enum class side : std::uint8_t { client, server };
+
+  transport_security() = default;
+  transport_security(const transport_security&) = delete;
+  transport_security& operator=(const transport_security&) = delete;
+  virtual ~transport_security() = default;
+
+  /// Secures a connected socket; `host` is the name or address that was connected to, empty on the server's side.
+  virtual std::unique_ptr<secured_stream> secure(int socket, side which, const std::string& host) const = 0;
+};
+
+}  // namespace weft
+
+#endif
+#endif
+
+#if WEFT_HAS_CLUSTER_BODIES
 #ifndef WEFT_CLUSTER_SOCKET_HPP
 #define WEFT_CLUSTER_SOCKET_HPP
 // The system calls that both kinds of connection share, none of which blocks, and the words for their failures.
@@ -18875,8 +18940,8 @@ ssize_t send_parts(int socket, iovec* parts, std::size_t count) noexcept;
 
 ssize_t receive_parts(int socket, iovec* parts, std::size_t count, int flags) noexcept;
 
-// Writes until the frame is out, `budget` bytes have gone, or the socket takes no more. errno tells why it was lost.
-io_result send_frame(int socket, frame_writer& frame, std::size_t budget, std::uint64_t& sent) noexcept;
+// Writes until the frame is out, `budget` bytes have gone, or the socket takes no more. errno tells why it was lost. A stream stands before the socket, if there is one.
+io_result send_frame(int socket, secured_stream* stream, frame_writer& frame, std::size_t budget, std::uint64_t& sent) noexcept;
 
 // Whether a loopback connection has met itself, which happens when nobody listens at a port that the system also gives to callers.
 bool connected_to_itself(int socket) noexcept;
@@ -18912,10 +18977,25 @@ inline status connect_timeout(const host_port& to, std::chrono::milliseconds dea
   return {error_code::deadline_exceeded, "connecting to " + resolved_text(to, numeric) + " timed out after " + duration_text(deadline)};
 }
 
+inline status about_handshake(const std::string& remote, const status& why) {
+  status out = why;
+  out.message = "securing the connection with " + remote + " failed: " + why.message;
+  return out;
+}
+
+inline status handshake_timeout(const std::string& remote, std::chrono::milliseconds deadline) {
+  return about_handshake(remote, status(error_code::deadline_exceeded, "no answer within " + duration_text(deadline) + "; does the server have a secured transport?"));
+}
+
 inline status resolve_failure(const host_port& to) { return {error_code::unavailable, "cannot resolve host '" + to.host + "'"}; }
 
-// The other end is gone; `number` is 0 when it closed the connection.
-inline status lost_connection(const std::string& remote, int number, bool inside_frame) {
+// The other end is gone; `number` is 0 when it closed the connection, EPROTO when the stream knows why.
+inline status lost_connection(const std::string& remote, int number, bool inside_frame, const secured_stream* stream = nullptr) {
+  if (stream != nullptr && number == EPROTO) {
+    status out = stream->problem();
+    out.message = "lost the connection to " + remote + ": " + out.message;
+    return out;
+  }
   std::string text = "lost the connection to " + remote + ": ";
   text += number == 0 ? "the other end closed it" : errno_text(number);
   if (inside_frame) text += ", in the middle of a message";
@@ -18956,12 +19036,12 @@ WEFT_DECL ssize_t receive_parts(int socket, iovec* parts, std::size_t count, int
   return ::recvmsg(socket, &call, flags);
 }
 
-WEFT_DECL io_result send_frame(int socket, frame_writer& frame, std::size_t budget, std::uint64_t& sent) noexcept {
+WEFT_DECL io_result send_frame(int socket, secured_stream* stream, frame_writer& frame, std::size_t budget, std::uint64_t& sent) noexcept {
   constexpr std::size_t most_parts = 64;
   iovec parts[most_parts];
   while (frame.remaining() > 0 && budget > 0) {
     const std::size_t count = frame.gather(parts, most_parts, std::min(budget, most_per_send));
-    const ssize_t n = send_parts(socket, parts, count);
+    const ssize_t n = stream == nullptr ? send_parts(socket, parts, count) : stream->write(parts, count);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS ? io_result::would_block : io_result::lost;
     const auto bytes = static_cast<std::size_t>(n);
@@ -19167,9 +19247,10 @@ class blocking_connection {
   time_point last_received() const noexcept { return time_point(clock::duration(last_received_.load(std::memory_order_relaxed))); }
 
  private:
-  blocking_connection(detail::descriptor socket, std::string remote, const connection_options& options);
+  blocking_connection(detail::descriptor socket, std::unique_ptr<secured_stream> stream, std::string remote, const connection_options& options);
   [[noreturn]] void lose(status why);
   void check_usable();
+  int why_lost(int number) const noexcept;
   bool fill(int flags);
   bool wait_shortly(std::optional<time_point> deadline);
   bool wait(std::optional<time_point> deadline);
@@ -19177,6 +19258,8 @@ class blocking_connection {
   const connection_options options_;
   const std::string remote_;
   const detail::descriptor socket_;
+  // Between this and the socket; null where the connection is plain.
+  const std::unique_ptr<secured_stream> stream_;
   // A pipe; `wake` writes to it.
   detail::descriptor wake_in_, wake_out_;
   std::atomic<clock::rep> last_received_{0};
@@ -19205,6 +19288,10 @@ std::string numeric_host(const socket_address& address);
 
 // Connects a socket to one address: 0, ETIMEDOUT when time is up, or what the system says.
 int connect_socket(int number, const socket_address& to, std::chrono::steady_clock::time_point until);
+
+// Secures a connected socket: the handshake, or an exception.
+std::unique_ptr<secured_stream> secure_within(int number, const transport_security& transport, const host_port& to, const std::string& numeric,
+                                              std::chrono::steady_clock::time_point until, std::chrono::milliseconds deadline);
 
 // From now on a receive without MSG_DONTWAIT waits, for some milliseconds at most (or not at all, where that cannot be set).
 inline void let_receive_block_shortly(int number) {
@@ -19272,6 +19359,18 @@ WEFT_DECL int connect_socket(int number, const socket_address& to, std::chrono::
   return connected_to_itself(number) ? ECONNREFUSED : 0;
 }
 
+WEFT_DECL std::unique_ptr<secured_stream> secure_within(int number, const transport_security& transport, const host_port& to, const std::string& numeric,
+                                                        std::chrono::steady_clock::time_point until, std::chrono::milliseconds deadline) {
+  set_no_delay(number);
+  auto stream = transport.secure(number, transport_security::side::client, to.host);
+  for (;;) {
+    const secured_stream::progress now = stream->handshake();
+    if (now == secured_stream::progress::done) return stream;
+    if (now == secured_stream::progress::failed) throw error(about_handshake(resolved_text(to, numeric), stream->problem()));
+    if (!wait_for(number, now == secured_stream::progress::wants_read ? POLLIN : POLLOUT, until)) throw error(handshake_timeout(resolved_text(to, numeric), deadline));
+  }
+}
+
 #endif
 
 }  // namespace detail
@@ -19289,16 +19388,17 @@ WEFT_DECL std::unique_ptr<blocking_connection> blocking_connection::connect(cons
     numeric = detail::numeric_host(address);
     if (failure == 0) {
       detail::set_no_delay(socket.get());
-      detail::let_receive_block_shortly(socket.get());
-      return std::unique_ptr<blocking_connection>(new blocking_connection(std::move(socket), detail::resolved_text(to, numeric), options));
+      auto stream = options.transport == nullptr ? nullptr : detail::secure_within(socket.get(), *options.transport, to, numeric, until, deadline);
+      if (stream == nullptr) detail::let_receive_block_shortly(socket.get());
+      return std::unique_ptr<blocking_connection>(new blocking_connection(std::move(socket), std::move(stream), detail::resolved_text(to, numeric), options));
     }
     if (clock::now() >= until) throw error(detail::connect_timeout(to, deadline, numeric));
   }
   throw error(detail::connect_failure(to, failure, numeric));
 }
 
-WEFT_DECL blocking_connection::blocking_connection(detail::descriptor socket, std::string remote, const connection_options& options)
-    : options_(options), remote_(std::move(remote)), socket_(std::move(socket)), reader_(options), waits_(options.spin_time) {
+WEFT_DECL blocking_connection::blocking_connection(detail::descriptor socket, std::unique_ptr<secured_stream> stream, std::string remote, const connection_options& options)
+    : options_(options), remote_(std::move(remote)), socket_(std::move(socket)), stream_(std::move(stream)), reader_(options), waits_(options.spin_time) {
   int ends[2];
   if (::pipe2(ends, O_NONBLOCK | O_CLOEXEC) != 0)
     fail(error_code::resource_exhausted, "cannot make a pipe for the connection to " + remote_ + ": " + detail::errno_text(errno));
@@ -19337,13 +19437,22 @@ WEFT_DECL void blocking_connection::send(message m) {
   check_usable();
   while (frame.remaining() > 0) {
     std::uint64_t bytes = 0;
-    const detail::io_result result = detail::send_frame(socket_.get(), frame, std::size_t{64} << 20, bytes);
-    if (result == detail::io_result::lost) lose(detail::lost_connection(remote_, errno == EPIPE ? 0 : errno, false));
+    const detail::io_result result = detail::send_frame(socket_.get(), stream_.get(), frame, std::size_t{64} << 20, bytes);
+    if (result == detail::io_result::lost) lose(detail::lost_connection(remote_, why_lost(errno), false, stream_.get()));
     if (result == detail::io_result::done) continue;
     const bool endless = options_.frame_timeout.count() <= 0;
     if (!detail::wait_for(socket_.get(), POLLOUT, clock::now() + detail::bounded(endless ? std::chrono::hours(24 * 365) : options_.frame_timeout)))
       lose(detail::stuck_connection(remote_, options_.frame_timeout));
   }
+}
+
+// Why nothing can be sent, by the number that the system gave; what the other end said at last may still be there.
+WEFT_DECL int blocking_connection::why_lost(int number) const noexcept {
+  char last;
+  const iovec part{&last, 1};
+  const bool gone = number == EPIPE || number == ECONNRESET;
+  if (gone && stream_ != nullptr && stream_->read(&part, 1) < 0 && errno == EPROTO) return EPROTO;
+  return number == EPIPE ? 0 : number;
 }
 
 WEFT_DECL receive_result blocking_connection::receive(message& into, std::optional<time_point> deadline, const std::function<bool()>& cancelled) {
@@ -19369,12 +19478,15 @@ WEFT_DECL bool blocking_connection::wait_shortly(std::optional<time_point> deadl
     waits_.found();
     return true;
   } while (waits_.again());
+  if (stream_ != nullptr) return false;
   fill(0);
   return true;
 }
 
 // Waits for bytes, which it takes, or for `wake`. False when the deadline passed.
 WEFT_DECL bool blocking_connection::wait(std::optional<time_point> deadline) {
+  // What a stream has read ahead, no wait for the socket finds.
+  if (stream_ != nullptr && fill(MSG_DONTWAIT)) return true;
   time_point until = deadline.value_or(time_point::max());
   const bool inside = reader_.inside_frame() && options_.frame_timeout.count() > 0;
   if (inside) until = std::min(until, last_received() + detail::bounded(options_.frame_timeout));
@@ -19404,9 +19516,9 @@ WEFT_DECL bool blocking_connection::wait(std::optional<time_point> deadline) {
 WEFT_DECL bool blocking_connection::fill(int flags) {
   iovec parts[frame_reader::max_parts];
   const std::size_t count = reader_.space(parts);
-  const ssize_t n = detail::receive_parts(socket_.get(), parts, count, flags);
+  const ssize_t n = stream_ == nullptr ? detail::receive_parts(socket_.get(), parts, count, flags) : stream_->read(parts, count);
   if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return false;
-  if (n <= 0) lose(detail::lost_connection(remote_, n == 0 ? 0 : errno, reader_.inside_frame()));
+  if (n <= 0) lose(detail::lost_connection(remote_, n == 0 ? 0 : errno, reader_.inside_frame(), stream_.get()));
   last_received_.store(clock::now().time_since_epoch().count(), std::memory_order_relaxed);
   reader_.filled(static_cast<std::size_t>(n));
   return true;
@@ -20169,6 +20281,8 @@ struct session_options {
   /// the same order, so that a fault that depends on the order can be found by trying seeds and seen again. A step that waits for what only other nodes could do, when none is left to run, fails with
   /// FAILED_PRECONDITION that names the waiting nodes.
   std::optional<std::uint64_t> schedule_seed;
+  /// What secures the connection to a server; it must be the server's: `weft::tls::with_key_file("/etc/weft/key")`, see <weft/tls.hpp>.
+  std::shared_ptr<const transport_security> transport;
   /// The passes over the graphs of its steps.
   optimizer_options optimizer;
   /// Deadline for reaching the target and for its answers to the protocol.
@@ -20623,8 +20737,7 @@ class client_channel {
   using clock = std::chrono::steady_clock;
 
   /// Connects and greets. Throws UNAVAILABLE or DEADLINE_EXCEEDED that name the address.
-  client_channel(const host_port& to, std::chrono::milliseconds deadline, std::chrono::milliseconds heartbeat, std::chrono::microseconds spin_time, const frame_limits& frames = {},
-                 std::size_t received_bytes = SIZE_MAX);
+  client_channel(const host_port& to, std::chrono::milliseconds deadline, std::chrono::milliseconds heartbeat, const connection_options& options);
 
   /// The start of the server that answers here.
   std::uint64_t incarnation() const noexcept { return peer_.incarnation; }
@@ -20667,16 +20780,9 @@ class client_channel {
 
 #if WEFT_HAS_CLUSTER_BODIES
 
-WEFT_DECL client_channel::client_channel(const host_port& to, std::chrono::milliseconds deadline, std::chrono::milliseconds heartbeat, std::chrono::microseconds spin_time, const frame_limits& frames,
-                                         std::size_t received_bytes)
-    : heartbeat_(heartbeat) {
+WEFT_DECL client_channel::client_channel(const host_port& to, std::chrono::milliseconds deadline, std::chrono::milliseconds heartbeat, const connection_options& options) : heartbeat_(heartbeat) {
   const auto until = clock::now() + deadline;
   try {
-    connection_options options;
-    options.spin_time = spin_time;
-    options.limits = frames;
-    options.max_first_head = std::min(frames.max_head, 16U << 20);
-    options.budget = std::make_shared<receive_budget>(received_bytes);
     road_ = blocking_connection::connect(to, deadline, options);
     greet(until);
   } catch (const error& e) {
@@ -20810,6 +20916,7 @@ WEFT_DECL reply_message client_channel::call(std::uint32_t request, message m, s
 #include <chrono>
 #include <cstdint>
 #include <iosfwd>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20864,7 +20971,7 @@ std::ostream& operator<<(std::ostream& out, const server_report& r);
 
 /// Asks the server at `target`, `weft://127.0.0.1:33331` or without `weft://`. Throws INVALID_ARGUMENT (no address), UNAVAILABLE (nobody listens there, or the
 /// server is of another kind) or DEADLINE_EXCEEDED.
-server_report ask_server(const std::string& target, std::chrono::milliseconds deadline = std::chrono::seconds(10));
+server_report ask_server(const std::string& target, std::chrono::milliseconds deadline = std::chrono::seconds(10), std::shared_ptr<const transport_security> transport = nullptr);
 
 }  // namespace weft
 
@@ -20926,11 +21033,13 @@ WEFT_DECL server_report decode_report(const std::string& bytes) {
 
 }  // namespace detail
 
-WEFT_DECL server_report ask_server(const std::string& target, std::chrono::milliseconds deadline) {
+WEFT_DECL server_report ask_server(const std::string& target, std::chrono::milliseconds deadline, std::shared_ptr<const transport_security> transport) {
   const std::string scheme = "weft://";
   const host_port to = parse_host_port(target.compare(0, scheme.size(), scheme) == 0 ? target.substr(scheme.size()) : target);
   const auto until = detail::client_channel::clock::now() + detail::bounded(deadline);
-  detail::client_channel channel(to, deadline, std::max(deadline, std::chrono::milliseconds(1)), std::chrono::microseconds(0));
+  connection_options how;
+  how.transport = std::move(transport);
+  detail::client_channel channel(to, deadline, std::max(deadline, std::chrono::milliseconds(1)), how);
   session_request what;
   what.request = channel.new_request();
   const reply_message reply = channel.call(what.request, what.encode(message_type::report), until);
@@ -21025,6 +21134,147 @@ struct read_range {
 #endif
 
 #if WEFT_HAS_CLUSTER_BODIES
+#ifndef WEFT_CLUSTER_OPENING_HPP
+#define WEFT_CLUSTER_OPENING_HPP
+// A connection in the making on an event loop: the host is looked up, its addresses are tried one after the other, and the transport is secured.
+
+#include <cerrno>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+namespace weft::detail {
+
+/// Calls back once with the outcome of a handshake, unless the socket is closed before. Socket and stream are the owner's, whom `done` holds.
+void run_handshake(asio::ip::tcp::socket& socket, secured_stream& stream, std::function<void(const status&)> done);
+
+/// See the head of this file. All members belong to the io thread.
+class opening : public std::enable_shared_from_this<opening> {
+ public:
+  using tcp = asio::ip::tcp;
+  using handler = std::function<void(const status&, opening&)>;
+
+  /// `done` is called once within the deadline, unless this is cancelled before.
+  opening(const asio::any_io_executor& executor, host_port to, std::chrono::milliseconds deadline, std::shared_ptr<const transport_security> transport, handler done)
+      : to_(std::move(to)), deadline_(deadline), transport_(std::move(transport)), done_(std::move(done)), resolver_(executor), timer_(executor), socket_(executor) {}
+
+  void start();
+  void cancel();
+
+  /// What was made.
+  tcp::socket& socket() noexcept { return socket_; }
+  std::unique_ptr<secured_stream>& stream() noexcept { return stream_; }
+  /// `worker1:2222 (10.0.0.7)`.
+  std::string remote() const { return resolved_text(to_, tried()); }
+
+ private:
+  void connect_next();
+  void secure();
+  void finish(const status& result);
+  // The address that was tried last.
+  std::string tried() const { return next_ == 0 ? std::string() : endpoints_[next_ - 1].address().to_string(); }
+
+  const host_port to_;
+  const std::chrono::milliseconds deadline_;
+  const std::shared_ptr<const transport_security> transport_;
+  handler done_;
+  tcp::resolver resolver_;
+  asio::steady_timer timer_;
+  tcp::socket socket_;
+  std::unique_ptr<secured_stream> stream_;
+  std::vector<tcp::endpoint> endpoints_;
+  std::size_t next_ = 0;
+  int failure_ = ECONNREFUSED;
+};
+
+#if WEFT_HAS_CLUSTER_BODIES
+
+WEFT_DECL void run_handshake(asio::ip::tcp::socket& socket, secured_stream& stream, std::function<void(const status&)> done) {
+  const secured_stream::progress now = stream.handshake();
+  if (now == secured_stream::progress::failed) return done(stream.problem());
+  if (now == secured_stream::progress::done) return done(status());
+  const auto wait = now == secured_stream::progress::wants_read ? asio::ip::tcp::socket::wait_read : asio::ip::tcp::socket::wait_write;
+  socket.async_wait(wait, [&socket, &stream, done = std::move(done)](const std::error_code& error) mutable {
+    if (!error) run_handshake(socket, stream, std::move(done));
+  });
+}
+
+WEFT_DECL void opening::start() {
+  if (!done_) return;
+  timer_.expires_after(bounded(deadline_));
+  timer_.async_wait([self = shared_from_this()](const std::error_code& error) {
+    if (error || !self->done_) return;
+    if (self->stream_ != nullptr) return self->finish(handshake_timeout(self->remote(), self->deadline_));
+    self->finish(connect_timeout(self->to_, self->deadline_, self->tried()));
+  });
+  std::error_code not_numeric;
+  const asio::ip::address address = asio::ip::make_address(to_.host, not_numeric);
+  if (!not_numeric) {
+    endpoints_.emplace_back(address, static_cast<std::uint16_t>(to_.port));
+    return connect_next();
+  }
+  resolver_.async_resolve(to_.host, std::to_string(to_.port), [self = shared_from_this()](const std::error_code& error, const tcp::resolver::results_type& found) {
+    if (!self->done_) return;
+    if (error) return self->finish(resolve_failure(self->to_));
+    for (const auto& entry : found) self->endpoints_.push_back(entry.endpoint());
+    self->connect_next();
+  });
+}
+
+WEFT_DECL void opening::connect_next() {
+  std::error_code error;
+  for (;;) {
+    if (next_ == endpoints_.size()) return finish(connect_failure(to_, failure_, tried()));
+    socket_.close(error);
+    socket_.open(endpoints_[next_++].protocol(), error);
+    if (!error) break;
+    failure_ = error.value();
+  }
+  socket_.async_connect(endpoints_[next_ - 1], [self = shared_from_this()](const std::error_code& failure) {
+    if (!self->done_) return;
+    if (!failure && !connected_to_itself(self->socket_.native_handle())) return self->secure();
+    self->failure_ = failure ? failure.value() : ECONNREFUSED;
+    self->connect_next();
+  });
+}
+
+WEFT_DECL void opening::secure() {
+  if (transport_ == nullptr) return finish(status());
+  set_no_delay(socket_.native_handle());
+  stream_ = transport_->secure(socket_.native_handle(), transport_security::side::client, to_.host);
+  run_handshake(socket_, *stream_, [self = shared_from_this()](const status& result) {
+    if (self->done_) self->finish(result.ok() ? result : about_handshake(self->remote(), result));
+  });
+}
+
+WEFT_DECL void opening::finish(const status& result) {
+  const handler done = std::exchange(done_, nullptr);
+  timer_.cancel();
+  done(result, *this);
+}
+
+WEFT_DECL void opening::cancel() {
+  done_ = nullptr;
+  std::error_code none;
+  timer_.cancel();
+  resolver_.cancel();
+  socket_.close(none);
+}
+
+#endif
+
+}  // namespace weft::detail
+
+#endif
+#endif
+
+#if WEFT_HAS_CLUSTER_BODIES
 #ifndef WEFT_CLUSTER_SEND_GAUGE_HPP
 #define WEFT_CLUSTER_SEND_GAUGE_HPP
 // How much waits to be sent on a connection, and whether reading has to wait for it.
@@ -21102,7 +21352,6 @@ class send_gauge {
 #include <string>
 #include <system_error>
 #include <utility>
-#include <vector>
 
 namespace weft {
 
@@ -21158,29 +21407,24 @@ class connection : public std::enable_shared_from_this<connection> {
   using tcp = asio::ip::tcp;
   // Who writes to the socket: nobody, a thread inside `send`, or the io thread.
   enum class writer : std::uint8_t { none, caller, loop };
-  // The state of `open`, until it has called back.
-  struct opening {
-    host_port to;
-    std::chrono::milliseconds deadline;
-    open_handler done;
-    tcp::resolver resolver;
-    std::vector<tcp::endpoint> endpoints;
-    std::size_t next = 0;
-    int failure = ECONNREFUSED;
-    // The address that was tried last.
-    std::string tried() const { return next == 0 ? std::string() : endpoints[next - 1].address().to_string(); }
+  // The pieces of memory for one read, in the form that Asio takes without copying them.
+  struct read_range {
+    const asio::mutable_buffer *first, *last;
+    const asio::mutable_buffer* begin() const noexcept { return first; }
+    const asio::mutable_buffer* end() const noexcept { return last; }
   };
 
   connection(tcp::socket socket, const connection_options& options, std::shared_ptr<void> slot);
-  void resolve();
-  void connect_next();
-  void opened(const status& s);
+  void opened(const status& s, detail::opening& made);
   void connected();
   void note_received() noexcept { last_received_.store(clock::now().time_since_epoch().count(), std::memory_order_relaxed); }
   void read();
+  void read_stream();
+  void secure();
   void on_read(const std::error_code& error, std::size_t bytes);
+  bool take(std::size_t bytes);
   bool deliver();
-  void go_on();
+  bool go_on();
   void resume();
   void write_queue();
   void after_direct_write(frame_writer& frame, detail::io_result result, int number);
@@ -21201,11 +21445,15 @@ class connection : public std::enable_shared_from_this<connection> {
   std::atomic<std::uint64_t> bytes_received_{0}, bytes_sent_{0};
 
   const asio::any_io_executor executor_;
+  // Between this and the socket, from before anything is sent; null where the connection is plain.
+  std::unique_ptr<secured_stream> stream_;
+  bool handshaking_ = false;
   // Touched on the io thread only. Others use the descriptor itself, which stays open while `writer_` is `caller`. A closed connection has
   // neither socket nor timer, and may be held when its io_context is gone.
   std::optional<tcp::socket> socket_;
   std::optional<asio::steady_timer> timer_;
-  std::unique_ptr<opening> opening_;
+  std::weak_ptr<detail::opening> opening_;
+  open_handler on_open_;
   frame_reader reader_;
   std::array<asio::mutable_buffer, frame_reader::max_parts> parts_;
   message_handler on_message_;
@@ -21243,70 +21491,36 @@ WEFT_DECL std::shared_ptr<connection> connection::open(asio::io_context& io, con
                                                     const connection_options& options, open_handler done) {
   std::shared_ptr<connection> out(new connection(tcp::socket(io), options, nullptr));
   out->remote_ = to_text(to);
-  out->opening_.reset(new opening{to, deadline, std::move(done), tcp::resolver(io), {}});
-  out->post([](connection& self) { self.resolve(); });
+  out->on_open_ = std::move(done);
+  const auto made = std::make_shared<detail::opening>(out->executor_, to, deadline, options.transport, [out](const status& s, detail::opening& by) { out->opened(s, by); });
+  out->opening_ = made;
+  asio::post(out->executor_, [made] { made->start(); });
   return out;
 }
 
-WEFT_DECL void connection::resolve() {
-  if (opening_ == nullptr) return;
-  timer_->expires_after(detail::bounded(opening_->deadline));
-  timer_->async_wait([self = shared_from_this()](const std::error_code& error) {
-    if (!error && self->opening_ != nullptr) self->opened(detail::connect_timeout(self->opening_->to, self->opening_->deadline, self->opening_->tried()));
-  });
-  std::error_code not_numeric;
-  const asio::ip::address address = asio::ip::make_address(opening_->to.host, not_numeric);
-  if (!not_numeric) {
-    opening_->endpoints.emplace_back(address, static_cast<std::uint16_t>(opening_->to.port));
-    return connect_next();
-  }
-  opening_->resolver.async_resolve(opening_->to.host, std::to_string(opening_->to.port),
-                                   [self = shared_from_this()](const std::error_code& error, const tcp::resolver::results_type& found) {
-                                     if (self->opening_ == nullptr) return;
-                                     if (error) return self->opened(detail::resolve_failure(self->opening_->to));
-                                     for (const auto& entry : found) self->opening_->endpoints.push_back(entry.endpoint());
-                                     self->connect_next();
-                                   });
-}
-
-// Tries the addresses of the host one after the other.
-WEFT_DECL void connection::connect_next() {
-  std::error_code error;
-  for (;;) {
-    if (opening_->next == opening_->endpoints.size()) return opened(detail::connect_failure(opening_->to, opening_->failure, opening_->tried()));
-    socket_->close(error);
-    socket_->open(opening_->endpoints[opening_->next++].protocol(), error);
-    if (!error) break;
-    opening_->failure = error.value();
-  }
-  socket_->async_connect(opening_->endpoints[opening_->next - 1], [self = shared_from_this()](const std::error_code& failure) {
-    if (self->opening_ == nullptr) return;
-    if (!failure && !detail::connected_to_itself(self->socket_->native_handle())) {
-      self->remote_ = detail::resolved_text(self->opening_->to, self->opening_->tried());
-      return self->opened(status());
-    }
-    self->opening_->failure = failure ? failure.value() : ECONNREFUSED;
-    self->connect_next();
-  });
-}
-
-WEFT_DECL void connection::opened(const status& s) {
+WEFT_DECL void connection::opened(const status& s, detail::opening& made) {
   if (closed()) return;  // finish calls back
-  const open_handler done = std::move(opening_->done);
-  opening_.reset();
-  timer_->cancel();
-  if (s.ok()) {
-    connected();
-    return done(s, shared_from_this());
+  const open_handler done = std::exchange(on_open_, nullptr);
+  if (!s.ok()) {
+    close(s);
+    return done(s, nullptr);
   }
-  close(s);
-  done(s, nullptr);
+  socket_.emplace(std::move(made.socket()));
+  stream_ = std::move(made.stream());
+  remote_ = made.remote();
+  connected();
+  done(s, shared_from_this());
 }
 
 WEFT_DECL void connection::connected() {
   const std::lock_guard<std::mutex> lock(mutex_);
   descriptor_ = socket_->native_handle();
   detail::set_no_delay(descriptor_);
+  if (options_.transport != nullptr && stream_ == nullptr) {
+    stream_ = options_.transport->secure(descriptor_, transport_security::side::server, {});
+    handshaking_ = true;
+    writer_ = writer::loop;  // until the handshake is over
+  }
   note_received();
 }
 
@@ -21317,11 +21531,24 @@ WEFT_DECL void connection::start(message_handler on_message, close_handler on_cl
     if (self->closed()) return self->post([](connection& ended) { ended.finish(); });
     self->note_received();
     if (self->options_.first_message_timeout.count() > 0) self->expect_message_within(self->options_.first_message_timeout);
+    if (self->handshaking_) return self->secure();
+    self->read();
+  });
+}
+
+// The handshake of whoever connected.
+WEFT_DECL void connection::secure() {
+  detail::run_handshake(*socket_, *stream_, [self = shared_from_this()](const status& result) {
+    if (self->closed()) return;
+    self->handshaking_ = false;
+    if (!result.ok()) return self->close(detail::about_handshake(self->remote_, result));
+    self->write_queue();
     self->read();
   });
 }
 
 WEFT_DECL void connection::read() {
+  if (stream_ != nullptr) return read_stream();
   iovec pieces[frame_reader::max_parts];
   const std::size_t count = reader_.space(pieces);
   for (std::size_t i = 0; i < count; ++i) parts_[i] = asio::mutable_buffer(pieces[i].iov_base, pieces[i].iov_len);
@@ -21333,23 +21560,43 @@ WEFT_DECL void connection::read() {
 WEFT_DECL void connection::on_read(const std::error_code& error, std::size_t bytes) {
   if (closed()) return;
   if (error) return close(detail::lost_connection(remote_, error == asio::error::eof ? 0 : error.value(), reader_.inside_frame()));
+  if (take(bytes)) read();
+}
+
+// Takes what the stream has, and lets others have a turn after some of it.
+WEFT_DECL void connection::read_stream() {
+  std::size_t budget = std::size_t{2} << 20;
+  while (!closed()) {
+    iovec pieces[frame_reader::max_parts];
+    const ssize_t n = stream_->read(pieces, reader_.space(pieces));
+    if (n < 0 && errno == EAGAIN)
+      return socket_->async_wait(tcp::socket::wait_read, [self = shared_from_this()](const std::error_code& error) { error ? void() : self->read_stream(); });
+    if (n <= 0) return close(detail::lost_connection(remote_, n == 0 ? 0 : errno, reader_.inside_frame(), stream_.get()));
+    if (!take(static_cast<std::size_t>(n))) return;
+    if (static_cast<std::size_t>(n) >= budget) return post([](connection& self) { self.read_stream(); });
+    budget -= static_cast<std::size_t>(n);
+  }
+}
+
+// Bytes have come. False when the connection is closed.
+WEFT_DECL bool connection::take(std::size_t bytes) {
   bytes_received_.fetch_add(bytes, std::memory_order_relaxed);
   if (options_.traffic != nullptr) options_.traffic->received.fetch_add(bytes, std::memory_order_relaxed);
   note_received();
   reader_.filled(bytes);
-  go_on();
+  return go_on();
 }
 
-WEFT_DECL void connection::go_on() {
-  if (!deliver()) return;
+WEFT_DECL bool connection::go_on() {
+  if (!deliver()) return false;
   if (reader_.inside_frame()) watch();
-  read();
+  return true;
 }
 
 WEFT_DECL void connection::resume() {
   if (closed() || !gauge_.release()) return;
   note_received();
-  go_on();
+  if (go_on()) read();
 }
 
 // Hands out the messages that are whole. False when the connection is closed, or takes no more for now.
@@ -21387,7 +21634,7 @@ WEFT_DECL void connection::send(message m) {
     descriptor = descriptor_;
   }
   std::uint64_t bytes = 0;
-  const detail::io_result result = detail::send_frame(descriptor, frame, detail::most_per_send, bytes);
+  const detail::io_result result = detail::send_frame(descriptor, stream_.get(), frame, detail::most_per_send, bytes);
   const int number = errno;
   sent(bytes);
   after_direct_write(frame, result, number);
@@ -21432,7 +21679,7 @@ WEFT_DECL void connection::lost_writing(int number) {
     gauge_.clear();
     closing = closing_when_sent_;
   }
-  if (closing || (number != EPIPE && number != ECONNRESET)) close(detail::lost_connection(remote_, number, false));
+  if (closing || (number != EPIPE && number != ECONNRESET)) close(detail::lost_connection(remote_, number, false, stream_.get()));
 }
 
 // On the io thread, while `writer_` is `loop`: writes what is queued, and lets others have a turn after each mebibyte.
@@ -21453,7 +21700,7 @@ WEFT_DECL void connection::write_queue() {
     if (front == nullptr) return drained ? close(status()) : void();
     if (budget == 0) return post([](connection& self) { self.write_queue(); });
     std::uint64_t bytes = 0;
-    const detail::io_result result = detail::send_frame(socket_->native_handle(), *front, budget, bytes);
+    const detail::io_result result = detail::send_frame(socket_->native_handle(), stream_.get(), *front, budget, bytes);
     const int number = errno;
     sent(bytes);
     budget -= static_cast<std::size_t>(bytes);
@@ -21559,9 +21806,9 @@ WEFT_DECL void connection::finish() {
   dropped.clear();  // whoever hears of the end finds its tensors free
   slot.reset();
   timer_.reset();
-  if (opening_ != nullptr) {
-    const open_handler done = std::move(opening_->done);
-    opening_.reset();
+  if (on_open_) {
+    const open_handler done = std::exchange(on_open_, nullptr);
+    if (const auto made = opening_.lock()) made->cancel();
     return done(reason, nullptr);
   }
   const message_handler last_holder = std::exchange(on_message_, nullptr);
@@ -34450,6 +34697,7 @@ struct task_context {
     connections.memory = buffers;
     connections.limits = options.frames;
     connections.traffic = traffic;
+    connections.transport = options.transport;
     for (const auto& [type, count] : options.devices)
       for (int i = 0; i < count; ++i) devices.push_back({to_text(self) + "/device:" + type + ":" + std::to_string(i), type, "host", incarnation});
   }
@@ -34880,7 +35128,7 @@ WEFT_DECL void check_not_reachable(const task_id& self, const host_port& listeni
   const auto found = addresses_of(listening.host);
   if (std::all_of(found.begin(), found.end(), [](const asio::ip::address& each) { return each.is_loopback(); })) return;
   fail(error_code::failed_precondition, to_text(self) + " is to listen at " + to_text(listening) + ", where other machines may reach it, and every one that does may run graphs; " +
-                                            "use a loopback address, or set server_options::allow_unauthenticated in a network that you trust");
+                                            "secure it (server_options::transport, made by <weft/tls.hpp>), use a loopback address, or set server_options::allow_unauthenticated in a network that you trust");
 }
 
 WEFT_DECL std::optional<std::string> doubt_about_address(const cluster_spec& cluster, const task_id& self, bool listens_elsewhere) {
@@ -40387,7 +40635,7 @@ WEFT_DECL void server_core::listen() {
   if (text.empty()) fail(error_code::invalid_argument, "the cluster does not say the address of " + to_text(own_.self) + "; give it one, with port 0 for any free port");
   const host_port given = parse_host_port(text);
   const host_port address = own_.options.listen_address.empty() ? given : parse_host_port(own_.options.listen_address);
-  if (!own_.options.allow_unauthenticated) check_not_reachable(own_.self, address);
+  if (own_.options.transport == nullptr && !own_.options.allow_unauthenticated) check_not_reachable(own_.self, address);
   if (const auto doubt = doubt_about_address(own_.cluster, own_.self, !own_.options.listen_address.empty())) own_.log("warning", *doubt);
   listener_options how;
   how.connection = own_.connections;
@@ -42177,7 +42425,16 @@ namespace weft::detail {
 
 /// One connection's share of a session: what the master behind it knows.
 struct remote_link {
-  remote_link(const host_port& to, const session_options& options) : channel(to, options.connect_timeout, options.heartbeat, options.spin_time, options.frames, options.received_bytes) {}
+  remote_link(const host_port& to, const session_options& options) : channel(to, options.connect_timeout, options.heartbeat, connection(options)) {}
+  static connection_options connection(const session_options& options) {
+    connection_options out;
+    out.spin_time = options.spin_time;
+    out.transport = options.transport;
+    out.limits = options.frames;
+    out.max_first_head = std::min(options.frames.max_head, 16U << 20);
+    out.budget = std::make_shared<receive_budget>(options.received_bytes);
+    return out;
+  }
   client_channel channel;
   /// Guards what follows, and keeps the order of the messages that carry nodes.
   std::mutex mutex;

@@ -40,7 +40,7 @@ WEFT_DECL void check_not_reachable(const task_id& self, const host_port& listeni
   const auto found = addresses_of(listening.host);
   if (std::all_of(found.begin(), found.end(), [](const asio::ip::address& each) { return each.is_loopback(); })) return;
   fail(error_code::failed_precondition, to_text(self) + " is to listen at " + to_text(listening) + ", where other machines may reach it, and every one that does may run graphs; " +
-                                            "use a loopback address, or set server_options::allow_unauthenticated in a network that you trust");
+                                            "secure it (server_options::transport, made by <weft/tls.hpp>), use a loopback address, or set server_options::allow_unauthenticated in a network that you trust");
 }
 
 WEFT_DECL std::optional<std::string> doubt_about_address(const cluster_spec& cluster, const task_id& self, bool listens_elsewhere) {

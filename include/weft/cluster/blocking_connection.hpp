@@ -82,9 +82,10 @@ class blocking_connection {
   time_point last_received() const noexcept { return time_point(clock::duration(last_received_.load(std::memory_order_relaxed))); }
 
  private:
-  blocking_connection(detail::descriptor socket, std::string remote, const connection_options& options);
+  blocking_connection(detail::descriptor socket, std::unique_ptr<secured_stream> stream, std::string remote, const connection_options& options);
   [[noreturn]] void lose(status why);
   void check_usable();
+  int why_lost(int number) const noexcept;
   bool fill(int flags);
   bool wait_shortly(std::optional<time_point> deadline);
   bool wait(std::optional<time_point> deadline);
@@ -92,6 +93,8 @@ class blocking_connection {
   const connection_options options_;
   const std::string remote_;
   const detail::descriptor socket_;
+  // Between this and the socket; null where the connection is plain.
+  const std::unique_ptr<secured_stream> stream_;
   // A pipe; `wake` writes to it.
   detail::descriptor wake_in_, wake_out_;
   std::atomic<clock::rep> last_received_{0};
@@ -120,6 +123,10 @@ std::string numeric_host(const socket_address& address);
 
 // Connects a socket to one address: 0, ETIMEDOUT when time is up, or what the system says.
 int connect_socket(int number, const socket_address& to, std::chrono::steady_clock::time_point until);
+
+// Secures a connected socket: the handshake, or an exception.
+std::unique_ptr<secured_stream> secure_within(int number, const transport_security& transport, const host_port& to, const std::string& numeric,
+                                              std::chrono::steady_clock::time_point until, std::chrono::milliseconds deadline);
 
 // From now on a receive without MSG_DONTWAIT waits, for some milliseconds at most (or not at all, where that cannot be set).
 inline void let_receive_block_shortly(int number) {
@@ -187,6 +194,18 @@ WEFT_DECL int connect_socket(int number, const socket_address& to, std::chrono::
   return connected_to_itself(number) ? ECONNREFUSED : 0;
 }
 
+WEFT_DECL std::unique_ptr<secured_stream> secure_within(int number, const transport_security& transport, const host_port& to, const std::string& numeric,
+                                                        std::chrono::steady_clock::time_point until, std::chrono::milliseconds deadline) {
+  set_no_delay(number);
+  auto stream = transport.secure(number, transport_security::side::client, to.host);
+  for (;;) {
+    const secured_stream::progress now = stream->handshake();
+    if (now == secured_stream::progress::done) return stream;
+    if (now == secured_stream::progress::failed) throw error(about_handshake(resolved_text(to, numeric), stream->problem()));
+    if (!wait_for(number, now == secured_stream::progress::wants_read ? POLLIN : POLLOUT, until)) throw error(handshake_timeout(resolved_text(to, numeric), deadline));
+  }
+}
+
 #endif
 
 }  // namespace detail
@@ -204,16 +223,17 @@ WEFT_DECL std::unique_ptr<blocking_connection> blocking_connection::connect(cons
     numeric = detail::numeric_host(address);
     if (failure == 0) {
       detail::set_no_delay(socket.get());
-      detail::let_receive_block_shortly(socket.get());
-      return std::unique_ptr<blocking_connection>(new blocking_connection(std::move(socket), detail::resolved_text(to, numeric), options));
+      auto stream = options.transport == nullptr ? nullptr : detail::secure_within(socket.get(), *options.transport, to, numeric, until, deadline);
+      if (stream == nullptr) detail::let_receive_block_shortly(socket.get());
+      return std::unique_ptr<blocking_connection>(new blocking_connection(std::move(socket), std::move(stream), detail::resolved_text(to, numeric), options));
     }
     if (clock::now() >= until) throw error(detail::connect_timeout(to, deadline, numeric));
   }
   throw error(detail::connect_failure(to, failure, numeric));
 }
 
-WEFT_DECL blocking_connection::blocking_connection(detail::descriptor socket, std::string remote, const connection_options& options)
-    : options_(options), remote_(std::move(remote)), socket_(std::move(socket)), reader_(options), waits_(options.spin_time) {
+WEFT_DECL blocking_connection::blocking_connection(detail::descriptor socket, std::unique_ptr<secured_stream> stream, std::string remote, const connection_options& options)
+    : options_(options), remote_(std::move(remote)), socket_(std::move(socket)), stream_(std::move(stream)), reader_(options), waits_(options.spin_time) {
   int ends[2];
   if (::pipe2(ends, O_NONBLOCK | O_CLOEXEC) != 0)
     fail(error_code::resource_exhausted, "cannot make a pipe for the connection to " + remote_ + ": " + detail::errno_text(errno));
@@ -252,13 +272,22 @@ WEFT_DECL void blocking_connection::send(message m) {
   check_usable();
   while (frame.remaining() > 0) {
     std::uint64_t bytes = 0;
-    const detail::io_result result = detail::send_frame(socket_.get(), frame, std::size_t{64} << 20, bytes);
-    if (result == detail::io_result::lost) lose(detail::lost_connection(remote_, errno == EPIPE ? 0 : errno, false));
+    const detail::io_result result = detail::send_frame(socket_.get(), stream_.get(), frame, std::size_t{64} << 20, bytes);
+    if (result == detail::io_result::lost) lose(detail::lost_connection(remote_, why_lost(errno), false, stream_.get()));
     if (result == detail::io_result::done) continue;
     const bool endless = options_.frame_timeout.count() <= 0;
     if (!detail::wait_for(socket_.get(), POLLOUT, clock::now() + detail::bounded(endless ? std::chrono::hours(24 * 365) : options_.frame_timeout)))
       lose(detail::stuck_connection(remote_, options_.frame_timeout));
   }
+}
+
+// Why nothing can be sent, by the number that the system gave; what the other end said at last may still be there.
+WEFT_DECL int blocking_connection::why_lost(int number) const noexcept {
+  char last;
+  const iovec part{&last, 1};
+  const bool gone = number == EPIPE || number == ECONNRESET;
+  if (gone && stream_ != nullptr && stream_->read(&part, 1) < 0 && errno == EPROTO) return EPROTO;
+  return number == EPIPE ? 0 : number;
 }
 
 WEFT_DECL receive_result blocking_connection::receive(message& into, std::optional<time_point> deadline, const std::function<bool()>& cancelled) {
@@ -284,12 +313,15 @@ WEFT_DECL bool blocking_connection::wait_shortly(std::optional<time_point> deadl
     waits_.found();
     return true;
   } while (waits_.again());
+  if (stream_ != nullptr) return false;
   fill(0);
   return true;
 }
 
 // Waits for bytes, which it takes, or for `wake`. False when the deadline passed.
 WEFT_DECL bool blocking_connection::wait(std::optional<time_point> deadline) {
+  // What a stream has read ahead, no wait for the socket finds.
+  if (stream_ != nullptr && fill(MSG_DONTWAIT)) return true;
   time_point until = deadline.value_or(time_point::max());
   const bool inside = reader_.inside_frame() && options_.frame_timeout.count() > 0;
   if (inside) until = std::min(until, last_received() + detail::bounded(options_.frame_timeout));
@@ -319,9 +351,9 @@ WEFT_DECL bool blocking_connection::wait(std::optional<time_point> deadline) {
 WEFT_DECL bool blocking_connection::fill(int flags) {
   iovec parts[frame_reader::max_parts];
   const std::size_t count = reader_.space(parts);
-  const ssize_t n = detail::receive_parts(socket_.get(), parts, count, flags);
+  const ssize_t n = stream_ == nullptr ? detail::receive_parts(socket_.get(), parts, count, flags) : stream_->read(parts, count);
   if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return false;
-  if (n <= 0) lose(detail::lost_connection(remote_, n == 0 ? 0 : errno, reader_.inside_frame()));
+  if (n <= 0) lose(detail::lost_connection(remote_, n == 0 ? 0 : errno, reader_.inside_frame(), stream_.get()));
   last_received_.store(clock::now().time_since_epoch().count(), std::memory_order_relaxed);
   reader_.filled(static_cast<std::size_t>(n));
   return true;

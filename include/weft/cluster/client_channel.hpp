@@ -28,8 +28,7 @@ class client_channel {
   using clock = std::chrono::steady_clock;
 
   /// Connects and greets. Throws UNAVAILABLE or DEADLINE_EXCEEDED that name the address.
-  client_channel(const host_port& to, std::chrono::milliseconds deadline, std::chrono::milliseconds heartbeat, std::chrono::microseconds spin_time, const frame_limits& frames = {},
-                 std::size_t received_bytes = SIZE_MAX);
+  client_channel(const host_port& to, std::chrono::milliseconds deadline, std::chrono::milliseconds heartbeat, const connection_options& options);
 
   /// The start of the server that answers here.
   std::uint64_t incarnation() const noexcept { return peer_.incarnation; }
@@ -72,16 +71,9 @@ class client_channel {
 
 #if WEFT_HAS_CLUSTER_BODIES
 
-WEFT_DECL client_channel::client_channel(const host_port& to, std::chrono::milliseconds deadline, std::chrono::milliseconds heartbeat, std::chrono::microseconds spin_time, const frame_limits& frames,
-                                         std::size_t received_bytes)
-    : heartbeat_(heartbeat) {
+WEFT_DECL client_channel::client_channel(const host_port& to, std::chrono::milliseconds deadline, std::chrono::milliseconds heartbeat, const connection_options& options) : heartbeat_(heartbeat) {
   const auto until = clock::now() + deadline;
   try {
-    connection_options options;
-    options.spin_time = spin_time;
-    options.limits = frames;
-    options.max_first_head = std::min(frames.max_head, 16U << 20);
-    options.budget = std::make_shared<receive_budget>(received_bytes);
     road_ = blocking_connection::connect(to, deadline, options);
     greet(until);
   } catch (const error& e) {

@@ -6,8 +6,10 @@
 #include <weft/cluster/frame.hpp>
 #include <weft/cluster/frame_reader.hpp>
 #include <weft/cluster/frame_writer.hpp>
+#include <weft/cluster/opening.hpp>
 #include <weft/cluster/send_gauge.hpp>
 #include <weft/cluster/socket.hpp>
+#include <weft/cluster/transport.hpp>
 #include <weft/core/cluster_spec.hpp>
 #include <weft/core/config.hpp>
 
@@ -26,7 +28,6 @@
 #include <string>
 #include <system_error>
 #include <utility>
-#include <vector>
 
 namespace weft {
 
@@ -82,29 +83,24 @@ class connection : public std::enable_shared_from_this<connection> {
   using tcp = asio::ip::tcp;
   // Who writes to the socket: nobody, a thread inside `send`, or the io thread.
   enum class writer : std::uint8_t { none, caller, loop };
-  // The state of `open`, until it has called back.
-  struct opening {
-    host_port to;
-    std::chrono::milliseconds deadline;
-    open_handler done;
-    tcp::resolver resolver;
-    std::vector<tcp::endpoint> endpoints;
-    std::size_t next = 0;
-    int failure = ECONNREFUSED;
-    // The address that was tried last.
-    std::string tried() const { return next == 0 ? std::string() : endpoints[next - 1].address().to_string(); }
+  // The pieces of memory for one read, in the form that Asio takes without copying them.
+  struct read_range {
+    const asio::mutable_buffer *first, *last;
+    const asio::mutable_buffer* begin() const noexcept { return first; }
+    const asio::mutable_buffer* end() const noexcept { return last; }
   };
 
   connection(tcp::socket socket, const connection_options& options, std::shared_ptr<void> slot);
-  void resolve();
-  void connect_next();
-  void opened(const status& s);
+  void opened(const status& s, detail::opening& made);
   void connected();
   void note_received() noexcept { last_received_.store(clock::now().time_since_epoch().count(), std::memory_order_relaxed); }
   void read();
+  void read_stream();
+  void secure();
   void on_read(const std::error_code& error, std::size_t bytes);
+  bool take(std::size_t bytes);
   bool deliver();
-  void go_on();
+  bool go_on();
   void resume();
   void write_queue();
   void after_direct_write(frame_writer& frame, detail::io_result result, int number);
@@ -125,11 +121,15 @@ class connection : public std::enable_shared_from_this<connection> {
   std::atomic<std::uint64_t> bytes_received_{0}, bytes_sent_{0};
 
   const asio::any_io_executor executor_;
+  // Between this and the socket, from before anything is sent; null where the connection is plain.
+  std::unique_ptr<secured_stream> stream_;
+  bool handshaking_ = false;
   // Touched on the io thread only. Others use the descriptor itself, which stays open while `writer_` is `caller`. A closed connection has
   // neither socket nor timer, and may be held when its io_context is gone.
   std::optional<tcp::socket> socket_;
   std::optional<asio::steady_timer> timer_;
-  std::unique_ptr<opening> opening_;
+  std::weak_ptr<detail::opening> opening_;
+  open_handler on_open_;
   frame_reader reader_;
   std::array<asio::mutable_buffer, frame_reader::max_parts> parts_;
   message_handler on_message_;
@@ -167,70 +167,36 @@ WEFT_DECL std::shared_ptr<connection> connection::open(asio::io_context& io, con
                                                     const connection_options& options, open_handler done) {
   std::shared_ptr<connection> out(new connection(tcp::socket(io), options, nullptr));
   out->remote_ = to_text(to);
-  out->opening_.reset(new opening{to, deadline, std::move(done), tcp::resolver(io), {}});
-  out->post([](connection& self) { self.resolve(); });
+  out->on_open_ = std::move(done);
+  const auto made = std::make_shared<detail::opening>(out->executor_, to, deadline, options.transport, [out](const status& s, detail::opening& by) { out->opened(s, by); });
+  out->opening_ = made;
+  asio::post(out->executor_, [made] { made->start(); });
   return out;
 }
 
-WEFT_DECL void connection::resolve() {
-  if (opening_ == nullptr) return;
-  timer_->expires_after(detail::bounded(opening_->deadline));
-  timer_->async_wait([self = shared_from_this()](const std::error_code& error) {
-    if (!error && self->opening_ != nullptr) self->opened(detail::connect_timeout(self->opening_->to, self->opening_->deadline, self->opening_->tried()));
-  });
-  std::error_code not_numeric;
-  const asio::ip::address address = asio::ip::make_address(opening_->to.host, not_numeric);
-  if (!not_numeric) {
-    opening_->endpoints.emplace_back(address, static_cast<std::uint16_t>(opening_->to.port));
-    return connect_next();
-  }
-  opening_->resolver.async_resolve(opening_->to.host, std::to_string(opening_->to.port),
-                                   [self = shared_from_this()](const std::error_code& error, const tcp::resolver::results_type& found) {
-                                     if (self->opening_ == nullptr) return;
-                                     if (error) return self->opened(detail::resolve_failure(self->opening_->to));
-                                     for (const auto& entry : found) self->opening_->endpoints.push_back(entry.endpoint());
-                                     self->connect_next();
-                                   });
-}
-
-// Tries the addresses of the host one after the other.
-WEFT_DECL void connection::connect_next() {
-  std::error_code error;
-  for (;;) {
-    if (opening_->next == opening_->endpoints.size()) return opened(detail::connect_failure(opening_->to, opening_->failure, opening_->tried()));
-    socket_->close(error);
-    socket_->open(opening_->endpoints[opening_->next++].protocol(), error);
-    if (!error) break;
-    opening_->failure = error.value();
-  }
-  socket_->async_connect(opening_->endpoints[opening_->next - 1], [self = shared_from_this()](const std::error_code& failure) {
-    if (self->opening_ == nullptr) return;
-    if (!failure && !detail::connected_to_itself(self->socket_->native_handle())) {
-      self->remote_ = detail::resolved_text(self->opening_->to, self->opening_->tried());
-      return self->opened(status());
-    }
-    self->opening_->failure = failure ? failure.value() : ECONNREFUSED;
-    self->connect_next();
-  });
-}
-
-WEFT_DECL void connection::opened(const status& s) {
+WEFT_DECL void connection::opened(const status& s, detail::opening& made) {
   if (closed()) return;  // finish calls back
-  const open_handler done = std::move(opening_->done);
-  opening_.reset();
-  timer_->cancel();
-  if (s.ok()) {
-    connected();
-    return done(s, shared_from_this());
+  const open_handler done = std::exchange(on_open_, nullptr);
+  if (!s.ok()) {
+    close(s);
+    return done(s, nullptr);
   }
-  close(s);
-  done(s, nullptr);
+  socket_.emplace(std::move(made.socket()));
+  stream_ = std::move(made.stream());
+  remote_ = made.remote();
+  connected();
+  done(s, shared_from_this());
 }
 
 WEFT_DECL void connection::connected() {
   const std::lock_guard<std::mutex> lock(mutex_);
   descriptor_ = socket_->native_handle();
   detail::set_no_delay(descriptor_);
+  if (options_.transport != nullptr && stream_ == nullptr) {
+    stream_ = options_.transport->secure(descriptor_, transport_security::side::server, {});
+    handshaking_ = true;
+    writer_ = writer::loop;  // until the handshake is over
+  }
   note_received();
 }
 
@@ -241,11 +207,24 @@ WEFT_DECL void connection::start(message_handler on_message, close_handler on_cl
     if (self->closed()) return self->post([](connection& ended) { ended.finish(); });
     self->note_received();
     if (self->options_.first_message_timeout.count() > 0) self->expect_message_within(self->options_.first_message_timeout);
+    if (self->handshaking_) return self->secure();
+    self->read();
+  });
+}
+
+// The handshake of whoever connected.
+WEFT_DECL void connection::secure() {
+  detail::run_handshake(*socket_, *stream_, [self = shared_from_this()](const status& result) {
+    if (self->closed()) return;
+    self->handshaking_ = false;
+    if (!result.ok()) return self->close(detail::about_handshake(self->remote_, result));
+    self->write_queue();
     self->read();
   });
 }
 
 WEFT_DECL void connection::read() {
+  if (stream_ != nullptr) return read_stream();
   iovec pieces[frame_reader::max_parts];
   const std::size_t count = reader_.space(pieces);
   for (std::size_t i = 0; i < count; ++i) parts_[i] = asio::mutable_buffer(pieces[i].iov_base, pieces[i].iov_len);
@@ -257,23 +236,43 @@ WEFT_DECL void connection::read() {
 WEFT_DECL void connection::on_read(const std::error_code& error, std::size_t bytes) {
   if (closed()) return;
   if (error) return close(detail::lost_connection(remote_, error == asio::error::eof ? 0 : error.value(), reader_.inside_frame()));
+  if (take(bytes)) read();
+}
+
+// Takes what the stream has, and lets others have a turn after some of it.
+WEFT_DECL void connection::read_stream() {
+  std::size_t budget = std::size_t{2} << 20;
+  while (!closed()) {
+    iovec pieces[frame_reader::max_parts];
+    const ssize_t n = stream_->read(pieces, reader_.space(pieces));
+    if (n < 0 && errno == EAGAIN)
+      return socket_->async_wait(tcp::socket::wait_read, [self = shared_from_this()](const std::error_code& error) { error ? void() : self->read_stream(); });
+    if (n <= 0) return close(detail::lost_connection(remote_, n == 0 ? 0 : errno, reader_.inside_frame(), stream_.get()));
+    if (!take(static_cast<std::size_t>(n))) return;
+    if (static_cast<std::size_t>(n) >= budget) return post([](connection& self) { self.read_stream(); });
+    budget -= static_cast<std::size_t>(n);
+  }
+}
+
+// Bytes have come. False when the connection is closed.
+WEFT_DECL bool connection::take(std::size_t bytes) {
   bytes_received_.fetch_add(bytes, std::memory_order_relaxed);
   if (options_.traffic != nullptr) options_.traffic->received.fetch_add(bytes, std::memory_order_relaxed);
   note_received();
   reader_.filled(bytes);
-  go_on();
+  return go_on();
 }
 
-WEFT_DECL void connection::go_on() {
-  if (!deliver()) return;
+WEFT_DECL bool connection::go_on() {
+  if (!deliver()) return false;
   if (reader_.inside_frame()) watch();
-  read();
+  return true;
 }
 
 WEFT_DECL void connection::resume() {
   if (closed() || !gauge_.release()) return;
   note_received();
-  go_on();
+  if (go_on()) read();
 }
 
 // Hands out the messages that are whole. False when the connection is closed, or takes no more for now.
@@ -311,7 +310,7 @@ WEFT_DECL void connection::send(message m) {
     descriptor = descriptor_;
   }
   std::uint64_t bytes = 0;
-  const detail::io_result result = detail::send_frame(descriptor, frame, detail::most_per_send, bytes);
+  const detail::io_result result = detail::send_frame(descriptor, stream_.get(), frame, detail::most_per_send, bytes);
   const int number = errno;
   sent(bytes);
   after_direct_write(frame, result, number);
@@ -356,7 +355,7 @@ WEFT_DECL void connection::lost_writing(int number) {
     gauge_.clear();
     closing = closing_when_sent_;
   }
-  if (closing || (number != EPIPE && number != ECONNRESET)) close(detail::lost_connection(remote_, number, false));
+  if (closing || (number != EPIPE && number != ECONNRESET)) close(detail::lost_connection(remote_, number, false, stream_.get()));
 }
 
 // On the io thread, while `writer_` is `loop`: writes what is queued, and lets others have a turn after each mebibyte.
@@ -377,7 +376,7 @@ WEFT_DECL void connection::write_queue() {
     if (front == nullptr) return drained ? close(status()) : void();
     if (budget == 0) return post([](connection& self) { self.write_queue(); });
     std::uint64_t bytes = 0;
-    const detail::io_result result = detail::send_frame(socket_->native_handle(), *front, budget, bytes);
+    const detail::io_result result = detail::send_frame(socket_->native_handle(), stream_.get(), *front, budget, bytes);
     const int number = errno;
     sent(bytes);
     budget -= static_cast<std::size_t>(bytes);
@@ -483,9 +482,9 @@ WEFT_DECL void connection::finish() {
   dropped.clear();  // whoever hears of the end finds its tensors free
   slot.reset();
   timer_.reset();
-  if (opening_ != nullptr) {
-    const open_handler done = std::move(opening_->done);
-    opening_.reset();
+  if (on_open_) {
+    const open_handler done = std::exchange(on_open_, nullptr);
+    if (const auto made = opening_.lock()) made->cancel();
     return done(reason, nullptr);
   }
   const message_handler last_holder = std::exchange(on_message_, nullptr);

@@ -19,6 +19,7 @@
 #include <weft/cluster/wire.hpp>
 #include <weft/core/config.hpp>
 #include <weft/core/frame_limits.hpp>
+#include <weft/fwd.hpp>
 #include <weft/core/status.hpp>
 #include <weft/runtime/buffer_pool.hpp>
 #include <weft/tensor/tensor_value.hpp>
@@ -125,6 +126,8 @@ struct connection_options {
   std::shared_ptr<traffic_counters> traffic = nullptr;
   /// Where large tensors are received; copies of the options share it. Plain host memory when null.
   std::shared_ptr<weft::memory> memory = std::make_shared<buffer_pool>();
+  /// What secures the connection; it is plain when null.
+  std::shared_ptr<const transport_security> transport = nullptr;
   /// How long a thread that waits at a blocking connection looks for bytes before it sleeps. Zero: it sleeps at once.
   std::chrono::microseconds spin_time{0};
   /// The longest pause inside a frame that has begun to arrive; past it the connection is closed with DEADLINE_EXCEEDED. Zero: none.
@@ -203,8 +206,10 @@ frame_header decode_header(const char* from, const frame_limits& limits);
 
 WEFT_DECL frame_header decode_header(const char* from, const frame_limits& limits) {
   // 1. Is this ours?
+  const bool tls = (from[0] == 0x15 || from[0] == 0x16) && from[1] == 0x03;
   if (std::memcmp(from, "WEFT", 4) != 0)
-    fail(error_code::invalid_argument, "not a weft frame: expected 'WEFT' (57 45 46 54), found " + detail::hex_bytes({from, 4}));
+    fail(error_code::invalid_argument, "not a weft frame: expected 'WEFT' (57 45 46 54), found " + detail::hex_bytes({from, 4}) +
+                                           (tls ? ", which is TLS: the other end has a secured transport and this one has none (server_options::transport, session_options::transport)" : ""));
   const auto version = static_cast<std::uint8_t>(from[4]);
   if (version != wire_version)
     fail(error_code::unimplemented, "frame of protocol version " + std::to_string(version) + ", this program speaks version " + std::to_string(wire_version));

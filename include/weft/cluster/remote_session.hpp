@@ -36,7 +36,16 @@ namespace weft::detail {
 
 /// One connection's share of a session: what the master behind it knows.
 struct remote_link {
-  remote_link(const host_port& to, const session_options& options) : channel(to, options.connect_timeout, options.heartbeat, options.spin_time, options.frames, options.received_bytes) {}
+  remote_link(const host_port& to, const session_options& options) : channel(to, options.connect_timeout, options.heartbeat, connection(options)) {}
+  static connection_options connection(const session_options& options) {
+    connection_options out;
+    out.spin_time = options.spin_time;
+    out.transport = options.transport;
+    out.limits = options.frames;
+    out.max_first_head = std::min(options.frames.max_head, 16U << 20);
+    out.budget = std::make_shared<receive_budget>(options.received_bytes);
+    return out;
+  }
   client_channel channel;
   /// Guards what follows, and keeps the order of the messages that carry nodes.
   std::mutex mutex;

@@ -128,7 +128,7 @@ WEFT_DECL void server_core::listen() {
   if (text.empty()) fail(error_code::invalid_argument, "the cluster does not say the address of " + to_text(own_.self) + "; give it one, with port 0 for any free port");
   const host_port given = parse_host_port(text);
   const host_port address = own_.options.listen_address.empty() ? given : parse_host_port(own_.options.listen_address);
-  if (!own_.options.allow_unauthenticated) check_not_reachable(own_.self, address);
+  if (own_.options.transport == nullptr && !own_.options.allow_unauthenticated) check_not_reachable(own_.self, address);
   if (const auto doubt = doubt_about_address(own_.cluster, own_.self, !own_.options.listen_address.empty())) own_.log("warning", *doubt);
   listener_options how;
   how.connection = own_.connections;

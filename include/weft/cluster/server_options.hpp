@@ -38,7 +38,9 @@ struct server_options {
   /// Where to listen, `host:port`, if that is not the address that the cluster gives the task: every address of the machine (`0.0.0.0:2222`, or
   /// `[::]:2222` with IPv6), or one behind a proxy. Port 0 takes any free port. Others reach the task at the address that the cluster gives.
   std::string listen_address;
-  /// Listen at an address that is not the machine's own loopback, although anyone who can reach it may run graphs.
+  /// What secures the connections with clients and other tasks, which must use the same: `weft::tls::with_key_file("/etc/weft/key")`, see <weft/tls.hpp>.
+  std::shared_ptr<const transport_security> transport;
+  /// Without a secured transport: listen at an address that is not the machine's own loopback, although anyone who can reach it may run graphs.
   bool allow_unauthenticated = false;
 
   /// Longest wait for a connection to a task, with its greeting and the registration of a graph.

@@ -4,11 +4,13 @@
 
 #include <weft/core/cluster_spec.hpp>
 #include <weft/core/config.hpp>
+#include <weft/fwd.hpp>
 #include <weft/placement/device_set.hpp>
 
 #include <chrono>
 #include <cstdint>
 #include <iosfwd>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -63,7 +65,7 @@ std::ostream& operator<<(std::ostream& out, const server_report& r);
 
 /// Asks the server at `target`, `weft://127.0.0.1:33331` or without `weft://`. Throws INVALID_ARGUMENT (no address), UNAVAILABLE (nobody listens there, or the
 /// server is of another kind) or DEADLINE_EXCEEDED.
-server_report ask_server(const std::string& target, std::chrono::milliseconds deadline = std::chrono::seconds(10));
+server_report ask_server(const std::string& target, std::chrono::milliseconds deadline = std::chrono::seconds(10), std::shared_ptr<const transport_security> transport = nullptr);
 
 }  // namespace weft
 
@@ -127,11 +129,13 @@ WEFT_DECL server_report decode_report(const std::string& bytes) {
 
 }  // namespace detail
 
-WEFT_DECL server_report ask_server(const std::string& target, std::chrono::milliseconds deadline) {
+WEFT_DECL server_report ask_server(const std::string& target, std::chrono::milliseconds deadline, std::shared_ptr<const transport_security> transport) {
   const std::string scheme = "weft://";
   const host_port to = parse_host_port(target.compare(0, scheme.size(), scheme) == 0 ? target.substr(scheme.size()) : target);
   const auto until = detail::client_channel::clock::now() + detail::bounded(deadline);
-  detail::client_channel channel(to, deadline, std::max(deadline, std::chrono::milliseconds(1)), std::chrono::microseconds(0));
+  connection_options how;
+  how.transport = std::move(transport);
+  detail::client_channel channel(to, deadline, std::max(deadline, std::chrono::milliseconds(1)), how);
   session_request what;
   what.request = channel.new_request();
   const reply_message reply = channel.call(what.request, what.encode(message_type::report), until);

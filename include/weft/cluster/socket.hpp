@@ -4,6 +4,7 @@
 
 #include <weft/cluster/frame_reader.hpp>
 #include <weft/cluster/frame_writer.hpp>
+#include <weft/cluster/transport.hpp>
 #include <weft/core/cluster_spec.hpp>
 #include <weft/core/config.hpp>
 #include <weft/core/status.hpp>
@@ -55,8 +56,8 @@ ssize_t send_parts(int socket, iovec* parts, std::size_t count) noexcept;
 
 ssize_t receive_parts(int socket, iovec* parts, std::size_t count, int flags) noexcept;
 
-// Writes until the frame is out, `budget` bytes have gone, or the socket takes no more. errno tells why it was lost.
-io_result send_frame(int socket, frame_writer& frame, std::size_t budget, std::uint64_t& sent) noexcept;
+// Writes until the frame is out, `budget` bytes have gone, or the socket takes no more. errno tells why it was lost. A stream stands before the socket, if there is one.
+io_result send_frame(int socket, secured_stream* stream, frame_writer& frame, std::size_t budget, std::uint64_t& sent) noexcept;
 
 // Whether a loopback connection has met itself, which happens when nobody listens at a port that the system also gives to callers.
 bool connected_to_itself(int socket) noexcept;
@@ -92,10 +93,25 @@ inline status connect_timeout(const host_port& to, std::chrono::milliseconds dea
   return {error_code::deadline_exceeded, "connecting to " + resolved_text(to, numeric) + " timed out after " + duration_text(deadline)};
 }
 
+inline status about_handshake(const std::string& remote, const status& why) {
+  status out = why;
+  out.message = "securing the connection with " + remote + " failed: " + why.message;
+  return out;
+}
+
+inline status handshake_timeout(const std::string& remote, std::chrono::milliseconds deadline) {
+  return about_handshake(remote, status(error_code::deadline_exceeded, "no answer within " + duration_text(deadline) + "; does the server have a secured transport?"));
+}
+
 inline status resolve_failure(const host_port& to) { return {error_code::unavailable, "cannot resolve host '" + to.host + "'"}; }
 
-// The other end is gone; `number` is 0 when it closed the connection.
-inline status lost_connection(const std::string& remote, int number, bool inside_frame) {
+// The other end is gone; `number` is 0 when it closed the connection, EPROTO when the stream knows why.
+inline status lost_connection(const std::string& remote, int number, bool inside_frame, const secured_stream* stream = nullptr) {
+  if (stream != nullptr && number == EPROTO) {
+    status out = stream->problem();
+    out.message = "lost the connection to " + remote + ": " + out.message;
+    return out;
+  }
   std::string text = "lost the connection to " + remote + ": ";
   text += number == 0 ? "the other end closed it" : errno_text(number);
   if (inside_frame) text += ", in the middle of a message";
@@ -136,12 +152,12 @@ WEFT_DECL ssize_t receive_parts(int socket, iovec* parts, std::size_t count, int
   return ::recvmsg(socket, &call, flags);
 }
 
-WEFT_DECL io_result send_frame(int socket, frame_writer& frame, std::size_t budget, std::uint64_t& sent) noexcept {
+WEFT_DECL io_result send_frame(int socket, secured_stream* stream, frame_writer& frame, std::size_t budget, std::uint64_t& sent) noexcept {
   constexpr std::size_t most_parts = 64;
   iovec parts[most_parts];
   while (frame.remaining() > 0 && budget > 0) {
     const std::size_t count = frame.gather(parts, most_parts, std::min(budget, most_per_send));
-    const ssize_t n = send_parts(socket, parts, count);
+    const ssize_t n = stream == nullptr ? send_parts(socket, parts, count) : stream->write(parts, count);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS ? io_result::would_block : io_result::lost;
     const auto bytes = static_cast<std::size_t>(n);

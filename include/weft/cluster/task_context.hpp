@@ -46,6 +46,7 @@ struct task_context {
     connections.memory = buffers;
     connections.limits = options.frames;
     connections.traffic = traffic;
+    connections.transport = options.transport;
     for (const auto& [type, count] : options.devices)
       for (int i = 0; i < count; ++i) devices.push_back({to_text(self) + "/device:" + type + ":" + std::to_string(i), type, "host", incarnation});
   }

@@ -66,6 +66,8 @@ struct session_options {
   /// the same order, so that a fault that depends on the order can be found by trying seeds and seen again. A step that waits for what only other nodes could do, when none is left to run, fails with
   /// FAILED_PRECONDITION that names the waiting nodes.
   std::optional<std::uint64_t> schedule_seed;
+  /// What secures the connection to a server; it must be the server's: `weft::tls::with_key_file("/etc/weft/key")`, see <weft/tls.hpp>.
+  std::shared_ptr<const transport_security> transport;
   /// The passes over the graphs of its steps.
   optimizer_options optimizer;
   /// Deadline for reaching the target and for its answers to the protocol.
