@@ -8342,6 +8342,7 @@ WEFT_DECL std::optional<std::vector<std::int64_t>> shape_context::input_sizes(in
 #include <map>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <string>
 #include <string_view>
 #include <unordered_set>
@@ -8353,6 +8354,24 @@ namespace weft::detail {
 class kept_object {
  public:
   virtual ~kept_object() = default;
+};
+
+// Ends a node that does not come into its graph.
+class node_in_the_making {
+ public:
+  explicit node_in_the_making(node* n) noexcept : node_(n) {}
+  node_in_the_making(const node_in_the_making&) = delete;
+  node_in_the_making& operator=(const node_in_the_making&) = delete;
+  ~node_in_the_making() {
+    if (node_ != nullptr) node_->~node();
+  }
+  node* get() const noexcept { return node_; }
+  node& operator*() const noexcept { return *node_; }
+  node* operator->() const noexcept { return node_; }
+  void keep() const noexcept { node_ = nullptr; }
+
+ private:
+  mutable node* node_;
 };
 
 class graph_state : public std::enable_shared_from_this<graph_state> {
@@ -8396,10 +8415,14 @@ class graph_state : public std::enable_shared_from_this<graph_state> {
   void apply_colocation(node& made, node_facts& facts, const scope_context& scope) const;
   void apply_control(node& made, const scope_context& scope) const;
   const std::string* keep_device(const std::string& device);
-  const node& insert(std::unique_ptr<node> made, node_facts* named, bool exact);
+  const node& insert(const node_in_the_making& made, node_facts* named, bool exact);
+  void* room_for_node();
 
   mutable std::mutex mutex_;
   op_registry ops_;
+  // The memory of the nodes, and how many have a place in it.
+  std::vector<std::unique_ptr<unsigned char[]>> blocks_;
+  std::size_t room_ = 0;
   // Owned here; one vector type less than of unique_ptr, and handed out as it is.
   std::vector<const node*> nodes_;
   name_index names_;
@@ -8418,7 +8441,7 @@ class graph_state : public std::enable_shared_from_this<graph_state> {
 namespace weft::detail {
 
 WEFT_DECL graph_state::~graph_state() {
-  for (const node* n : nodes_) delete n;
+  for (const node* n : nodes_) n->~node();
 }
 WEFT_DECL std::vector<const node*> graph_state::nodes() const {
   const std::lock_guard<std::mutex> lock(mutex_);
@@ -8507,7 +8530,7 @@ WEFT_DECL void graph_state::close_loop(const node& merge, std::size_t input, out
 WEFT_DECL const node& graph_state::add(node_spec spec) {
   // 1. The node as asked for; what is found wrong from here on is reported about it.
   node_facts* const facts = new node_facts();
-  std::unique_ptr<node> made(new node(facts));
+  const node_in_the_making made(new (room_for_node()) node(facts));
   facts->op = std::move(spec.op);
   facts->site = spec.site;
   facts->attrs = std::move(spec.attrs);
@@ -8550,7 +8573,7 @@ WEFT_DECL const node& graph_state::add(node_spec spec) {
   }
 
   // 4. Into the graph.
-  const node& out = insert(std::move(made), facts, exact);
+  const node& out = insert(made, facts, exact);
   if (spec.scoped)
     for (auto& frame : scope.control) frame->made_inside.push_back(&out);
   return out;
@@ -8558,14 +8581,22 @@ WEFT_DECL const node& graph_state::add(node_spec spec) {
 
 WEFT_DECL const node& graph_state::add_copy(const node& original, std::vector<output> inputs, std::vector<const node*> control_inputs, const std::string& device) {
   const_cast<node_facts*>(original.facts_)->holders.fetch_add(1, std::memory_order_relaxed);
-  std::unique_ptr<node> made(new node(original.facts_));
+  const node_in_the_making made(new (room_for_node()) node(original.facts_));
   made->owner_ = this;
   made->inputs_ = std::move(inputs);
   made->control_inputs_ = std::move(control_inputs);
   check_owner(*made);
   made->device_ = keep_device(device);
   made->def_ = ops_.shares(original.owner_->ops_) ? original.def_ : ops_.find(original.op());
-  return insert(std::move(made), nullptr, true);
+  return insert(made, nullptr, true);
+}
+
+// Nodes lie side by side in the order of their creation, so that a pass over them reads memory from front to back.
+WEFT_DECL void* graph_state::room_for_node() {
+  constexpr std::size_t nodes = 128;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (room_ == nodes * blocks_.size()) blocks_.emplace_back(new unsigned char[nodes * sizeof(node)]);
+  return blocks_.back().get() + room_++ % nodes * sizeof(node);
 }
 
 // The text as the graph keeps it, for as long as it lives.
@@ -8645,14 +8676,16 @@ WEFT_DECL std::string graph_state::unique_scope(const std::string& wanted, call_
 }
 
 // `named` is where the name stands that may change, for a node that is no copy. Names are unique without regard to case, as in TensorFlow, but for those that are given exactly.
-WEFT_DECL const node& graph_state::insert(std::unique_ptr<node> made, node_facts* named, bool exact) {
+WEFT_DECL const node& graph_state::insert(const node_in_the_making& made, node_facts* named, bool exact) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (!exact) named->name = names_.take(named->name, false, nodes_);
   else if (names_.find(made->name(), nodes_) != nullptr) made->fail_about(error_code::already_exists, "the graph already has a node of this name");
   made->id_ = static_cast<int>(nodes_.size());
   nodes_.push_back(made.get());
+  const node& out = *made.get();
+  made.keep();
   names_.add(nodes_);
-  return *made.release();
+  return out;
 }
 
 }  // namespace weft::detail
@@ -16454,12 +16487,12 @@ class placement {
  public:
   placement() = default;
   explicit placement(std::vector<placed_node> nodes, std::shared_ptr<const detail::placement_record> record = nullptr)
-      : nodes_(std::move(nodes)), record_(std::move(record)) {}
+      : nodes_(std::make_shared<const std::vector<placed_node>>(std::move(nodes))), record_(std::move(record)) {}
 
   /// How many nodes are placed; nodes added to the graph later are not.
-  std::size_t size() const noexcept { return nodes_.size(); }
+  std::size_t size() const noexcept { return nodes_ == nullptr ? 0 : nodes_->size(); }
   /// Whether the node was in the graph when it was placed.
-  bool has(const node& n) const noexcept { return static_cast<std::size_t>(n.id()) < nodes_.size(); }
+  bool has(const node& n) const noexcept { return static_cast<std::size_t>(n.id()) < size(); }
   /// The node's device, short complete name. Throws FAILED_PRECONDITION for a node added later, INVALID_ARGUMENT for one of another graph.
   const std::string& device_of(const node& n) const { return at(n).device; }
   /// Why it is there. Throws as `device_of`.
@@ -16467,7 +16500,10 @@ class placement {
   /// The whole story: what the node asked for, which nodes share its device and whose request counts, which devices were open, which were left out and why, what decided. One
   /// line each. Throws as `device_of`.
   std::string explain(const node& n) const;
-  const std::vector<placed_node>& nodes() const noexcept { return nodes_; }
+  const std::vector<placed_node>& nodes() const noexcept {
+    static const std::vector<placed_node> none;
+    return nodes_ == nullptr ? none : *nodes_;
+  }
   /// Whether it can be a placement of this graph: one that `place` has made is of no other.
   bool is_of(const detail::graph_state& g) const noexcept { return record_ == nullptr || detail::same_graph(*record_, g); }
 
@@ -16478,9 +16514,10 @@ class placement {
   const placed_node& at(const node& n) const {
     if (!is_of(n.owner())) n.fail_about(error_code::invalid_argument, "belongs to another graph than the one that was placed");
     if (!has(n)) n.fail_about(error_code::failed_precondition, "was added after the graph was placed; place the graph again");
-    return nodes_[static_cast<std::size_t>(n.id())];
+    return (*nodes_)[static_cast<std::size_t>(n.id())];
   }
-  std::vector<placed_node> nodes_;
+  // Never changes: copies share it.
+  std::shared_ptr<const std::vector<placed_node>> nodes_;
   std::shared_ptr<const detail::placement_record> record_;
 };
 
@@ -16519,7 +16556,7 @@ WEFT_DECL std::string to_text(const placement& where, const graph& g) {
   return out;
 }
 
-WEFT_DECL bool operator==(const placement& a, const placement& b) { return a.nodes_ == b.nodes_; }
+WEFT_DECL bool operator==(const placement& a, const placement& b) { return a.nodes_ == b.nodes_ || a.nodes() == b.nodes(); }
 
 }  // namespace weft
 #endif
@@ -38268,10 +38305,9 @@ class partitioner {
   };
   struct arrival_hash {
     std::size_t operator()(const arrival_key& k) const noexcept {
-      std::uint64_t h = 1469598103934665603u;
-      for (const std::int64_t v : {k.node, std::int64_t{k.slot}, std::int64_t{k.device}, std::int64_t{k.task}})
-        h = (h ^ static_cast<std::uint64_t>(v)) * 1099511628211u, h ^= h >> 29;
-      return static_cast<std::size_t>(h);
+      std::uint64_t h = (static_cast<std::uint64_t>(k.node) << 32 ^ static_cast<std::uint32_t>(k.slot)) * 0x9e3779b97f4a7c15u;
+      h = (h ^ h >> 32 ^ (static_cast<std::uint64_t>(static_cast<std::uint32_t>(k.device)) << 32 | static_cast<std::uint32_t>(k.task))) * 0xd6e8feb86659fd93u;
+      return static_cast<std::size_t>(h ^ h >> 32);
     }
   };
   // A value that has arrived at a device, and what a further device of the task gets passed on: the same, but for a control edge, where
@@ -38287,7 +38323,7 @@ class partitioner {
 
   void number_devices();
   void find_substitutes();
-  int device_number(const std::string& name, const node& about) const;
+  int device_number(const std::string& name, const node& about);
   void check_order(const node& n, const node& input) const;
   void copy(const node& n);
   void add_fetches();
@@ -38311,6 +38347,8 @@ class partitioner {
   const partition_options& options_;
   std::vector<place_of_device> devices_;
   std::unordered_map<std::string, int> device_numbers_;
+  const std::string* last_device_name_ = nullptr;
+  int last_device_ = -1;
   std::string master_device_;
   std::vector<part> parts_;  // one per task of the device set; empty ones are dropped at the end
   std::unordered_set<std::uint64_t> fed_;
@@ -38381,9 +38419,12 @@ WEFT_DECL void partitioner::find_substitutes() {
   same_ = simplify(graph_, where_, passes);
 }
 
-WEFT_DECL int partitioner::device_number(const std::string& name, const node& about) const {
+WEFT_DECL int partitioner::device_number(const std::string& name, const node& about) {
+  if (last_device_ >= 0 && *last_device_name_ == name) return last_device_;
   const auto it = device_numbers_.find(name);
   if (it == device_numbers_.end()) about.fail_about(error_code::invalid_argument, "is placed on '" + name + "', which is not in the device set");
+  last_device_name_ = &it->first;
+  last_device_ = it->second;
   return it->second;
 }
 
@@ -38985,6 +39026,8 @@ class rule_placer {
 
   std::string home() const;
   void rank_devices();
+  void find_consumers();
+  template <class F> void for_each_use(const F& f) const;
   void follow_rules();
   void ask_placer();
   std::vector<placement_choice> answer_of(const placer& asked, const placement_question& question) const;
@@ -39011,7 +39054,8 @@ class rule_placer {
   std::vector<group_choice> chosen_;  // by root of a group
   std::deque<open_devices> open_;
   std::unordered_map<std::uint64_t, int> known_open_;  // request and support -> place in open_
-  std::vector<std::vector<int>> consumers_;
+  // Who reads or waits for a generator, in the order of creation: by node, from where to where in consumers_.
+  std::vector<int> consumers_begin_, consumers_;
 };
 
 WEFT_DECL placement rule_placer::run() {
@@ -39021,11 +39065,7 @@ WEFT_DECL placement rule_placer::run() {
 
   // 1. Requests, kernels, and who must share a device with whom.
   groups_.run();
-  consumers_.resize(nodes_.size());
-  for (const node* n : nodes_) {
-    for (const output& in : n->inputs()) consumers_[at(in.from->id())].push_back(n->id());
-    for (const node* before : n->control_inputs()) consumers_[at(before->id())].push_back(n->id());
-  }
+  find_consumers();
 
   // 2. TensorFlow's rules; then the placer's choices, and the rules again for what it leaves to them.
   chosen_.resize(nodes_.size());
@@ -39040,6 +39080,26 @@ WEFT_DECL placement rule_placer::run() {
   out.reserve(nodes_.size());
   for (const node* n : nodes_) out.push_back({devices_.devices()[at(chosen_[at(groups_.root(n->id()))].device)].name, reason_of(*n)});
   return placement(std::move(out), record());
+}
+
+// Each use of a generator by a later node.
+template <class F> void rule_placer::for_each_use(const F& f) const {
+  for (const node* n : nodes_) {
+    for (const output& in : n->inputs())
+      if (is_generator(*in.from)) f(in.from->id(), n->id());
+    for (const node* before : n->control_inputs())
+      if (is_generator(*before)) f(before->id(), n->id());
+  }
+}
+
+// Counted, then filled in.
+WEFT_DECL void rule_placer::find_consumers() {
+  consumers_begin_.assign(nodes_.size() + 1, 0);
+  for_each_use([this](int generator, int) { ++consumers_begin_[at(generator) + 1]; });
+  for (std::size_t i = 0; i < nodes_.size(); ++i) consumers_begin_[i + 1] += consumers_begin_[i];
+  consumers_.resize(at(consumers_begin_.back()));
+  std::vector<int> next(consumers_begin_.begin(), consumers_begin_.end() - 1);
+  for_each_use([this, &next](int generator, int user) { consumers_[at(next[at(generator)]++)] = user; });
 }
 
 // Everything but generators (constants, placeholders, handles), in the order of creation; the first member of a group decides for all. Then the generators, which follow their consumers if those are
@@ -39148,11 +39208,11 @@ WEFT_DECL void rule_placer::place(const node& n) {
 WEFT_DECL void rule_placer::place_generator(const node& n) {
   if (chosen_[at(groups_.root(n.id()))].device >= 0) return;
   const int open = open_to(n);
-  const std::vector<int>& users = consumers_[at(n.id())];
+  const int *const users = consumers_.data() + consumers_begin_[at(n.id())], *const users_end = consumers_.data() + consumers_begin_[at(n.id()) + 1];
   const auto device_of = [&](int id) { return chosen_[at(groups_.root(id))].device; };
-  const bool together = !users.empty() && std::all_of(users.begin(), users.end(), [&](int id) { return device_of(id) == device_of(users[0]); });
+  const bool together = users != users_end && std::all_of(users, users_end, [&](int id) { return device_of(id) == device_of(users[0]); });
   if (together && device_of(users[0]) >= 0 && can_run(open, device_of(users[0])))
-    return settle(n, device_of(users[0]), open, std::string("with its consumer") + (users.size() > 1 ? "s '" : " '") + nodes_[at(users[0])]->name() + (users.size() > 1 ? "', ..." : "'"));
+    return settle(n, device_of(users[0]), open, std::string("with its consumer") + (users_end - users > 1 ? "s '" : " '") + nodes_[at(users[0])]->name() + (users_end - users > 1 ? "', ..." : "'"));
   settle(n, open_[at(open)].devices.front(), open, "default device");
 }
 

@@ -14,6 +14,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <string>
 #include <string_view>
 #include <unordered_set>
@@ -25,6 +26,24 @@ namespace weft::detail {
 class kept_object {
  public:
   virtual ~kept_object() = default;
+};
+
+// Ends a node that does not come into its graph.
+class node_in_the_making {
+ public:
+  explicit node_in_the_making(node* n) noexcept : node_(n) {}
+  node_in_the_making(const node_in_the_making&) = delete;
+  node_in_the_making& operator=(const node_in_the_making&) = delete;
+  ~node_in_the_making() {
+    if (node_ != nullptr) node_->~node();
+  }
+  node* get() const noexcept { return node_; }
+  node& operator*() const noexcept { return *node_; }
+  node* operator->() const noexcept { return node_; }
+  void keep() const noexcept { node_ = nullptr; }
+
+ private:
+  mutable node* node_;
 };
 
 class graph_state : public std::enable_shared_from_this<graph_state> {
@@ -68,10 +87,15 @@ class graph_state : public std::enable_shared_from_this<graph_state> {
   void apply_colocation(node& made, node_facts& facts, const scope_context& scope) const;
   void apply_control(node& made, const scope_context& scope) const;
   const std::string* keep_device(const std::string& device);
-  const node& insert(std::unique_ptr<node> made, node_facts* named, bool exact);
+  const node& insert(const node_in_the_making& made, node_facts* named, bool exact);
+  void* room_for_node();
+
 
   mutable std::mutex mutex_;
   op_registry ops_;
+  // The memory of the nodes, and how many have a place in it.
+  std::vector<std::unique_ptr<unsigned char[]>> blocks_;
+  std::size_t room_ = 0;
   // Owned here; one vector type less than of unique_ptr, and handed out as it is.
   std::vector<const node*> nodes_;
   name_index names_;
@@ -90,7 +114,7 @@ class graph_state : public std::enable_shared_from_this<graph_state> {
 namespace weft::detail {
 
 WEFT_DECL graph_state::~graph_state() {
-  for (const node* n : nodes_) delete n;
+  for (const node* n : nodes_) n->~node();
 }
 WEFT_DECL std::vector<const node*> graph_state::nodes() const {
   const std::lock_guard<std::mutex> lock(mutex_);
@@ -179,7 +203,7 @@ WEFT_DECL void graph_state::close_loop(const node& merge, std::size_t input, out
 WEFT_DECL const node& graph_state::add(node_spec spec) {
   // 1. The node as asked for; what is found wrong from here on is reported about it.
   node_facts* const facts = new node_facts();
-  std::unique_ptr<node> made(new node(facts));
+  const node_in_the_making made(new (room_for_node()) node(facts));
   facts->op = std::move(spec.op);
   facts->site = spec.site;
   facts->attrs = std::move(spec.attrs);
@@ -222,7 +246,7 @@ WEFT_DECL const node& graph_state::add(node_spec spec) {
   }
 
   // 4. Into the graph.
-  const node& out = insert(std::move(made), facts, exact);
+  const node& out = insert(made, facts, exact);
   if (spec.scoped)
     for (auto& frame : scope.control) frame->made_inside.push_back(&out);
   return out;
@@ -230,14 +254,22 @@ WEFT_DECL const node& graph_state::add(node_spec spec) {
 
 WEFT_DECL const node& graph_state::add_copy(const node& original, std::vector<output> inputs, std::vector<const node*> control_inputs, const std::string& device) {
   const_cast<node_facts*>(original.facts_)->holders.fetch_add(1, std::memory_order_relaxed);
-  std::unique_ptr<node> made(new node(original.facts_));
+  const node_in_the_making made(new (room_for_node()) node(original.facts_));
   made->owner_ = this;
   made->inputs_ = std::move(inputs);
   made->control_inputs_ = std::move(control_inputs);
   check_owner(*made);
   made->device_ = keep_device(device);
   made->def_ = ops_.shares(original.owner_->ops_) ? original.def_ : ops_.find(original.op());
-  return insert(std::move(made), nullptr, true);
+  return insert(made, nullptr, true);
+}
+
+// Nodes lie side by side in the order of their creation, so that a pass over them reads memory from front to back.
+WEFT_DECL void* graph_state::room_for_node() {
+  constexpr std::size_t nodes = 128;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (room_ == nodes * blocks_.size()) blocks_.emplace_back(new unsigned char[nodes * sizeof(node)]);
+  return blocks_.back().get() + room_++ % nodes * sizeof(node);
 }
 
 // The text as the graph keeps it, for as long as it lives.
@@ -317,14 +349,16 @@ WEFT_DECL std::string graph_state::unique_scope(const std::string& wanted, call_
 }
 
 // `named` is where the name stands that may change, for a node that is no copy. Names are unique without regard to case, as in TensorFlow, but for those that are given exactly.
-WEFT_DECL const node& graph_state::insert(std::unique_ptr<node> made, node_facts* named, bool exact) {
+WEFT_DECL const node& graph_state::insert(const node_in_the_making& made, node_facts* named, bool exact) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (!exact) named->name = names_.take(named->name, false, nodes_);
   else if (names_.find(made->name(), nodes_) != nullptr) made->fail_about(error_code::already_exists, "the graph already has a node of this name");
   made->id_ = static_cast<int>(nodes_.size());
   nodes_.push_back(made.get());
+  const node& out = *made.get();
+  made.keep();
   names_.add(nodes_);
-  return *made.release();
+  return out;
 }
 
 }  // namespace weft::detail

@@ -78,10 +78,9 @@ class partitioner {
   };
   struct arrival_hash {
     std::size_t operator()(const arrival_key& k) const noexcept {
-      std::uint64_t h = 1469598103934665603u;
-      for (const std::int64_t v : {k.node, std::int64_t{k.slot}, std::int64_t{k.device}, std::int64_t{k.task}})
-        h = (h ^ static_cast<std::uint64_t>(v)) * 1099511628211u, h ^= h >> 29;
-      return static_cast<std::size_t>(h);
+      std::uint64_t h = (static_cast<std::uint64_t>(k.node) << 32 ^ static_cast<std::uint32_t>(k.slot)) * 0x9e3779b97f4a7c15u;
+      h = (h ^ h >> 32 ^ (static_cast<std::uint64_t>(static_cast<std::uint32_t>(k.device)) << 32 | static_cast<std::uint32_t>(k.task))) * 0xd6e8feb86659fd93u;
+      return static_cast<std::size_t>(h ^ h >> 32);
     }
   };
   // A value that has arrived at a device, and what a further device of the task gets passed on: the same, but for a control edge, where
@@ -97,7 +96,7 @@ class partitioner {
 
   void number_devices();
   void find_substitutes();
-  int device_number(const std::string& name, const node& about) const;
+  int device_number(const std::string& name, const node& about);
   void check_order(const node& n, const node& input) const;
   void copy(const node& n);
   void add_fetches();
@@ -121,6 +120,8 @@ class partitioner {
   const partition_options& options_;
   std::vector<place_of_device> devices_;
   std::unordered_map<std::string, int> device_numbers_;
+  const std::string* last_device_name_ = nullptr;
+  int last_device_ = -1;
   std::string master_device_;
   std::vector<part> parts_;  // one per task of the device set; empty ones are dropped at the end
   std::unordered_set<std::uint64_t> fed_;
@@ -191,9 +192,12 @@ WEFT_DECL void partitioner::find_substitutes() {
   same_ = simplify(graph_, where_, passes);
 }
 
-WEFT_DECL int partitioner::device_number(const std::string& name, const node& about) const {
+WEFT_DECL int partitioner::device_number(const std::string& name, const node& about) {
+  if (last_device_ >= 0 && *last_device_name_ == name) return last_device_;
   const auto it = device_numbers_.find(name);
   if (it == device_numbers_.end()) about.fail_about(error_code::invalid_argument, "is placed on '" + name + "', which is not in the device set");
+  last_device_name_ = &it->first;
+  last_device_ = it->second;
   return it->second;
 }
 

@@ -45,12 +45,12 @@ class placement {
  public:
   placement() = default;
   explicit placement(std::vector<placed_node> nodes, std::shared_ptr<const detail::placement_record> record = nullptr)
-      : nodes_(std::move(nodes)), record_(std::move(record)) {}
+      : nodes_(std::make_shared<const std::vector<placed_node>>(std::move(nodes))), record_(std::move(record)) {}
 
   /// How many nodes are placed; nodes added to the graph later are not.
-  std::size_t size() const noexcept { return nodes_.size(); }
+  std::size_t size() const noexcept { return nodes_ == nullptr ? 0 : nodes_->size(); }
   /// Whether the node was in the graph when it was placed.
-  bool has(const node& n) const noexcept { return static_cast<std::size_t>(n.id()) < nodes_.size(); }
+  bool has(const node& n) const noexcept { return static_cast<std::size_t>(n.id()) < size(); }
   /// The node's device, short complete name. Throws FAILED_PRECONDITION for a node added later, INVALID_ARGUMENT for one of another graph.
   const std::string& device_of(const node& n) const { return at(n).device; }
   /// Why it is there. Throws as `device_of`.
@@ -58,7 +58,10 @@ class placement {
   /// The whole story: what the node asked for, which nodes share its device and whose request counts, which devices were open, which were left out and why, what decided. One
   /// line each. Throws as `device_of`.
   std::string explain(const node& n) const;
-  const std::vector<placed_node>& nodes() const noexcept { return nodes_; }
+  const std::vector<placed_node>& nodes() const noexcept {
+    static const std::vector<placed_node> none;
+    return nodes_ == nullptr ? none : *nodes_;
+  }
   /// Whether it can be a placement of this graph: one that `place` has made is of no other.
   bool is_of(const detail::graph_state& g) const noexcept { return record_ == nullptr || detail::same_graph(*record_, g); }
 
@@ -69,9 +72,10 @@ class placement {
   const placed_node& at(const node& n) const {
     if (!is_of(n.owner())) n.fail_about(error_code::invalid_argument, "belongs to another graph than the one that was placed");
     if (!has(n)) n.fail_about(error_code::failed_precondition, "was added after the graph was placed; place the graph again");
-    return nodes_[static_cast<std::size_t>(n.id())];
+    return (*nodes_)[static_cast<std::size_t>(n.id())];
   }
-  std::vector<placed_node> nodes_;
+  // Never changes: copies share it.
+  std::shared_ptr<const std::vector<placed_node>> nodes_;
   std::shared_ptr<const detail::placement_record> record_;
 };
 
@@ -110,7 +114,7 @@ WEFT_DECL std::string to_text(const placement& where, const graph& g) {
   return out;
 }
 
-WEFT_DECL bool operator==(const placement& a, const placement& b) { return a.nodes_ == b.nodes_; }
+WEFT_DECL bool operator==(const placement& a, const placement& b) { return a.nodes_ == b.nodes_ || a.nodes() == b.nodes(); }
 
 }  // namespace weft
 #endif

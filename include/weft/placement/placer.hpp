@@ -47,6 +47,8 @@ class rule_placer {
 
   std::string home() const;
   void rank_devices();
+  void find_consumers();
+  template <class F> void for_each_use(const F& f) const;
   void follow_rules();
   void ask_placer();
   std::vector<placement_choice> answer_of(const placer& asked, const placement_question& question) const;
@@ -73,7 +75,8 @@ class rule_placer {
   std::vector<group_choice> chosen_;  // by root of a group
   std::deque<open_devices> open_;
   std::unordered_map<std::uint64_t, int> known_open_;  // request and support -> place in open_
-  std::vector<std::vector<int>> consumers_;
+  // Who reads or waits for a generator, in the order of creation: by node, from where to where in consumers_.
+  std::vector<int> consumers_begin_, consumers_;
 };
 
 WEFT_DECL placement rule_placer::run() {
@@ -83,11 +86,7 @@ WEFT_DECL placement rule_placer::run() {
 
   // 1. Requests, kernels, and who must share a device with whom.
   groups_.run();
-  consumers_.resize(nodes_.size());
-  for (const node* n : nodes_) {
-    for (const output& in : n->inputs()) consumers_[at(in.from->id())].push_back(n->id());
-    for (const node* before : n->control_inputs()) consumers_[at(before->id())].push_back(n->id());
-  }
+  find_consumers();
 
   // 2. TensorFlow's rules; then the placer's choices, and the rules again for what it leaves to them.
   chosen_.resize(nodes_.size());
@@ -102,6 +101,26 @@ WEFT_DECL placement rule_placer::run() {
   out.reserve(nodes_.size());
   for (const node* n : nodes_) out.push_back({devices_.devices()[at(chosen_[at(groups_.root(n->id()))].device)].name, reason_of(*n)});
   return placement(std::move(out), record());
+}
+
+// Each use of a generator by a later node.
+template <class F> void rule_placer::for_each_use(const F& f) const {
+  for (const node* n : nodes_) {
+    for (const output& in : n->inputs())
+      if (is_generator(*in.from)) f(in.from->id(), n->id());
+    for (const node* before : n->control_inputs())
+      if (is_generator(*before)) f(before->id(), n->id());
+  }
+}
+
+// Counted, then filled in.
+WEFT_DECL void rule_placer::find_consumers() {
+  consumers_begin_.assign(nodes_.size() + 1, 0);
+  for_each_use([this](int generator, int) { ++consumers_begin_[at(generator) + 1]; });
+  for (std::size_t i = 0; i < nodes_.size(); ++i) consumers_begin_[i + 1] += consumers_begin_[i];
+  consumers_.resize(at(consumers_begin_.back()));
+  std::vector<int> next(consumers_begin_.begin(), consumers_begin_.end() - 1);
+  for_each_use([this, &next](int generator, int user) { consumers_[at(next[at(generator)]++)] = user; });
 }
 
 // Everything but generators (constants, placeholders, handles), in the order of creation; the first member of a group decides for all. Then the generators, which follow their consumers if those are
@@ -210,11 +229,11 @@ WEFT_DECL void rule_placer::place(const node& n) {
 WEFT_DECL void rule_placer::place_generator(const node& n) {
   if (chosen_[at(groups_.root(n.id()))].device >= 0) return;
   const int open = open_to(n);
-  const std::vector<int>& users = consumers_[at(n.id())];
+  const int *const users = consumers_.data() + consumers_begin_[at(n.id())], *const users_end = consumers_.data() + consumers_begin_[at(n.id()) + 1];
   const auto device_of = [&](int id) { return chosen_[at(groups_.root(id))].device; };
-  const bool together = !users.empty() && std::all_of(users.begin(), users.end(), [&](int id) { return device_of(id) == device_of(users[0]); });
+  const bool together = users != users_end && std::all_of(users, users_end, [&](int id) { return device_of(id) == device_of(users[0]); });
   if (together && device_of(users[0]) >= 0 && can_run(open, device_of(users[0])))
-    return settle(n, device_of(users[0]), open, std::string("with its consumer") + (users.size() > 1 ? "s '" : " '") + nodes_[at(users[0])]->name() + (users.size() > 1 ? "', ..." : "'"));
+    return settle(n, device_of(users[0]), open, std::string("with its consumer") + (users_end - users > 1 ? "s '" : " '") + nodes_[at(users[0])]->name() + (users_end - users > 1 ? "', ..." : "'"));
   settle(n, open_[at(open)].devices.front(), open, "default device");
 }
 
