@@ -1,0 +1,285 @@
+// Steps over connections that are slow, cut, reset or silent, at every byte of their messages: the right value or a clear error, in time.
+#include "fault_proxy.hpp"
+
+#include "test_ops.hpp"
+
+#include <weft/cluster/session.hpp>
+
+#include <xtensor/xmath.hpp>
+
+#include <atomic>
+#include <cstdlib>
+#include <random>
+#include <set>
+#include <tuple>
+
+using faults::fault;
+using faults::proxied_cluster;
+using faults::proxy;
+using faults::way;
+using test_ops::error_of;
+using weft::error_code;
+using weft::task_id;
+using namespace std::chrono_literals;
+
+namespace {
+
+const task_id ps{"ps", 0}, work{"work", 0};
+constexpr std::size_t length = 100;
+
+bool long_run() {
+  const char* asked = std::getenv("WEFT_TEST_LONG");
+  return asked != nullptr && std::string(asked) == "1";
+}
+
+weft::server_options quick() {
+  weft::server_options out = test_ops::options();
+  out.log = [](const char*, const std::string&) {};
+  out.heartbeat = 400ms;
+  out.connect_timeout = 1500ms;
+  out.handshake_timeout = 1000ms;
+  out.abort_grace = 500ms;
+  out.kernel_threads = 1;
+  out.small_tensor_bytes = 64;  // the vector takes the road of large tensors
+  return out;
+}
+weft::session_options client() {
+  weft::session_options out;
+  out.heartbeat = 1000ms;
+  out.connect_timeout = 1500ms;
+  out.abort_grace = 500ms;
+  return out;
+}
+
+// ps counts the steps in a variable and makes a vector of a feed; work adds one to it. All of them cross.
+struct story {
+  story() {
+    const auto scope = graph.as_default();
+    x = weft::placeholder<float, 0>("x");
+    weft::tensor<float, 1> made;
+    weft::with_device("/job:ps/task:0", [&] {
+      v = weft::variable<std::int64_t, 0>(weft::constant(std::int64_t{0}), "v");
+      count = v.assign_add(std::int64_t{1});
+      made = weft::constant(xt::xtensor<float, 1>(xt::ones<float>({length}))) * x;
+    });
+    weft::with_device("/job:work/task:0", [&] { y = made + 1.f; });
+  }
+  weft::graph graph;
+  weft::tensor<float, 0> x;
+  weft::variable<std::int64_t, 0> v;
+  weft::operation count;
+  weft::tensor<float, 1> y;
+};
+
+struct totals {
+  int succeeded = 0, maybe = 0, refused = 0;
+  std::vector<std::string> wrong;
+  void add(const weft::error& e) {
+    ++(e.may_have_run() ? maybe : refused);
+    const weft::status& why = e.status();
+    const bool known = why.code == error_code::unavailable || why.code == error_code::aborted || why.code == error_code::deadline_exceeded || why.code == error_code::cancelled;
+    if (!known || why.message.find("127.0.0.1:") == std::string::npos) wrong.push_back(why.text());
+  }
+};
+
+// One session with steps until two have succeeded, which they must soon unless there are more faults to come.
+void play(const story& told, const std::string& target, totals& sum, int attempts = 0, const weft::session_options& options = client()) {
+  std::unique_ptr<weft::session> session;
+  int done = 0;
+  for (int attempt = 0; attempt < (attempts > 0 ? attempts : 8) && done < 2; ++attempt) {
+    try {
+      if (session == nullptr) session = std::make_unique<weft::session>(target, options, weft::graph(told.graph.state()));
+      const float fed = static_cast<float>(attempt) + 0.5f;
+      const xt::xtensor<float, 1> got = session->run({{told.x, fed}}, told.y, told.count);
+      ++done;
+      ++sum.succeeded;
+      bool right = got.size() == length;
+      for (const float each : got) right = right && each == fed + 1.f;
+      if (!right) sum.wrong.push_back("a wrong value");
+    } catch (const weft::error& e) {
+      sum.add(e);
+    }
+  }
+  if (attempts == 0 && done < 2) sum.wrong.push_back("no success after the fault");
+}
+
+// Servers behind proxies, one more of which stands before the client's master.
+struct stage {
+  explicit stage(const weft::server_options& options = quick()) : cluster({{"ps", 1}, {"work", 1}}, options), client_door(cluster.real(work)) { weft::session(cluster.target(ps), {}, told.graph).run(told.v.initializer()); }
+  proxy& door(int place) { return place == 0 ? client_door : cluster.door(place == 1 ? ps : work); }
+  void play(const weft::session_options& options = client()) { ::play(told, "weft://" + client_door.address(), sum, 0, options); }
+  // Every step that succeeded counted, and none that cannot have run.
+  void check_count() {
+    const std::int64_t found = weft::session(cluster.target(ps), {}, told.graph).run(told.v);
+    if (found < sum.succeeded || found > sum.succeeded + sum.maybe)
+      sum.wrong.push_back("counted " + std::to_string(found) + " of " + std::to_string(sum.succeeded) + " steps and " + std::to_string(sum.maybe) + " that may have run");
+  }
+  story told;
+  proxied_cluster cluster;
+  proxy client_door;
+  totals sum;
+};
+
+// A direction of one of the connections: of the client, of work to ps, of ps to work; the latter are two each.
+struct direction {
+  int place, connection;
+  way which;
+  bool operator<(const direction& o) const { return std::tie(place, connection, which) < std::tie(o.place, o.connection, o.which); }
+};
+
+// Where the frames of an undisturbed story end.
+std::map<direction, std::vector<std::uint64_t>> borders() {
+  std::mutex mutex;
+  std::map<direction, std::vector<std::uint64_t>> out;
+  stage whole;
+  for (int place = 0; place < 3; ++place)
+    whole.door(place).watch([&mutex, &out, place](int connection, way which, weft::message_type, std::uint64_t end) {
+      const std::lock_guard<std::mutex> lock(mutex);
+      out[{place, connection, which}].push_back(end);
+    });
+  whole.play();
+  CHECK(whole.sum.wrong == std::vector<std::string>());
+  CHECK(whole.sum.succeeded == 2);
+  const std::lock_guard<std::mutex> lock(mutex);
+  return out;
+}
+
+// The bytes at which a connection is to end: around each frame's end, and of the first ones each, or some in a short run.
+std::set<std::uint64_t> points(const std::vector<std::uint64_t>& ends, std::uint64_t shift) {
+  std::set<std::uint64_t> out;
+  const std::uint64_t step = long_run() ? 1 : 67;
+  for (std::uint64_t k = shift % step; k < 200; k += step) out.insert(k);
+  for (const std::uint64_t end : ends)
+    if (long_run() || (end + shift) % 4 == 0) out.insert({end - 1, end, end + 1, end + 20});
+  return out;
+}
+
+fault only_at(const direction& at, int connection, way which, fault f) { return connection == at.connection && which == at.which ? f : fault(); }
+
+// One story with a fault at one place; what was wrong with it.
+std::string trial(const direction& at, const fault& f, totals& sum) {
+  stage here;
+  here.door(at.place).choose([&at, &f](int connection, way which) { return only_at(at, connection, which, f); });
+  const auto begun = std::chrono::steady_clock::now();
+  here.play();
+  here.check_count();
+  const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - begun);
+  if (took > 10s) here.sum.wrong.push_back("took " + std::to_string(took.count()) + " ms");
+  sum.succeeded += here.sum.succeeded;
+  sum.maybe += here.sum.maybe;
+  sum.refused += here.sum.refused;
+  std::string out;
+  for (const std::string& wrong : here.sum.wrong)
+    out += "place " + std::to_string(at.place) + ", connection " + std::to_string(at.connection) + (at.which == way::up ? " up" : " down") + ", byte " + std::to_string(f.after) + ": " + wrong + "\n";
+  return out;
+}
+
+// Each trial by itself, or several at a time where they wait most of the time.
+void sweep(fault::end how, std::set<std::uint64_t> (*points)(const std::vector<std::uint64_t>&, std::uint64_t), std::size_t at_a_time) {
+  std::vector<std::pair<direction, fault>> all;
+  std::uint64_t shift = 0;
+  for (const auto& [at, ends] : borders())
+    for (const std::uint64_t k : points(ends, ++shift)) {
+      fault f;
+      f.how = how;
+      f.after = k;
+      all.emplace_back(at, f);
+    }
+  totals sum;
+  std::mutex mutex;
+  std::atomic<std::size_t> next{0};
+  std::vector<std::thread> threads;
+  for (std::size_t t = 0; t < at_a_time; ++t)
+    threads.emplace_back([&] {
+      for (std::size_t i; (i = next++) < all.size();) {
+        totals one;
+        const std::string wrong = trial(all[i].first, all[i].second, one);
+        const std::lock_guard<std::mutex> lock(mutex);
+        sum.succeeded += one.succeeded;
+        sum.maybe += one.maybe;
+        sum.refused += one.refused;
+        if (!wrong.empty()) sum.wrong.push_back(wrong);
+      }
+    });
+  for (std::thread& t : threads) t.join();
+  MESSAGE(all.size() << " trials, " << sum.maybe << " steps that may have run, " << sum.refused << " that did not");
+  CHECK(sum.wrong == std::vector<std::string>());
+  CHECK(sum.maybe + sum.refused > 0);
+}
+
+// After whole frames only, and not after all of them in a short run.
+std::set<std::uint64_t> some_ends(const std::vector<std::uint64_t>& ends, std::uint64_t shift) {
+  std::set<std::uint64_t> out;
+  for (std::size_t i = 0; i < ends.size(); ++i)
+    if (long_run() || (i + shift) % 2 == 0) out.insert(ends[i]);
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("fault proxy: what passes in pieces of one byte, slowly, or late is the same") {
+  for (const auto& [slice, pause] : {std::pair<std::size_t, std::chrono::microseconds>{1, 0us}, {500, 200us}, {65536, 3ms}}) {
+    weft::server_options patient = quick();
+    patient.handshake_timeout = patient.connect_timeout = patient.heartbeat = 20000ms;
+    stage here(patient);
+    for (int place = 0; place < 3; ++place)
+      here.door(place).choose([slice = slice, pause = pause](int, way) {
+        fault f;
+        f.slice = slice;
+        f.pause = pause;
+        return f;
+      });
+    here.play({});
+    here.check_count();
+    CHECK(here.sum.wrong == std::vector<std::string>());
+    CHECK(here.sum.succeeded == 2);
+    CHECK(here.sum.maybe + here.sum.refused == 0);
+  }
+}
+
+TEST_CASE("faults: a connection that is cut after any byte costs an error or nothing") { sweep(fault::end::cut, &points, 2); }
+TEST_CASE("faults: a connection that is reset after any byte costs an error or nothing") { sweep(fault::end::reset, &points, 2); }
+TEST_CASE("faults: a connection that falls silent after any message costs an error or nothing") { sweep(fault::end::black_hole, &some_ends, 12); }
+
+TEST_CASE("faults: whoever repeats what a connection says runs nothing twice") {
+  for (const direction& at : {direction{0, 0, way::up}, {1, 0, way::up}, {1, 1, way::up}, {2, 0, way::up}, {2, 1, way::up}}) {
+    fault f;
+    f.twice = true;
+    totals sum;
+    CHECK(trial(at, f, sum) == "");
+  }
+}
+
+TEST_CASE("faults: workers whose connections are cut at random count what they did, and nothing twice") {
+  for (unsigned seed = 1; seed <= (long_run() ? 30U : 2U); ++seed) {
+    stage here;
+    std::mutex mutex;
+    std::mt19937 random(seed);
+    for (int place = 0; place < 3; ++place)
+      here.door(place).choose([&mutex, &random](int, way) {
+        const std::lock_guard<std::mutex> lock(mutex);
+        fault f;
+        const auto what = random() % 4;
+        if (what < 2) return f;
+        f.how = what == 2 ? fault::end::cut : fault::end::reset;
+        f.after = random() % 60000;
+        return f;
+      });
+    totals of[3];
+    std::vector<std::thread> workers;
+    for (totals& sum : of)
+      workers.emplace_back([&here, &sum] {
+        for (int i = 0; i < (long_run() ? 40 : 10); ++i) play(here.told, "weft://" + here.client_door.address(), sum, 3);
+      });
+    for (std::thread& worker : workers) worker.join();
+    for (const totals& each : of) {
+      here.sum.succeeded += each.succeeded;
+      here.sum.maybe += each.maybe;
+      here.sum.refused += each.refused;
+      here.sum.wrong.insert(here.sum.wrong.end(), each.wrong.begin(), each.wrong.end());
+    }
+    here.check_count();
+    CHECK(here.sum.wrong == std::vector<std::string>());
+    MESSAGE("seed " << seed << ": " << here.sum.succeeded << " succeeded, " << here.sum.maybe << " may have run, " << here.sum.refused << " did not");
+  }
+}
