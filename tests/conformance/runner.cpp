@@ -49,6 +49,7 @@ run_one player_of(const std::string& file) {
       {"optimizers", &run_optimizer_record}, {"training_curves", &run_curve_record},
       {"queues", &run_thread_program},
       {"sync_replicas", &run_sync_record},
+      {"sessions", &run_session_record},
   };
   const auto it = players.find(file);
   return it == players.end() ? nullptr : it->second;

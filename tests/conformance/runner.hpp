@@ -60,6 +60,7 @@ void run_initializer_record(const weft::detail::json_at& record, const options& 
 void run_loss_record(const weft::detail::json_at& record, const options& asked, report& into);
 void run_optimizer_record(const weft::detail::json_at& record, const options& asked, report& into);
 void run_curve_record(const weft::detail::json_at& record, const options& asked, report& into);
+void run_session_record(const weft::detail::json_at& record, const options& asked, report& into);
 
 /// Loads, prints and writes a file that is a GraphDef itself.
 void run_graphdef_file(const weft::detail::json_at& graph_def, const std::string& name, const options& asked, report& into);
