@@ -145,3 +145,40 @@ TEST_CASE("train: a parameter server is killed and started again, and training g
   CHECK(session.run(worker.w) == -11.f);
   CHECK(std::system(("rm -r " + std::string(folder)).c_str()) == 0);
 }
+
+TEST_CASE("train: the server that leads the chief is killed, or stopped in order, and started again; training goes on without an update made twice") {
+  processes servers;
+  const counting_worker worker(0);
+  weft::monitored_session_options options;
+  options.init = worker.initialize;
+  options.look_every = std::chrono::milliseconds(50);
+  options.patience = std::chrono::seconds(40);
+  int made = 0, lost = 0;
+  {
+    weft::monitored_session chief([&] { return std::make_unique<weft::session>(servers.target(work0), impatient(), weft::graph(worker.graph.state())); }, options, worker.graph);
+    for (int i = 0; made < 60 && i < 1000; ++i) {
+      if (made == 20 && chief.recoveries() == 0) {
+        servers.signal(work0, SIGKILL);
+        servers.start(work0);
+      }
+      if (made == 40 && chief.recoveries() == 1) {
+        servers.signal(work0, SIGTERM);
+        servers.wait(work0);
+        servers.start(work0);
+      }
+      try {
+        chief.run(worker.step);
+        ++made;
+      } catch (const weft::error& e) {
+        CHECK_MESSAGE((e.code() == error_code::aborted && e.may_have_run()), e.what());
+        ++lost;
+      }
+    }
+    CHECK(chief.recoveries() == 2);
+  }
+  CHECK(made == 60);
+  weft::session reader(servers.target(work0), impatient(), weft::graph(worker.graph.state()));
+  const auto updates = static_cast<int>(-reader.run(worker.w));
+  CHECK(updates >= made);
+  CHECK(updates <= made + lost);
+}

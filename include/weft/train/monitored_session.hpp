@@ -51,7 +51,7 @@ struct monitored_session_options {
   std::vector<std::shared_ptr<session_hook>> hooks;
 };
 
-/// Runs training steps with the interface of every session. After ABORTED or UNAVAILABLE it opens a new session and, as the chief, restores the newest checkpoint if variables have lost their values. The failed step is
+/// Runs training steps with the interface of every session. After ABORTED or UNAVAILABLE, or when the server that leads its steps was stopped, it opens a new session and, as the chief, restores the newest checkpoint if variables have lost their values. The failed step is
 /// then run again if it cannot have run, or if everything was set back to before it; otherwise `run` throws ABORTED with `may_have_run`, and the next call goes on: so no update is applied twice. OUT_OF_RANGE (the input has
 /// ended) makes this session stop. One thread uses it at a time.
 ///
@@ -110,8 +110,11 @@ class monitored_session final : public session_interface {
 namespace weft {
 
 namespace detail {
-// Errors after which a new session may go on.
-WEFT_DECL bool is_recoverable(const error& e) { return e.code() == error_code::aborted || e.code() == error_code::unavailable; }
+// Errors after which a new session may go on. A step that was CANCELLED by a task, not by an op such as a closed queue, was led by a server that was stopped.
+WEFT_DECL bool is_recoverable(const error& e) {
+  const status& s = e.status();
+  return s.code == error_code::aborted || s.code == error_code::unavailable || (s.code == error_code::cancelled && s.node.empty() && !s.task.empty());
+}
 }  // namespace detail
 
 struct monitored_session::state final : hook_context {
@@ -199,9 +202,14 @@ WEFT_DECL std::vector<std::string> monitored_session::state::ask_uninitialized()
 
 // The chief gives all variables their values unless none has lost its own. Whether they were set back.
 WEFT_DECL bool monitored_session::state::initialize(bool first) {
-  const std::size_t lost = ask_uninitialized().size();
-  const bool keep = lost == 0 && (!first || options.at_start == live_variables::keep);
-  if (keep) return false;
+  const std::vector<std::string> lost = ask_uninitialized();
+  // The flag says nothing about the training: without a global step it stands on the session's own task, which may have been restarted by itself.
+  const bool flag_lost = std::find(lost.begin(), lost.end(), flag.from->name()) != lost.end();
+  const bool keep = lost.size() == (flag_lost ? 1U : 0U) && (!first || options.at_start == live_variables::keep);
+  if (keep) {
+    if (flag_lost) inner->run(flag_clear);
+    return false;
+  }
   const auto newest = checkpoints == nullptr ? std::nullopt : latest_checkpoint(options.checkpoint_directory);
   if (newest) checkpoints->restore(*inner, *newest);
   else if (!options.init.empty()) inner->run(options.init);
