@@ -50,9 +50,9 @@ int main(int argc, char** argv) {
       sigwait(&signals, &signal);
       server.stop();
     });
-    server.join();
+    const weft::status why = server.join();
     stopper.join();
-    std::cout << to_text(server.task()) << " stopped\n";
+    std::cout << why.message << '\n';
     return 0;
   } catch (const std::exception& e) {
     std::cerr << "task_server: " << e.what() << '\n';

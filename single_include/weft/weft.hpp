@@ -18940,6 +18940,7 @@ class transport_security {
 #include <system_error>
 #include <utility>
 
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
@@ -18986,6 +18987,27 @@ bool connected_to_itself(int socket) noexcept;
 inline void set_no_delay(int socket) noexcept {
   const int on = 1;
   static_cast<void>(::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on));
+}
+
+// A program that this process starts does not hold the socket open.
+inline void close_on_exec(int socket) noexcept { static_cast<void>(::fcntl(socket, F_SETFD, FD_CLOEXEC)); }
+
+// The system asks a silent peer for a sign of life after a minute, and gives the connection up a minute later: a machine that vanished sends nothing.
+inline void keep_alive(int socket) noexcept {
+  const auto set = [socket](int level, int option, int value) { static_cast<void>(::setsockopt(socket, level, option, &value, sizeof value)); };
+  set(SOL_SOCKET, SO_KEEPALIVE, 1);
+#if defined(TCP_KEEPIDLE)
+  set(IPPROTO_TCP, TCP_KEEPIDLE, 60);
+  set(IPPROTO_TCP, TCP_KEEPINTVL, 15);
+  set(IPPROTO_TCP, TCP_KEEPCNT, 4);
+#endif
+}
+
+// What every connection between tasks is given.
+inline void set_up(int socket) noexcept {
+  set_no_delay(socket);
+  keep_alive(socket);
+  close_on_exec(socket);
 }
 
 inline std::string errno_text(int number) { return std::generic_category().message(number); }
@@ -20382,9 +20404,9 @@ enum class message_type : std::uint8_t {
   // Everybody.
   hello = 1, welcome = 2, refused = 3, heartbeat = 4,
   // A client to its master, and the answer to each of them.
-  open_session = 10, close_session = 11, prepare = 12, run = 13, list_devices = 14, describe = 15, report = 16, reply = 20,
+  open_session = 10, close_session = 11, prepare = 12, run = 13, list_devices = 14, describe = 15, report = 16, reset = 17, reply = 20,
   // A master to a worker, and back.
-  register_part = 30, unregister_part = 31, forget_session = 32, run_part = 33, part_feeds = 34, abort_part = 35, part_registered = 36, part_done = 37,
+  register_part = 30, unregister_part = 31, forget_session = 32, run_part = 33, part_feeds = 34, abort_part = 35, part_registered = 36, part_done = 37, reset_containers = 38, containers_reset = 39,
   // Between workers.
   tensor = 40, ready = 41
 };
@@ -20756,6 +20778,7 @@ struct run_message {
 // who wait, one receives for all.
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -20789,7 +20812,7 @@ class client_channel {
   /// Sends a request and waits for its answer. Throws when the connection is lost or the deadline has passed, after which the connection is shut down.
   reply_message call(std::uint32_t request, message m, std::optional<clock::time_point> deadline);
   /// Sends something that has no answer.
-  void tell(message m) { road_->send(std::move(m)); }
+  void tell(message m) { send(std::move(m)); }
   void shutdown() noexcept { road_->shutdown(); }
 
  private:
@@ -20801,6 +20824,8 @@ class client_channel {
   void greet(clock::time_point until);
   void receive_one(std::unique_lock<std::mutex>& lock, clock::time_point until);
   void dispatch(message m);
+  void send(message m);
+  void answer_heartbeat();
   void fail_all(const status& why);
   clock::time_point next_look(std::optional<clock::time_point> deadline) const;
   std::optional<status> overdue(std::optional<clock::time_point> deadline, clock::time_point begun) const;
@@ -20809,6 +20834,8 @@ class client_channel {
   const std::chrono::milliseconds heartbeat_;
   hello_message peer_;
   std::atomic<std::uint32_t> next_request_{0};
+  // Threads inside `send`: what they write shows that this client lives.
+  std::atomic<int> sending_{0};
   std::mutex mutex_;
   std::condition_variable changed_;
   std::map<std::uint32_t, waiter*> waiting_;
@@ -20856,6 +20883,7 @@ WEFT_DECL void client_channel::receive_one(std::unique_lock<std::mutex>& lock, c
   std::optional<status> failure;
   try {
     result = road_->receive(m, until);
+    if (result == receive_result::received && type_of(m) == message_type::heartbeat) answer_heartbeat();
   } catch (const error& e) {
     failure = e.status();
   }
@@ -20874,6 +20902,19 @@ WEFT_DECL void client_channel::receive_one(std::unique_lock<std::mutex>& lock, c
     throw error(*failure);
   }
   if (!waiting_.empty()) changed_.notify_all();
+}
+
+WEFT_DECL void client_channel::send(message m) {
+  const std::unique_ptr<std::atomic<int>, void (*)(std::atomic<int>*)> inside(&sending_, [](std::atomic<int>* count) { --*count; });
+  ++sending_;
+  road_->send(std::move(m));
+}
+
+// The server takes a client that waits for an answer and is silent for lost. Whoever receives does not wait for a large message to be sent.
+WEFT_DECL void client_channel::answer_heartbeat() {
+  if (sending_.load() > 0) return;
+  wire_writer empty;
+  road_->send(make_message(message_type::heartbeat, empty));
 }
 
 WEFT_DECL void client_channel::dispatch(message m) {
@@ -20918,7 +20959,7 @@ WEFT_DECL reply_message client_channel::call(std::uint32_t request, message m, s
     waiting_.emplace(request, &mine);
   }
   try {
-    road_->send(std::move(m));
+    send(std::move(m));
     std::unique_lock<std::mutex> lock(mutex_);
     while (!mine.done()) {
       if (receiving_) changed_.wait_until(lock, next_look(deadline));
@@ -21552,7 +21593,7 @@ WEFT_DECL void connection::opened(const status& s, detail::opening& made) {
 WEFT_DECL void connection::connected() {
   const std::lock_guard<std::mutex> lock(mutex_);
   descriptor_ = socket_->native_handle();
-  detail::set_no_delay(descriptor_);
+  detail::set_up(descriptor_);
   if (options_.transport != nullptr && stream_ == nullptr) {
     stream_ = options_.transport->secure(descriptor_, transport_security::side::server, {});
     handshaking_ = true;
@@ -35198,6 +35239,132 @@ WEFT_DECL std::optional<std::string> doubt_about_address(const cluster_spec& clu
 #endif
 
 #if WEFT_HAS_CLUSTER_BODIES
+#ifndef WEFT_CLUSTER_CLUSTER_RESET_HPP
+#define WEFT_CLUSTER_CLUSTER_RESET_HPP
+// Clears containers on every task of the cluster, on behalf of a client. Lives on the io thread of the master.
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace weft::detail {
+
+/// A client's wish (`reset`, with the number of its request) or a master's order (`reset_containers`, with a number of its own).
+struct reset_message {
+  std::uint64_t number = 0;
+  /// The default container of each task when empty.
+  std::vector<std::string> containers;
+
+  message encode(message_type type) const {
+    wire_writer head;
+    head.u64(number).count(containers.size());
+    for (const std::string& each : containers) head.string(each);
+    return make_message(type, head);
+  }
+  static reset_message decode(const message& m) {
+    wire_reader from(m.head, "reset");
+    reset_message out;
+    out.number = from.u64();
+    out.containers.resize(from.count(4));
+    for (std::string& each : out.containers) each = from.string();
+    from.finish();
+    return out;
+  }
+};
+
+/// Clears containers of one task; what waits for a resource in them ends with ABORTED.
+inline void clear_containers(task_context& own, const std::vector<std::string>& containers) {
+  const std::vector<std::string> fallback{std::string(own.resources.default_container())};
+  own.resources.clear(containers.empty() ? fallback : containers, status(error_code::aborted, "its container was reset on " + own.describe(own.self)));
+}
+
+/// See the head of this file.
+class cluster_reset {
+ public:
+  cluster_reset(task_context& own, peers& roads) : own_(own), roads_(roads) {}
+
+  /// Calls `done` when every task has done it, or with the first reason why one has not; the others are cleared all the same.
+  void ask(const std::vector<std::string>& containers, std::function<void(const status&)> done);
+  void take_answer(const task_id& from, std::uint64_t number) { answered(number, from, status()); }
+  void lost(const task_id& task, const status& why);
+  void stop(const status& why);
+
+ private:
+  struct order {
+    std::set<task_id> missing;
+    std::optional<status> problem;
+    std::function<void(const status&)> done;
+    std::unique_ptr<asio::steady_timer> deadline;
+  };
+  void answered(std::uint64_t number, const task_id& task, const status& result);
+
+  task_context& own_;
+  peers& roads_;
+  std::uint64_t last_ = 0;
+  std::map<std::uint64_t, order> orders_;
+};
+
+#if WEFT_HAS_CLUSTER_BODIES
+
+WEFT_DECL void cluster_reset::ask(const std::vector<std::string>& containers, std::function<void(const status&)> done) {
+  const std::uint64_t number = ++last_;
+  const auto tasks = own_.cluster.tasks();
+  order& here = orders_[number];
+  here.missing.insert(tasks.begin(), tasks.end());
+  here.done = std::move(done);
+  here.deadline = std::make_unique<asio::steady_timer>(own_.io, 2 * own_.options.connect_timeout);
+  here.deadline->async_wait([this, number](const std::error_code& stopped) {
+    const auto late = orders_.find(number);
+    if (stopped || late == orders_.end()) return;
+    const auto missing = late->second.missing;
+    for (const task_id& task : missing) answered(number, task, status(error_code::deadline_exceeded, "task " + own_.describe(task) + " did not confirm the reset in time"));
+  });
+  const message encoded = reset_message{number, containers}.encode(message_type::reset_containers);
+  for (const task_id& task : tasks) {
+    if (task == own_.self) continue;
+    roads_.open(task, [this, number, task, encoded](const status& result, const std::shared_ptr<peer_link>& link) {
+      if (result.ok()) link->send(encoded);
+      else answered(number, task, result);
+    });
+  }
+  clear_containers(own_, containers);
+  answered(number, own_.self, status());
+}
+
+WEFT_DECL void cluster_reset::answered(std::uint64_t number, const task_id& task, const status& result) {
+  const auto it = orders_.find(number);
+  if (it == orders_.end() || it->second.missing.erase(task) == 0) return;
+  if (!result.ok() && !it->second.problem) it->second.problem = result;
+  if (!it->second.missing.empty()) return;
+  const order over = std::move(it->second);
+  orders_.erase(it);
+  over.done(over.problem ? *over.problem : status());
+}
+
+WEFT_DECL void cluster_reset::lost(const task_id& task, const status& why) {
+  std::vector<std::uint64_t> all;
+  for (const auto& entry : orders_) all.push_back(entry.first);
+  for (const std::uint64_t number : all) answered(number, task, why);
+}
+
+WEFT_DECL void cluster_reset::stop(const status& why) {
+  for (const task_id& task : own_.cluster.tasks()) lost(task, why);
+}
+
+#endif
+
+}  // namespace weft::detail
+
+#endif
+#endif
+
+#if WEFT_HAS_CLUSTER_BODIES
 #ifndef WEFT_CLUSTER_LISTENER_HPP
 #define WEFT_CLUSTER_LISTENER_HPP
 // Accepts connections at the address of a task.
@@ -35316,6 +35483,7 @@ WEFT_DECL void listener::bind(const tcp::endpoint& endpoint) {
   tcp::acceptor& acceptor = state_->acceptor;
   std::error_code error;
   acceptor.open(endpoint.protocol(), error);
+  if (!error) detail::close_on_exec(acceptor.native_handle());
   // A port whose last connections still linger may be bound at once; one with a listener may not.
   if (!error) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
   if (!error && endpoint.address().is_v6()) acceptor.set_option(asio::ip::v6_only(!endpoint.address().is_unspecified()), error);
@@ -35372,6 +35540,53 @@ WEFT_DECL void listener::state::accepted(const std::error_code& error, tcp::sock
 #endif
 
 }  // namespace weft
+
+#endif
+#endif
+
+#if WEFT_HAS_CLUSTER_BODIES
+#ifndef WEFT_CLUSTER_CLUSTER_DEVICES_HPP
+#define WEFT_CLUSTER_CLUSTER_DEVICES_HPP
+// The devices of all tasks of a cluster, asked for by a master.
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace weft::detail {
+
+/// Calls `done` on the io thread with the devices of every task, in the order of the tasks, or with the first reason why one cannot be asked.
+void ask_for_devices(task_context& own, peers& roads, std::function<void(const status&, const std::vector<device>&)> done);
+
+#if WEFT_HAS_CLUSTER_BODIES
+
+WEFT_DECL void ask_for_devices(task_context& own, peers& roads, std::function<void(const status&, const std::vector<device>&)> done) {
+  const auto tasks = own.cluster.tasks();
+  struct progress {
+    std::size_t open;
+    std::map<task_id, std::vector<device>> found;
+    std::optional<status> problem;
+  };
+  const auto left = std::make_shared<progress>(progress{tasks.size(), {}, std::nullopt});
+  for (const task_id& task : tasks) {
+    const auto one_done = [left, done, task](const status& result, const std::vector<device>& devices) {
+      left->found[task] = devices;
+      if (!result.ok() && !left->problem) left->problem = result;
+      if (--left->open > 0) return;
+      std::vector<device> all;
+      for (const auto& entry : left->found) all.insert(all.end(), entry.second.begin(), entry.second.end());
+      done(left->problem ? *left->problem : status(), all);
+    };
+    if (task == own.self) one_done(status(), own.devices);
+    else roads.open(task, [one_done](const status& result, const std::shared_ptr<peer_link>& link) { one_done(result, link ? link->peer().devices : std::vector<device>()); });
+  }
+}
+
+#endif
+
+}  // namespace weft::detail
 
 #endif
 #endif
@@ -39472,6 +39687,7 @@ struct master_session {
   std::map<task_id, std::uint64_t> incarnations;
   std::map<numbered_signature, std::shared_ptr<step_plan>> plans;
   bool closed = false;
+  status closed_for;
   /// Messages whose nodes are being read.
   std::size_t reading = 0;
 
@@ -40069,8 +40285,10 @@ class master {
   void take_done(const task_id& from, const part_done_message& what, std::vector<tensor_value> fetches, bool refused);
   /// The road to a task is lost: steps that run there fail, plans that use it are made anew.
   void lost(const task_id& task, const status& why);
+  /// Ends all sessions; their clients learn it with the next request.
+  void end_sessions(const status& why);
   void stop(const status& why);
-  std::size_t sessions() const noexcept { return sessions_; }
+  std::size_t sessions() const noexcept { return sessions_.size(); }
   /// The sessions of a client.
   std::vector<session_report> report(const client_ptr& client) const;
 
@@ -40079,14 +40297,14 @@ class master {
   void open_session(const client_ptr& client, const message& m);
   void close_session(const client_ptr& client, const message& m);
   void prepare(const client_ptr& client, message m);
-  void not_open(const client_ptr& client, std::uint32_t request, std::uint64_t session) const;
   void make_ready(const client_ptr& client, const std::shared_ptr<master_session>& session, const prepare_message& what);
   void run(const client_ptr& client, message m);
   void list_devices(const client_ptr& client, const message& m);
   void describe(const client_ptr& client, const message& m);
 
   std::shared_ptr<step_plan> plan_of(const std::shared_ptr<master_session>& session, numbered_signature signature);
-  void close(const client_ptr& client, const std::shared_ptr<master_session>& session);
+  std::shared_ptr<master_session> session_of(const client_ptr& client, std::uint64_t number, std::uint32_t request) const;
+  void close(const std::shared_ptr<master_session>& session, const status& why = status(error_code::cancelled, "the session was closed"));
   void drop(const std::shared_ptr<step_plan>& plan);
   bool drop_oldest(const step_plan* except);
   std::optional<status> wrong_feeds(const step_plan& plan, const std::vector<tensor_value>& feeds) const;
@@ -40105,7 +40323,7 @@ class master {
   planner planner_;
   std::uint64_t last_session_ = 0, last_handle_ = 0, clock_ = 0;
   std::int64_t last_step_ = 0;
-  std::size_t sessions_ = 0;
+  std::map<std::uint64_t, std::shared_ptr<master_session>> sessions_;
   std::map<std::uint64_t, std::shared_ptr<step_plan>> plans_;
   std::map<std::int64_t, step_ptr> steps_;
 };
@@ -40136,13 +40354,13 @@ WEFT_DECL bool master::admit(const client_ptr& client, std::uint32_t request) {
 
 WEFT_DECL void master::open_session(const client_ptr& client, const message& m) {
   const open_session_message what = open_session_message::decode(m);
-  if (sessions_ >= own_.options.max_sessions)
-    return client->answer(what.request, status(error_code::resource_exhausted, "task " + own_.describe(own_.self) + " has " + std::to_string(sessions_) +
+  if (sessions_.size() >= own_.options.max_sessions)
+    return client->answer(what.request, status(error_code::resource_exhausted, "task " + own_.describe(own_.self) + " has " + std::to_string(sessions_.size()) +
                                                                                    " open sessions, no more are accepted (server_options::max_sessions); close some that are not used"));
-  ++sessions_;
   server_counters::add(own_.counters->sessions_opened);
   const auto session = std::make_shared<master_session>(++last_session_, what, own_.ops);
   client->sessions.emplace(session->id, session);
+  sessions_.emplace(session->id, session);
   reply_message reply;
   wire_writer body;
   reply.body = body.u64(session->id).take();
@@ -40155,16 +40373,19 @@ WEFT_DECL void master::close_session(const client_ptr& client, const message& m)
   if (it != client->sessions.end()) {
     const auto session = it->second;
     client->sessions.erase(it);
-    close(client, session);
+    close(session);
   }
   client->answer(what.request, status());
 }
 
-WEFT_DECL void master::close(const client_ptr& client, const std::shared_ptr<master_session>& session) {
-  if (!std::exchange(session->closed, true)) --sessions_;
+WEFT_DECL void master::close(const std::shared_ptr<master_session>& session, const status& why) {
+  if (session->closed) return;
+  session->closed = true;
+  session->closed_for = why;
+  sessions_.erase(session->id);
   const auto steps = steps_;
   for (const auto& entry : steps)
-    if (entry.second->client == client && entry.second->plan->session.lock() == session) failed(entry.second, status(error_code::cancelled, "the session was closed"));
+    if (entry.second->plan->session.lock() == session) failed(entry.second, why);
   const auto plans = session->plans;
   for (const auto& entry : plans) drop(entry.second);
   for (const auto& [task, incarnation] : session->incarnations) {
@@ -40178,7 +40399,7 @@ WEFT_DECL void master::client_lost(const client_ptr& client) {
   for (const auto& entry : steps)
     if (entry.second->client == client) failed(entry.second, status(error_code::cancelled, "the client is gone"));
   const auto sessions = std::exchange(client->sessions, {});
-  for (const auto& entry : sessions) close(client, entry.second);
+  for (const auto& entry : sessions) close(entry.second);
 }
 
 WEFT_DECL std::shared_ptr<step_plan> master::plan_of(const std::shared_ptr<master_session>& session, numbered_signature signature) {
@@ -40219,9 +40440,8 @@ WEFT_DECL void master::prepare(const client_ptr& client, message m) {
   const auto from = std::make_shared<wire_reader>(sent->head, "prepare");
   const auto what = std::make_shared<prepare_message>(prepare_message::decode(*from));
   if (!admit(client, what->request)) return;
-  const auto it = client->sessions.find(what->session);
-  if (it == client->sessions.end()) return not_open(client, what->request, what->session);
-  const auto session = it->second;
+  const auto session = session_of(client, what->session, what->request);
+  if (session == nullptr) return void(client->sessions.erase(what->session));
   // Nodes come in the order of their messages, so that no small one overtakes a large one.
   constexpr std::size_t node_bytes = 64;
   const std::size_t about = session->reading > 0 ? SIZE_MAX : sent->head.size() / node_bytes;
@@ -40232,17 +40452,27 @@ WEFT_DECL void master::prepare(const client_ptr& client, message m) {
     from->finish();
   }, [this, client, session, what, sent](const status& result) {
     --session->reading;
-    if (client->sessions.count(what->session) == 0) return not_open(client, what->request, what->session);
+    if (session_of(client, what->session, what->request) == nullptr) return;
     if (result.ok()) return make_ready(client, session, *what);
     // The graph here is not the client's any more.
     client->sessions.erase(what->session);
-    close(client, session);
+    close(session);
     client->answer(what->request, result, reply_message::advice::open_again);
   });
 }
 
-WEFT_DECL void master::not_open(const client_ptr& client, std::uint32_t request, std::uint64_t session) const {
-  client->answer(request, status(error_code::aborted, "session " + std::to_string(session) + " is not open at " + own_.describe(own_.self)), reply_message::advice::open_again);
+// The session that a request names. When it is not open, the request is answered and nullptr returned.
+WEFT_DECL std::shared_ptr<master_session> master::session_of(const client_ptr& client, std::uint64_t number, std::uint32_t request) const {
+  const auto it = client->sessions.find(number);
+  if (it != client->sessions.end() && !it->second->closed) return it->second;
+  const status unknown(error_code::aborted, "session " + std::to_string(number) + " is not open at " + own_.describe(own_.self));
+  client->answer(request, it == client->sessions.end() ? unknown : it->second->closed_for, reply_message::advice::open_again);
+  return nullptr;
+}
+
+WEFT_DECL void master::end_sessions(const status& why) {
+  const auto all = sessions_;
+  for (const auto& entry : all) close(entry.second, why);
 }
 
 WEFT_DECL void master::make_ready(const client_ptr& client, const std::shared_ptr<master_session>& session, const prepare_message& what) {
@@ -40287,10 +40517,10 @@ WEFT_DECL std::optional<status> master::wrong_feeds(const step_plan& plan, const
 WEFT_DECL void master::run(const client_ptr& client, message m) {
   const run_message what = run_message::decode(m);
   if (!admit(client, what.request)) return;
-  const auto session = client->sessions.find(what.session);
-  if (session == client->sessions.end()) return not_open(client, what.request, what.session);
+  const auto session = session_of(client, what.session, what.request);
+  if (session == nullptr) return;
   const auto found = plans_.find(what.handle);
-  if (found == plans_.end() || found->second->session.lock() != session->second)
+  if (found == plans_.end() || found->second->session.lock() != session)
     return client->answer(what.request, status(error_code::not_found, "step " + std::to_string(what.handle) + " is not prepared any more"), reply_message::advice::prepare_again);
   const auto plan = found->second;
   plan->last_used = ++clock_;
@@ -40303,7 +40533,7 @@ WEFT_DECL void master::run(const client_ptr& client, message m) {
   const auto feeds = std::make_shared<std::vector<tensor_value>>(std::move(m.tensors));
   planner_.prepare(plan, [this, client, what, plan, feeds](const status& result) {
     const auto still = plan->session.lock();
-    if (result.ok() && (still == nullptr || still->closed)) return client->answer(what.request, status(error_code::cancelled, "the session was closed"));
+    if (result.ok() && (still == nullptr || still->closed)) return client->answer(what.request, still == nullptr ? status(error_code::cancelled, "the session was closed") : still->closed_for);
     if (!result.ok()) return client->answer(what.request, result);
     start(client, what, plan, std::move(*feeds));
   });
@@ -40431,30 +40661,14 @@ WEFT_DECL void master::over(const step_ptr& step) {
 WEFT_DECL void master::list_devices(const client_ptr& client, const message& m) {
   const session_request what = session_request::decode(m);
   if (!admit(client, what.request)) return;
-  const auto tasks = own_.cluster.tasks();
-  struct progress {
-    std::size_t open;
-    std::map<task_id, std::vector<device>> found;
-    std::optional<status> problem;
-  };
-  auto left = std::make_shared<progress>(progress{tasks.size(), {}, std::nullopt});
-  for (const task_id& task : tasks) {
-    const auto one_done = [left, client, what, task](const status& result, const std::vector<device>& devices) {
-      left->found[task] = devices;
-      if (!result.ok() && !left->problem) left->problem = result;
-      if (--left->open > 0) return;
-      if (left->problem) return client->answer(what.request, *left->problem);
-      std::vector<device> all;
-      for (const auto& entry : left->found) all.insert(all.end(), entry.second.begin(), entry.second.end());
-      wire_writer body;
-      encode_devices(body, all);
-      reply_message reply;
-      reply.body = body.take();
-      client->answer(what.request, std::move(reply));
-    };
-    if (task == own_.self) one_done(status(), own_.devices);
-    else roads_.open(task, [one_done](const status& result, const std::shared_ptr<peer_link>& link) { one_done(result, link ? link->peer().devices : std::vector<device>()); });
-  }
+  ask_for_devices(own_, roads_, [client, request = what.request](const status& result, const std::vector<device>& all) {
+    if (!result.ok()) return client->answer(request, result);
+    wire_writer body;
+    encode_devices(body, all);
+    reply_message reply;
+    reply.body = body.take();
+    client->answer(request, std::move(reply));
+  });
 }
 
 WEFT_DECL void master::describe(const client_ptr& client, const message& m) {
@@ -40594,6 +40808,7 @@ WEFT_DECL std::vector<resource_report> report_resources(const resource_manager& 
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 namespace weft::detail {
 
@@ -40612,8 +40827,12 @@ class server_core {
   cluster_spec cluster_with_port() const;
   /// Begins to serve, with all addresses of the cluster.
   void start(cluster_spec cluster);
-  void stop();
-  void join();
+  /// `why` is what running steps, clients and whoever joins are told.
+  void stop(status why);
+  void stop() { stop(status(error_code::cancelled, "task " + own_.describe(own_.self) + " was stopped")); }
+  status join();
+  /// Stops and destroys a server, also from one of its own threads, which cannot wait for itself: then another one does it.
+  static void discard(std::unique_ptr<server_core> core);
 
   const std::string& target() const noexcept { return target_; }
   const task_id& task() const noexcept { return own_.self; }
@@ -40633,9 +40852,14 @@ class server_core {
     client_ptr client;
     // It came when there were enough already.
     bool one_too_many = false;
+    // Whether something waited to be sent at the last look, how much had gone by then, and when a look found that more had.
+    bool waiting = false;
+    std::uint64_t sent = 0;
+    connection::clock::time_point took{};
   };
   using visitor_ptr = std::shared_ptr<visitor>;
 
+  bool is_own_thread() const;
   void listen();
   void work();
   void accept(std::shared_ptr<connection> road);
@@ -40653,7 +40877,9 @@ class server_core {
   part_answer answer_to(const visitor_ptr& from);
   void left(const visitor_ptr& who, const status& why);
   void take_from_link(peer_link& link, message m);
+  bool is_silent(visitor& who, connection::clock::time_point now) const;
   void beat();
+  void reset(const client_ptr& client, const message& m);
   void end_service(const status& why);
 
   task_context own_;
@@ -40662,6 +40888,7 @@ class server_core {
   accepted_peers accepted_;
   worker worker_;
   master master_;
+  cluster_reset reset_;
   std::set<visitor_ptr> visitors_;
   std::unique_ptr<listener> listener_;
   asio::steady_timer beat_timer_;
@@ -40669,11 +40896,13 @@ class server_core {
   std::thread io_thread_;
   // Names of its threads, which stay when they are gone.
   std::thread::id io_thread_id_;
-  const thread_pool* pool_ = nullptr;
+  const thread_pool *pool_ = nullptr, *builder_ = nullptr;
   std::mutex mutex_;
   std::condition_variable changed_;
   phase phase_ = phase::made;
-  bool loop_ended_ = false, ending_ = false;
+  bool loop_ended_ = false;
+  // Why it ends; ok until it begins to.
+  status ending_;
 };
 
 #if WEFT_HAS_CLUSTER_BODIES
@@ -40684,8 +40913,9 @@ WEFT_DECL server_core::server_core(cluster_spec cluster, task_id self, server_op
              [this](peer_link& link, const status& why) {
                worker_.lost(link.task(), why);
                master_.lost(link.task(), why);
+               reset_.lost(link.task(), why);
              }),
-      worker_(own_, roads_, accepted_), master_(own_, roads_, worker_), beat_timer_(own_.io) {
+      worker_(own_, roads_, accepted_), master_(own_, roads_, worker_), reset_(own_, roads_), beat_timer_(own_.io) {
   listen();
 }
 
@@ -40721,10 +40951,14 @@ WEFT_DECL void server_core::start(cluster_spec cluster) {
   own_.pool = own_.options.kernel_threads == 0 ? std::make_unique<thread_pool>() : std::make_unique<thread_pool>(own_.options.kernel_threads);
   own_.builder = std::make_unique<thread_pool>(1);
   busy_.emplace(asio::make_work_guard(own_.io));
-  phase_ = phase::serving;
   pool_ = own_.pool.get();
-  io_thread_ = std::thread([this] { work(); });
-  io_thread_id_ = io_thread_.get_id();
+  builder_ = own_.builder.get();
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);  // it serves when there is a thread that does
+    io_thread_ = std::thread([this] { work(); });
+    io_thread_id_ = io_thread_.get_id();
+    phase_ = phase::serving;
+  }
   asio::post(own_.io, [this] { beat(); });
   const std::string& said = own_.cluster.task_address(own_.self);
   own_.log("info", to_text(own_.self) + " serves at " + to_text(address()) + (said == to_text(address()) ? "" : ", for others at " + said));
@@ -40745,27 +40979,41 @@ WEFT_DECL void server_core::work() {
   changed_.notify_all();
 }
 
-WEFT_DECL void server_core::join() {
+WEFT_DECL status server_core::join() {
+  status why;
   {
     std::unique_lock<std::mutex> lock(mutex_);
-    changed_.wait(lock, [this] { return ending_ || phase_ == phase::stopped; });
+    changed_.wait(lock, [this] { return !ending_.ok() || phase_ == phase::stopped; });
+    why = ending_;
   }
-  stop();
+  stop(why);
+  return why;
 }
 
-WEFT_DECL void server_core::stop() {
-  const status why(error_code::cancelled, "task " + own_.describe(own_.self) + " was stopped");
-  const bool inside = std::this_thread::get_id() == io_thread_id_ || (pool_ != nullptr && thread_pool::of_this_thread() == pool_);
+WEFT_DECL bool server_core::is_own_thread() const {
+  const thread_pool* const pool = thread_pool::of_this_thread();
+  return std::this_thread::get_id() == io_thread_id_ || (pool != nullptr && (pool == pool_ || pool == builder_));
+}
+
+WEFT_DECL void server_core::discard(std::unique_ptr<server_core> core) {
+  if (core == nullptr || !core->is_own_thread()) return;
+  core->stop();
+  std::thread([last = std::move(core)]() mutable { last.reset(); }).detach();
+}
+
+WEFT_DECL void server_core::stop(status why) {
+  if (why.ok()) why = status(error_code::cancelled, "task " + own_.describe(own_.self) + " was stopped");
+  if (why.task.empty()) why.task = own_.task_field();
+  const bool inside = is_own_thread();
   {
     std::unique_lock<std::mutex> lock(mutex_);
     if (phase_ == phase::stopping && !inside) changed_.wait(lock, [this] { return phase_ == phase::stopped; });
     if (phase_ != phase::serving) return;
-    if (inside) {
-      // A thread of the server cannot wait for itself; whoever joins or destroys the server does the rest.
-      ending_ = true;
-      changed_.notify_all();
-      return asio::post(own_.io, [this, why] { end_service(why); });
-    }
+    if (ending_.ok()) ending_ = why;
+    why = ending_;
+    changed_.notify_all();
+    // A thread of the server cannot wait for itself; whoever joins or destroys the server does the rest.
+    if (inside) return asio::post(own_.io, [this, why] { end_service(why); });
     phase_ = phase::stopping;
   }
 
@@ -40796,6 +41044,7 @@ WEFT_DECL void server_core::end_service(const status& why) {
   listener_->close();
   beat_timer_.cancel();
   master_.stop(why);
+  reset_.stop(why);
   worker_.stop(why);
   roads_.close(why);
   accepted_.close(why);
@@ -40831,6 +41080,7 @@ WEFT_DECL void server_core::take(const visitor_ptr& from, message m) {
     reply.body = encode_report(look_at_all());
     return from->client->answer(session_request::decode(m).request, std::move(reply));
   }
+  if (from->client && type_of(m) == message_type::reset) return reset(from->client, m);
   if (from->client) return master_.take(from->client, std::move(m));
   take_from_master(from, std::move(m));
 }
@@ -40894,6 +41144,11 @@ WEFT_DECL void server_core::take_from_master(const visitor_ptr& from, message m)
       const std::int64_t step = decode_part_feeds(m);
       return worker_.take_feeds(hello.incarnation, step, std::move(m.tensors), m.refused);
     }
+    case message_type::reset_containers: {
+      const reset_message what = reset_message::decode(m);
+      clear_containers(own_, what.containers);
+      return from->road->send(encode_forget(message_type::containers_reset, what.number));
+    }
     case message_type::abort_part: return worker_.abort_part(hello.incarnation, abort_part_message::decode(m));
     case message_type::tensor: return worker_.take_tensor(hello.task, std::move(m));
     default: fail(error_code::unimplemented, "task " + to_text(hello.task) + " sent message type " + std::to_string(m.type) + ", which is not known");
@@ -40941,10 +41196,73 @@ WEFT_DECL void server_core::take_from_link(peer_link& link, message m) {
       const part_done_message what = part_done_message::decode(m);
       return master_.take_done(link.task(), what, std::move(m.tensors), m.refused);
     }
+    case message_type::containers_reset: return reset_.take_answer(link.task(), decode_forget(m));
     case message_type::ready: return worker_.take_ready(link.task(), decode_ready(m));
     default: fail(error_code::unimplemented, "answered with message type " + std::to_string(m.type) + ", which is not known");
   }
 }
+
+// As in TensorFlow, all sessions that this task leads end, and those that other tasks lead do not.
+WEFT_DECL void server_core::reset(const client_ptr& client, const message& m) {
+  const reset_message what = reset_message::decode(m);
+  const auto request = static_cast<std::uint32_t>(what.number);
+  master_.end_sessions(status(error_code::aborted, "the session was ended by a reset of " + own_.describe(own_.self)));
+  if (!client->open.insert(request).second) fail(error_code::invalid_argument, "a client sent request " + std::to_string(request) + " again, which is not answered yet");
+  reset_.ask(what.containers, [client, request](const status& result) { client->answer(request, result); });
+}
+
+// A client that waits for an answer returns every sign of life, unless it is busy taking a large answer.
+WEFT_DECL bool server_core::is_silent(visitor& who, connection::clock::time_point now) const {
+  if (who.waiting && who.road->bytes_sent() != who.sent) who.took = now;
+  who.sent = who.road->bytes_sent();
+  who.waiting = who.road->queued_bytes() > 0;
+  return now - std::max(who.road->last_received(), who.took) > own_.options.heartbeat;
+}
+
+// Signs of life, in both directions.
+WEFT_DECL void server_core::beat() {
+  const auto now = connection::clock::now();
+  roads_.beat(now);
+  accepted_.beat(now, own_.options.heartbeat);
+  std::vector<std::shared_ptr<connection>> silent;
+  for (const visitor_ptr& each : visitors_) {
+    wire_writer empty;
+    if (!each->client || each->client->open.empty()) continue;
+    if (is_silent(*each, now)) silent.push_back(each->road);
+    else if (each->road->queued_bytes() == 0) each->road->send(make_message(message_type::heartbeat, empty));
+  }
+  for (const auto& road : silent) road->close(status(error_code::unavailable, "nothing was heard for " + std::to_string(own_.options.heartbeat.count()) + " ms"));
+  worker_.sweep(now);
+  beat_timer_.expires_after(std::max(own_.options.heartbeat / 3, std::chrono::milliseconds(1)));
+  beat_timer_.async_wait([this](const std::error_code& stopped) {
+    if (!stopped) beat();
+  });
+}
+
+#endif
+
+}  // namespace weft::detail
+
+#endif
+#endif
+
+#if WEFT_HAS_CLUSTER_BODIES
+#ifndef WEFT_CLUSTER_SERVER_CORE_REPORT_HPP
+#define WEFT_CLUSTER_SERVER_CORE_REPORT_HPP
+// What a server says of itself: the members of `server_core` that count and list.
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+
+namespace weft::detail {
+
+#if WEFT_HAS_CLUSTER_BODIES
 
 // Looks while nothing changes: on the event loop, or when that has ended. The answer to somebody who waits never depends on a server that stops meanwhile.
 WEFT_DECL void server_core::look(const std::function<void()>& at) {
@@ -41012,22 +41330,6 @@ WEFT_DECL server_report server_core::look_at_all() const {
   return out;
 }
 
-// Signs of life, in both directions.
-WEFT_DECL void server_core::beat() {
-  const auto now = connection::clock::now();
-  roads_.beat(now);
-  accepted_.beat(now, own_.options.heartbeat);
-  for (const visitor_ptr& each : visitors_) {
-    wire_writer empty;
-    if (each->client && !each->client->open.empty() && each->road->queued_bytes() == 0) each->road->send(make_message(message_type::heartbeat, empty));
-  }
-  worker_.sweep(now);
-  beat_timer_.expires_after(std::max(own_.options.heartbeat / 3, std::chrono::milliseconds(1)));
-  beat_timer_.async_wait([this](const std::error_code& stopped) {
-    if (!stopped) beat();
-  });
-}
-
 #endif
 
 }  // namespace weft::detail
@@ -41041,6 +41343,7 @@ WEFT_DECL void server_core::beat() {
 
 #include <memory>
 #include <string>
+#include <utility>
 
 namespace weft {
 
@@ -41073,11 +41376,13 @@ class server {
   server_statistics statistics() const;
   /// What `ask_server` gets: the statistics, and each session, registered graph and resource.
   server_report report() const;
-  /// Waits until the server is stopped, by another thread.
-  void join();
+  /// Waits until the server is stopped, by another thread; returns why, as its clients were told: CANCELLED after `stop()`.
+  status join();
   /// Ends: steps fail with CANCELLED and their clients are told, threads are joined, the port is free at once. May be called by any thread and more than once; by a
-  /// kernel of this server it only begins the end. Not for signal handlers: have a thread wait for the signal.
+  /// kernel or the log function of this server it only begins the end, and so does the destructor there. Not for signal handlers: have a thread wait for the signal.
   void stop();
+  /// Ends as `stop()` does, for another reason, which steps and clients are told.
+  void stop(const status& why);
 
  private:
   std::unique_ptr<detail::server_core> core_;
@@ -41095,16 +41400,20 @@ WEFT_DECL server::server(cluster_spec cluster, std::string job, int index, serve
 }
 WEFT_DECL server::server(std::unique_ptr<detail::server_core> core) : core_(std::move(core)) {}
 WEFT_DECL server::server(server&&) noexcept = default;
-WEFT_DECL server& server::operator=(server&&) noexcept = default;
-WEFT_DECL server::~server() = default;
+WEFT_DECL server& server::operator=(server&& other) noexcept {
+  detail::server_core::discard(std::exchange(core_, std::move(other.core_)));
+  return *this;
+}
+WEFT_DECL server::~server() { detail::server_core::discard(std::move(core_)); }
 WEFT_DECL const std::string& server::target() const { return core_->target(); }
 WEFT_DECL std::string server::listen_address() const { return to_text(core_->address()); }
 WEFT_DECL const task_id& server::task() const { return core_->task(); }
 WEFT_DECL const cluster_spec& server::cluster() const { return core_->cluster(); }
 WEFT_DECL server_statistics server::statistics() const { return core_->statistics(); }
 WEFT_DECL server_report server::report() const { return core_->report(); }
-WEFT_DECL void server::join() { core_->join(); }
+WEFT_DECL status server::join() { return core_->join(); }
 WEFT_DECL void server::stop() { core_->stop(); }
+WEFT_DECL void server::stop(const status& why) { core_->stop(why); }
 
 }  // namespace weft
 
@@ -42474,6 +42783,9 @@ WEFT_DECL void local_session::close() { inner_->close(); }
 
 namespace weft::detail {
 
+/// Ends the sessions of a server and clears containers of its cluster's tasks.
+void reset_remote(const host_port& to, const std::vector<std::string>& containers, const session_options& options);
+
 /// Opens a session at a server. Throws UNAVAILABLE or DEADLINE_EXCEEDED when it cannot be reached.
 std::unique_ptr<session_interface> open_remote_session(const host_port& to, const session_options& options, const graph& g);
 
@@ -42515,7 +42827,7 @@ class remote_runtime : public std::enable_shared_from_this<remote_runtime> {
   /// The connection to use now: the one there is, or a new one. Throws ABORTED once when the server was restarted.
   std::shared_ptr<remote_link> link();
   /// Has the master prepare a step; its number there.
-  std::uint64_t prepare(remote_link& link, const step_signature& signature);
+  std::uint64_t prepare(const std::shared_ptr<remote_link>& to, const step_signature& signature);
   /// One request with its answer. Throws the answer's error, completed with call sites; a lost connection is forgotten.
   reply_message ask(const std::shared_ptr<remote_link>& link, std::uint32_t request, message m, std::optional<clock::time_point> deadline, bool runs);
   std::vector<device> list_devices();
@@ -42526,8 +42838,8 @@ class remote_runtime : public std::enable_shared_from_this<remote_runtime> {
   clock::time_point protocol_deadline() const { return clock::now() + 2 * options_.connect_timeout; }
 
  private:
-  void open(remote_link& link);
-  std::vector<device> ask_devices(remote_link& link);
+  void open(const std::shared_ptr<remote_link>& to);
+  std::vector<device> ask_devices(const std::shared_ptr<remote_link>& to);
   void place_new(remote_link& link);
   std::string reason_of(const node& n, const std::string& said) const;
   bool forget(const std::shared_ptr<remote_link>& link);
@@ -42606,9 +42918,10 @@ inline numbered_signature remote_runtime::number(const step_signature& signature
 }
 
 // The link's lock is held.
-inline void remote_runtime::open(remote_link& link) {
+inline void remote_runtime::open(const std::shared_ptr<remote_link>& to) {
+  remote_link& link = *to;
   if (options_.placer != nullptr) {
-    const std::vector<device> found = ask_devices(link);
+    const std::vector<device> found = ask_devices(to);
     const std::lock_guard<std::mutex> lock(placing_);
     devices_ = device_set();
     for (const device& d : found) devices_.add(d);
@@ -42618,17 +42931,17 @@ inline void remote_runtime::open(remote_link& link) {
   what.request = link.channel.new_request();
   what.allow_soft_placement = options_.allow_soft_placement;
   what.passes = options_.optimizer;
-  const reply_message reply = link.channel.call(what.request, what.encode(), protocol_deadline());
+  const reply_message reply = ask(to, what.request, what.encode(), protocol_deadline(), false);
   if (!reply.result.ok()) fail_with(reply.result);
   wire_reader body(reply.body, "number of the session");
   link.session = body.u64();
   link.sent_nodes = 0;
 }
 
-inline std::vector<device> remote_runtime::ask_devices(remote_link& link) {
+inline std::vector<device> remote_runtime::ask_devices(const std::shared_ptr<remote_link>& to) {
   session_request what;
-  what.request = link.channel.new_request();
-  const reply_message reply = link.channel.call(what.request, what.encode(message_type::list_devices), protocol_deadline());
+  what.request = to->channel.new_request();
+  const reply_message reply = ask(to, what.request, what.encode(message_type::list_devices), protocol_deadline(), false);
   if (!reply.result.ok()) fail_with(reply.result);
   wire_reader body(reply.body, "devices");
   return decode_devices(body);
@@ -42647,9 +42960,10 @@ inline void remote_runtime::place_new(remote_link& link) {
   placement_ = place(graph_, devices_, options);
 }
 
-inline std::uint64_t remote_runtime::prepare(remote_link& link, const step_signature& signature) {
+inline std::uint64_t remote_runtime::prepare(const std::shared_ptr<remote_link>& to, const step_signature& signature) {
+  remote_link& link = *to;
   const std::lock_guard<std::mutex> lock(link.mutex);
-  if (link.session == 0) open(link);
+  if (link.session == 0) open(to);
   prepare_message what;
   what.request = link.channel.new_request();
   what.session = link.session;
@@ -42662,7 +42976,7 @@ inline std::uint64_t remote_runtime::prepare(remote_link& link, const step_signa
     return what.encode(nodes, link.sent_nodes, options_.placer == nullptr ? nullptr : &placement_);
   }();
   link.sent_nodes = nodes.size();
-  const reply_message reply = link.channel.call(what.request, std::move(m), protocol_deadline());
+  const reply_message reply = ask(to, what.request, std::move(m), protocol_deadline(), false);
   if (reply.then == reply_message::advice::open_again) link.session = 0;
   if (!reply.result.ok()) fail_with(reply.result);
   const prepared_body body = prepared_body::decode(reply.body);
@@ -42701,7 +43015,7 @@ inline std::vector<device> remote_runtime::list_devices() {
 inline partitioned_graph remote_runtime::partitions(const step_signature& signature) {
   const auto to = link();
   session_request what;
-  what.handle = prepare(*to, signature);
+  what.handle = prepare(to, signature);
   what.session = to->session;
   what.request = to->channel.new_request();
   const reply_message reply = ask(to, what.request, what.encode(message_type::describe), protocol_deadline(), false);
@@ -42765,7 +43079,7 @@ inline remote_step::known_place remote_step::place() {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (known_.link == link && known_.handle != 0) return known_;
   known_ = {link, 0, 0};
-  known_.handle = runtime_->prepare(*link, signature_);
+  known_.handle = runtime_->prepare(link, signature_);
   known_.session = link->session;
   return known_;
 }
@@ -42828,6 +43142,13 @@ WEFT_DECL void refuse_local_options(const host_port& to, const session_options& 
                                          (!options.cluster.empty() && given == std::string_view("cluster") ? "; leave it empty" : std::string("; set server_options::") + given + " where it starts"));
 }
 
+WEFT_DECL void reset_remote(const host_port& to, const std::vector<std::string>& containers, const session_options& options) {
+  client_channel channel(to, options.connect_timeout, options.heartbeat, remote_link::connection(options));
+  const std::uint32_t request = channel.new_request();
+  const reply_message reply = channel.call(request, reset_message{request, containers}.encode(message_type::reset), client_channel::clock::now() + 3 * options.connect_timeout);
+  if (!reply.result.ok()) throw error(reply.result);
+}
+
 WEFT_DECL std::unique_ptr<session_interface> open_remote_session(const host_port& to, const session_options& options, const graph& g) {
   refuse_local_options(to, options);
   return std::make_unique<remote_session>(to, options, g);
@@ -42844,6 +43165,7 @@ WEFT_DECL std::unique_ptr<session_interface> open_remote_session(const host_port
 // The session that understands targets: this process, or a server of a cluster.
 
 #include <memory>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -42859,6 +43181,11 @@ class session : public session_interface {
   explicit session(session_options options, const weft::graph& g = default_graph()) : session({}, std::move(options), g) {}
   explicit session(const weft::graph& g) : session({}, {}, g) {}
 
+  /// Clears containers (variables, queues and the like) on all tasks of a server's cluster, as TensorFlow's `Session.reset`: those named, else the default
+  /// one of each task, which is called as its job. Steps that wait for something in them end with ABORTED, and so does the next run of every session that this
+  /// server leads. Throws INVALID_ARGUMENT for a target without a server, and the reason if a task cannot be reached; the others are cleared then.
+  static void reset(std::string_view target, const std::vector<std::string>& containers = {}, const session_options& options = {});
+
   const weft::graph& graph() const override;
   std::shared_ptr<prepared_step> prepare(const step_signature& signature) override;
   partitioned_graph partitions(const step_signature& signature) override;
@@ -42873,11 +43200,10 @@ class session : public session_interface {
 
 namespace detail {
 
-// Where a session is to run, and what to say of a target that cannot be understood.
-WEFT_DECL std::unique_ptr<session_interface> open_session(std::string_view target, session_options options, const graph& g) {
+// The server that a target names, or what to say of a target that cannot be understood.
+WEFT_DECL host_port server_of(std::string_view target) {
   constexpr std::string_view scheme = "weft://";
-  if (target.empty()) return open_local_session(std::move(options), g);
-  if (target.substr(0, scheme.size()) == scheme) return open_remote_session(parse_host_port(target.substr(scheme.size())), options, g);
+  if (target.substr(0, scheme.size()) == scheme) return parse_host_port(target.substr(scheme.size()));
   std::string text = "session target " + quoted(target) + " is of no kind that weft knows; expected '' (this process) or 'weft://host:port' (the server that leads)";
   try {
     text += "; did you mean 'weft://" + to_text(parse_host_port(target)) + "'?";
@@ -42887,9 +43213,18 @@ WEFT_DECL std::unique_ptr<session_interface> open_session(std::string_view targe
   fail(error_code::invalid_argument, std::move(text));
 }
 
+WEFT_DECL std::unique_ptr<session_interface> open_session(std::string_view target, session_options options, const graph& g) {
+  if (target.empty()) return open_local_session(std::move(options), g);
+  return open_remote_session(server_of(target), options, g);
+}
+
 }  // namespace detail
 
 WEFT_DECL session::session(std::string_view target, session_options options, const weft::graph& g) : inner_(detail::open_session(target, std::move(options), g)) {}
+WEFT_DECL void session::reset(std::string_view target, const std::vector<std::string>& containers, const session_options& options) {
+  if (target.empty()) fail(error_code::invalid_argument, "a session without a target keeps its variables to itself; there is nothing to reset");
+  detail::reset_remote(detail::server_of(target), containers, options);
+}
 WEFT_DECL const weft::graph& session::graph() const { return inner_->graph(); }
 WEFT_DECL std::shared_ptr<prepared_step> session::prepare(const step_signature& signature) { return inner_->prepare(signature); }
 WEFT_DECL partitioned_graph session::partitions(const step_signature& signature) { return inner_->partitions(signature); }
@@ -51255,7 +51590,7 @@ struct monitored_session_options {
   std::vector<std::shared_ptr<session_hook>> hooks;
 };
 
-/// Runs training steps with the interface of every session. After ABORTED or UNAVAILABLE it opens a new session and, as the chief, restores the newest checkpoint if variables have lost their values. The failed step is
+/// Runs training steps with the interface of every session. After ABORTED or UNAVAILABLE, or when the server that leads its steps was stopped, it opens a new session and, as the chief, restores the newest checkpoint if variables have lost their values. The failed step is
 /// then run again if it cannot have run, or if everything was set back to before it; otherwise `run` throws ABORTED with `may_have_run`, and the next call goes on: so no update is applied twice. OUT_OF_RANGE (the input has
 /// ended) makes this session stop. One thread uses it at a time.
 ///
@@ -51307,8 +51642,11 @@ class monitored_session final : public session_interface {
 namespace weft {
 
 namespace detail {
-// Errors after which a new session may go on.
-WEFT_DECL bool is_recoverable(const error& e) { return e.code() == error_code::aborted || e.code() == error_code::unavailable; }
+// Errors after which a new session may go on. A step that was CANCELLED by a task, not by an op such as a closed queue, was led by a server that was stopped.
+WEFT_DECL bool is_recoverable(const error& e) {
+  const status& s = e.status();
+  return s.code == error_code::aborted || s.code == error_code::unavailable || (s.code == error_code::cancelled && s.node.empty() && !s.task.empty());
+}
 }  // namespace detail
 
 struct monitored_session::state final : hook_context {
@@ -51396,9 +51734,14 @@ WEFT_DECL std::vector<std::string> monitored_session::state::ask_uninitialized()
 
 // The chief gives all variables their values unless none has lost its own. Whether they were set back.
 WEFT_DECL bool monitored_session::state::initialize(bool first) {
-  const std::size_t lost = ask_uninitialized().size();
-  const bool keep = lost == 0 && (!first || options.at_start == live_variables::keep);
-  if (keep) return false;
+  const std::vector<std::string> lost = ask_uninitialized();
+  // The flag says nothing about the training: without a global step it stands on the session's own task, which may have been restarted by itself.
+  const bool flag_lost = std::find(lost.begin(), lost.end(), flag.from->name()) != lost.end();
+  const bool keep = lost.size() == (flag_lost ? 1U : 0U) && (!first || options.at_start == live_variables::keep);
+  if (keep) {
+    if (flag_lost) inner->run(flag_clear);
+    return false;
+  }
   const auto newest = checkpoints == nullptr ? std::nullopt : latest_checkpoint(options.checkpoint_directory);
   if (newest) checkpoints->restore(*inner, *newest);
   else if (!options.init.empty()) inner->run(options.init);

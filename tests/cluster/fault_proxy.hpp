@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <future>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -71,10 +72,13 @@ class proxy {
   }
   /// From now on nothing passes in either direction, or all ends.
   void strike(fault::end how) {
-    asio::post(io_, [this, how] {
+    std::promise<void> done;
+    asio::post(io_, [this, how, &done] {
       for (const auto& weak : links_)
         if (const auto each = weak.lock()) each->strike(how);
+      done.set_value();
     });
+    done.get_future().wait();
   }
 
  private:

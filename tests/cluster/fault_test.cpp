@@ -1,6 +1,7 @@
 // Steps over connections that are slow, cut, reset or silent, at every byte of their messages: the right value or a clear error, in time.
 #include "fault_proxy.hpp"
 
+#include "../long_tests.hpp"
 #include "test_ops.hpp"
 
 #include <weft/cluster/session.hpp>
@@ -8,7 +9,6 @@
 #include <xtensor/xmath.hpp>
 
 #include <atomic>
-#include <cstdlib>
 #include <random>
 #include <set>
 #include <tuple>
@@ -26,11 +26,6 @@ namespace {
 
 const task_id ps{"ps", 0}, work{"work", 0};
 constexpr std::size_t length = 100;
-
-bool long_run() {
-  const char* asked = std::getenv("WEFT_TEST_LONG");
-  return asked != nullptr && std::string(asked) == "1";
-}
 
 weft::server_options quick() {
   weft::server_options out = test_ops::options();
@@ -147,10 +142,10 @@ std::map<direction, std::vector<std::uint64_t>> borders() {
 // The bytes at which a connection is to end: around each frame's end, and of the first ones each, or some in a short run.
 std::set<std::uint64_t> points(const std::vector<std::uint64_t>& ends, std::uint64_t shift) {
   std::set<std::uint64_t> out;
-  const std::uint64_t step = long_run() ? 1 : 67;
+  const std::uint64_t step = takes_long() ? 1 : 67;
   for (std::uint64_t k = shift % step; k < 200; k += step) out.insert(k);
   for (const std::uint64_t end : ends)
-    if (long_run() || (end + shift) % 4 == 0) out.insert({end - 1, end, end + 1, end + 20});
+    if (takes_long() || (end + shift) % 4 == 0) out.insert({end - 1, end, end + 1, end + 20});
   return out;
 }
 
@@ -211,7 +206,7 @@ void sweep(fault::end how, std::set<std::uint64_t> (*points)(const std::vector<s
 std::set<std::uint64_t> some_ends(const std::vector<std::uint64_t>& ends, std::uint64_t shift) {
   std::set<std::uint64_t> out;
   for (std::size_t i = 0; i < ends.size(); ++i)
-    if (long_run() || (i + shift) % 2 == 0) out.insert(ends[i]);
+    if (takes_long() || (i + shift) % 2 == 0) out.insert(ends[i]);
   return out;
 }
 
@@ -251,7 +246,7 @@ TEST_CASE("faults: whoever repeats what a connection says runs nothing twice") {
 }
 
 TEST_CASE("faults: workers whose connections are cut at random count what they did, and nothing twice") {
-  for (unsigned seed = 1; seed <= (long_run() ? 30U : 2U); ++seed) {
+  for (unsigned seed = 1; seed <= (takes_long() ? 30U : 2U); ++seed) {
     stage here;
     std::mutex mutex;
     std::mt19937 random(seed);
@@ -269,7 +264,7 @@ TEST_CASE("faults: workers whose connections are cut at random count what they d
     std::vector<std::thread> workers;
     for (totals& sum : of)
       workers.emplace_back([&here, &sum] {
-        for (int i = 0; i < (long_run() ? 40 : 10); ++i) play(here.told, "weft://" + here.client_door.address(), sum, 3);
+        for (int i = 0; i < (takes_long() ? 40 : 10); ++i) play(here.told, "weft://" + here.client_door.address(), sum, 3);
       });
     for (std::thread& worker : workers) worker.join();
     for (const totals& each : of) {

@@ -20,23 +20,35 @@
 #include <iostream>
 #include <map>
 #include <string>
+#include <thread>
 #include <utility>
 
 namespace server_processes {
 
 using weft::task_id;
 
-// This program, started again with WEFT_TEST_TASK set, is a task server until it is killed.
+// This program, started again with WEFT_TEST_TASK set, is a task server until it is killed, or stopped by SIGTERM.
 inline bool serve_if_asked() {
   const char* task = std::getenv("WEFT_TEST_TASK");
   if (task == nullptr) return false;
+  sigset_t ends;
+  sigemptyset(&ends);
+  sigaddset(&ends, SIGTERM);
+  pthread_sigmask(SIG_BLOCK, &ends, nullptr);
   try {
     auto options = test_ops::options();
     options.log = [](const char*, const std::string&) {};
-    options.heartbeat = std::chrono::milliseconds(1000);
+    options.heartbeat = std::chrono::milliseconds(std::atoi(std::getenv("WEFT_TEST_HEARTBEAT")));
+    options.listen_address = std::getenv("WEFT_TEST_LISTEN");
     weft::server server(weft::parse_cluster_spec(std::getenv("WEFT_TEST_CLUSTER")), task, std::atoi(std::getenv("WEFT_TEST_INDEX")), options);
     std::cout << "serving" << std::endl;
+    std::thread([&] {
+      int number = 0;
+      sigwait(&ends, &number);
+      server.stop();
+    }).detach();
     server.join();
+    std::_Exit(0);  // the other thread may still be in `stop`
   } catch (const std::exception& e) {
     std::cout << e.what() << std::endl;
   }
@@ -61,9 +73,15 @@ inline int free_port() {
 class processes {
  public:
   /// `in_child` is called in each child before it becomes a server, to limit what it may use.
-  explicit processes(const weft::cluster_spec& tasks = {{"ps", 1}, {"work", 2}}, std::function<void()> in_child = nullptr) : in_child_(std::move(in_child)) {
+  /// `advertise` is told where a task listens and returns where others are to reach it, if that is elsewhere.
+  explicit processes(const weft::cluster_spec& tasks = {{"ps", 1}, {"work", 2}}, std::function<void()> in_child = nullptr, std::chrono::milliseconds heartbeat = std::chrono::milliseconds(1000),
+                     const std::function<std::string(const task_id&, const std::string&)>& advertise = {})
+      : in_child_(std::move(in_child)), heartbeat_(std::to_string(heartbeat.count())) {
     std::map<std::string, std::map<int, std::string>> jobs;
-    for (const task_id& task : tasks.tasks()) jobs[task.job][task.index] = "127.0.0.1:" + std::to_string(free_port());
+    for (const task_id& task : tasks.tasks()) {
+      const std::string address = real[task] = "127.0.0.1:" + std::to_string(free_port());
+      jobs[task.job][task.index] = advertise ? advertise(task, address) : address;
+    }
     cluster = weft::cluster_spec(jobs);
     for (const task_id& task : cluster.tasks()) start(task);
   }
@@ -78,14 +96,16 @@ class processes {
       text += (text.empty() ? "" : ";") + job + "=";
       for (const auto& [number, address] : addresses) text += (number == 0 ? "" : ",") + address;
     }
-    const std::string index = std::to_string(task.index);
+    const std::string index = std::to_string(task.index), listen = real.at(task);
     const pid_t child = ::fork();
     if (child == 0) {
       ::dup2(ends[1], STDOUT_FILENO);
-      ::close(ends[0]);
+      for (int number = STDERR_FILENO + 1; number < 1024; ++number) ::close(number);  // connections of the test end when it ends them
       ::setenv("WEFT_TEST_TASK", task.job.c_str(), 1);
       ::setenv("WEFT_TEST_INDEX", index.c_str(), 1);
       ::setenv("WEFT_TEST_CLUSTER", text.c_str(), 1);
+      ::setenv("WEFT_TEST_LISTEN", listen.c_str(), 1);
+      ::setenv("WEFT_TEST_HEARTBEAT", heartbeat_.c_str(), 1);
       if (in_child_) in_child_();
       ::execl("/proc/self/exe", "task", nullptr);
       ::_exit(127);
@@ -100,7 +120,11 @@ class processes {
   void signal(const task_id& task, int number) {
     const auto it = running_.find(task);
     ::kill(it->second, number);
-    if (number != SIGKILL) return;
+    if (number == SIGKILL) wait(task);
+  }
+  /// Until the process has ended.
+  void wait(const task_id& task) {
+    const auto it = running_.find(task);
     ::waitpid(it->second, nullptr, 0);
     running_.erase(it);
   }
@@ -108,9 +132,12 @@ class processes {
   std::string target(const task_id& task) const { return "weft://" + cluster.task_address(task); }
 
   weft::cluster_spec cluster;
+  /// Where the tasks listen.
+  std::map<task_id, std::string> real;
 
  private:
   const std::function<void()> in_child_;
+  const std::string heartbeat_;
   std::map<task_id, pid_t> running_;
 };
 

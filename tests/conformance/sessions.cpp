@@ -95,7 +95,7 @@ class step_player {
   };
   void open(const std::string& name, const std::string& target, std::int64_t limit) {
     weft::session_options options;
-    options.kernel_threads = 1;
+    if (target.empty()) options.kernel_threads = 1;
     options.optimizer = passes();
     sessions_[name] = {std::make_unique<weft::session>(target, options, weft::graph(graph_.state())), limit == 0 ? patience : std::chrono::milliseconds(limit)};
   }

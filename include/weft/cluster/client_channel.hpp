@@ -10,6 +10,7 @@
 #include <weft/runtime/thread_pool.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -43,7 +44,7 @@ class client_channel {
   /// Sends a request and waits for its answer. Throws when the connection is lost or the deadline has passed, after which the connection is shut down.
   reply_message call(std::uint32_t request, message m, std::optional<clock::time_point> deadline);
   /// Sends something that has no answer.
-  void tell(message m) { road_->send(std::move(m)); }
+  void tell(message m) { send(std::move(m)); }
   void shutdown() noexcept { road_->shutdown(); }
 
  private:
@@ -55,6 +56,8 @@ class client_channel {
   void greet(clock::time_point until);
   void receive_one(std::unique_lock<std::mutex>& lock, clock::time_point until);
   void dispatch(message m);
+  void send(message m);
+  void answer_heartbeat();
   void fail_all(const status& why);
   clock::time_point next_look(std::optional<clock::time_point> deadline) const;
   std::optional<status> overdue(std::optional<clock::time_point> deadline, clock::time_point begun) const;
@@ -63,6 +66,8 @@ class client_channel {
   const std::chrono::milliseconds heartbeat_;
   hello_message peer_;
   std::atomic<std::uint32_t> next_request_{0};
+  // Threads inside `send`: what they write shows that this client lives.
+  std::atomic<int> sending_{0};
   std::mutex mutex_;
   std::condition_variable changed_;
   std::map<std::uint32_t, waiter*> waiting_;
@@ -110,6 +115,7 @@ WEFT_DECL void client_channel::receive_one(std::unique_lock<std::mutex>& lock, c
   std::optional<status> failure;
   try {
     result = road_->receive(m, until);
+    if (result == receive_result::received && type_of(m) == message_type::heartbeat) answer_heartbeat();
   } catch (const error& e) {
     failure = e.status();
   }
@@ -128,6 +134,19 @@ WEFT_DECL void client_channel::receive_one(std::unique_lock<std::mutex>& lock, c
     throw error(*failure);
   }
   if (!waiting_.empty()) changed_.notify_all();
+}
+
+WEFT_DECL void client_channel::send(message m) {
+  const std::unique_ptr<std::atomic<int>, void (*)(std::atomic<int>*)> inside(&sending_, [](std::atomic<int>* count) { --*count; });
+  ++sending_;
+  road_->send(std::move(m));
+}
+
+// The server takes a client that waits for an answer and is silent for lost. Whoever receives does not wait for a large message to be sent.
+WEFT_DECL void client_channel::answer_heartbeat() {
+  if (sending_.load() > 0) return;
+  wire_writer empty;
+  road_->send(make_message(message_type::heartbeat, empty));
 }
 
 WEFT_DECL void client_channel::dispatch(message m) {
@@ -172,7 +191,7 @@ WEFT_DECL reply_message client_channel::call(std::uint32_t request, message m, s
     waiting_.emplace(request, &mine);
   }
   try {
-    road_->send(std::move(m));
+    send(std::move(m));
     std::unique_lock<std::mutex> lock(mutex_);
     while (!mine.done()) {
       if (receiving_) changed_.wait_until(lock, next_look(deadline));

@@ -191,7 +191,7 @@ WEFT_DECL void connection::opened(const status& s, detail::opening& made) {
 WEFT_DECL void connection::connected() {
   const std::lock_guard<std::mutex> lock(mutex_);
   descriptor_ = socket_->native_handle();
-  detail::set_no_delay(descriptor_);
+  detail::set_up(descriptor_);
   if (options_.transport != nullptr && stream_ == nullptr) {
     stream_ = options_.transport->secure(descriptor_, transport_security::side::server, {});
     handshaking_ = true;

@@ -124,6 +124,7 @@ WEFT_DECL void listener::bind(const tcp::endpoint& endpoint) {
   tcp::acceptor& acceptor = state_->acceptor;
   std::error_code error;
   acceptor.open(endpoint.protocol(), error);
+  if (!error) detail::close_on_exec(acceptor.native_handle());
   // A port whose last connections still linger may be bound at once; one with a listener may not.
   if (!error) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
   if (!error && endpoint.address().is_v6()) acceptor.set_option(asio::ip::v6_only(!endpoint.address().is_unspecified()), error);

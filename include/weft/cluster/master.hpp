@@ -2,6 +2,7 @@
 #define WEFT_CLUSTER_MASTER_HPP
 // The part of a server that leads: sessions of clients, their prepared steps, and the steps that run. Lives on the io thread.
 
+#include <weft/cluster/cluster_devices.hpp>
 #include <weft/cluster/master_step.hpp>
 #include <weft/cluster/messages.hpp>
 #include <weft/cluster/part_messages.hpp>
@@ -40,8 +41,10 @@ class master {
   void take_done(const task_id& from, const part_done_message& what, std::vector<tensor_value> fetches, bool refused);
   /// The road to a task is lost: steps that run there fail, plans that use it are made anew.
   void lost(const task_id& task, const status& why);
+  /// Ends all sessions; their clients learn it with the next request.
+  void end_sessions(const status& why);
   void stop(const status& why);
-  std::size_t sessions() const noexcept { return sessions_; }
+  std::size_t sessions() const noexcept { return sessions_.size(); }
   /// The sessions of a client.
   std::vector<session_report> report(const client_ptr& client) const;
 
@@ -50,14 +53,14 @@ class master {
   void open_session(const client_ptr& client, const message& m);
   void close_session(const client_ptr& client, const message& m);
   void prepare(const client_ptr& client, message m);
-  void not_open(const client_ptr& client, std::uint32_t request, std::uint64_t session) const;
   void make_ready(const client_ptr& client, const std::shared_ptr<master_session>& session, const prepare_message& what);
   void run(const client_ptr& client, message m);
   void list_devices(const client_ptr& client, const message& m);
   void describe(const client_ptr& client, const message& m);
 
   std::shared_ptr<step_plan> plan_of(const std::shared_ptr<master_session>& session, numbered_signature signature);
-  void close(const client_ptr& client, const std::shared_ptr<master_session>& session);
+  std::shared_ptr<master_session> session_of(const client_ptr& client, std::uint64_t number, std::uint32_t request) const;
+  void close(const std::shared_ptr<master_session>& session, const status& why = status(error_code::cancelled, "the session was closed"));
   void drop(const std::shared_ptr<step_plan>& plan);
   bool drop_oldest(const step_plan* except);
   std::optional<status> wrong_feeds(const step_plan& plan, const std::vector<tensor_value>& feeds) const;
@@ -76,7 +79,7 @@ class master {
   planner planner_;
   std::uint64_t last_session_ = 0, last_handle_ = 0, clock_ = 0;
   std::int64_t last_step_ = 0;
-  std::size_t sessions_ = 0;
+  std::map<std::uint64_t, std::shared_ptr<master_session>> sessions_;
   std::map<std::uint64_t, std::shared_ptr<step_plan>> plans_;
   std::map<std::int64_t, step_ptr> steps_;
 };
@@ -107,13 +110,13 @@ WEFT_DECL bool master::admit(const client_ptr& client, std::uint32_t request) {
 
 WEFT_DECL void master::open_session(const client_ptr& client, const message& m) {
   const open_session_message what = open_session_message::decode(m);
-  if (sessions_ >= own_.options.max_sessions)
-    return client->answer(what.request, status(error_code::resource_exhausted, "task " + own_.describe(own_.self) + " has " + std::to_string(sessions_) +
+  if (sessions_.size() >= own_.options.max_sessions)
+    return client->answer(what.request, status(error_code::resource_exhausted, "task " + own_.describe(own_.self) + " has " + std::to_string(sessions_.size()) +
                                                                                    " open sessions, no more are accepted (server_options::max_sessions); close some that are not used"));
-  ++sessions_;
   server_counters::add(own_.counters->sessions_opened);
   const auto session = std::make_shared<master_session>(++last_session_, what, own_.ops);
   client->sessions.emplace(session->id, session);
+  sessions_.emplace(session->id, session);
   reply_message reply;
   wire_writer body;
   reply.body = body.u64(session->id).take();
@@ -126,16 +129,19 @@ WEFT_DECL void master::close_session(const client_ptr& client, const message& m)
   if (it != client->sessions.end()) {
     const auto session = it->second;
     client->sessions.erase(it);
-    close(client, session);
+    close(session);
   }
   client->answer(what.request, status());
 }
 
-WEFT_DECL void master::close(const client_ptr& client, const std::shared_ptr<master_session>& session) {
-  if (!std::exchange(session->closed, true)) --sessions_;
+WEFT_DECL void master::close(const std::shared_ptr<master_session>& session, const status& why) {
+  if (session->closed) return;
+  session->closed = true;
+  session->closed_for = why;
+  sessions_.erase(session->id);
   const auto steps = steps_;
   for (const auto& entry : steps)
-    if (entry.second->client == client && entry.second->plan->session.lock() == session) failed(entry.second, status(error_code::cancelled, "the session was closed"));
+    if (entry.second->plan->session.lock() == session) failed(entry.second, why);
   const auto plans = session->plans;
   for (const auto& entry : plans) drop(entry.second);
   for (const auto& [task, incarnation] : session->incarnations) {
@@ -149,7 +155,7 @@ WEFT_DECL void master::client_lost(const client_ptr& client) {
   for (const auto& entry : steps)
     if (entry.second->client == client) failed(entry.second, status(error_code::cancelled, "the client is gone"));
   const auto sessions = std::exchange(client->sessions, {});
-  for (const auto& entry : sessions) close(client, entry.second);
+  for (const auto& entry : sessions) close(entry.second);
 }
 
 WEFT_DECL std::shared_ptr<step_plan> master::plan_of(const std::shared_ptr<master_session>& session, numbered_signature signature) {
@@ -190,9 +196,8 @@ WEFT_DECL void master::prepare(const client_ptr& client, message m) {
   const auto from = std::make_shared<wire_reader>(sent->head, "prepare");
   const auto what = std::make_shared<prepare_message>(prepare_message::decode(*from));
   if (!admit(client, what->request)) return;
-  const auto it = client->sessions.find(what->session);
-  if (it == client->sessions.end()) return not_open(client, what->request, what->session);
-  const auto session = it->second;
+  const auto session = session_of(client, what->session, what->request);
+  if (session == nullptr) return void(client->sessions.erase(what->session));
   // Nodes come in the order of their messages, so that no small one overtakes a large one.
   constexpr std::size_t node_bytes = 64;
   const std::size_t about = session->reading > 0 ? SIZE_MAX : sent->head.size() / node_bytes;
@@ -203,17 +208,27 @@ WEFT_DECL void master::prepare(const client_ptr& client, message m) {
     from->finish();
   }, [this, client, session, what, sent](const status& result) {
     --session->reading;
-    if (client->sessions.count(what->session) == 0) return not_open(client, what->request, what->session);
+    if (session_of(client, what->session, what->request) == nullptr) return;
     if (result.ok()) return make_ready(client, session, *what);
     // The graph here is not the client's any more.
     client->sessions.erase(what->session);
-    close(client, session);
+    close(session);
     client->answer(what->request, result, reply_message::advice::open_again);
   });
 }
 
-WEFT_DECL void master::not_open(const client_ptr& client, std::uint32_t request, std::uint64_t session) const {
-  client->answer(request, status(error_code::aborted, "session " + std::to_string(session) + " is not open at " + own_.describe(own_.self)), reply_message::advice::open_again);
+// The session that a request names. When it is not open, the request is answered and nullptr returned.
+WEFT_DECL std::shared_ptr<master_session> master::session_of(const client_ptr& client, std::uint64_t number, std::uint32_t request) const {
+  const auto it = client->sessions.find(number);
+  if (it != client->sessions.end() && !it->second->closed) return it->second;
+  const status unknown(error_code::aborted, "session " + std::to_string(number) + " is not open at " + own_.describe(own_.self));
+  client->answer(request, it == client->sessions.end() ? unknown : it->second->closed_for, reply_message::advice::open_again);
+  return nullptr;
+}
+
+WEFT_DECL void master::end_sessions(const status& why) {
+  const auto all = sessions_;
+  for (const auto& entry : all) close(entry.second, why);
 }
 
 WEFT_DECL void master::make_ready(const client_ptr& client, const std::shared_ptr<master_session>& session, const prepare_message& what) {
@@ -258,10 +273,10 @@ WEFT_DECL std::optional<status> master::wrong_feeds(const step_plan& plan, const
 WEFT_DECL void master::run(const client_ptr& client, message m) {
   const run_message what = run_message::decode(m);
   if (!admit(client, what.request)) return;
-  const auto session = client->sessions.find(what.session);
-  if (session == client->sessions.end()) return not_open(client, what.request, what.session);
+  const auto session = session_of(client, what.session, what.request);
+  if (session == nullptr) return;
   const auto found = plans_.find(what.handle);
-  if (found == plans_.end() || found->second->session.lock() != session->second)
+  if (found == plans_.end() || found->second->session.lock() != session)
     return client->answer(what.request, status(error_code::not_found, "step " + std::to_string(what.handle) + " is not prepared any more"), reply_message::advice::prepare_again);
   const auto plan = found->second;
   plan->last_used = ++clock_;
@@ -274,7 +289,7 @@ WEFT_DECL void master::run(const client_ptr& client, message m) {
   const auto feeds = std::make_shared<std::vector<tensor_value>>(std::move(m.tensors));
   planner_.prepare(plan, [this, client, what, plan, feeds](const status& result) {
     const auto still = plan->session.lock();
-    if (result.ok() && (still == nullptr || still->closed)) return client->answer(what.request, status(error_code::cancelled, "the session was closed"));
+    if (result.ok() && (still == nullptr || still->closed)) return client->answer(what.request, still == nullptr ? status(error_code::cancelled, "the session was closed") : still->closed_for);
     if (!result.ok()) return client->answer(what.request, result);
     start(client, what, plan, std::move(*feeds));
   });
@@ -402,30 +417,14 @@ WEFT_DECL void master::over(const step_ptr& step) {
 WEFT_DECL void master::list_devices(const client_ptr& client, const message& m) {
   const session_request what = session_request::decode(m);
   if (!admit(client, what.request)) return;
-  const auto tasks = own_.cluster.tasks();
-  struct progress {
-    std::size_t open;
-    std::map<task_id, std::vector<device>> found;
-    std::optional<status> problem;
-  };
-  auto left = std::make_shared<progress>(progress{tasks.size(), {}, std::nullopt});
-  for (const task_id& task : tasks) {
-    const auto one_done = [left, client, what, task](const status& result, const std::vector<device>& devices) {
-      left->found[task] = devices;
-      if (!result.ok() && !left->problem) left->problem = result;
-      if (--left->open > 0) return;
-      if (left->problem) return client->answer(what.request, *left->problem);
-      std::vector<device> all;
-      for (const auto& entry : left->found) all.insert(all.end(), entry.second.begin(), entry.second.end());
-      wire_writer body;
-      encode_devices(body, all);
-      reply_message reply;
-      reply.body = body.take();
-      client->answer(what.request, std::move(reply));
-    };
-    if (task == own_.self) one_done(status(), own_.devices);
-    else roads_.open(task, [one_done](const status& result, const std::shared_ptr<peer_link>& link) { one_done(result, link ? link->peer().devices : std::vector<device>()); });
-  }
+  ask_for_devices(own_, roads_, [client, request = what.request](const status& result, const std::vector<device>& all) {
+    if (!result.ok()) return client->answer(request, result);
+    wire_writer body;
+    encode_devices(body, all);
+    reply_message reply;
+    reply.body = body.take();
+    client->answer(request, std::move(reply));
+  });
 }
 
 WEFT_DECL void master::describe(const client_ptr& client, const message& m) {

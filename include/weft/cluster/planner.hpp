@@ -61,6 +61,7 @@ struct master_session {
   std::map<task_id, std::uint64_t> incarnations;
   std::map<numbered_signature, std::shared_ptr<step_plan>> plans;
   bool closed = false;
+  status closed_for;
   /// Messages whose nodes are being read.
   std::size_t reading = 0;
 

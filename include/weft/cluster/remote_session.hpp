@@ -3,6 +3,7 @@
 // The client's half of a session on a cluster: sends the graph once and each step as one message, and adds the user's lines to what comes back.
 
 #include <weft/cluster/client_channel.hpp>
+#include <weft/cluster/cluster_reset.hpp>
 #include <weft/cluster/messages.hpp>
 #include <weft/cluster/partition_codec.hpp>
 #include <weft/cluster/step_trace_codec.hpp>
@@ -24,6 +25,9 @@
 #include <vector>
 
 namespace weft::detail {
+
+/// Ends the sessions of a server and clears containers of its cluster's tasks.
+void reset_remote(const host_port& to, const std::vector<std::string>& containers, const session_options& options);
 
 /// Opens a session at a server. Throws UNAVAILABLE or DEADLINE_EXCEEDED when it cannot be reached.
 std::unique_ptr<session_interface> open_remote_session(const host_port& to, const session_options& options, const graph& g);
@@ -66,7 +70,7 @@ class remote_runtime : public std::enable_shared_from_this<remote_runtime> {
   /// The connection to use now: the one there is, or a new one. Throws ABORTED once when the server was restarted.
   std::shared_ptr<remote_link> link();
   /// Has the master prepare a step; its number there.
-  std::uint64_t prepare(remote_link& link, const step_signature& signature);
+  std::uint64_t prepare(const std::shared_ptr<remote_link>& to, const step_signature& signature);
   /// One request with its answer. Throws the answer's error, completed with call sites; a lost connection is forgotten.
   reply_message ask(const std::shared_ptr<remote_link>& link, std::uint32_t request, message m, std::optional<clock::time_point> deadline, bool runs);
   std::vector<device> list_devices();
@@ -77,8 +81,8 @@ class remote_runtime : public std::enable_shared_from_this<remote_runtime> {
   clock::time_point protocol_deadline() const { return clock::now() + 2 * options_.connect_timeout; }
 
  private:
-  void open(remote_link& link);
-  std::vector<device> ask_devices(remote_link& link);
+  void open(const std::shared_ptr<remote_link>& to);
+  std::vector<device> ask_devices(const std::shared_ptr<remote_link>& to);
   void place_new(remote_link& link);
   std::string reason_of(const node& n, const std::string& said) const;
   bool forget(const std::shared_ptr<remote_link>& link);
@@ -157,9 +161,10 @@ inline numbered_signature remote_runtime::number(const step_signature& signature
 }
 
 // The link's lock is held.
-inline void remote_runtime::open(remote_link& link) {
+inline void remote_runtime::open(const std::shared_ptr<remote_link>& to) {
+  remote_link& link = *to;
   if (options_.placer != nullptr) {
-    const std::vector<device> found = ask_devices(link);
+    const std::vector<device> found = ask_devices(to);
     const std::lock_guard<std::mutex> lock(placing_);
     devices_ = device_set();
     for (const device& d : found) devices_.add(d);
@@ -169,17 +174,17 @@ inline void remote_runtime::open(remote_link& link) {
   what.request = link.channel.new_request();
   what.allow_soft_placement = options_.allow_soft_placement;
   what.passes = options_.optimizer;
-  const reply_message reply = link.channel.call(what.request, what.encode(), protocol_deadline());
+  const reply_message reply = ask(to, what.request, what.encode(), protocol_deadline(), false);
   if (!reply.result.ok()) fail_with(reply.result);
   wire_reader body(reply.body, "number of the session");
   link.session = body.u64();
   link.sent_nodes = 0;
 }
 
-inline std::vector<device> remote_runtime::ask_devices(remote_link& link) {
+inline std::vector<device> remote_runtime::ask_devices(const std::shared_ptr<remote_link>& to) {
   session_request what;
-  what.request = link.channel.new_request();
-  const reply_message reply = link.channel.call(what.request, what.encode(message_type::list_devices), protocol_deadline());
+  what.request = to->channel.new_request();
+  const reply_message reply = ask(to, what.request, what.encode(message_type::list_devices), protocol_deadline(), false);
   if (!reply.result.ok()) fail_with(reply.result);
   wire_reader body(reply.body, "devices");
   return decode_devices(body);
@@ -198,9 +203,10 @@ inline void remote_runtime::place_new(remote_link& link) {
   placement_ = place(graph_, devices_, options);
 }
 
-inline std::uint64_t remote_runtime::prepare(remote_link& link, const step_signature& signature) {
+inline std::uint64_t remote_runtime::prepare(const std::shared_ptr<remote_link>& to, const step_signature& signature) {
+  remote_link& link = *to;
   const std::lock_guard<std::mutex> lock(link.mutex);
-  if (link.session == 0) open(link);
+  if (link.session == 0) open(to);
   prepare_message what;
   what.request = link.channel.new_request();
   what.session = link.session;
@@ -213,7 +219,7 @@ inline std::uint64_t remote_runtime::prepare(remote_link& link, const step_signa
     return what.encode(nodes, link.sent_nodes, options_.placer == nullptr ? nullptr : &placement_);
   }();
   link.sent_nodes = nodes.size();
-  const reply_message reply = link.channel.call(what.request, std::move(m), protocol_deadline());
+  const reply_message reply = ask(to, what.request, std::move(m), protocol_deadline(), false);
   if (reply.then == reply_message::advice::open_again) link.session = 0;
   if (!reply.result.ok()) fail_with(reply.result);
   const prepared_body body = prepared_body::decode(reply.body);
@@ -252,7 +258,7 @@ inline std::vector<device> remote_runtime::list_devices() {
 inline partitioned_graph remote_runtime::partitions(const step_signature& signature) {
   const auto to = link();
   session_request what;
-  what.handle = prepare(*to, signature);
+  what.handle = prepare(to, signature);
   what.session = to->session;
   what.request = to->channel.new_request();
   const reply_message reply = ask(to, what.request, what.encode(message_type::describe), protocol_deadline(), false);
@@ -316,7 +322,7 @@ inline remote_step::known_place remote_step::place() {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (known_.link == link && known_.handle != 0) return known_;
   known_ = {link, 0, 0};
-  known_.handle = runtime_->prepare(*link, signature_);
+  known_.handle = runtime_->prepare(link, signature_);
   known_.session = link->session;
   return known_;
 }
@@ -377,6 +383,13 @@ WEFT_DECL void refuse_local_options(const host_port& to, const session_options& 
   if (given == nullptr) return;
   fail(error_code::invalid_argument, std::string("session_options::") + given + " is for sessions in this process, the server at weft://" + to_text(to) + " has its own" +
                                          (!options.cluster.empty() && given == std::string_view("cluster") ? "; leave it empty" : std::string("; set server_options::") + given + " where it starts"));
+}
+
+WEFT_DECL void reset_remote(const host_port& to, const std::vector<std::string>& containers, const session_options& options) {
+  client_channel channel(to, options.connect_timeout, options.heartbeat, remote_link::connection(options));
+  const std::uint32_t request = channel.new_request();
+  const reply_message reply = channel.call(request, reset_message{request, containers}.encode(message_type::reset), client_channel::clock::now() + 3 * options.connect_timeout);
+  if (!reply.result.ok()) throw error(reply.result);
 }
 
 WEFT_DECL std::unique_ptr<session_interface> open_remote_session(const host_port& to, const session_options& options, const graph& g) {

@@ -7,12 +7,14 @@
 #include <weft/cluster/server_status.hpp>
 #include <weft/core/cluster_spec.hpp>
 #include <weft/core/config.hpp>
+#include <weft/core/status.hpp>
 #if WEFT_HAS_CLUSTER_BODIES
-#include <weft/cluster/server_core.hpp>
+#include <weft/cluster/server_core_report.hpp>
 #endif
 
 #include <memory>
 #include <string>
+#include <utility>
 
 namespace weft {
 
@@ -45,11 +47,13 @@ class server {
   server_statistics statistics() const;
   /// What `ask_server` gets: the statistics, and each session, registered graph and resource.
   server_report report() const;
-  /// Waits until the server is stopped, by another thread.
-  void join();
+  /// Waits until the server is stopped, by another thread; returns why, as its clients were told: CANCELLED after `stop()`.
+  status join();
   /// Ends: steps fail with CANCELLED and their clients are told, threads are joined, the port is free at once. May be called by any thread and more than once; by a
-  /// kernel of this server it only begins the end. Not for signal handlers: have a thread wait for the signal.
+  /// kernel or the log function of this server it only begins the end, and so does the destructor there. Not for signal handlers: have a thread wait for the signal.
   void stop();
+  /// Ends as `stop()` does, for another reason, which steps and clients are told.
+  void stop(const status& why);
 
  private:
   std::unique_ptr<detail::server_core> core_;
@@ -67,16 +71,20 @@ WEFT_DECL server::server(cluster_spec cluster, std::string job, int index, serve
 }
 WEFT_DECL server::server(std::unique_ptr<detail::server_core> core) : core_(std::move(core)) {}
 WEFT_DECL server::server(server&&) noexcept = default;
-WEFT_DECL server& server::operator=(server&&) noexcept = default;
-WEFT_DECL server::~server() = default;
+WEFT_DECL server& server::operator=(server&& other) noexcept {
+  detail::server_core::discard(std::exchange(core_, std::move(other.core_)));
+  return *this;
+}
+WEFT_DECL server::~server() { detail::server_core::discard(std::move(core_)); }
 WEFT_DECL const std::string& server::target() const { return core_->target(); }
 WEFT_DECL std::string server::listen_address() const { return to_text(core_->address()); }
 WEFT_DECL const task_id& server::task() const { return core_->task(); }
 WEFT_DECL const cluster_spec& server::cluster() const { return core_->cluster(); }
 WEFT_DECL server_statistics server::statistics() const { return core_->statistics(); }
 WEFT_DECL server_report server::report() const { return core_->report(); }
-WEFT_DECL void server::join() { core_->join(); }
+WEFT_DECL status server::join() { return core_->join(); }
 WEFT_DECL void server::stop() { core_->stop(); }
+WEFT_DECL void server::stop(const status& why) { core_->stop(why); }
 
 }  // namespace weft
 

@@ -4,6 +4,7 @@
 
 #include <weft/cluster/accepted_peers.hpp>
 #include <weft/cluster/address_checks.hpp>
+#include <weft/cluster/cluster_reset.hpp>
 #include <weft/cluster/connection.hpp>
 #include <weft/cluster/listener.hpp>
 #include <weft/cluster/master.hpp>
@@ -27,6 +28,7 @@
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 namespace weft::detail {
 
@@ -45,8 +47,12 @@ class server_core {
   cluster_spec cluster_with_port() const;
   /// Begins to serve, with all addresses of the cluster.
   void start(cluster_spec cluster);
-  void stop();
-  void join();
+  /// `why` is what running steps, clients and whoever joins are told.
+  void stop(status why);
+  void stop() { stop(status(error_code::cancelled, "task " + own_.describe(own_.self) + " was stopped")); }
+  status join();
+  /// Stops and destroys a server, also from one of its own threads, which cannot wait for itself: then another one does it.
+  static void discard(std::unique_ptr<server_core> core);
 
   const std::string& target() const noexcept { return target_; }
   const task_id& task() const noexcept { return own_.self; }
@@ -66,9 +72,14 @@ class server_core {
     client_ptr client;
     // It came when there were enough already.
     bool one_too_many = false;
+    // Whether something waited to be sent at the last look, how much had gone by then, and when a look found that more had.
+    bool waiting = false;
+    std::uint64_t sent = 0;
+    connection::clock::time_point took{};
   };
   using visitor_ptr = std::shared_ptr<visitor>;
 
+  bool is_own_thread() const;
   void listen();
   void work();
   void accept(std::shared_ptr<connection> road);
@@ -86,7 +97,9 @@ class server_core {
   part_answer answer_to(const visitor_ptr& from);
   void left(const visitor_ptr& who, const status& why);
   void take_from_link(peer_link& link, message m);
+  bool is_silent(visitor& who, connection::clock::time_point now) const;
   void beat();
+  void reset(const client_ptr& client, const message& m);
   void end_service(const status& why);
 
   task_context own_;
@@ -95,6 +108,7 @@ class server_core {
   accepted_peers accepted_;
   worker worker_;
   master master_;
+  cluster_reset reset_;
   std::set<visitor_ptr> visitors_;
   std::unique_ptr<listener> listener_;
   asio::steady_timer beat_timer_;
@@ -102,11 +116,13 @@ class server_core {
   std::thread io_thread_;
   // Names of its threads, which stay when they are gone.
   std::thread::id io_thread_id_;
-  const thread_pool* pool_ = nullptr;
+  const thread_pool *pool_ = nullptr, *builder_ = nullptr;
   std::mutex mutex_;
   std::condition_variable changed_;
   phase phase_ = phase::made;
-  bool loop_ended_ = false, ending_ = false;
+  bool loop_ended_ = false;
+  // Why it ends; ok until it begins to.
+  status ending_;
 };
 
 #if WEFT_HAS_CLUSTER_BODIES
@@ -117,8 +133,9 @@ WEFT_DECL server_core::server_core(cluster_spec cluster, task_id self, server_op
              [this](peer_link& link, const status& why) {
                worker_.lost(link.task(), why);
                master_.lost(link.task(), why);
+               reset_.lost(link.task(), why);
              }),
-      worker_(own_, roads_, accepted_), master_(own_, roads_, worker_), beat_timer_(own_.io) {
+      worker_(own_, roads_, accepted_), master_(own_, roads_, worker_), reset_(own_, roads_), beat_timer_(own_.io) {
   listen();
 }
 
@@ -154,10 +171,14 @@ WEFT_DECL void server_core::start(cluster_spec cluster) {
   own_.pool = own_.options.kernel_threads == 0 ? std::make_unique<thread_pool>() : std::make_unique<thread_pool>(own_.options.kernel_threads);
   own_.builder = std::make_unique<thread_pool>(1);
   busy_.emplace(asio::make_work_guard(own_.io));
-  phase_ = phase::serving;
   pool_ = own_.pool.get();
-  io_thread_ = std::thread([this] { work(); });
-  io_thread_id_ = io_thread_.get_id();
+  builder_ = own_.builder.get();
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);  // it serves when there is a thread that does
+    io_thread_ = std::thread([this] { work(); });
+    io_thread_id_ = io_thread_.get_id();
+    phase_ = phase::serving;
+  }
   asio::post(own_.io, [this] { beat(); });
   const std::string& said = own_.cluster.task_address(own_.self);
   own_.log("info", to_text(own_.self) + " serves at " + to_text(address()) + (said == to_text(address()) ? "" : ", for others at " + said));
@@ -178,27 +199,41 @@ WEFT_DECL void server_core::work() {
   changed_.notify_all();
 }
 
-WEFT_DECL void server_core::join() {
+WEFT_DECL status server_core::join() {
+  status why;
   {
     std::unique_lock<std::mutex> lock(mutex_);
-    changed_.wait(lock, [this] { return ending_ || phase_ == phase::stopped; });
+    changed_.wait(lock, [this] { return !ending_.ok() || phase_ == phase::stopped; });
+    why = ending_;
   }
-  stop();
+  stop(why);
+  return why;
 }
 
-WEFT_DECL void server_core::stop() {
-  const status why(error_code::cancelled, "task " + own_.describe(own_.self) + " was stopped");
-  const bool inside = std::this_thread::get_id() == io_thread_id_ || (pool_ != nullptr && thread_pool::of_this_thread() == pool_);
+WEFT_DECL bool server_core::is_own_thread() const {
+  const thread_pool* const pool = thread_pool::of_this_thread();
+  return std::this_thread::get_id() == io_thread_id_ || (pool != nullptr && (pool == pool_ || pool == builder_));
+}
+
+WEFT_DECL void server_core::discard(std::unique_ptr<server_core> core) {
+  if (core == nullptr || !core->is_own_thread()) return;
+  core->stop();
+  std::thread([last = std::move(core)]() mutable { last.reset(); }).detach();
+}
+
+WEFT_DECL void server_core::stop(status why) {
+  if (why.ok()) why = status(error_code::cancelled, "task " + own_.describe(own_.self) + " was stopped");
+  if (why.task.empty()) why.task = own_.task_field();
+  const bool inside = is_own_thread();
   {
     std::unique_lock<std::mutex> lock(mutex_);
     if (phase_ == phase::stopping && !inside) changed_.wait(lock, [this] { return phase_ == phase::stopped; });
     if (phase_ != phase::serving) return;
-    if (inside) {
-      // A thread of the server cannot wait for itself; whoever joins or destroys the server does the rest.
-      ending_ = true;
-      changed_.notify_all();
-      return asio::post(own_.io, [this, why] { end_service(why); });
-    }
+    if (ending_.ok()) ending_ = why;
+    why = ending_;
+    changed_.notify_all();
+    // A thread of the server cannot wait for itself; whoever joins or destroys the server does the rest.
+    if (inside) return asio::post(own_.io, [this, why] { end_service(why); });
     phase_ = phase::stopping;
   }
 
@@ -229,6 +264,7 @@ WEFT_DECL void server_core::end_service(const status& why) {
   listener_->close();
   beat_timer_.cancel();
   master_.stop(why);
+  reset_.stop(why);
   worker_.stop(why);
   roads_.close(why);
   accepted_.close(why);
@@ -264,6 +300,7 @@ WEFT_DECL void server_core::take(const visitor_ptr& from, message m) {
     reply.body = encode_report(look_at_all());
     return from->client->answer(session_request::decode(m).request, std::move(reply));
   }
+  if (from->client && type_of(m) == message_type::reset) return reset(from->client, m);
   if (from->client) return master_.take(from->client, std::move(m));
   take_from_master(from, std::move(m));
 }
@@ -327,6 +364,11 @@ WEFT_DECL void server_core::take_from_master(const visitor_ptr& from, message m)
       const std::int64_t step = decode_part_feeds(m);
       return worker_.take_feeds(hello.incarnation, step, std::move(m.tensors), m.refused);
     }
+    case message_type::reset_containers: {
+      const reset_message what = reset_message::decode(m);
+      clear_containers(own_, what.containers);
+      return from->road->send(encode_forget(message_type::containers_reset, what.number));
+    }
     case message_type::abort_part: return worker_.abort_part(hello.incarnation, abort_part_message::decode(m));
     case message_type::tensor: return worker_.take_tensor(hello.task, std::move(m));
     default: fail(error_code::unimplemented, "task " + to_text(hello.task) + " sent message type " + std::to_string(m.type) + ", which is not known");
@@ -374,75 +416,27 @@ WEFT_DECL void server_core::take_from_link(peer_link& link, message m) {
       const part_done_message what = part_done_message::decode(m);
       return master_.take_done(link.task(), what, std::move(m.tensors), m.refused);
     }
+    case message_type::containers_reset: return reset_.take_answer(link.task(), decode_forget(m));
     case message_type::ready: return worker_.take_ready(link.task(), decode_ready(m));
     default: fail(error_code::unimplemented, "answered with message type " + std::to_string(m.type) + ", which is not known");
   }
 }
 
-// Looks while nothing changes: on the event loop, or when that has ended. The answer to somebody who waits never depends on a server that stops meanwhile.
-WEFT_DECL void server_core::look(const std::function<void()>& at) {
-  if (std::this_thread::get_id() == io_thread_id_) return at();
-  const auto looked = std::make_shared<bool>(false);
-  std::unique_lock<std::mutex> lock(mutex_);
-  const auto runs = [this] { return !loop_ended_ && (phase_ == phase::serving || phase_ == phase::stopping); };
-  if (runs()) {
-    asio::post(own_.io, [this, at, looked] {
-      const std::lock_guard<std::mutex> here(mutex_);
-      if (*looked) return;
-      at();
-      *looked = true;
-      changed_.notify_all();
-    });
-    changed_.wait(lock, [&] { return *looked || !runs(); });
-  }
-  if (!*looked) at();
-  *looked = true;
+// As in TensorFlow, all sessions that this task leads end, and those that other tasks lead do not.
+WEFT_DECL void server_core::reset(const client_ptr& client, const message& m) {
+  const reset_message what = reset_message::decode(m);
+  const auto request = static_cast<std::uint32_t>(what.number);
+  master_.end_sessions(status(error_code::aborted, "the session was ended by a reset of " + own_.describe(own_.self)));
+  if (!client->open.insert(request).second) fail(error_code::invalid_argument, "a client sent request " + std::to_string(request) + " again, which is not answered yet");
+  reset_.ask(what.containers, [client, request](const status& result) { client->answer(request, result); });
 }
 
-WEFT_DECL server_statistics server_core::statistics() {
-  server_statistics out;
-  look([this, &out] { out = look_at_numbers(); });
-  return out;
-}
-
-WEFT_DECL server_report server_core::report() {
-  server_report out;
-  look([this, &out] { out = look_at_all(); });
-  return out;
-}
-
-WEFT_DECL server_statistics server_core::look_at_numbers() const {
-  server_statistics out;
-  own_.counters->copy_to(out);
-  out.connections = visitors_.size();
-  out.sessions = master_.sessions();
-  out.registrations = worker_.registrations();
-  out.bytes_in = own_.traffic->received.load();
-  out.bytes_out = own_.traffic->sent.load();
-  out.received_bytes = own_.received->used();
-  out.parked_bytes = worker_.parked_bytes();
-  out.messages_refused = own_.traffic->refused.load();
-  out.queued_bytes = roads_.queued_bytes();
-  for (const visitor_ptr& each : visitors_) out.queued_bytes += each->road->queued_bytes();
-  return out;
-}
-
-WEFT_DECL server_report server_core::look_at_all() const {
-  server_report out;
-  out.task = own_.self;
-  out.address = to_text(address());
-  out.version = std::to_string(WEFT_VERSION_MAJOR) + "." + std::to_string(WEFT_VERSION_MINOR) + "." + std::to_string(WEFT_VERSION_PATCH);
-  out.uptime = std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - own_.started);
-  out.incarnation = own_.incarnation;
-  out.devices = own_.devices;
-  for (const visitor_ptr& each : visitors_)
-    if (each->client)
-      for (session_report& s : master_.report(each->client)) out.sessions.push_back(std::move(s));
-  std::sort(out.sessions.begin(), out.sessions.end(), [](const session_report& a, const session_report& b) { return a.id < b.id; });
-  out.registrations = worker_.report();
-  out.resources = report_resources(own_.resources);
-  out.statistics = look_at_numbers().entries();
-  return out;
+// A client that waits for an answer returns every sign of life, unless it is busy taking a large answer.
+WEFT_DECL bool server_core::is_silent(visitor& who, connection::clock::time_point now) const {
+  if (who.waiting && who.road->bytes_sent() != who.sent) who.took = now;
+  who.sent = who.road->bytes_sent();
+  who.waiting = who.road->queued_bytes() > 0;
+  return now - std::max(who.road->last_received(), who.took) > own_.options.heartbeat;
 }
 
 // Signs of life, in both directions.
@@ -450,10 +444,14 @@ WEFT_DECL void server_core::beat() {
   const auto now = connection::clock::now();
   roads_.beat(now);
   accepted_.beat(now, own_.options.heartbeat);
+  std::vector<std::shared_ptr<connection>> silent;
   for (const visitor_ptr& each : visitors_) {
     wire_writer empty;
-    if (each->client && !each->client->open.empty() && each->road->queued_bytes() == 0) each->road->send(make_message(message_type::heartbeat, empty));
+    if (!each->client || each->client->open.empty()) continue;
+    if (is_silent(*each, now)) silent.push_back(each->road);
+    else if (each->road->queued_bytes() == 0) each->road->send(make_message(message_type::heartbeat, empty));
   }
+  for (const auto& road : silent) road->close(status(error_code::unavailable, "nothing was heard for " + std::to_string(own_.options.heartbeat.count()) + " ms"));
   worker_.sweep(now);
   beat_timer_.expires_after(std::max(own_.options.heartbeat / 3, std::chrono::milliseconds(1)));
   beat_timer_.async_wait([this](const std::error_code& stopped) {

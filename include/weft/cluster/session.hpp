@@ -10,6 +10,7 @@
 #endif
 
 #include <memory>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -25,6 +26,11 @@ class session : public session_interface {
   explicit session(session_options options, const weft::graph& g = default_graph()) : session({}, std::move(options), g) {}
   explicit session(const weft::graph& g) : session({}, {}, g) {}
 
+  /// Clears containers (variables, queues and the like) on all tasks of a server's cluster, as TensorFlow's `Session.reset`: those named, else the default
+  /// one of each task, which is called as its job. Steps that wait for something in them end with ABORTED, and so does the next run of every session that this
+  /// server leads. Throws INVALID_ARGUMENT for a target without a server, and the reason if a task cannot be reached; the others are cleared then.
+  static void reset(std::string_view target, const std::vector<std::string>& containers = {}, const session_options& options = {});
+
   const weft::graph& graph() const override;
   std::shared_ptr<prepared_step> prepare(const step_signature& signature) override;
   partitioned_graph partitions(const step_signature& signature) override;
@@ -39,11 +45,10 @@ class session : public session_interface {
 
 namespace detail {
 
-// Where a session is to run, and what to say of a target that cannot be understood.
-WEFT_DECL std::unique_ptr<session_interface> open_session(std::string_view target, session_options options, const graph& g) {
+// The server that a target names, or what to say of a target that cannot be understood.
+WEFT_DECL host_port server_of(std::string_view target) {
   constexpr std::string_view scheme = "weft://";
-  if (target.empty()) return open_local_session(std::move(options), g);
-  if (target.substr(0, scheme.size()) == scheme) return open_remote_session(parse_host_port(target.substr(scheme.size())), options, g);
+  if (target.substr(0, scheme.size()) == scheme) return parse_host_port(target.substr(scheme.size()));
   std::string text = "session target " + quoted(target) + " is of no kind that weft knows; expected '' (this process) or 'weft://host:port' (the server that leads)";
   try {
     text += "; did you mean 'weft://" + to_text(parse_host_port(target)) + "'?";
@@ -53,9 +58,18 @@ WEFT_DECL std::unique_ptr<session_interface> open_session(std::string_view targe
   fail(error_code::invalid_argument, std::move(text));
 }
 
+WEFT_DECL std::unique_ptr<session_interface> open_session(std::string_view target, session_options options, const graph& g) {
+  if (target.empty()) return open_local_session(std::move(options), g);
+  return open_remote_session(server_of(target), options, g);
+}
+
 }  // namespace detail
 
 WEFT_DECL session::session(std::string_view target, session_options options, const weft::graph& g) : inner_(detail::open_session(target, std::move(options), g)) {}
+WEFT_DECL void session::reset(std::string_view target, const std::vector<std::string>& containers, const session_options& options) {
+  if (target.empty()) fail(error_code::invalid_argument, "a session without a target keeps its variables to itself; there is nothing to reset");
+  detail::reset_remote(detail::server_of(target), containers, options);
+}
 WEFT_DECL const weft::graph& session::graph() const { return inner_->graph(); }
 WEFT_DECL std::shared_ptr<prepared_step> session::prepare(const step_signature& signature) { return inner_->prepare(signature); }
 WEFT_DECL partitioned_graph session::partitions(const step_signature& signature) { return inner_->partitions(signature); }

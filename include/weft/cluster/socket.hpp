@@ -19,6 +19,7 @@
 #include <system_error>
 #include <utility>
 
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
@@ -65,6 +66,27 @@ bool connected_to_itself(int socket) noexcept;
 inline void set_no_delay(int socket) noexcept {
   const int on = 1;
   static_cast<void>(::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on));
+}
+
+// A program that this process starts does not hold the socket open.
+inline void close_on_exec(int socket) noexcept { static_cast<void>(::fcntl(socket, F_SETFD, FD_CLOEXEC)); }
+
+// The system asks a silent peer for a sign of life after a minute, and gives the connection up a minute later: a machine that vanished sends nothing.
+inline void keep_alive(int socket) noexcept {
+  const auto set = [socket](int level, int option, int value) { static_cast<void>(::setsockopt(socket, level, option, &value, sizeof value)); };
+  set(SOL_SOCKET, SO_KEEPALIVE, 1);
+#if defined(TCP_KEEPIDLE)
+  set(IPPROTO_TCP, TCP_KEEPIDLE, 60);
+  set(IPPROTO_TCP, TCP_KEEPINTVL, 15);
+  set(IPPROTO_TCP, TCP_KEEPCNT, 4);
+#endif
+}
+
+// What every connection between tasks is given.
+inline void set_up(int socket) noexcept {
+  set_no_delay(socket);
+  keep_alive(socket);
+  close_on_exec(socket);
 }
 
 inline std::string errno_text(int number) { return std::generic_category().message(number); }
