@@ -29,6 +29,19 @@ using weft::message_type;
 using weft::status;
 using weft::tensor_value;
 
+/// Whether a sanitizer takes memory beside that of the program.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool sanitized = true;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+inline constexpr bool sanitized = true;
+#else
+inline constexpr bool sanitized = false;
+#endif
+#else
+inline constexpr bool sanitized = false;
+#endif
+
 /// The bytes of a message on the wire.
 inline std::string frame_of(message m) {
   weft::frame_writer writer(std::move(m), {});

@@ -20,19 +20,6 @@ namespace {
 
 const task_id work{"work", 0};
 
-// Sanitizers reserve more memory than a limit leaves.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool sanitized = true;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-constexpr bool sanitized = true;
-#else
-constexpr bool sanitized = false;
-#endif
-#else
-constexpr bool sanitized = false;
-#endif
-
 void limit(int what, rlim_t most) {
   const rlimit both{most, most};
   ::setrlimit(static_cast<decltype(RLIMIT_NOFILE)>(what), &both);
@@ -82,7 +69,7 @@ TEST_CASE("scarce: without descriptors for more connections a server waits, serv
 }
 
 TEST_CASE("scarce: without memory a step or a message fails, and the server lives") {
-  if (sanitized) {
+  if (hostile::sanitized) {
     MESSAGE("skipped: a sanitizer needs the memory itself");
     return;
   }

@@ -24,8 +24,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     attempt([&] {
       const auto bar = text.find('|');
       const weft::device_name one = weft::parse_device_name(text.substr(0, bar));
-      if (!(weft::parse_device_name(to_text(one)) == one)) std::abort();
-      if (!(weft::parse_device_name(to_full_text(one)) == one)) std::abort();
+      if (to_text(weft::parse_device_name(to_text(one))) != to_text(one)) std::abort();
+      if (to_full_text(weft::parse_device_name(to_full_text(one))) != to_full_text(one)) std::abort();
       if (bar == std::string_view::npos) return;
       const weft::device_name other = weft::parse_device_name(text.substr(bar + 1));
       (void)merge_override(one, other);
