@@ -17,7 +17,10 @@
 // One server for each task of a cluster on this machine.
 class task_servers {
  public:
-  explicit task_servers(const weft::cluster_spec& jobs, std::shared_ptr<const weft::transport_security> transport = nullptr) : spec_(jobs), transport_(std::move(transport)) {
+  explicit task_servers(const weft::cluster_spec& jobs, std::shared_ptr<const weft::transport_security> transport = nullptr, weft::server_options options = {})
+      : spec_(jobs), transport_(std::move(transport)) {
+    options.transport = transport_;
+    options.log = [](const char*, const std::string&) {};
     std::vector<std::unique_ptr<listening>> free;
     for (const weft::task_id& task : jobs.tasks()) {
       free.push_back(std::make_unique<listening>());
@@ -25,10 +28,7 @@ class task_servers {
     }
     for (const auto& port : free) ::close(port->socket);
     for (const weft::task_id& task : spec_.tasks())
-      all_.push_back(std::make_unique<process>([this, task] {
-        weft::server_options options;
-        options.transport = transport_;
-        options.log = [](const char*, const std::string&) {};
+      all_.push_back(std::make_unique<process>([this, task, options] {
         weft::server server(spec_, task.job, task.index, options);
         server.join();
       }));
