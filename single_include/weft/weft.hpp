@@ -40285,6 +40285,8 @@ class master {
   void take_done(const task_id& from, const part_done_message& what, std::vector<tensor_value> fetches, bool refused);
   /// The road to a task is lost: steps that run there fail, plans that use it are made anew.
   void lost(const task_id& task, const status& why);
+  /// Whether a client's request is taken in, which may stay open for a while; else it is answered. Throws when the number is in use.
+  bool admit(const client_ptr& client, std::uint32_t request);
   /// Ends all sessions; their clients learn it with the next request.
   void end_sessions(const status& why);
   void stop(const status& why);
@@ -40293,7 +40295,6 @@ class master {
   std::vector<session_report> report(const client_ptr& client) const;
 
  private:
-  bool admit(const client_ptr& client, std::uint32_t request);
   void open_session(const client_ptr& client, const message& m);
   void close_session(const client_ptr& client, const message& m);
   void prepare(const client_ptr& client, message m);
@@ -41206,8 +41207,8 @@ WEFT_DECL void server_core::take_from_link(peer_link& link, message m) {
 WEFT_DECL void server_core::reset(const client_ptr& client, const message& m) {
   const reset_message what = reset_message::decode(m);
   const auto request = static_cast<std::uint32_t>(what.number);
+  if (!master_.admit(client, request)) return;
   master_.end_sessions(status(error_code::aborted, "the session was ended by a reset of " + own_.describe(own_.self)));
-  if (!client->open.insert(request).second) fail(error_code::invalid_argument, "a client sent request " + std::to_string(request) + " again, which is not answered yet");
   reset_.ask(what.containers, [client, request](const status& result) { client->answer(request, result); });
 }
 

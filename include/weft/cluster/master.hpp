@@ -41,6 +41,8 @@ class master {
   void take_done(const task_id& from, const part_done_message& what, std::vector<tensor_value> fetches, bool refused);
   /// The road to a task is lost: steps that run there fail, plans that use it are made anew.
   void lost(const task_id& task, const status& why);
+  /// Whether a client's request is taken in, which may stay open for a while; else it is answered. Throws when the number is in use.
+  bool admit(const client_ptr& client, std::uint32_t request);
   /// Ends all sessions; their clients learn it with the next request.
   void end_sessions(const status& why);
   void stop(const status& why);
@@ -49,7 +51,6 @@ class master {
   std::vector<session_report> report(const client_ptr& client) const;
 
  private:
-  bool admit(const client_ptr& client, std::uint32_t request);
   void open_session(const client_ptr& client, const message& m);
   void close_session(const client_ptr& client, const message& m);
   void prepare(const client_ptr& client, message m);

@@ -426,8 +426,8 @@ WEFT_DECL void server_core::take_from_link(peer_link& link, message m) {
 WEFT_DECL void server_core::reset(const client_ptr& client, const message& m) {
   const reset_message what = reset_message::decode(m);
   const auto request = static_cast<std::uint32_t>(what.number);
+  if (!master_.admit(client, request)) return;
   master_.end_sessions(status(error_code::aborted, "the session was ended by a reset of " + own_.describe(own_.self)));
-  if (!client->open.insert(request).second) fail(error_code::invalid_argument, "a client sent request " + std::to_string(request) + " again, which is not answered yet");
   reset_.ask(what.containers, [client, request](const status& result) { client->answer(request, result); });
 }
 
