@@ -20290,6 +20290,7 @@ WEFT_DECL void remote_rendezvous::drop_values() noexcept {
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace weft {
 
@@ -20330,6 +20331,9 @@ struct session_options {
   bool log_device_placement = false;
   /// Devices of the task per type, for a local session: `{{"CPU", 4}}`. A server has its own option.
   std::map<std::string, int> devices = {{"CPU", 1}};
+  /// The tasks and devices that a session on a cluster may use, as names of which each part may be left out: `{"/job:ps", "/job:worker/task:1"}`. Other tasks are never contacted, and
+  /// nothing is placed on them; the task that leads is always there. Empty: all.
+  std::vector<std::string> device_filters;
   /// For a local session: run every task of this cluster in this process, through memory.
   cluster_spec cluster;
   /// The kernels of a local session; weft's own when empty. A server has its own option.
@@ -20404,7 +20408,7 @@ enum class message_type : std::uint8_t {
   // Everybody.
   hello = 1, welcome = 2, refused = 3, heartbeat = 4,
   // A client to its master, and the answer to each of them.
-  open_session = 10, close_session = 11, prepare = 12, run = 13, list_devices = 14, describe = 15, report = 16, reset = 17, reply = 20,
+  open_session = 10, close_session = 11, prepare = 12, run = 13, list_devices = 14, describe = 15, report = 16, reset = 17, wait_for_tasks = 18, update_cluster = 19, reply = 20,
   // A master to a worker, and back.
   register_part = 30, unregister_part = 31, forget_session = 32, run_part = 33, part_feeds = 34, abort_part = 35, part_registered = 36, part_done = 37, reset_containers = 38, containers_reset = 39,
   // Between workers.
@@ -20601,11 +20605,14 @@ struct open_session_message {
   bool allow_soft_placement = false;
   placement_order order = placement_order::session_task;
   optimizer_options passes{};
+  std::vector<std::string> device_filters{};
 
   message encode() const {
     wire_writer head;
     head.u32(request).boolean(allow_soft_placement).enumerator(order);
     detail::encode_passes(head, passes);
+    head.count(device_filters.size());
+    for (const std::string& each : device_filters) head.string(each);
     return detail::make_message(message_type::open_session, head);
   }
   static open_session_message decode(const message& m) {
@@ -20615,6 +20622,8 @@ struct open_session_message {
     out.allow_soft_placement = from.boolean();
     out.order = from.enumerator(placement_order::tensorflow);
     out.passes = detail::decode_passes(from);
+    out.device_filters.resize(from.count(4));
+    for (std::string& each : out.device_filters) each = from.string();
     from.finish();
     return out;
   }
@@ -20637,6 +20646,27 @@ struct session_request {
     out.request = from.u32();
     out.session = from.u64();
     out.handle = from.u64();
+    from.finish();
+    return out;
+  }
+};
+
+/// Tells a server the present addresses of its cluster's tasks.
+struct update_cluster_message {
+  std::uint32_t request = 0;
+  cluster_spec cluster;
+
+  message encode() const {
+    wire_writer head;
+    head.u32(request);
+    detail::encode_cluster(head, cluster);
+    return detail::make_message(message_type::update_cluster, head);
+  }
+  static update_cluster_message decode(const message& m) {
+    wire_reader from(m.head, "update of the cluster");
+    update_cluster_message out;
+    out.request = from.u32();
+    out.cluster = detail::decode_cluster(from);
     from.finish();
     return out;
   }
@@ -34782,11 +34812,11 @@ struct task_context {
 
   /// `/job:ps/task:0 at 127.0.0.1:33331`, for messages.
   std::string describe(const task_id& task) const {
-    const std::string& address = cluster.has(task) ? cluster.task_address(task) : std::string();
+    const std::string address = task == self ? own_address : cluster.has(task) ? cluster.task_address(task) : std::string();
     return to_text(task) + (address.empty() ? "" : " at " + address);
   }
   /// `/job:ps/task:0 (127.0.0.1:33331)`, for the task of a status.
-  std::string task_field() const { return to_text(self) + " (" + cluster.task_address(self) + ")"; }
+  std::string task_field() const { return to_text(self) + " (" + own_address + ")"; }
   /// What this task says when it greets another one.
   hello_message greeting(hello_message::role as, const task_id& to) const {
     hello_message out;
@@ -34807,8 +34837,11 @@ struct task_context {
   }
 
   asio::io_context io{1};
+  /// Changed on the event loop only, by `server::update_cluster`.
   cluster_spec cluster;
   task_id self;
+  /// Where others reach this task; constant once the server runs.
+  std::string own_address;
   server_options options;
   std::uint64_t incarnation = new_incarnation();
   op_registry ops;
@@ -34954,6 +34987,13 @@ class peers {
     std::size_t out = 0;
     for (const auto& entry : links_) out += entry.second.link->queued_bytes();
     return out;
+  }
+  /// Closes the road to a task, if there is one.
+  void drop(const task_id& to, const status& why) {
+    const auto it = links_.find(to);
+    if (it == links_.end()) return;
+    const auto link = it->second.link;
+    link->close(why);
   }
   void beat(connection::clock::time_point now) {
     const auto links = links_;
@@ -35145,6 +35185,14 @@ class accepted_peers {
     for (const auto& each : {gone.control, gone.bulk})
       if (each && each.get() != &road) each->close(why);
     return true;
+  }
+  /// Closes what a task opened, if it did.
+  void drop(const task_id& from, const status& why) {
+    const auto it = peers_.find(from);
+    if (it == peers_.end()) return;
+    const accepted_peer gone = it->second;
+    for (const auto& each : {gone.control, gone.bulk})
+      if (each) each->close(why);
   }
   void beat(connection::clock::time_point now, std::chrono::milliseconds limit) {
     const auto all = peers_;
@@ -35365,6 +35413,53 @@ WEFT_DECL void cluster_reset::stop(const status& why) {
 #endif
 
 #if WEFT_HAS_CLUSTER_BODIES
+#ifndef WEFT_CLUSTER_CLUSTER_UPDATE_HPP
+#define WEFT_CLUSTER_CLUSTER_UPDATE_HPP
+// A running task learns that others have other addresses now.
+
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace weft::detail {
+
+/// From now on tasks are where `next` says; the mutex is held while the cluster changes. What a task opened that was elsewhere, and what was opened to it, is closed, which ends the
+/// steps that use it. INVALID_ARGUMENT, and nothing changes, if the own task is to be elsewhere. On the io thread.
+status take_cluster(task_context& own, std::mutex& mutex, peers& roads, accepted_peers& accepted, const cluster_spec& next);
+
+#if WEFT_HAS_CLUSTER_BODIES
+
+WEFT_DECL status take_cluster(task_context& own, std::mutex& mutex, peers& roads, accepted_peers& accepted, const cluster_spec& next) {
+  const std::string said = next.has(own.self) ? next.task_address(own.self) : std::string();
+  if (said != own.own_address)
+    return {error_code::invalid_argument, "task " + own.describe(own.self) + " runs, and the new cluster " + (said.empty() ? "does not have it" : "has it at " + said) + "; stop it, and start it anew there"};
+  std::vector<std::pair<task_id, status>> moved;
+  for (const task_id& task : own.cluster.tasks()) {
+    const std::string now = next.has(task) ? next.task_address(task) : std::string();
+    if (now == own.cluster.task_address(task)) continue;
+    moved.emplace_back(task, status(error_code::unavailable, "task " + own.describe(task) + (now.empty() ? " has left the cluster" : " was replaced by one at " + now)));
+  }
+  {
+    const std::lock_guard<std::mutex> lock(mutex);
+    own.cluster = next;
+  }
+  for (const auto& [task, why] : moved) {
+    own.log("info", to_text(own.self) + ": " + why.message);
+    roads.drop(task, why);
+    accepted.drop(task, why);
+  }
+  return {};
+}
+
+#endif
+
+}  // namespace weft::detail
+
+#endif
+#endif
+
+#if WEFT_HAS_CLUSTER_BODIES
 #ifndef WEFT_CLUSTER_LISTENER_HPP
 #define WEFT_CLUSTER_LISTENER_HPP
 // Accepts connections at the address of a task.
@@ -35547,23 +35642,23 @@ WEFT_DECL void listener::state::accepted(const std::error_code& error, tcp::sock
 #if WEFT_HAS_CLUSTER_BODIES
 #ifndef WEFT_CLUSTER_CLUSTER_DEVICES_HPP
 #define WEFT_CLUSTER_CLUSTER_DEVICES_HPP
-// The devices of all tasks of a cluster, asked for by a master.
+// The devices of tasks of a cluster, asked for by a master.
 
 #include <functional>
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <vector>
 
 namespace weft::detail {
 
-/// Calls `done` on the io thread with the devices of every task, in the order of the tasks, or with the first reason why one cannot be asked.
-void ask_for_devices(task_context& own, peers& roads, std::function<void(const status&, const std::vector<device>&)> done);
+/// Calls `done` on the io thread with the devices of these tasks, in the order of the tasks, or with the first reason why one cannot be asked.
+void ask_for_devices(task_context& own, peers& roads, const std::set<task_id>& tasks, std::function<void(const status&, const std::vector<device>&)> done);
 
 #if WEFT_HAS_CLUSTER_BODIES
 
-WEFT_DECL void ask_for_devices(task_context& own, peers& roads, std::function<void(const status&, const std::vector<device>&)> done) {
-  const auto tasks = own.cluster.tasks();
+WEFT_DECL void ask_for_devices(task_context& own, peers& roads, const std::set<task_id>& tasks, std::function<void(const status&, const std::vector<device>&)> done) {
   struct progress {
     std::size_t open;
     std::map<task_id, std::vector<device>> found;
@@ -39675,9 +39770,23 @@ struct step_plan {
 
 /// A client's session.
 struct master_session {
-  master_session(std::uint64_t number, const open_session_message& how, const op_registry& ops) : id(number), options(how), graph(ops) {}
+  /// Throws INVALID_ARGUMENT for a filter that is no device name.
+  master_session(std::uint64_t number, const open_session_message& how, const op_registry& ops) : id(number), options(how), graph(ops) {
+    for (const std::string& each : how.device_filters) filters.push_back(parse_device_name(each));
+  }
+  /// Whether the session may use a task.
+  bool sees(const task_id& task) const {
+    const auto names = [&](const device_name& f) { return (!f.job || *f.job == task.job) && (!f.task || *f.task == task.index) && f.replica.value_or(0) == 0; };
+    return filters.empty() || std::any_of(filters.begin(), filters.end(), names);
+  }
+  /// Whether the session may use a device.
+  bool sees(const std::string& device) const {
+    const device_name name = parse_device_name(device);
+    return filters.empty() || std::any_of(filters.begin(), filters.end(), [&](const device_name& f) { return matches(f, name); });
+  }
   std::uint64_t id;
   open_session_message options;
+  std::vector<device_name> filters;
   weft::graph graph;
   /// Where nodes were placed; they do not move. Never changed, only replaced.
   std::shared_ptr<const placement> placed = std::make_shared<const placement>();
@@ -39856,7 +39965,10 @@ WEFT_DECL void planner::begin(const preparation_ptr& work) {
   std::set<task_id> named;
   for (const node* n : work->needed)
     if (const auto device = try_parse_device_name(n->device()))
-      if (const auto task = task_of(*device); task && own_.cluster.has(*task)) named.insert(*task);
+      if (const auto task = task_of(*device); task && own_.cluster.has(*task)) {
+        if (*task != own_.self && !work->session->sees(*task)) n->fail_about(error_code::invalid_argument, "it is placed on '" + n->device() + "', which the session does not see (session_options::device_filters)");
+        named.insert(*task);
+      }
   contact(work, named);
 }
 
@@ -39884,14 +39996,19 @@ WEFT_DECL void planner::contact(const preparation_ptr& work, const std::set<task
 // The devices of all tasks: as they said themselves where they were met, else such as this task has, and those that the graph names.
 WEFT_DECL device_set planner::devices(const preparation& work) const {
   device_set out;
+  const master_session& session = *work.session;
+  const auto add = [&](const device& d, const task_id& of) {
+    if (of == own_.self || session.sees(d.name)) out.add(d);
+  };
   for (const task_id& task : own_.cluster.tasks()) {
+    if (task != own_.self && !session.sees(task)) continue;
     const auto link = task == own_.self ? nullptr : roads_.find(task);
     if (task != own_.self && link == nullptr) {
       for (const auto& [type, count] : own_.options.devices)
-        for (int i = 0; i < count; ++i) out.add({to_text(task) + "/device:" + type + ":" + std::to_string(i), type});
+        for (int i = 0; i < count; ++i) add({to_text(task) + "/device:" + type + ":" + std::to_string(i), type}, task);
       continue;
     }
-    for (const device& d : link ? link->peer().devices : own_.devices) out.add(d);
+    for (const device& d : link ? link->peer().devices : own_.devices) add(d, task);
     out.set_catalogue(to_text(task), link ? link->peer().kernels : own_.catalogue);
   }
   std::set<std::string> seen;
@@ -39899,8 +40016,8 @@ WEFT_DECL device_set planner::devices(const preparation& work) const {
     if (n->device().empty() || !seen.insert(n->device()).second) continue;
     const auto name = try_parse_device_name(n->device());
     const auto task = name && name->is_complete() ? task_of(*name) : std::nullopt;
-    if (task && *task != own_.self && own_.cluster.has(*task) && work.contacted.count(*task) == 0 && roads_.find(*task) == nullptr && out.find(n->device()) == nullptr)
-      out.add({n->device(), *name->type});
+    if (task && *task != own_.self && own_.cluster.has(*task) && work.contacted.count(*task) == 0 && roads_.find(*task) == nullptr && out.find(n->device()) == nullptr && session.sees(*task))
+      add({n->device(), *name->type}, *task);
   }
   return out;
 }
@@ -40068,6 +40185,7 @@ WEFT_DECL void planner::stop(const status& why) {
 #include <memory>
 #include <optional>
 #include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -40134,6 +40252,40 @@ struct master_step {
   }
 };
 using step_ptr = std::shared_ptr<master_step>;
+
+/// What is wrong with the feeds of a step; the graph says what they must be.
+std::optional<status> wrong_feeds(const step_plan& plan, const std::vector<tensor_value>& feeds);
+
+/// The tasks that a client's session may use; all of them for a client without one.
+std::set<task_id> tasks_seen(const task_context& own, const client_state& client, std::uint64_t session);
+
+#if WEFT_HAS_CLUSTER_BODIES
+
+WEFT_DECL std::set<task_id> tasks_seen(const task_context& own, const client_state& client, std::uint64_t session) {
+  const auto found = client.sessions.find(session);
+  std::set<task_id> out;
+  for (const task_id& task : own.cluster.tasks())
+    if (task == own.self || found == client.sessions.end() || found->second->sees(task)) out.insert(task);
+  return out;
+}
+
+WEFT_DECL std::optional<status> wrong_feeds(const step_plan& plan, const std::vector<tensor_value>& feeds) {
+  const auto& wanted = plan.signature.feeds;
+  if (wanted.size() != feeds.size())
+    return status(error_code::invalid_argument, "the step takes " + std::to_string(wanted.size()) + " feeds, found " + std::to_string(feeds.size()));
+  const auto session = plan.session.lock();
+  if (session == nullptr) return status(error_code::cancelled, "the session was closed");
+  const auto nodes = wanted.empty() ? std::vector<const node*>() : session->graph.nodes();
+  for (std::size_t i = 0; i < feeds.size(); ++i) {
+    const node& n = *nodes[wanted[i].node];
+    const auto& expected = n.outputs()[wanted[i].index];
+    if (feeds[i].dtype() == expected.dtype && expected.shape.accepts(feeds[i].shape())) continue;
+    return n.status_about(error_code::invalid_argument, std::string("expected a feed of ") + to_text(expected.dtype) + expected.shape.text() + ", found " + to_text(feeds[i].dtype()) + feeds[i].shape().text());
+  }
+  return std::nullopt;
+}
+
+#endif
 
 }  // namespace weft::detail
 
@@ -40253,6 +40405,139 @@ WEFT_DECL partitioned_graph decode_partitions(wire_reader& from, const std::vect
 #endif
 
 #if WEFT_HAS_CLUSTER_BODIES
+#ifndef WEFT_CLUSTER_TASK_WAIT_HPP
+#define WEFT_CLUSTER_TASK_WAIT_HPP
+// Waits for tasks that may come later: asks each of them again until all answer or the time is over.
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+namespace weft::detail {
+
+/// Waits for tasks that may come later. Lives on the io thread, as long as something is waited for.
+class task_wait : public std::enable_shared_from_this<task_wait> {
+ public:
+  using handler = std::function<void(const status&)>;
+
+  task_wait(task_context& own, peers& roads, std::chrono::milliseconds time, handler done) : own_(own), roads_(roads), time_(time), done_(std::move(done)), end_(own.io) {}
+
+  /// Begins; `done` is called once: with ok when all have answered, UNAVAILABLE with those that have not when the time is over, or the reason of `cancel`.
+  void start(const std::set<task_id>& tasks);
+  void cancel(const status& why) { finish(why); }
+
+ private:
+  // A task that has not answered yet.
+  struct missing_task {
+    std::optional<status> why;
+    std::unique_ptr<asio::steady_timer> again;
+  };
+  void ask(const task_id& task);
+  status report() const;
+  void finish(const status& result);
+
+  task_context& own_;
+  peers& roads_;
+  const std::chrono::milliseconds time_;
+  handler done_;
+  asio::steady_timer end_;
+  std::size_t all_ = 0;
+  std::map<task_id, missing_task> missing_;
+};
+
+/// All waits of a master.
+class task_waits {
+ public:
+  task_waits(task_context& own, peers& roads) : own_(own), roads_(roads) {}
+  /// See `task_wait`.
+  void start(const std::set<task_id>& tasks, std::chrono::milliseconds time, task_wait::handler done);
+  void cancel(const status& why);
+
+ private:
+  task_context& own_;
+  peers& roads_;
+  std::vector<std::weak_ptr<task_wait>> all_;
+};
+
+#if WEFT_HAS_CLUSTER_BODIES
+
+WEFT_DECL void task_waits::start(const std::set<task_id>& tasks, std::chrono::milliseconds time, task_wait::handler done) {
+  all_.erase(std::remove_if(all_.begin(), all_.end(), [](const std::weak_ptr<task_wait>& each) { return each.expired(); }), all_.end());
+  const auto wait = std::make_shared<task_wait>(own_, roads_, time, std::move(done));
+  all_.push_back(wait);
+  wait->start(tasks);
+}
+
+WEFT_DECL void task_waits::cancel(const status& why) {
+  for (const auto& each : all_)
+    if (const auto wait = each.lock()) wait->cancel(why);
+}
+
+WEFT_DECL void task_wait::start(const std::set<task_id>& tasks) {
+  all_ = tasks.size();
+  for (const task_id& task : tasks)
+    if (task != own_.self) missing_[task];
+  if (missing_.empty()) return finish(status());
+  end_.expires_after(bounded(time_));
+  end_.async_wait([self = shared_from_this()](const std::error_code& stopped) {
+    if (!stopped && self->done_) self->finish(self->report());
+  });
+  for (const task_id& task : tasks)
+    if (missing_.count(task) != 0) ask(task);
+}
+
+WEFT_DECL void task_wait::ask(const task_id& task) {
+  roads_.open(task, [self = shared_from_this(), task](const status& result, const std::shared_ptr<peer_link>&) {
+    if (!self->done_) return;
+    if (result.ok()) {
+      self->missing_.erase(task);
+      if (self->missing_.empty()) self->finish(status());
+      return;
+    }
+    constexpr std::chrono::milliseconds pause(100);
+    missing_task& here = self->missing_[task];
+    here.why = result;
+    here.again = std::make_unique<asio::steady_timer>(self->own_.io, pause);
+    here.again->async_wait([self, task](const std::error_code& stopped) {
+      if (!stopped && self->done_) self->ask(task);
+    });
+  });
+}
+
+WEFT_DECL status task_wait::report() const {
+  std::string text = std::to_string(missing_.size()) + " of " + std::to_string(all_) + " tasks did not answer within " + duration_text(time_);
+  const char* before = ": ";
+  for (const auto& [task, how] : missing_) {
+    text += before + (how.why ? how.why->message : "task " + own_.describe(task) + ": nothing was heard yet");
+    before = "; ";
+  }
+  return {error_code::unavailable, std::move(text)};
+}
+
+WEFT_DECL void task_wait::finish(const status& result) {
+  const handler done = std::exchange(done_, nullptr);
+  end_.cancel();
+  missing_.clear();
+  if (done) done(result);
+}
+
+#endif
+
+}  // namespace weft::detail
+
+#endif
+#endif
+
+#if WEFT_HAS_CLUSTER_BODIES
 #ifndef WEFT_CLUSTER_MASTER_HPP
 #define WEFT_CLUSTER_MASTER_HPP
 // The part of a server that leads: sessions of clients, their prepared steps, and the steps that run. Lives on the io thread.
@@ -40273,7 +40558,7 @@ namespace weft::detail {
 /// See the head of this file.
 class master {
  public:
-  master(task_context& own, peers& roads, worker& here) : own_(own), roads_(roads), here_(here), planner_(own, roads, here) {
+  master(task_context& own, peers& roads, worker& here) : own_(own), roads_(roads), here_(here), planner_(own, roads, here), waits_(own, roads) {
     planner_.make_room = [this](const step_plan& except) { return drop_oldest(&except); };
   }
 
@@ -40301,6 +40586,7 @@ class master {
   void make_ready(const client_ptr& client, const std::shared_ptr<master_session>& session, const prepare_message& what);
   void run(const client_ptr& client, message m);
   void list_devices(const client_ptr& client, const message& m);
+  void wait_for_tasks(const client_ptr& client, const message& m);
   void describe(const client_ptr& client, const message& m);
 
   std::shared_ptr<step_plan> plan_of(const std::shared_ptr<master_session>& session, numbered_signature signature);
@@ -40308,7 +40594,6 @@ class master {
   void close(const std::shared_ptr<master_session>& session, const status& why = status(error_code::cancelled, "the session was closed"));
   void drop(const std::shared_ptr<step_plan>& plan);
   bool drop_oldest(const step_plan* except);
-  std::optional<status> wrong_feeds(const step_plan& plan, const std::vector<tensor_value>& feeds) const;
   bool all_connected(const step_plan& plan) const;
   void start(const client_ptr& client, const run_message& what, const std::shared_ptr<step_plan>& plan, std::vector<tensor_value> feeds);
   void send_part(const step_ptr& step, const plan_part& to, const std::vector<tensor_value>& feeds);
@@ -40327,6 +40612,7 @@ class master {
   std::map<std::uint64_t, std::shared_ptr<master_session>> sessions_;
   std::map<std::uint64_t, std::shared_ptr<step_plan>> plans_;
   std::map<std::int64_t, step_ptr> steps_;
+  task_waits waits_;
 };
 
 #if WEFT_HAS_CLUSTER_BODIES
@@ -40339,6 +40625,7 @@ WEFT_DECL void master::take(const client_ptr& client, message m) {
     case message_type::run: return run(client, std::move(m));
     case message_type::list_devices: return list_devices(client, m);
     case message_type::describe: return describe(client, m);
+    case message_type::wait_for_tasks: return wait_for_tasks(client, m);
     case message_type::heartbeat: return;
     default: fail(error_code::unimplemented, "a client sent message type " + std::to_string(m.type) + ", which is not known");
   }
@@ -40358,8 +40645,13 @@ WEFT_DECL void master::open_session(const client_ptr& client, const message& m) 
   if (sessions_.size() >= own_.options.max_sessions)
     return client->answer(what.request, status(error_code::resource_exhausted, "task " + own_.describe(own_.self) + " has " + std::to_string(sessions_.size()) +
                                                                                    " open sessions, no more are accepted (server_options::max_sessions); close some that are not used"));
+  std::shared_ptr<master_session> session;
+  try {
+    session = std::make_shared<master_session>(++last_session_, what, own_.ops);
+  } catch (const error& e) {
+    return client->answer(what.request, status(e.code(), "session_options::device_filters: " + e.message()));
+  }
   server_counters::add(own_.counters->sessions_opened);
-  const auto session = std::make_shared<master_session>(++last_session_, what, own_.ops);
   client->sessions.emplace(session->id, session);
   sessions_.emplace(session->id, session);
   reply_message reply;
@@ -40496,23 +40788,6 @@ WEFT_DECL bool master::all_connected(const step_plan& plan) const {
     if (link == nullptr || link->incarnation() != p.incarnation) return false;
   }
   return true;
-}
-
-// What is wrong with the feeds of a step; the graph says what they must be.
-WEFT_DECL std::optional<status> master::wrong_feeds(const step_plan& plan, const std::vector<tensor_value>& feeds) const {
-  const auto& wanted = plan.signature.feeds;
-  if (wanted.size() != feeds.size())
-    return status(error_code::invalid_argument, "the step takes " + std::to_string(wanted.size()) + " feeds, found " + std::to_string(feeds.size()));
-  const auto session = plan.session.lock();
-  if (session == nullptr) return status(error_code::cancelled, "the session was closed");
-  const auto nodes = wanted.empty() ? std::vector<const node*>() : session->graph.nodes();
-  for (std::size_t i = 0; i < feeds.size(); ++i) {
-    const node& n = *nodes[wanted[i].node];
-    const auto& expected = n.outputs()[wanted[i].index];
-    if (feeds[i].dtype() == expected.dtype && expected.shape.accepts(feeds[i].shape())) continue;
-    return n.status_about(error_code::invalid_argument, std::string("expected a feed of ") + to_text(expected.dtype) + expected.shape.text() + ", found " + to_text(feeds[i].dtype()) + feeds[i].shape().text());
-  }
-  return std::nullopt;
 }
 
 WEFT_DECL void master::run(const client_ptr& client, message m) {
@@ -40659,10 +40934,17 @@ WEFT_DECL void master::over(const step_ptr& step) {
   step->client->answer(step->request, std::move(reply));
 }
 
+WEFT_DECL void master::wait_for_tasks(const client_ptr& client, const message& m) {
+  const session_request what = session_request::decode(m);
+  if (!admit(client, what.request)) return;
+  const std::chrono::milliseconds time(static_cast<std::int64_t>(std::min<std::uint64_t>(what.handle, std::uint64_t{1} << 40)));
+  waits_.start(tasks_seen(own_, *client, what.session), time, [client, request = what.request](const status& result) { client->answer(request, result); });
+}
+
 WEFT_DECL void master::list_devices(const client_ptr& client, const message& m) {
   const session_request what = session_request::decode(m);
   if (!admit(client, what.request)) return;
-  ask_for_devices(own_, roads_, [client, request = what.request](const status& result, const std::vector<device>& all) {
+  ask_for_devices(own_, roads_, tasks_seen(own_, *client, what.session), [client, request = what.request](const status& result, const std::vector<device>& all) {
     if (!result.ok()) return client->answer(request, result);
     wire_writer body;
     encode_devices(body, all);
@@ -40729,6 +41011,7 @@ WEFT_DECL void master::ask_for(const task_id& task, const step_ptr& step) {
 
 WEFT_DECL void master::stop(const status& why) {
   planner_.stop(why);
+  waits_.cancel(why);
   const auto steps = steps_;
   for (const auto& entry : steps) {
     failed(entry.second, why);
@@ -40837,7 +41120,11 @@ class server_core {
 
   const std::string& target() const noexcept { return target_; }
   const task_id& task() const noexcept { return own_.self; }
-  const cluster_spec& cluster() const noexcept { return own_.cluster; }
+  cluster_spec cluster() const {
+    const std::lock_guard<std::mutex> lock(cluster_mutex_);
+    return own_.cluster;
+  }
+  void update_cluster(const cluster_spec& next);
   server_statistics statistics();
   server_report report();
 
@@ -40900,6 +41187,8 @@ class server_core {
   const thread_pool *pool_ = nullptr, *builder_ = nullptr;
   std::mutex mutex_;
   std::condition_variable changed_;
+  // Held to change the cluster, and to read it elsewhere than on the io thread.
+  mutable std::mutex cluster_mutex_;
   phase phase_ = phase::made;
   bool loop_ended_ = false;
   // Why it ends; ok until it begins to.
@@ -40949,6 +41238,7 @@ WEFT_DECL cluster_spec server_core::cluster_with_port() const {
 
 WEFT_DECL void server_core::start(cluster_spec cluster) {
   own_.cluster = std::move(cluster);
+  own_.own_address = own_.cluster.task_address(own_.self);
   own_.pool = own_.options.kernel_threads == 0 ? std::make_unique<thread_pool>() : std::make_unique<thread_pool>(own_.options.kernel_threads);
   own_.builder = std::make_unique<thread_pool>(1);
   busy_.emplace(asio::make_work_guard(own_.io));
@@ -41041,6 +41331,19 @@ WEFT_DECL void server_core::stop(status why) {
   changed_.notify_all();
 }
 
+WEFT_DECL void server_core::update_cluster(const cluster_spec& next) {
+  if (std::this_thread::get_id() == io_thread_id_) fail(error_code::failed_precondition, "the cluster of a server cannot be updated by its own event loop");
+  const auto answer = std::make_shared<std::promise<status>>();
+  auto result = answer->get_future();
+  asio::post(own_.io, [this, next, answer] { answer->set_value(take_cluster(own_, cluster_mutex_, roads_, accepted_, next)); });
+  // A server that stops meanwhile never comes to it.
+  while (result.wait_for(std::chrono::milliseconds(50)) != std::future_status::ready) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (phase_ != phase::serving) fail(error_code::failed_precondition, to_text(own_.self) + " is stopped");
+  }
+  if (const status s = result.get(); !s.ok()) throw error(s);
+}
+
 WEFT_DECL void server_core::end_service(const status& why) {
   listener_->close();
   beat_timer_.cancel();
@@ -41082,6 +41385,10 @@ WEFT_DECL void server_core::take(const visitor_ptr& from, message m) {
     return from->client->answer(session_request::decode(m).request, std::move(reply));
   }
   if (from->client && type_of(m) == message_type::reset) return reset(from->client, m);
+  if (from->client && type_of(m) == message_type::update_cluster) {
+    const update_cluster_message what = update_cluster_message::decode(m);
+    return from->client->answer(what.request, take_cluster(own_, cluster_mutex_, roads_, accepted_, what.cluster));
+  }
   if (from->client) return master_.take(from->client, std::move(m));
   take_from_master(from, std::move(m));
 }
@@ -41372,7 +41679,10 @@ class server {
   /// `/job:work/task:2`.
   const task_id& task() const;
   /// The cluster, with the real port of this task.
-  const cluster_spec& cluster() const;
+  cluster_spec cluster() const;
+  /// Takes other addresses of other tasks, which were replaced, more tasks, or fewer. Steps that use a task that was elsewhere end with UNAVAILABLE. Every task must be told, see
+  /// `session::update_cluster`. Throws INVALID_ARGUMENT if the cluster has another address for this task.
+  void update_cluster(const cluster_spec& next);
   /// What it has done and holds; the last numbers when it is stopped.
   server_statistics statistics() const;
   /// What `ask_server` gets: the statistics, and each session, registered graph and resource.
@@ -41409,7 +41719,8 @@ WEFT_DECL server::~server() { detail::server_core::discard(std::move(core_)); }
 WEFT_DECL const std::string& server::target() const { return core_->target(); }
 WEFT_DECL std::string server::listen_address() const { return to_text(core_->address()); }
 WEFT_DECL const task_id& server::task() const { return core_->task(); }
-WEFT_DECL const cluster_spec& server::cluster() const { return core_->cluster(); }
+WEFT_DECL cluster_spec server::cluster() const { return core_->cluster(); }
+WEFT_DECL void server::update_cluster(const cluster_spec& next) { core_->update_cluster(next); }
 WEFT_DECL server_statistics server::statistics() const { return core_->statistics(); }
 WEFT_DECL server_report server::report() const { return core_->report(); }
 WEFT_DECL status server::join() { return core_->join(); }
@@ -41805,6 +42116,16 @@ class session_interface {
   virtual partitioned_graph partitions(const step_signature& signature) = 0;
   /// The devices that nodes can be placed on.
   virtual std::vector<device> list_devices() = 0;
+  /// Waits until all tasks answer that the session may use (`session_options::device_filters`), also those that start only now. Throws UNAVAILABLE when this time is over, with the tasks
+  /// that are missing, their addresses and the reasons. The tasks of a local session are always there.
+  virtual void wait_for_tasks(std::chrono::milliseconds time) { (void)time; }
+  /// Tells all tasks of a cluster that this is the cluster now: tasks may have been replaced by others at new addresses, or have been added or taken away. Steps that use a task that
+  /// was elsewhere end with UNAVAILABLE or ABORTED, and the next one uses the new task, whose variables are to be restored. Throws UNAVAILABLE with the tasks that could not be
+  /// told, after all others were; the same call may be made again. The tasks of a local session do not move: UNIMPLEMENTED.
+  virtual void update_cluster(const cluster_spec& next) {
+    (void)next;
+    fail(error_code::unimplemented, "the tasks of a local session do not move");
+  }
   /// Ends running steps with CANCELLED; later runs fail with FAILED_PRECONDITION. Idempotent.
   virtual void close() = 0;
 
@@ -42832,6 +43153,8 @@ class remote_runtime : public std::enable_shared_from_this<remote_runtime> {
   /// One request with its answer. Throws the answer's error, completed with call sites; a lost connection is forgotten.
   reply_message ask(const std::shared_ptr<remote_link>& link, std::uint32_t request, message m, std::optional<clock::time_point> deadline, bool runs);
   std::vector<device> list_devices();
+  void wait_for_tasks(std::chrono::milliseconds time);
+  void update_cluster(const cluster_spec& next) const;
   /// What really runs for a signature.
   partitioned_graph partitions(const step_signature& signature);
   void close();
@@ -42840,7 +43163,8 @@ class remote_runtime : public std::enable_shared_from_this<remote_runtime> {
 
  private:
   void open(const std::shared_ptr<remote_link>& to);
-  std::vector<device> ask_devices(const std::shared_ptr<remote_link>& to);
+  std::uint64_t session_at(const std::shared_ptr<remote_link>& to);
+  std::vector<device> ask_devices(const std::shared_ptr<remote_link>& to, std::uint64_t session);
   void place_new(remote_link& link);
   std::string reason_of(const node& n, const std::string& said) const;
   bool forget(const std::shared_ptr<remote_link>& link);
@@ -42921,26 +43245,38 @@ inline numbered_signature remote_runtime::number(const step_signature& signature
 // The link's lock is held.
 inline void remote_runtime::open(const std::shared_ptr<remote_link>& to) {
   remote_link& link = *to;
+  open_session_message what;
+  what.request = link.channel.new_request();
+  what.allow_soft_placement = options_.allow_soft_placement;
+  what.passes = options_.optimizer;
+  what.device_filters = options_.device_filters;
+  const reply_message reply = ask(to, what.request, what.encode(), protocol_deadline(), false);
+  if (!reply.result.ok()) fail_with(reply.result);
+  wire_reader body(reply.body, "number of the session");
+  const std::uint64_t number = body.u64();
   if (options_.placer != nullptr) {
-    const std::vector<device> found = ask_devices(to);
+    std::vector<device> found;
+    try {
+      found = ask_devices(to, number);
+    } catch (const error&) {
+      session_request unused;
+      unused.request = link.channel.new_request();
+      unused.session = number;
+      link.channel.tell(unused.encode(message_type::close_session));
+      throw;
+    }
     const std::lock_guard<std::mutex> lock(placing_);
     devices_ = device_set();
     for (const device& d : found) devices_.add(d);
     for (const std::string& task : devices_.tasks()) devices_.set_catalogue(task, link.channel.peer().kernels);
   }
-  open_session_message what;
-  what.request = link.channel.new_request();
-  what.allow_soft_placement = options_.allow_soft_placement;
-  what.passes = options_.optimizer;
-  const reply_message reply = ask(to, what.request, what.encode(), protocol_deadline(), false);
-  if (!reply.result.ok()) fail_with(reply.result);
-  wire_reader body(reply.body, "number of the session");
-  link.session = body.u64();
+  link.session = number;
   link.sent_nodes = 0;
 }
 
-inline std::vector<device> remote_runtime::ask_devices(const std::shared_ptr<remote_link>& to) {
+inline std::vector<device> remote_runtime::ask_devices(const std::shared_ptr<remote_link>& to, std::uint64_t session) {
   session_request what;
+  what.session = session;
   what.request = to->channel.new_request();
   const reply_message reply = ask(to, what.request, what.encode(message_type::list_devices), protocol_deadline(), false);
   if (!reply.result.ok()) fail_with(reply.result);
@@ -43003,14 +43339,43 @@ inline std::string remote_runtime::reason_of(const node& n, const std::string& s
   return said == "pinned" && n.site().known() ? "pinned at " + n.site().text() : said;
 }
 
-inline std::vector<device> remote_runtime::list_devices() {
+// The session's number at a master, which knows its filters then.
+inline std::uint64_t remote_runtime::session_at(const std::shared_ptr<remote_link>& to) {
+  const std::lock_guard<std::mutex> lock(to->mutex);
+  if (to->session == 0) open(to);
+  return to->session;
+}
+
+inline void remote_runtime::wait_for_tasks(std::chrono::milliseconds time) {
   const auto to = link();
   session_request what;
+  what.session = session_at(to);
   what.request = to->channel.new_request();
-  const reply_message reply = ask(to, what.request, what.encode(message_type::list_devices), protocol_deadline(), false);
+  what.handle = static_cast<std::uint64_t>(std::max<std::int64_t>(time.count(), 0));
+  const auto longest = std::min<std::chrono::milliseconds>(time, std::chrono::hours(24 * 365));
+  const reply_message reply = ask(to, what.request, what.encode(message_type::wait_for_tasks), protocol_deadline() + longest, false);
   if (!reply.result.ok()) fail_with(reply.result);
-  wire_reader body(reply.body, "devices");
-  return decode_devices(body);
+}
+
+// Each task is told by this client itself, one after the other: between tasks that know different clusters no message could pass.
+inline void remote_runtime::update_cluster(const cluster_spec& next) const {
+  std::string missed;
+  for (const task_id& task : next.tasks()) {
+    try {
+      client_channel channel(parse_host_port(next.task_address(task)), options_.connect_timeout, options_.heartbeat, remote_link::connection(options_));
+      update_cluster_message what{channel.new_request(), next};
+      const reply_message reply = channel.call(what.request, what.encode(), protocol_deadline());
+      if (!reply.result.ok()) throw error(reply.result);
+    } catch (const error& e) {
+      missed += (missed.empty() ? "" : "; ") + to_text(task) + ": " + e.message();
+    }
+  }
+  if (!missed.empty()) fail(error_code::unavailable, "these tasks do not know the new cluster: " + missed);
+}
+
+inline std::vector<device> remote_runtime::list_devices() {
+  const auto to = link();
+  return ask_devices(to, session_at(to));
 }
 
 inline partitioned_graph remote_runtime::partitions(const step_signature& signature) {
@@ -43128,6 +43493,8 @@ class remote_session final : public session_interface {
   }
   partitioned_graph partitions(const step_signature& signature) override { return runtime_->partitions(signature); }
   std::vector<device> list_devices() override { return runtime_->list_devices(); }
+  void wait_for_tasks(std::chrono::milliseconds time) override { runtime_->wait_for_tasks(time); }
+  void update_cluster(const cluster_spec& next) override { runtime_->update_cluster(next); }
   void close() override { runtime_->close(); }
 
  private:
@@ -43165,6 +43532,7 @@ WEFT_DECL std::unique_ptr<session_interface> open_remote_session(const host_port
 #define WEFT_CLUSTER_SESSION_HPP
 // The session that understands targets: this process, or a server of a cluster.
 
+#include <chrono>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -43191,6 +43559,8 @@ class session : public session_interface {
   std::shared_ptr<prepared_step> prepare(const step_signature& signature) override;
   partitioned_graph partitions(const step_signature& signature) override;
   std::vector<device> list_devices() override;
+  void wait_for_tasks(std::chrono::milliseconds time) override;
+  void update_cluster(const cluster_spec& next) override;
   void close() override;
 
  private:
@@ -43230,6 +43600,8 @@ WEFT_DECL const weft::graph& session::graph() const { return inner_->graph(); }
 WEFT_DECL std::shared_ptr<prepared_step> session::prepare(const step_signature& signature) { return inner_->prepare(signature); }
 WEFT_DECL partitioned_graph session::partitions(const step_signature& signature) { return inner_->partitions(signature); }
 WEFT_DECL std::vector<device> session::list_devices() { return inner_->list_devices(); }
+WEFT_DECL void session::wait_for_tasks(std::chrono::milliseconds time) { inner_->wait_for_tasks(time); }
+WEFT_DECL void session::update_cluster(const cluster_spec& next) { inner_->update_cluster(next); }
 WEFT_DECL void session::close() { inner_->close(); }
 
 #endif

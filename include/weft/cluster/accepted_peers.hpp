@@ -54,6 +54,14 @@ class accepted_peers {
       if (each && each.get() != &road) each->close(why);
     return true;
   }
+  /// Closes what a task opened, if it did.
+  void drop(const task_id& from, const status& why) {
+    const auto it = peers_.find(from);
+    if (it == peers_.end()) return;
+    const accepted_peer gone = it->second;
+    for (const auto& each : {gone.control, gone.bulk})
+      if (each) each->close(why);
+  }
   void beat(connection::clock::time_point now, std::chrono::milliseconds limit) {
     const auto all = peers_;
     for (const auto& entry : all)

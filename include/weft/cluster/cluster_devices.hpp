@@ -1,6 +1,6 @@
 #ifndef WEFT_CLUSTER_CLUSTER_DEVICES_HPP
 #define WEFT_CLUSTER_CLUSTER_DEVICES_HPP
-// The devices of all tasks of a cluster, asked for by a master.
+// The devices of tasks of a cluster, asked for by a master.
 
 #include <weft/cluster/peers.hpp>
 #include <weft/cluster/task_context.hpp>
@@ -10,17 +10,17 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <vector>
 
 namespace weft::detail {
 
-/// Calls `done` on the io thread with the devices of every task, in the order of the tasks, or with the first reason why one cannot be asked.
-void ask_for_devices(task_context& own, peers& roads, std::function<void(const status&, const std::vector<device>&)> done);
+/// Calls `done` on the io thread with the devices of these tasks, in the order of the tasks, or with the first reason why one cannot be asked.
+void ask_for_devices(task_context& own, peers& roads, const std::set<task_id>& tasks, std::function<void(const status&, const std::vector<device>&)> done);
 
 #if WEFT_HAS_CLUSTER_BODIES
 
-WEFT_DECL void ask_for_devices(task_context& own, peers& roads, std::function<void(const status&, const std::vector<device>&)> done) {
-  const auto tasks = own.cluster.tasks();
+WEFT_DECL void ask_for_devices(task_context& own, peers& roads, const std::set<task_id>& tasks, std::function<void(const status&, const std::vector<device>&)> done) {
   struct progress {
     std::size_t open;
     std::map<task_id, std::vector<device>> found;

@@ -10,6 +10,7 @@
 #include <weft/cluster/peers.hpp>
 #include <weft/cluster/planner.hpp>
 #include <weft/cluster/task_context.hpp>
+#include <weft/cluster/task_wait.hpp>
 #include <weft/cluster/worker.hpp>
 #include <weft/core/config.hpp>
 
@@ -29,7 +30,7 @@ namespace weft::detail {
 /// See the head of this file.
 class master {
  public:
-  master(task_context& own, peers& roads, worker& here) : own_(own), roads_(roads), here_(here), planner_(own, roads, here) {
+  master(task_context& own, peers& roads, worker& here) : own_(own), roads_(roads), here_(here), planner_(own, roads, here), waits_(own, roads) {
     planner_.make_room = [this](const step_plan& except) { return drop_oldest(&except); };
   }
 
@@ -57,6 +58,7 @@ class master {
   void make_ready(const client_ptr& client, const std::shared_ptr<master_session>& session, const prepare_message& what);
   void run(const client_ptr& client, message m);
   void list_devices(const client_ptr& client, const message& m);
+  void wait_for_tasks(const client_ptr& client, const message& m);
   void describe(const client_ptr& client, const message& m);
 
   std::shared_ptr<step_plan> plan_of(const std::shared_ptr<master_session>& session, numbered_signature signature);
@@ -64,7 +66,6 @@ class master {
   void close(const std::shared_ptr<master_session>& session, const status& why = status(error_code::cancelled, "the session was closed"));
   void drop(const std::shared_ptr<step_plan>& plan);
   bool drop_oldest(const step_plan* except);
-  std::optional<status> wrong_feeds(const step_plan& plan, const std::vector<tensor_value>& feeds) const;
   bool all_connected(const step_plan& plan) const;
   void start(const client_ptr& client, const run_message& what, const std::shared_ptr<step_plan>& plan, std::vector<tensor_value> feeds);
   void send_part(const step_ptr& step, const plan_part& to, const std::vector<tensor_value>& feeds);
@@ -83,6 +84,7 @@ class master {
   std::map<std::uint64_t, std::shared_ptr<master_session>> sessions_;
   std::map<std::uint64_t, std::shared_ptr<step_plan>> plans_;
   std::map<std::int64_t, step_ptr> steps_;
+  task_waits waits_;
 };
 
 #if WEFT_HAS_CLUSTER_BODIES
@@ -95,6 +97,7 @@ WEFT_DECL void master::take(const client_ptr& client, message m) {
     case message_type::run: return run(client, std::move(m));
     case message_type::list_devices: return list_devices(client, m);
     case message_type::describe: return describe(client, m);
+    case message_type::wait_for_tasks: return wait_for_tasks(client, m);
     case message_type::heartbeat: return;
     default: fail(error_code::unimplemented, "a client sent message type " + std::to_string(m.type) + ", which is not known");
   }
@@ -114,8 +117,13 @@ WEFT_DECL void master::open_session(const client_ptr& client, const message& m) 
   if (sessions_.size() >= own_.options.max_sessions)
     return client->answer(what.request, status(error_code::resource_exhausted, "task " + own_.describe(own_.self) + " has " + std::to_string(sessions_.size()) +
                                                                                    " open sessions, no more are accepted (server_options::max_sessions); close some that are not used"));
+  std::shared_ptr<master_session> session;
+  try {
+    session = std::make_shared<master_session>(++last_session_, what, own_.ops);
+  } catch (const error& e) {
+    return client->answer(what.request, status(e.code(), "session_options::device_filters: " + e.message()));
+  }
   server_counters::add(own_.counters->sessions_opened);
-  const auto session = std::make_shared<master_session>(++last_session_, what, own_.ops);
   client->sessions.emplace(session->id, session);
   sessions_.emplace(session->id, session);
   reply_message reply;
@@ -252,23 +260,6 @@ WEFT_DECL bool master::all_connected(const step_plan& plan) const {
     if (link == nullptr || link->incarnation() != p.incarnation) return false;
   }
   return true;
-}
-
-// What is wrong with the feeds of a step; the graph says what they must be.
-WEFT_DECL std::optional<status> master::wrong_feeds(const step_plan& plan, const std::vector<tensor_value>& feeds) const {
-  const auto& wanted = plan.signature.feeds;
-  if (wanted.size() != feeds.size())
-    return status(error_code::invalid_argument, "the step takes " + std::to_string(wanted.size()) + " feeds, found " + std::to_string(feeds.size()));
-  const auto session = plan.session.lock();
-  if (session == nullptr) return status(error_code::cancelled, "the session was closed");
-  const auto nodes = wanted.empty() ? std::vector<const node*>() : session->graph.nodes();
-  for (std::size_t i = 0; i < feeds.size(); ++i) {
-    const node& n = *nodes[wanted[i].node];
-    const auto& expected = n.outputs()[wanted[i].index];
-    if (feeds[i].dtype() == expected.dtype && expected.shape.accepts(feeds[i].shape())) continue;
-    return n.status_about(error_code::invalid_argument, std::string("expected a feed of ") + to_text(expected.dtype) + expected.shape.text() + ", found " + to_text(feeds[i].dtype()) + feeds[i].shape().text());
-  }
-  return std::nullopt;
 }
 
 WEFT_DECL void master::run(const client_ptr& client, message m) {
@@ -415,10 +406,17 @@ WEFT_DECL void master::over(const step_ptr& step) {
   step->client->answer(step->request, std::move(reply));
 }
 
+WEFT_DECL void master::wait_for_tasks(const client_ptr& client, const message& m) {
+  const session_request what = session_request::decode(m);
+  if (!admit(client, what.request)) return;
+  const std::chrono::milliseconds time(static_cast<std::int64_t>(std::min<std::uint64_t>(what.handle, std::uint64_t{1} << 40)));
+  waits_.start(tasks_seen(own_, *client, what.session), time, [client, request = what.request](const status& result) { client->answer(request, result); });
+}
+
 WEFT_DECL void master::list_devices(const client_ptr& client, const message& m) {
   const session_request what = session_request::decode(m);
   if (!admit(client, what.request)) return;
-  ask_for_devices(own_, roads_, [client, request = what.request](const status& result, const std::vector<device>& all) {
+  ask_for_devices(own_, roads_, tasks_seen(own_, *client, what.session), [client, request = what.request](const status& result, const std::vector<device>& all) {
     if (!result.ok()) return client->answer(request, result);
     wire_writer body;
     encode_devices(body, all);
@@ -485,6 +483,7 @@ WEFT_DECL void master::ask_for(const task_id& task, const step_ptr& step) {
 
 WEFT_DECL void master::stop(const status& why) {
   planner_.stop(why);
+  waits_.cancel(why);
   const auto steps = steps_;
   for (const auto& entry : steps) {
     failed(entry.second, why);

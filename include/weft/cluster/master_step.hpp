@@ -5,6 +5,7 @@
 #include <weft/cluster/connection.hpp>
 #include <weft/cluster/messages.hpp>
 #include <weft/cluster/planner.hpp>
+#include <weft/core/config.hpp>
 #include <weft/cluster/server_statistics.hpp>
 #include <weft/cluster/step_trace_codec.hpp>
 
@@ -15,6 +16,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -81,6 +83,40 @@ struct master_step {
   }
 };
 using step_ptr = std::shared_ptr<master_step>;
+
+/// What is wrong with the feeds of a step; the graph says what they must be.
+std::optional<status> wrong_feeds(const step_plan& plan, const std::vector<tensor_value>& feeds);
+
+/// The tasks that a client's session may use; all of them for a client without one.
+std::set<task_id> tasks_seen(const task_context& own, const client_state& client, std::uint64_t session);
+
+#if WEFT_HAS_CLUSTER_BODIES
+
+WEFT_DECL std::set<task_id> tasks_seen(const task_context& own, const client_state& client, std::uint64_t session) {
+  const auto found = client.sessions.find(session);
+  std::set<task_id> out;
+  for (const task_id& task : own.cluster.tasks())
+    if (task == own.self || found == client.sessions.end() || found->second->sees(task)) out.insert(task);
+  return out;
+}
+
+WEFT_DECL std::optional<status> wrong_feeds(const step_plan& plan, const std::vector<tensor_value>& feeds) {
+  const auto& wanted = plan.signature.feeds;
+  if (wanted.size() != feeds.size())
+    return status(error_code::invalid_argument, "the step takes " + std::to_string(wanted.size()) + " feeds, found " + std::to_string(feeds.size()));
+  const auto session = plan.session.lock();
+  if (session == nullptr) return status(error_code::cancelled, "the session was closed");
+  const auto nodes = wanted.empty() ? std::vector<const node*>() : session->graph.nodes();
+  for (std::size_t i = 0; i < feeds.size(); ++i) {
+    const node& n = *nodes[wanted[i].node];
+    const auto& expected = n.outputs()[wanted[i].index];
+    if (feeds[i].dtype() == expected.dtype && expected.shape.accepts(feeds[i].shape())) continue;
+    return n.status_about(error_code::invalid_argument, std::string("expected a feed of ") + to_text(expected.dtype) + expected.shape.text() + ", found " + to_text(feeds[i].dtype()) + feeds[i].shape().text());
+  }
+  return std::nullopt;
+}
+
+#endif
 
 }  // namespace weft::detail
 

@@ -27,7 +27,7 @@ enum class message_type : std::uint8_t {
   // Everybody.
   hello = 1, welcome = 2, refused = 3, heartbeat = 4,
   // A client to its master, and the answer to each of them.
-  open_session = 10, close_session = 11, prepare = 12, run = 13, list_devices = 14, describe = 15, report = 16, reset = 17, reply = 20,
+  open_session = 10, close_session = 11, prepare = 12, run = 13, list_devices = 14, describe = 15, report = 16, reset = 17, wait_for_tasks = 18, update_cluster = 19, reply = 20,
   // A master to a worker, and back.
   register_part = 30, unregister_part = 31, forget_session = 32, run_part = 33, part_feeds = 34, abort_part = 35, part_registered = 36, part_done = 37, reset_containers = 38, containers_reset = 39,
   // Between workers.
@@ -224,11 +224,14 @@ struct open_session_message {
   bool allow_soft_placement = false;
   placement_order order = placement_order::session_task;
   optimizer_options passes{};
+  std::vector<std::string> device_filters{};
 
   message encode() const {
     wire_writer head;
     head.u32(request).boolean(allow_soft_placement).enumerator(order);
     detail::encode_passes(head, passes);
+    head.count(device_filters.size());
+    for (const std::string& each : device_filters) head.string(each);
     return detail::make_message(message_type::open_session, head);
   }
   static open_session_message decode(const message& m) {
@@ -238,6 +241,8 @@ struct open_session_message {
     out.allow_soft_placement = from.boolean();
     out.order = from.enumerator(placement_order::tensorflow);
     out.passes = detail::decode_passes(from);
+    out.device_filters.resize(from.count(4));
+    for (std::string& each : out.device_filters) each = from.string();
     from.finish();
     return out;
   }
@@ -260,6 +265,27 @@ struct session_request {
     out.request = from.u32();
     out.session = from.u64();
     out.handle = from.u64();
+    from.finish();
+    return out;
+  }
+};
+
+/// Tells a server the present addresses of its cluster's tasks.
+struct update_cluster_message {
+  std::uint32_t request = 0;
+  cluster_spec cluster;
+
+  message encode() const {
+    wire_writer head;
+    head.u32(request);
+    detail::encode_cluster(head, cluster);
+    return detail::make_message(message_type::update_cluster, head);
+  }
+  static update_cluster_message decode(const message& m) {
+    wire_reader from(m.head, "update of the cluster");
+    update_cluster_message out;
+    out.request = from.u32();
+    out.cluster = detail::decode_cluster(from);
     from.finish();
     return out;
   }

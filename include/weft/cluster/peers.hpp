@@ -93,6 +93,13 @@ class peers {
     for (const auto& entry : links_) out += entry.second.link->queued_bytes();
     return out;
   }
+  /// Closes the road to a task, if there is one.
+  void drop(const task_id& to, const status& why) {
+    const auto it = links_.find(to);
+    if (it == links_.end()) return;
+    const auto link = it->second.link;
+    link->close(why);
+  }
   void beat(connection::clock::time_point now) {
     const auto links = links_;
     for (const auto& entry : links) entry.second.link->beat(now);

@@ -49,9 +49,23 @@ struct step_plan {
 
 /// A client's session.
 struct master_session {
-  master_session(std::uint64_t number, const open_session_message& how, const op_registry& ops) : id(number), options(how), graph(ops) {}
+  /// Throws INVALID_ARGUMENT for a filter that is no device name.
+  master_session(std::uint64_t number, const open_session_message& how, const op_registry& ops) : id(number), options(how), graph(ops) {
+    for (const std::string& each : how.device_filters) filters.push_back(parse_device_name(each));
+  }
+  /// Whether the session may use a task.
+  bool sees(const task_id& task) const {
+    const auto names = [&](const device_name& f) { return (!f.job || *f.job == task.job) && (!f.task || *f.task == task.index) && f.replica.value_or(0) == 0; };
+    return filters.empty() || std::any_of(filters.begin(), filters.end(), names);
+  }
+  /// Whether the session may use a device.
+  bool sees(const std::string& device) const {
+    const device_name name = parse_device_name(device);
+    return filters.empty() || std::any_of(filters.begin(), filters.end(), [&](const device_name& f) { return matches(f, name); });
+  }
   std::uint64_t id;
   open_session_message options;
+  std::vector<device_name> filters;
   weft::graph graph;
   /// Where nodes were placed; they do not move. Never changed, only replaced.
   std::shared_ptr<const placement> placed = std::make_shared<const placement>();
@@ -230,7 +244,10 @@ WEFT_DECL void planner::begin(const preparation_ptr& work) {
   std::set<task_id> named;
   for (const node* n : work->needed)
     if (const auto device = try_parse_device_name(n->device()))
-      if (const auto task = task_of(*device); task && own_.cluster.has(*task)) named.insert(*task);
+      if (const auto task = task_of(*device); task && own_.cluster.has(*task)) {
+        if (*task != own_.self && !work->session->sees(*task)) n->fail_about(error_code::invalid_argument, "it is placed on '" + n->device() + "', which the session does not see (session_options::device_filters)");
+        named.insert(*task);
+      }
   contact(work, named);
 }
 
@@ -258,14 +275,19 @@ WEFT_DECL void planner::contact(const preparation_ptr& work, const std::set<task
 // The devices of all tasks: as they said themselves where they were met, else such as this task has, and those that the graph names.
 WEFT_DECL device_set planner::devices(const preparation& work) const {
   device_set out;
+  const master_session& session = *work.session;
+  const auto add = [&](const device& d, const task_id& of) {
+    if (of == own_.self || session.sees(d.name)) out.add(d);
+  };
   for (const task_id& task : own_.cluster.tasks()) {
+    if (task != own_.self && !session.sees(task)) continue;
     const auto link = task == own_.self ? nullptr : roads_.find(task);
     if (task != own_.self && link == nullptr) {
       for (const auto& [type, count] : own_.options.devices)
-        for (int i = 0; i < count; ++i) out.add({to_text(task) + "/device:" + type + ":" + std::to_string(i), type});
+        for (int i = 0; i < count; ++i) add({to_text(task) + "/device:" + type + ":" + std::to_string(i), type}, task);
       continue;
     }
-    for (const device& d : link ? link->peer().devices : own_.devices) out.add(d);
+    for (const device& d : link ? link->peer().devices : own_.devices) add(d, task);
     out.set_catalogue(to_text(task), link ? link->peer().kernels : own_.catalogue);
   }
   std::set<std::string> seen;
@@ -273,8 +295,8 @@ WEFT_DECL device_set planner::devices(const preparation& work) const {
     if (n->device().empty() || !seen.insert(n->device()).second) continue;
     const auto name = try_parse_device_name(n->device());
     const auto task = name && name->is_complete() ? task_of(*name) : std::nullopt;
-    if (task && *task != own_.self && own_.cluster.has(*task) && work.contacted.count(*task) == 0 && roads_.find(*task) == nullptr && out.find(n->device()) == nullptr)
-      out.add({n->device(), *name->type});
+    if (task && *task != own_.self && own_.cluster.has(*task) && work.contacted.count(*task) == 0 && roads_.find(*task) == nullptr && out.find(n->device()) == nullptr && session.sees(*task))
+      add({n->device(), *name->type}, *task);
   }
   return out;
 }

@@ -74,6 +74,8 @@ class remote_runtime : public std::enable_shared_from_this<remote_runtime> {
   /// One request with its answer. Throws the answer's error, completed with call sites; a lost connection is forgotten.
   reply_message ask(const std::shared_ptr<remote_link>& link, std::uint32_t request, message m, std::optional<clock::time_point> deadline, bool runs);
   std::vector<device> list_devices();
+  void wait_for_tasks(std::chrono::milliseconds time);
+  void update_cluster(const cluster_spec& next) const;
   /// What really runs for a signature.
   partitioned_graph partitions(const step_signature& signature);
   void close();
@@ -82,7 +84,8 @@ class remote_runtime : public std::enable_shared_from_this<remote_runtime> {
 
  private:
   void open(const std::shared_ptr<remote_link>& to);
-  std::vector<device> ask_devices(const std::shared_ptr<remote_link>& to);
+  std::uint64_t session_at(const std::shared_ptr<remote_link>& to);
+  std::vector<device> ask_devices(const std::shared_ptr<remote_link>& to, std::uint64_t session);
   void place_new(remote_link& link);
   std::string reason_of(const node& n, const std::string& said) const;
   bool forget(const std::shared_ptr<remote_link>& link);
@@ -163,26 +166,38 @@ inline numbered_signature remote_runtime::number(const step_signature& signature
 // The link's lock is held.
 inline void remote_runtime::open(const std::shared_ptr<remote_link>& to) {
   remote_link& link = *to;
+  open_session_message what;
+  what.request = link.channel.new_request();
+  what.allow_soft_placement = options_.allow_soft_placement;
+  what.passes = options_.optimizer;
+  what.device_filters = options_.device_filters;
+  const reply_message reply = ask(to, what.request, what.encode(), protocol_deadline(), false);
+  if (!reply.result.ok()) fail_with(reply.result);
+  wire_reader body(reply.body, "number of the session");
+  const std::uint64_t number = body.u64();
   if (options_.placer != nullptr) {
-    const std::vector<device> found = ask_devices(to);
+    std::vector<device> found;
+    try {
+      found = ask_devices(to, number);
+    } catch (const error&) {
+      session_request unused;
+      unused.request = link.channel.new_request();
+      unused.session = number;
+      link.channel.tell(unused.encode(message_type::close_session));
+      throw;
+    }
     const std::lock_guard<std::mutex> lock(placing_);
     devices_ = device_set();
     for (const device& d : found) devices_.add(d);
     for (const std::string& task : devices_.tasks()) devices_.set_catalogue(task, link.channel.peer().kernels);
   }
-  open_session_message what;
-  what.request = link.channel.new_request();
-  what.allow_soft_placement = options_.allow_soft_placement;
-  what.passes = options_.optimizer;
-  const reply_message reply = ask(to, what.request, what.encode(), protocol_deadline(), false);
-  if (!reply.result.ok()) fail_with(reply.result);
-  wire_reader body(reply.body, "number of the session");
-  link.session = body.u64();
+  link.session = number;
   link.sent_nodes = 0;
 }
 
-inline std::vector<device> remote_runtime::ask_devices(const std::shared_ptr<remote_link>& to) {
+inline std::vector<device> remote_runtime::ask_devices(const std::shared_ptr<remote_link>& to, std::uint64_t session) {
   session_request what;
+  what.session = session;
   what.request = to->channel.new_request();
   const reply_message reply = ask(to, what.request, what.encode(message_type::list_devices), protocol_deadline(), false);
   if (!reply.result.ok()) fail_with(reply.result);
@@ -245,14 +260,43 @@ inline std::string remote_runtime::reason_of(const node& n, const std::string& s
   return said == "pinned" && n.site().known() ? "pinned at " + n.site().text() : said;
 }
 
-inline std::vector<device> remote_runtime::list_devices() {
+// The session's number at a master, which knows its filters then.
+inline std::uint64_t remote_runtime::session_at(const std::shared_ptr<remote_link>& to) {
+  const std::lock_guard<std::mutex> lock(to->mutex);
+  if (to->session == 0) open(to);
+  return to->session;
+}
+
+inline void remote_runtime::wait_for_tasks(std::chrono::milliseconds time) {
   const auto to = link();
   session_request what;
+  what.session = session_at(to);
   what.request = to->channel.new_request();
-  const reply_message reply = ask(to, what.request, what.encode(message_type::list_devices), protocol_deadline(), false);
+  what.handle = static_cast<std::uint64_t>(std::max<std::int64_t>(time.count(), 0));
+  const auto longest = std::min<std::chrono::milliseconds>(time, std::chrono::hours(24 * 365));
+  const reply_message reply = ask(to, what.request, what.encode(message_type::wait_for_tasks), protocol_deadline() + longest, false);
   if (!reply.result.ok()) fail_with(reply.result);
-  wire_reader body(reply.body, "devices");
-  return decode_devices(body);
+}
+
+// Each task is told by this client itself, one after the other: between tasks that know different clusters no message could pass.
+inline void remote_runtime::update_cluster(const cluster_spec& next) const {
+  std::string missed;
+  for (const task_id& task : next.tasks()) {
+    try {
+      client_channel channel(parse_host_port(next.task_address(task)), options_.connect_timeout, options_.heartbeat, remote_link::connection(options_));
+      update_cluster_message what{channel.new_request(), next};
+      const reply_message reply = channel.call(what.request, what.encode(), protocol_deadline());
+      if (!reply.result.ok()) throw error(reply.result);
+    } catch (const error& e) {
+      missed += (missed.empty() ? "" : "; ") + to_text(task) + ": " + e.message();
+    }
+  }
+  if (!missed.empty()) fail(error_code::unavailable, "these tasks do not know the new cluster: " + missed);
+}
+
+inline std::vector<device> remote_runtime::list_devices() {
+  const auto to = link();
+  return ask_devices(to, session_at(to));
 }
 
 inline partitioned_graph remote_runtime::partitions(const step_signature& signature) {
@@ -370,6 +414,8 @@ class remote_session final : public session_interface {
   }
   partitioned_graph partitions(const step_signature& signature) override { return runtime_->partitions(signature); }
   std::vector<device> list_devices() override { return runtime_->list_devices(); }
+  void wait_for_tasks(std::chrono::milliseconds time) override { runtime_->wait_for_tasks(time); }
+  void update_cluster(const cluster_spec& next) override { runtime_->update_cluster(next); }
   void close() override { runtime_->close(); }
 
  private:

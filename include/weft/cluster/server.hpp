@@ -42,7 +42,10 @@ class server {
   /// `/job:work/task:2`.
   const task_id& task() const;
   /// The cluster, with the real port of this task.
-  const cluster_spec& cluster() const;
+  cluster_spec cluster() const;
+  /// Takes other addresses of other tasks, which were replaced, more tasks, or fewer. Steps that use a task that was elsewhere end with UNAVAILABLE. Every task must be told, see
+  /// `session::update_cluster`. Throws INVALID_ARGUMENT if the cluster has another address for this task.
+  void update_cluster(const cluster_spec& next);
   /// What it has done and holds; the last numbers when it is stopped.
   server_statistics statistics() const;
   /// What `ask_server` gets: the statistics, and each session, registered graph and resource.
@@ -79,7 +82,8 @@ WEFT_DECL server::~server() { detail::server_core::discard(std::move(core_)); }
 WEFT_DECL const std::string& server::target() const { return core_->target(); }
 WEFT_DECL std::string server::listen_address() const { return to_text(core_->address()); }
 WEFT_DECL const task_id& server::task() const { return core_->task(); }
-WEFT_DECL const cluster_spec& server::cluster() const { return core_->cluster(); }
+WEFT_DECL cluster_spec server::cluster() const { return core_->cluster(); }
+WEFT_DECL void server::update_cluster(const cluster_spec& next) { core_->update_cluster(next); }
 WEFT_DECL server_statistics server::statistics() const { return core_->statistics(); }
 WEFT_DECL server_report server::report() const { return core_->report(); }
 WEFT_DECL status server::join() { return core_->join(); }

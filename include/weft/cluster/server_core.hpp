@@ -5,6 +5,7 @@
 #include <weft/cluster/accepted_peers.hpp>
 #include <weft/cluster/address_checks.hpp>
 #include <weft/cluster/cluster_reset.hpp>
+#include <weft/cluster/cluster_update.hpp>
 #include <weft/cluster/connection.hpp>
 #include <weft/cluster/listener.hpp>
 #include <weft/cluster/master.hpp>
@@ -56,7 +57,11 @@ class server_core {
 
   const std::string& target() const noexcept { return target_; }
   const task_id& task() const noexcept { return own_.self; }
-  const cluster_spec& cluster() const noexcept { return own_.cluster; }
+  cluster_spec cluster() const {
+    const std::lock_guard<std::mutex> lock(cluster_mutex_);
+    return own_.cluster;
+  }
+  void update_cluster(const cluster_spec& next);
   server_statistics statistics();
   server_report report();
 
@@ -119,6 +124,8 @@ class server_core {
   const thread_pool *pool_ = nullptr, *builder_ = nullptr;
   std::mutex mutex_;
   std::condition_variable changed_;
+  // Held to change the cluster, and to read it elsewhere than on the io thread.
+  mutable std::mutex cluster_mutex_;
   phase phase_ = phase::made;
   bool loop_ended_ = false;
   // Why it ends; ok until it begins to.
@@ -168,6 +175,7 @@ WEFT_DECL cluster_spec server_core::cluster_with_port() const {
 
 WEFT_DECL void server_core::start(cluster_spec cluster) {
   own_.cluster = std::move(cluster);
+  own_.own_address = own_.cluster.task_address(own_.self);
   own_.pool = own_.options.kernel_threads == 0 ? std::make_unique<thread_pool>() : std::make_unique<thread_pool>(own_.options.kernel_threads);
   own_.builder = std::make_unique<thread_pool>(1);
   busy_.emplace(asio::make_work_guard(own_.io));
@@ -260,6 +268,19 @@ WEFT_DECL void server_core::stop(status why) {
   changed_.notify_all();
 }
 
+WEFT_DECL void server_core::update_cluster(const cluster_spec& next) {
+  if (std::this_thread::get_id() == io_thread_id_) fail(error_code::failed_precondition, "the cluster of a server cannot be updated by its own event loop");
+  const auto answer = std::make_shared<std::promise<status>>();
+  auto result = answer->get_future();
+  asio::post(own_.io, [this, next, answer] { answer->set_value(take_cluster(own_, cluster_mutex_, roads_, accepted_, next)); });
+  // A server that stops meanwhile never comes to it.
+  while (result.wait_for(std::chrono::milliseconds(50)) != std::future_status::ready) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (phase_ != phase::serving) fail(error_code::failed_precondition, to_text(own_.self) + " is stopped");
+  }
+  if (const status s = result.get(); !s.ok()) throw error(s);
+}
+
 WEFT_DECL void server_core::end_service(const status& why) {
   listener_->close();
   beat_timer_.cancel();
@@ -301,6 +322,10 @@ WEFT_DECL void server_core::take(const visitor_ptr& from, message m) {
     return from->client->answer(session_request::decode(m).request, std::move(reply));
   }
   if (from->client && type_of(m) == message_type::reset) return reset(from->client, m);
+  if (from->client && type_of(m) == message_type::update_cluster) {
+    const update_cluster_message what = update_cluster_message::decode(m);
+    return from->client->answer(what.request, take_cluster(own_, cluster_mutex_, roads_, accepted_, what.cluster));
+  }
   if (from->client) return master_.take(from->client, std::move(m));
   take_from_master(from, std::move(m));
 }

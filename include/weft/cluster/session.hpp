@@ -9,6 +9,7 @@
 #include <weft/cluster/remote_session.hpp>
 #endif
 
+#include <chrono>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -35,6 +36,8 @@ class session : public session_interface {
   std::shared_ptr<prepared_step> prepare(const step_signature& signature) override;
   partitioned_graph partitions(const step_signature& signature) override;
   std::vector<device> list_devices() override;
+  void wait_for_tasks(std::chrono::milliseconds time) override;
+  void update_cluster(const cluster_spec& next) override;
   void close() override;
 
  private:
@@ -74,6 +77,8 @@ WEFT_DECL const weft::graph& session::graph() const { return inner_->graph(); }
 WEFT_DECL std::shared_ptr<prepared_step> session::prepare(const step_signature& signature) { return inner_->prepare(signature); }
 WEFT_DECL partitioned_graph session::partitions(const step_signature& signature) { return inner_->partitions(signature); }
 WEFT_DECL std::vector<device> session::list_devices() { return inner_->list_devices(); }
+WEFT_DECL void session::wait_for_tasks(std::chrono::milliseconds time) { inner_->wait_for_tasks(time); }
+WEFT_DECL void session::update_cluster(const cluster_spec& next) { inner_->update_cluster(next); }
 WEFT_DECL void session::close() { inner_->close(); }
 
 #endif

@@ -53,11 +53,11 @@ struct task_context {
 
   /// `/job:ps/task:0 at 127.0.0.1:33331`, for messages.
   std::string describe(const task_id& task) const {
-    const std::string& address = cluster.has(task) ? cluster.task_address(task) : std::string();
+    const std::string address = task == self ? own_address : cluster.has(task) ? cluster.task_address(task) : std::string();
     return to_text(task) + (address.empty() ? "" : " at " + address);
   }
   /// `/job:ps/task:0 (127.0.0.1:33331)`, for the task of a status.
-  std::string task_field() const { return to_text(self) + " (" + cluster.task_address(self) + ")"; }
+  std::string task_field() const { return to_text(self) + " (" + own_address + ")"; }
   /// What this task says when it greets another one.
   hello_message greeting(hello_message::role as, const task_id& to) const {
     hello_message out;
@@ -78,8 +78,11 @@ struct task_context {
   }
 
   asio::io_context io{1};
+  /// Changed on the event loop only, by `server::update_cluster`.
   cluster_spec cluster;
   task_id self;
+  /// Where others reach this task; constant once the server runs.
+  std::string own_address;
   server_options options;
   std::uint64_t incarnation = new_incarnation();
   op_registry ops;

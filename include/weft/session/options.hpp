@@ -16,6 +16,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace weft {
 
@@ -56,6 +57,9 @@ struct session_options {
   bool log_device_placement = false;
   /// Devices of the task per type, for a local session: `{{"CPU", 4}}`. A server has its own option.
   std::map<std::string, int> devices = {{"CPU", 1}};
+  /// The tasks and devices that a session on a cluster may use, as names of which each part may be left out: `{"/job:ps", "/job:worker/task:1"}`. Other tasks are never contacted, and
+  /// nothing is placed on them; the task that leads is always there. Empty: all.
+  std::vector<std::string> device_filters;
   /// For a local session: run every task of this cluster in this process, through memory.
   cluster_spec cluster;
   /// The kernels of a local session; weft's own when empty. A server has its own option.

@@ -151,6 +151,16 @@ class session_interface {
   virtual partitioned_graph partitions(const step_signature& signature) = 0;
   /// The devices that nodes can be placed on.
   virtual std::vector<device> list_devices() = 0;
+  /// Waits until all tasks answer that the session may use (`session_options::device_filters`), also those that start only now. Throws UNAVAILABLE when this time is over, with the tasks
+  /// that are missing, their addresses and the reasons. The tasks of a local session are always there.
+  virtual void wait_for_tasks(std::chrono::milliseconds time) { (void)time; }
+  /// Tells all tasks of a cluster that this is the cluster now: tasks may have been replaced by others at new addresses, or have been added or taken away. Steps that use a task that
+  /// was elsewhere end with UNAVAILABLE or ABORTED, and the next one uses the new task, whose variables are to be restored. Throws UNAVAILABLE with the tasks that could not be
+  /// told, after all others were; the same call may be made again. The tasks of a local session do not move: UNIMPLEMENTED.
+  virtual void update_cluster(const cluster_spec& next) {
+    (void)next;
+    fail(error_code::unimplemented, "the tasks of a local session do not move");
+  }
   /// Ends running steps with CANCELLED; later runs fail with FAILED_PRECONDITION. Idempotent.
   virtual void close() = 0;
 
