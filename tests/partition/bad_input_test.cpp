@@ -87,7 +87,7 @@ TEST_CASE("bad input: place") {
        "INVALID_ARGUMENT: the earlier placement is of another graph"},
       {"a placer that names nothing that is", [](bench& b) { b.add("Const", "x"), b.options.placer = answering("/job:nowhere"); },
        "INVALID_ARGUMENT: Const 'x' (train.cpp:10): placer 'mine': cannot go to '/job:nowhere'; open to it are /job:work/task:1/device:CPU:0, "},
-      {"a placer that names nonsense", [](bench& b) { b.add("Const", "x"), b.options.placer = answering("INVALID_ARGUMENT: Add 'y' (train.cpp:11): takes 2 inputs, found 1"); },
+      {"a placer that names nonsense", [](bench& b) { b.add("Const", "x"), b.options.placer = answering("?"); },
        "INVALID_ARGUMENT: Const 'x' (train.cpp:10): placer 'mine': device string '?' is malformed"},
       {"a placer that throws",
        [](bench& b) {
@@ -173,8 +173,8 @@ TEST_CASE("bad input: what looks odd and is not wrong") {
 
 TEST_CASE("bad input: a graph cannot have a node without its inputs, or with those of another graph") {
   bench b;
-  CHECK_THROWS_WITH_AS(b.add("Add", "y", {&b.add("Const", "x")}), "INVALID_ARGUMENT: Neg 'z' (train.cpp:12): input 'stranger' belongs to another graph; all inputs of an op must be in one graph", weft::error);
-  CHECK_THROWS_WITH_AS(b.add("Neg", "z", {&b.stranger()}), "INVALID_ARGUMENT: Neg 'z' (train.cpp:13): an input is an empty tensor, not made by any op", weft::error);
-  CHECK_THROWS_WITH_AS(b.add("Neg", "z", {nullptr}), "?", weft::error);
+  CHECK_THROWS_WITH_AS(b.add("Add", "y", {&b.add("Const", "x")}), "INVALID_ARGUMENT: Add 'y' (train.cpp:11): takes 2 inputs, found 1", weft::error);
+  CHECK_THROWS_WITH_AS(b.add("Neg", "z", {&b.stranger()}), "INVALID_ARGUMENT: Neg 'z' (train.cpp:12): input 'stranger' belongs to another graph; all inputs of an op must be in one graph", weft::error);
+  CHECK_THROWS_WITH_AS(b.add("Neg", "z", {nullptr}), "INVALID_ARGUMENT: Neg 'z' (train.cpp:13): an input is an empty tensor, not made by any op", weft::error);
   CHECK(b.graph.size() == 1);
 }
