@@ -2981,9 +2981,23 @@ struct scope_context {
 struct scope_stack {
   std::vector<scope_context> contexts{1};
   scope_context& top() noexcept { return contexts.back(); }
+  // How many functions are being built that the graph itself will keep.
+  int kept_functions = 0;
 };
 
 scope_stack& thread_scopes();
+
+// While this lives, handles that the thread makes do not hold their graph: a function that the graph keeps, and that keeps handles in turn, would hold it for ever.
+class kept_function_scope {
+ public:
+  kept_function_scope() { ++thread_scopes().kept_functions; }
+  kept_function_scope(const kept_function_scope&) = delete;
+  kept_function_scope& operator=(const kept_function_scope&) = delete;
+  ~kept_function_scope() { --thread_scopes().kept_functions; }
+};
+
+// What a new handle holds of its graph.
+std::shared_ptr<graph_state> hold_for_handle(graph_state& of);
 
 }  // namespace detail
 }  // namespace weft
@@ -3662,6 +3676,10 @@ WEFT_DECL std::map<std::string, std::vector<const node*>> graph_state::collectio
   const std::lock_guard<std::mutex> lock(mutex_);
   return collections_;
 }
+WEFT_DECL std::shared_ptr<graph_state> hold_for_handle(graph_state& of) {
+  return thread_scopes().kept_functions > 0 ? std::shared_ptr<graph_state>(std::shared_ptr<void>(), &of) : of.shared_from_this();
+}
+
 WEFT_DECL std::size_t graph_state::keep(std::shared_ptr<const kept_object> what) {
   const std::lock_guard<std::mutex> lock(mutex_);
   kept_.push_back(std::move(what));
@@ -4438,7 +4456,7 @@ template <class T, int N> class operand {
  protected:
   operand() = default;
   explicit operand(output o) : out_(o) {
-    if (o.from != nullptr) owner_ = o.from->owner().shared_from_this();
+    if (o.from != nullptr) owner_ = detail::hold_for_handle(o.from->owner());
   }
   operand(output handle, output reads) : operand(handle) { reads_ = reads; }
   template <class... I> auto indexed(call_site where, const I&... entries) const {
@@ -4601,7 +4619,7 @@ class operation {
  public:
   /// Stands for nothing; waiting for it is no wait.
   operation() = default;
-  explicit operation(const node& n) : node_(&n), owner_(n.owner().shared_from_this()) {}
+  explicit operation(const node& n) : node_(&n), owner_(detail::hold_for_handle(n.owner())) {}
   /// The operation that computes a tensor, or that holds a variable.
   template <class T, int N> operation(const tensor<T, N>& t) : operation(t.raw()) {}
   template <class T, int N> operation(const variable<T, N>& v);
@@ -5977,7 +5995,7 @@ class queue_base {
  public:
   queue_base() = default;
   /// The queue that this output, a handle, names.
-  explicit queue_base(output handle) : handle_(handle), owner_(handle.from->owner().shared_from_this()) {}
+  explicit queue_base(output handle) : handle_(handle), owner_(detail::hold_for_handle(handle.from->owner())) {}
 
   /// The handle of its resource.
   output raw() const noexcept { return handle_; }
@@ -6225,7 +6243,7 @@ class accumulator_base {
  public:
   accumulator_base() = default;
   /// The accumulator that this output, a handle, names.
-  explicit accumulator_base(output handle) : handle_(handle), owner_(handle.from->owner().shared_from_this()) {}
+  explicit accumulator_base(output handle) : handle_(handle), owner_(detail::hold_for_handle(handle.from->owner())) {}
 
   /// The handle of its resource.
   output raw() const noexcept { return handle_; }

@@ -7787,9 +7787,23 @@ struct scope_context {
 struct scope_stack {
   std::vector<scope_context> contexts{1};
   scope_context& top() noexcept { return contexts.back(); }
+  // How many functions are being built that the graph itself will keep.
+  int kept_functions = 0;
 };
 
 scope_stack& thread_scopes();
+
+// While this lives, handles that the thread makes do not hold their graph: a function that the graph keeps, and that keeps handles in turn, would hold it for ever.
+class kept_function_scope {
+ public:
+  kept_function_scope() { ++thread_scopes().kept_functions; }
+  kept_function_scope(const kept_function_scope&) = delete;
+  kept_function_scope& operator=(const kept_function_scope&) = delete;
+  ~kept_function_scope() { --thread_scopes().kept_functions; }
+};
+
+// What a new handle holds of its graph.
+std::shared_ptr<graph_state> hold_for_handle(graph_state& of);
 
 }  // namespace detail
 }  // namespace weft
@@ -8468,6 +8482,10 @@ WEFT_DECL std::map<std::string, std::vector<const node*>> graph_state::collectio
   const std::lock_guard<std::mutex> lock(mutex_);
   return collections_;
 }
+WEFT_DECL std::shared_ptr<graph_state> hold_for_handle(graph_state& of) {
+  return thread_scopes().kept_functions > 0 ? std::shared_ptr<graph_state>(std::shared_ptr<void>(), &of) : of.shared_from_this();
+}
+
 WEFT_DECL std::size_t graph_state::keep(std::shared_ptr<const kept_object> what) {
   const std::lock_guard<std::mutex> lock(mutex_);
   kept_.push_back(std::move(what));
@@ -9244,7 +9262,7 @@ template <class T, int N> class operand {
  protected:
   operand() = default;
   explicit operand(output o) : out_(o) {
-    if (o.from != nullptr) owner_ = o.from->owner().shared_from_this();
+    if (o.from != nullptr) owner_ = detail::hold_for_handle(o.from->owner());
   }
   operand(output handle, output reads) : operand(handle) { reads_ = reads; }
   template <class... I> auto indexed(call_site where, const I&... entries) const {
@@ -9407,7 +9425,7 @@ class operation {
  public:
   /// Stands for nothing; waiting for it is no wait.
   operation() = default;
-  explicit operation(const node& n) : node_(&n), owner_(n.owner().shared_from_this()) {}
+  explicit operation(const node& n) : node_(&n), owner_(detail::hold_for_handle(n.owner())) {}
   /// The operation that computes a tensor, or that holds a variable.
   template <class T, int N> operation(const tensor<T, N>& t) : operation(t.raw()) {}
   template <class T, int N> operation(const variable<T, N>& v);
@@ -10653,7 +10671,7 @@ class queue_base {
  public:
   queue_base() = default;
   /// The queue that this output, a handle, names.
-  explicit queue_base(output handle) : handle_(handle), owner_(handle.from->owner().shared_from_this()) {}
+  explicit queue_base(output handle) : handle_(handle), owner_(detail::hold_for_handle(handle.from->owner())) {}
 
   /// The handle of its resource.
   output raw() const noexcept { return handle_; }
@@ -10901,7 +10919,7 @@ class accumulator_base {
  public:
   accumulator_base() = default;
   /// The accumulator that this output, a handle, names.
-  explicit accumulator_base(output handle) : handle_(handle), owner_(handle.from->owner().shared_from_this()) {}
+  explicit accumulator_base(output handle) : handle_(handle), owner_(detail::hold_for_handle(handle.from->owner())) {}
 
   /// The handle of its resource.
   output raw() const noexcept { return handle_; }
@@ -43949,7 +43967,7 @@ template <class T, int N> tensor<T, N> tensor_of(const operand<T, N>& x, call_si
 template <class Tuple> std::vector<output> outputs_of(const Tuple& tensors) {
   return std::apply([](const auto&... t) { return std::vector<output>{t.raw()...}; }, tensors);
 }
-template <class... T, std::size_t... I> std::tuple<T...> tensors_of(const std::tuple<T...>&, const output* from, std::index_sequence<I...>) { return {T(from[I])...}; }
+template <class Tuple, std::size_t... I> Tuple tensors_of(const output* from, std::index_sequence<I...>) { return Tuple(std::tuple_element_t<I, Tuple>(from[I])...); }
 
 template <class F> class custom_gradient_function {
  public:
@@ -43959,21 +43977,24 @@ template <class F> class custom_gradient_function {
 
  private:
   template <class... X> auto apply(const X&... x) const {
-    auto [result, differentiate] = function_(x...);
+    auto [result, differentiate] = [&] {
+      const kept_function_scope kept;
+      return function_(X(x.raw())...);
+    }();
     using results = as_tuple<decltype(result)>;
-    const typename results::type values = results::of(result);
-    constexpr auto count = std::tuple_size_v<typename results::type>;
-    const auto rule = [values, differentiate = differentiate](const std::vector<output>& gradients) {
-      auto found = std::apply(differentiate, tensors_of(values, gradients.data(), std::make_index_sequence<count>()));
+    using tuple = typename results::type;
+    constexpr auto count = std::tuple_size_v<tuple>;
+    const auto rule = [differentiate = differentiate](const std::vector<output>& gradients) {
+      auto found = std::apply(differentiate, tensors_of<tuple>(gradients.data(), std::make_index_sequence<count>()));
       const auto all = as_tuple<decltype(found)>::of(found);
       static_assert(std::tuple_size_v<std::decay_t<decltype(all)>> == sizeof...(X), "weft: the gradient of a custom_gradient must return one tensor for each argument of the function");
       return outputs_of(all);
     };
-    const node& made = add_custom_gradient(outputs_of(values), {x.raw()...}, rule, site_);
+    const node& made = add_custom_gradient(outputs_of(results::of(result)), {x.raw()...}, rule, site_);
     std::vector<output> outputs;
     for (std::size_t i = 0; i < count; ++i) outputs.push_back({&made, static_cast<int>(i)});
-    const auto through = tensors_of(values, outputs.data(), std::make_index_sequence<count>());
-    if constexpr (std::is_same_v<typename results::type, decltype(result)>) return through;
+    const auto through = tensors_of<tuple>(outputs.data(), std::make_index_sequence<count>());
+    if constexpr (std::is_same_v<tuple, decltype(result)>) return through;
     else return std::get<0>(through);
   }
   F function_;
@@ -43983,7 +44004,8 @@ template <class F> class custom_gradient_function {
 }  // namespace detail
 
 /// Gives a function of tensors its own gradient (tf.custom_gradient). `f(x...)` returns a pair: the result, a tensor or a tuple of tensors, and a
-/// function from the gradients of the results to those of the arguments, a tensor or a tuple; an empty tensor stands for none.
+/// function from the gradients of the results to those of the arguments, a tensor or a tuple; an empty tensor stands for none. The graph keeps that
+/// function: it may capture what `f` was given and made, and of what was made outside of `f` nothing that holds the graph, lest the graph lives for ever.
 template <class F> detail::custom_gradient_function<F> custom_gradient(F f, call_site where = call_site::here()) { return {std::move(f), where}; }
 
 #if WEFT_HAS_BODIES

@@ -5,6 +5,7 @@
 
 #include <doctest/doctest.h>
 
+#include <memory>
 #include <tuple>
 #include <utility>
 
@@ -22,6 +23,24 @@ TEST_CASE("custom_gradient: the given gradient takes the place of the op's") {
   weft::session session;
   CHECK(session.run(weft::gradients(y, x)) == xt::xtensor<float, 1>{0.5f, 1.f});
   CHECK(session.run(weft::gradients(3.f * y, x)) == xt::xtensor<float, 1>{1.5f, 3.f});
+}
+
+TEST_CASE("custom_gradient: a graph that keeps one does not live for ever") {
+  std::weak_ptr<const void> graph_of;
+  {
+    weft::graph graph;
+    const auto scope = graph.as_default();
+    const auto squared = weft::custom_gradient([](const weft::tensor<float, 0>& x) {
+      const auto y = x * x;
+      return std::pair(y, [=](const weft::tensor<float, 0>& dy) { return dy * (x + x) + weft::zeros_like(y); });
+    });
+    const auto x = weft::constant(3.f);
+    const auto y = squared(squared(x));
+    weft::session session;
+    CHECK(session.run(weft::gradients(y, x)) == 108.f);
+    graph_of = graph.state();
+  }
+  CHECK(graph_of.expired());
 }
 
 TEST_CASE("custom_gradient: several arguments and results, and arguments without a gradient") {

@@ -94,11 +94,12 @@ TEST_CASE("resource scatter: each op and dtype, one number for all, repeated row
   variable_bench bench;
   const std::pair<const char*, std::vector<std::int32_t>> results[] = {{"Update", {2, 4, 2, 3}}, {"Add", {12, 26, 2, 3}}, {"Sub", {8, 14, 2, 3}}, {"Mul", {20, 80, 2, 3}}, {"Div", {5, 5, 2, 3}},
                                                                       {"Min", {2, 4, 2, 3}},    {"Max", {10, 20, 2, 3}}};
-  for (const auto& [op, expected] : results) {
+  for (const auto& result : results) {
+    const std::string op = result.first;
     CAPTURE(op);
     const auto w = bench.set("integers", make<std::int32_t>({2, 2}, {10, 20, 2, 3}));
-    bench(std::string("ResourceScatter") + op, {w, i32({1}, {0}), make<std::int32_t>({1, 2}, {2, std::string(op) == "Add" || std::string(op) == "Sub" ? 6 : 4})}, {{"dtype", dtype::int32}});
-    CHECK(elements<std::int32_t>(bench.get(w, dtype::int32)) == expected);
+    bench("ResourceScatter" + op, {w, i32({1}, {0}), make<std::int32_t>({1, 2}, {2, op == "Add" || op == "Sub" ? 6 : 4})}, {{"dtype", dtype::int32}});
+    CHECK(elements<std::int32_t>(bench.get(w, dtype::int32)) == result.second);
   }
   const auto small = bench.set("small", make<std::uint8_t>({3}, {250, 1, 2}));
   bench("ResourceScatterAdd", {small, i32({2}, {0, 0}), make<std::uint8_t>({2}, {5, 5})}, {{"dtype", dtype::uint8}});

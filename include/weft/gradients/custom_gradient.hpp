@@ -45,7 +45,7 @@ template <class T, int N> tensor<T, N> tensor_of(const operand<T, N>& x, call_si
 template <class Tuple> std::vector<output> outputs_of(const Tuple& tensors) {
   return std::apply([](const auto&... t) { return std::vector<output>{t.raw()...}; }, tensors);
 }
-template <class... T, std::size_t... I> std::tuple<T...> tensors_of(const std::tuple<T...>&, const output* from, std::index_sequence<I...>) { return {T(from[I])...}; }
+template <class Tuple, std::size_t... I> Tuple tensors_of(const output* from, std::index_sequence<I...>) { return Tuple(std::tuple_element_t<I, Tuple>(from[I])...); }
 
 template <class F> class custom_gradient_function {
  public:
@@ -55,21 +55,24 @@ template <class F> class custom_gradient_function {
 
  private:
   template <class... X> auto apply(const X&... x) const {
-    auto [result, differentiate] = function_(x...);
+    auto [result, differentiate] = [&] {
+      const kept_function_scope kept;
+      return function_(X(x.raw())...);
+    }();
     using results = as_tuple<decltype(result)>;
-    const typename results::type values = results::of(result);
-    constexpr auto count = std::tuple_size_v<typename results::type>;
-    const auto rule = [values, differentiate = differentiate](const std::vector<output>& gradients) {
-      auto found = std::apply(differentiate, tensors_of(values, gradients.data(), std::make_index_sequence<count>()));
+    using tuple = typename results::type;
+    constexpr auto count = std::tuple_size_v<tuple>;
+    const auto rule = [differentiate = differentiate](const std::vector<output>& gradients) {
+      auto found = std::apply(differentiate, tensors_of<tuple>(gradients.data(), std::make_index_sequence<count>()));
       const auto all = as_tuple<decltype(found)>::of(found);
       static_assert(std::tuple_size_v<std::decay_t<decltype(all)>> == sizeof...(X), "weft: the gradient of a custom_gradient must return one tensor for each argument of the function");
       return outputs_of(all);
     };
-    const node& made = add_custom_gradient(outputs_of(values), {x.raw()...}, rule, site_);
+    const node& made = add_custom_gradient(outputs_of(results::of(result)), {x.raw()...}, rule, site_);
     std::vector<output> outputs;
     for (std::size_t i = 0; i < count; ++i) outputs.push_back({&made, static_cast<int>(i)});
-    const auto through = tensors_of(values, outputs.data(), std::make_index_sequence<count>());
-    if constexpr (std::is_same_v<typename results::type, decltype(result)>) return through;
+    const auto through = tensors_of<tuple>(outputs.data(), std::make_index_sequence<count>());
+    if constexpr (std::is_same_v<tuple, decltype(result)>) return through;
     else return std::get<0>(through);
   }
   F function_;
@@ -79,7 +82,8 @@ template <class F> class custom_gradient_function {
 }  // namespace detail
 
 /// Gives a function of tensors its own gradient (tf.custom_gradient). `f(x...)` returns a pair: the result, a tensor or a tuple of tensors, and a
-/// function from the gradients of the results to those of the arguments, a tensor or a tuple; an empty tensor stands for none.
+/// function from the gradients of the results to those of the arguments, a tensor or a tuple; an empty tensor stands for none. The graph keeps that
+/// function: it may capture what `f` was given and made, and of what was made outside of `f` nothing that holds the graph, lest the graph lives for ever.
 template <class F> detail::custom_gradient_function<F> custom_gradient(F f, call_site where = call_site::here()) { return {std::move(f), where}; }
 
 #if WEFT_HAS_BODIES

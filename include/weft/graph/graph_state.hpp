@@ -141,6 +141,10 @@ WEFT_DECL std::map<std::string, std::vector<const node*>> graph_state::collectio
   const std::lock_guard<std::mutex> lock(mutex_);
   return collections_;
 }
+WEFT_DECL std::shared_ptr<graph_state> hold_for_handle(graph_state& of) {
+  return thread_scopes().kept_functions > 0 ? std::shared_ptr<graph_state>(std::shared_ptr<void>(), &of) : of.shared_from_this();
+}
+
 WEFT_DECL std::size_t graph_state::keep(std::shared_ptr<const kept_object> what) {
   const std::lock_guard<std::mutex> lock(mutex_);
   kept_.push_back(std::move(what));

@@ -111,7 +111,7 @@ template <class T, int N> class operand {
  protected:
   operand() = default;
   explicit operand(output o) : out_(o) {
-    if (o.from != nullptr) owner_ = o.from->owner().shared_from_this();
+    if (o.from != nullptr) owner_ = detail::hold_for_handle(o.from->owner());
   }
   operand(output handle, output reads) : operand(handle) { reads_ = reads; }
   template <class... I> auto indexed(call_site where, const I&... entries) const {

@@ -57,9 +57,23 @@ struct scope_context {
 struct scope_stack {
   std::vector<scope_context> contexts{1};
   scope_context& top() noexcept { return contexts.back(); }
+  // How many functions are being built that the graph itself will keep.
+  int kept_functions = 0;
 };
 
 scope_stack& thread_scopes();
+
+// While this lives, handles that the thread makes do not hold their graph: a function that the graph keeps, and that keeps handles in turn, would hold it for ever.
+class kept_function_scope {
+ public:
+  kept_function_scope() { ++thread_scopes().kept_functions; }
+  kept_function_scope(const kept_function_scope&) = delete;
+  kept_function_scope& operator=(const kept_function_scope&) = delete;
+  ~kept_function_scope() { --thread_scopes().kept_functions; }
+};
+
+// What a new handle holds of its graph.
+std::shared_ptr<graph_state> hold_for_handle(graph_state& of);
 
 }  // namespace detail
 }  // namespace weft

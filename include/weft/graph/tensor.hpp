@@ -36,7 +36,7 @@ class operation {
  public:
   /// Stands for nothing; waiting for it is no wait.
   operation() = default;
-  explicit operation(const node& n) : node_(&n), owner_(n.owner().shared_from_this()) {}
+  explicit operation(const node& n) : node_(&n), owner_(detail::hold_for_handle(n.owner())) {}
   /// The operation that computes a tensor, or that holds a variable.
   template <class T, int N> operation(const tensor<T, N>& t) : operation(t.raw()) {}
   template <class T, int N> operation(const variable<T, N>& v);

@@ -106,7 +106,7 @@ class accumulator_base {
  public:
   accumulator_base() = default;
   /// The accumulator that this output, a handle, names.
-  explicit accumulator_base(output handle) : handle_(handle), owner_(handle.from->owner().shared_from_this()) {}
+  explicit accumulator_base(output handle) : handle_(handle), owner_(detail::hold_for_handle(handle.from->owner())) {}
 
   /// The handle of its resource.
   output raw() const noexcept { return handle_; }

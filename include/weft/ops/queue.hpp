@@ -208,7 +208,7 @@ class queue_base {
  public:
   queue_base() = default;
   /// The queue that this output, a handle, names.
-  explicit queue_base(output handle) : handle_(handle), owner_(handle.from->owner().shared_from_this()) {}
+  explicit queue_base(output handle) : handle_(handle), owner_(detail::hold_for_handle(handle.from->owner())) {}
 
   /// The handle of its resource.
   output raw() const noexcept { return handle_; }
