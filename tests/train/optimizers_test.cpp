@@ -129,6 +129,29 @@ TEST_CASE("optimizers: a variable whose shape is not known, small floats, tensor
   CHECK(static_cast<float>(session.run(w)(1)) == 0.75f);
 }
 
+TEST_CASE("optimizers: an update before its variable or its slots have values is refused by name") {
+  const weft::graph g;
+  const auto scope = g.as_default();
+  const weft::variable<float, 0> v(weft::constant(1.f), "v");
+  weft::adam_optimizer adam(0.1f);
+  const auto step = adam.minimize(v * 2.f);
+  weft::local_session session({}, g);
+  const auto message = [&] {
+    try {
+      session.run(step);
+    } catch (const weft::error& e) {
+      CHECK(e.code() == weft::error_code::failed_precondition);
+      return e.status().message;
+    }
+    return std::string("ran");
+  };
+  CHECK_MESSAGE(message().find("is not initialized") != std::string::npos, message());
+  session.run(v.initializer());
+  CHECK_MESSAGE(message().find("is not initialized") != std::string::npos, message());
+  session.run(weft::global_variables_initializer());
+  CHECK(message() == "ran");
+}
+
 TEST_CASE("optimizers: numbers that cannot be") {
   CHECK(message_of([] { weft::adagrad_optimizer(1.f, 0); }) == "Adagrad: initial_accumulator_value must be positive, found 0.000000");
   CHECK(message_of([] { weft::proximal_adagrad_optimizer(1.f, 0.1, -1.f); }) == "ProximalAdagrad: l1_regularization_strength must be at least zero, found -1.000000");
