@@ -20411,6 +20411,7 @@ WEFT_DECL session_options::~session_options() = default;
 #define WEFT_CLUSTER_MESSAGES_HPP
 // What clients, masters and workers say to each other. Each message is a struct with `encode` and a `decode` that trusts nothing.
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -20434,6 +20435,15 @@ enum class message_type : std::uint8_t {
 };
 
 inline message_type type_of(const message& m) noexcept { return static_cast<message_type>(m.type); }
+
+/// How much longer than a small message so many bytes may take: their time on a slow link, 8 MiB a second.
+inline std::chrono::milliseconds time_to_carry(std::size_t bytes) noexcept { return std::chrono::milliseconds(bytes / ((std::size_t{8} << 20) / 1000)); }
+/// The same for what a message holds.
+inline std::chrono::milliseconds time_to_carry(const message& m) noexcept {
+  std::size_t bytes = m.head.size();
+  for (const tensor_value& v : m.tensors) bytes += v.bytes();
+  return time_to_carry(bytes);
+}
 
 namespace detail {
 inline message make_message(message_type type, wire_writer& head, std::vector<tensor_value> tensors = {}) {
@@ -40115,12 +40125,18 @@ WEFT_DECL void planner::send_parts(const preparation_ptr& work) {
   pending_registration& waits = pending_[number];
   waits.work = work;
   for (const plan_part& p : work->plan->parts) waits.missing.insert(p.task);
-  waits.deadline = std::make_unique<asio::steady_timer>(own_.io, own_.options.connect_timeout);
-  waits.deadline->async_wait([this, number](const std::error_code& stopped) {
+  // Constants are most of a large graph.
+  std::size_t bytes = 0;
+  for (const part& p : work->cut->parts())
+    for (const node* n : p.graph.nodes())
+      if (const tensor_value* constant = n->op() == "Const" ? n->find_attr<tensor_value>("value") : nullptr) bytes += constant->bytes();
+  const auto limit = own_.options.connect_timeout + time_to_carry(bytes);
+  waits.deadline = std::make_unique<asio::steady_timer>(own_.io, limit);
+  waits.deadline->async_wait([this, number, limit](const std::error_code& stopped) {
     const auto it = pending_.find(number);
     if (stopped || it == pending_.end()) return;
     const task_id task = *it->second.missing.begin();
-    registered(number, task, status(error_code::deadline_exceeded, "task " + own_.describe(task) + " did not register its part of the graph within " + std::to_string(own_.options.connect_timeout.count()) + " ms"));
+    registered(number, task, status(error_code::deadline_exceeded, "task " + own_.describe(task) + " did not register its part of the graph within " + std::to_string(limit.count()) + " ms"));
   });
   for (const part& p : work->cut->parts()) {
     const task_id task = task_of_device(p.task);
@@ -43331,7 +43347,9 @@ inline std::uint64_t remote_runtime::prepare(const std::shared_ptr<remote_link>&
     return what.encode(nodes, link.sent_nodes, options_.placer == nullptr ? nullptr : &placement_);
   }();
   link.sent_nodes = nodes.size();
-  const reply_message reply = ask(to, what.request, std::move(m), protocol_deadline(), false);
+  // The graph goes to its master, and from there to its tasks.
+  const auto deadline = protocol_deadline() + 2 * time_to_carry(m);
+  const reply_message reply = ask(to, what.request, std::move(m), deadline, false);
   if (reply.then == reply_message::advice::open_again) link.session = 0;
   if (!reply.result.ok()) fail_with(reply.result);
   const prepared_body body = prepared_body::decode(reply.body);

@@ -1,5 +1,6 @@
 #include <weft/cluster/graph_codec.hpp>
 
+#include <weft/cluster/messages.hpp>
 #include <weft/ops/standard.hpp>
 
 #include <doctest/doctest.h>
@@ -111,6 +112,14 @@ TEST_CASE("graph_codec: nodes are added behind those that are there") {
         weft::decode_nodes(more, {}, weft::graph(), {0});
       }(),
       "RESOURCE_EXHAUSTED: the graph would have 1 nodes, at most 0 are accepted (server_options::max_graph_nodes)");
+}
+
+TEST_CASE("graph_codec: what is large may take longer on its way") {
+  CHECK(weft::time_to_carry(1000) == std::chrono::milliseconds(0));
+  CHECK(weft::time_to_carry(std::size_t{16} << 20) == std::chrono::milliseconds(2000));
+  weft::message m;
+  m.tensors.push_back(weft::tensor_value(weft::dtype::float32, weft::shape({4 << 20})));
+  CHECK(weft::time_to_carry(m) == std::chrono::milliseconds(2000));
 }
 
 TEST_CASE("graph_codec: what is not a graph is refused") {

@@ -12,6 +12,7 @@
 #include <weft/placement/placement.hpp>
 #include <weft/session/options.hpp>
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -35,6 +36,15 @@ enum class message_type : std::uint8_t {
 };
 
 inline message_type type_of(const message& m) noexcept { return static_cast<message_type>(m.type); }
+
+/// How much longer than a small message so many bytes may take: their time on a slow link, 8 MiB a second.
+inline std::chrono::milliseconds time_to_carry(std::size_t bytes) noexcept { return std::chrono::milliseconds(bytes / ((std::size_t{8} << 20) / 1000)); }
+/// The same for what a message holds.
+inline std::chrono::milliseconds time_to_carry(const message& m) noexcept {
+  std::size_t bytes = m.head.size();
+  for (const tensor_value& v : m.tensors) bytes += v.bytes();
+  return time_to_carry(bytes);
+}
 
 namespace detail {
 inline message make_message(message_type type, wire_writer& head, std::vector<tensor_value> tensors = {}) {

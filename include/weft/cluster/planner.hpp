@@ -376,12 +376,18 @@ WEFT_DECL void planner::send_parts(const preparation_ptr& work) {
   pending_registration& waits = pending_[number];
   waits.work = work;
   for (const plan_part& p : work->plan->parts) waits.missing.insert(p.task);
-  waits.deadline = std::make_unique<asio::steady_timer>(own_.io, own_.options.connect_timeout);
-  waits.deadline->async_wait([this, number](const std::error_code& stopped) {
+  // Constants are most of a large graph.
+  std::size_t bytes = 0;
+  for (const part& p : work->cut->parts())
+    for (const node* n : p.graph.nodes())
+      if (const tensor_value* constant = n->op() == "Const" ? n->find_attr<tensor_value>("value") : nullptr) bytes += constant->bytes();
+  const auto limit = own_.options.connect_timeout + time_to_carry(bytes);
+  waits.deadline = std::make_unique<asio::steady_timer>(own_.io, limit);
+  waits.deadline->async_wait([this, number, limit](const std::error_code& stopped) {
     const auto it = pending_.find(number);
     if (stopped || it == pending_.end()) return;
     const task_id task = *it->second.missing.begin();
-    registered(number, task, status(error_code::deadline_exceeded, "task " + own_.describe(task) + " did not register its part of the graph within " + std::to_string(own_.options.connect_timeout.count()) + " ms"));
+    registered(number, task, status(error_code::deadline_exceeded, "task " + own_.describe(task) + " did not register its part of the graph within " + std::to_string(limit.count()) + " ms"));
   });
   for (const part& p : work->cut->parts()) {
     const task_id task = task_of_device(p.task);

@@ -234,7 +234,9 @@ inline std::uint64_t remote_runtime::prepare(const std::shared_ptr<remote_link>&
     return what.encode(nodes, link.sent_nodes, options_.placer == nullptr ? nullptr : &placement_);
   }();
   link.sent_nodes = nodes.size();
-  const reply_message reply = ask(to, what.request, std::move(m), protocol_deadline(), false);
+  // The graph goes to its master, and from there to its tasks.
+  const auto deadline = protocol_deadline() + 2 * time_to_carry(m);
+  const reply_message reply = ask(to, what.request, std::move(m), deadline, false);
   if (reply.then == reply_message::advice::open_again) link.session = 0;
   if (!reply.result.ok()) fail_with(reply.result);
   const prepared_body body = prepared_body::decode(reply.body);
