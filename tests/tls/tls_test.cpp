@@ -259,7 +259,7 @@ TEST_CASE("TLS: many threads send over one connection, and every message arrives
   weft::listener_options how;
   how.connection.transport = weft::tls::with_key(key);
   weft::listener listener(io, {"127.0.0.1", 0}, how, [](const std::shared_ptr<weft::connection>& c) {
-    c->start([c](weft::message m) { c->send(std::move(m)); }, [](const weft::status&) {});  // sends back what comes
+    c->start([to = c.get()](weft::message m) { to->send(std::move(m)); }, [](const weft::status&) {});  // sends back what comes
   });
   auto client = weft::blocking_connection::connect(listener.address(), patience, how.connection);
   constexpr int threads = 4, each = 30;
