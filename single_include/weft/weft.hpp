@@ -1876,6 +1876,11 @@ struct traced_transfer {
 /// The values that crossed between devices, by rising number of their edges: those of which both ends are traced.
 std::vector<traced_transfer> transfers_of(const step_trace& trace);
 
+namespace detail {
+// The nodes of a task by their beginning.
+std::vector<const traced_node*> by_beginning(const task_trace& task);
+}  // namespace detail
+
 /// A table: each task's nodes by their beginning, then the transfers with the time that they waited and were under way.
 std::string to_text(const step_trace& trace);
 inline std::ostream& operator<<(std::ostream& out, const step_trace& trace) { return out << to_text(trace); }
@@ -1918,6 +1923,13 @@ WEFT_DECL std::vector<traced_transfer> transfers_of(const step_trace& trace) {
 }
 
 namespace detail {
+WEFT_DECL std::vector<const traced_node*> by_beginning(const task_trace& task) {
+  std::vector<const traced_node*> order;
+  for (const traced_node& n : task.nodes) order.push_back(&n);
+  std::stable_sort(order.begin(), order.end(), [](const traced_node* a, const traced_node* b) { return a->begin < b->begin; });
+  return order;
+}
+
 // `12.345 ms`, in a column.
 inline std::string in_milliseconds(std::int64_t nanoseconds) {
   char text[40];
@@ -1930,10 +1942,7 @@ WEFT_DECL std::string to_text(const step_trace& trace) {
   std::string out = "step " + std::to_string(trace.step) + "\n";
   for (const task_trace& task : trace.tasks) {
     out += task.task + ", " + std::to_string(task.nodes.size()) + " nodes" + (task.left_out > 0 ? ", " + std::to_string(task.left_out) + " more are left out" : "") + "\n";
-    std::vector<const traced_node*> order;
-    for (const traced_node& n : task.nodes) order.push_back(&n);
-    std::stable_sort(order.begin(), order.end(), [](const traced_node* a, const traced_node* b) { return a->begin < b->begin; });
-    for (const traced_node* n : order) out += detail::in_milliseconds(n->begin) + " +" + detail::in_milliseconds(n->end - n->begin) + "  " + n->name + " (" + n->op + ")\n";
+    for (const traced_node* n : detail::by_beginning(task)) out += detail::in_milliseconds(n->begin) + " +" + detail::in_milliseconds(n->end - n->begin) + "  " + n->name + " (" + n->op + ")\n";
   }
   for (const traced_transfer& t : transfers_of(trace))
     out += t.value + ", " + std::to_string(t.bytes) + " bytes, " + t.from + " -> " + t.to + ": waited " + detail::in_milliseconds(t.send_wait()) + ", under way " + detail::in_milliseconds(t.wire()) +
@@ -2454,12 +2463,9 @@ class chrome_trace_writer {
 
   void write_task(const task_trace& t) {
     name_of("process_name", t.task, 0);
-    std::vector<const traced_node*> order;
-    for (const traced_node& n : t.nodes) order.push_back(&n);
-    std::stable_sort(order.begin(), order.end(), [](const traced_node* a, const traced_node* b) { return a->begin < b->begin; });
     waiting_rows rows;
     std::vector<std::int64_t> named;
-    for (const traced_node* n : order) {
+    for (const traced_node* n : by_beginning(t)) {
       const std::int64_t row = waits(*n) ? first_waiting_row + static_cast<std::int64_t>(rows.row_for(*n)) : n->thread;
       if (std::find(named.begin(), named.end(), row) == named.end()) {
         named.push_back(row);
@@ -33824,6 +33830,7 @@ class step_barrier final : public resource, public std::enable_shared_from_this<
   using waiter_ptr = std::shared_ptr<waiter>;
 
   void begin(const waiter_ptr& w);
+  template <class Change> void tell(Change&& change);
   void cancel(const waiter_ptr& w, const status& why);
   void lost(std::int64_t ticket);
   bool attempt(waiter& w, std::vector<std::int64_t>& new_tickets);
@@ -34010,16 +34017,27 @@ WEFT_DECL void step_barrier::wait(std::int64_t ticket, const cancellation_token&
   begin(w);
 }
 
-WEFT_DECL void step_barrier::leave(bool chief) {
+// Changes what is known of the replicas, and answers whoever need not wait any more.
+template <class Change> void step_barrier::tell(Change&& change) {
   std::vector<waiter_ptr> ended;
   std::vector<std::int64_t> new_tickets;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (chief) chief_left_ = true;
-    else left_ = std::min(left_ + 1, total_);
+    change();
     ended = serve(new_tickets);
   }
   finish(ended, new_tickets);
+}
+
+WEFT_DECL void step_barrier::leave(bool chief) {
+  tell([&] {
+    if (chief) chief_left_ = true;
+    else left_ = std::min(left_ + 1, total_);
+  });
+}
+
+WEFT_DECL void step_barrier::interrupt() {
+  tell([&] { interrupted_ = true; });
 }
 
 WEFT_DECL void step_barrier::ready(bool begun, const cancellation_token& token, done_function done) {
@@ -34028,17 +34046,6 @@ WEFT_DECL void step_barrier::ready(bool begun, const cancellation_token& token, 
   w->token = token;
   w->done = std::move(done);
   begin(w);
-}
-
-WEFT_DECL void step_barrier::interrupt() {
-  std::vector<waiter_ptr> ended;
-  std::vector<std::int64_t> new_tickets;
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    interrupted_ = true;
-    ended = serve(new_tickets);
-  }
-  finish(ended, new_tickets);
 }
 
 WEFT_DECL void step_barrier::advance(std::int64_t step, bool reset) {
@@ -45840,6 +45847,11 @@ class round_robin {
   int num_tasks_, next_ = 0;
 };
 
+namespace detail {
+// The bytes of a variable; nothing when it is none, or its shape or dtype do not say.
+std::optional<double> known_bytes(const node& n);
+}  // namespace detail
+
 /// The bytes that a variable takes. Throws INVALID_ARGUMENT when they are not known while the graph is built.
 double byte_size_load_fn(const node& variable);
 
@@ -45874,7 +45886,6 @@ std::shared_ptr<const placer> greedy_placer(std::string job = "ps", std::functio
 #if WEFT_HAS_BODIES
 namespace weft::detail {
 
-// The bytes of a variable; nothing when it is none, or its shape or dtype do not say.
 WEFT_DECL std::optional<double> known_bytes(const node& n) {
   const partial_shape* shape = n.find_attr<partial_shape>("shape");
   const dtype* type = n.find_attr<dtype>("dtype");
@@ -48990,11 +49001,8 @@ namespace weft {
 
 WEFT_DECL std::map<std::string, std::int64_t> variable_bytes_by_device(const graph& g) {
   std::map<std::string, std::int64_t> out;
-  for (const node* n : g.nodes()) {
-    if (n->op() != "VarHandleOp") continue;
-    const bool known = n->attr<partial_shape>("shape").fully_known() && is_plain(n->attr<dtype>("dtype"));
-    out[n->device()] += known ? static_cast<std::int64_t>(byte_size_load_fn(*n)) : 0;
-  }
+  for (const node* n : g.nodes())
+    if (n->op() == "VarHandleOp") out[n->device()] += static_cast<std::int64_t>(detail::known_bytes(*n).value_or(0));
   return out;
 }
 

@@ -2,6 +2,7 @@
 #include <weft/kernels/onednn.hpp>
 
 #include <doctest/doctest.h>
+#include <weft/kernels/standard.hpp>
 #include <weft/ops/nn.hpp>
 #include <weft/ops/nn_conv.hpp>
 #include <weft/session.hpp>

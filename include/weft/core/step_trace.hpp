@@ -60,6 +60,11 @@ struct traced_transfer {
 /// The values that crossed between devices, by rising number of their edges: those of which both ends are traced.
 std::vector<traced_transfer> transfers_of(const step_trace& trace);
 
+namespace detail {
+// The nodes of a task by their beginning.
+std::vector<const traced_node*> by_beginning(const task_trace& task);
+}  // namespace detail
+
 /// A table: each task's nodes by their beginning, then the transfers with the time that they waited and were under way.
 std::string to_text(const step_trace& trace);
 inline std::ostream& operator<<(std::ostream& out, const step_trace& trace) { return out << to_text(trace); }
@@ -102,6 +107,13 @@ WEFT_DECL std::vector<traced_transfer> transfers_of(const step_trace& trace) {
 }
 
 namespace detail {
+WEFT_DECL std::vector<const traced_node*> by_beginning(const task_trace& task) {
+  std::vector<const traced_node*> order;
+  for (const traced_node& n : task.nodes) order.push_back(&n);
+  std::stable_sort(order.begin(), order.end(), [](const traced_node* a, const traced_node* b) { return a->begin < b->begin; });
+  return order;
+}
+
 // `12.345 ms`, in a column.
 inline std::string in_milliseconds(std::int64_t nanoseconds) {
   char text[40];
@@ -114,10 +126,7 @@ WEFT_DECL std::string to_text(const step_trace& trace) {
   std::string out = "step " + std::to_string(trace.step) + "\n";
   for (const task_trace& task : trace.tasks) {
     out += task.task + ", " + std::to_string(task.nodes.size()) + " nodes" + (task.left_out > 0 ? ", " + std::to_string(task.left_out) + " more are left out" : "") + "\n";
-    std::vector<const traced_node*> order;
-    for (const traced_node& n : task.nodes) order.push_back(&n);
-    std::stable_sort(order.begin(), order.end(), [](const traced_node* a, const traced_node* b) { return a->begin < b->begin; });
-    for (const traced_node* n : order) out += detail::in_milliseconds(n->begin) + " +" + detail::in_milliseconds(n->end - n->begin) + "  " + n->name + " (" + n->op + ")\n";
+    for (const traced_node* n : detail::by_beginning(task)) out += detail::in_milliseconds(n->begin) + " +" + detail::in_milliseconds(n->end - n->begin) + "  " + n->name + " (" + n->op + ")\n";
   }
   for (const traced_transfer& t : transfers_of(trace))
     out += t.value + ", " + std::to_string(t.bytes) + " bytes, " + t.from + " -> " + t.to + ": waited " + detail::in_milliseconds(t.send_wait()) + ", under way " + detail::in_milliseconds(t.wire()) +

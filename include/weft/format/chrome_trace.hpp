@@ -73,12 +73,9 @@ class chrome_trace_writer {
 
   void write_task(const task_trace& t) {
     name_of("process_name", t.task, 0);
-    std::vector<const traced_node*> order;
-    for (const traced_node& n : t.nodes) order.push_back(&n);
-    std::stable_sort(order.begin(), order.end(), [](const traced_node* a, const traced_node* b) { return a->begin < b->begin; });
     waiting_rows rows;
     std::vector<std::int64_t> named;
-    for (const traced_node* n : order) {
+    for (const traced_node* n : by_beginning(t)) {
       const std::int64_t row = waits(*n) ? first_waiting_row + static_cast<std::int64_t>(rows.row_for(*n)) : n->thread;
       if (std::find(named.begin(), named.end(), row) == named.end()) {
         named.push_back(row);

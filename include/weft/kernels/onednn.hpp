@@ -4,21 +4,24 @@
 // -ldnnl, and hands `with_onednn()` to a session or a server as its kernels.
 
 #include <weft/core/config.hpp>
-#include <weft/kernels/linear.hpp>
-#include <weft/kernels/nn.hpp>
-#include <weft/kernels/nn_conv.hpp>
-#include <weft/kernels/nn_convolution.hpp>
-#include <weft/kernels/standard.hpp>
 #include <weft/runtime/kernel.hpp>
 
 namespace weft {
 
 /// These kernels and, preferred to them, oneDNN's for float MatMul, Conv2D and Softmax. What oneDNN does not take (empty tensors, groups, channels first) weft computes itself.
-kernel_registry with_onednn(kernel_registry kernels = standard_kernels());
+kernel_registry with_onednn(kernel_registry kernels);
+/// The standard kernels with oneDNN's in front of them.
+kernel_registry with_onednn();
 
 }  // namespace weft
 
 #if WEFT_HAS_KERNEL_BODIES
+#include <weft/kernels/linear.hpp>
+#include <weft/kernels/nn.hpp>
+#include <weft/kernels/nn_conv.hpp>
+#include <weft/kernels/nn_convolution.hpp>
+#include <weft/kernels/standard.hpp>
+
 #include <oneapi/dnnl/dnnl.hpp>
 
 #include <algorithm>
@@ -201,6 +204,8 @@ WEFT_DECL kernel_registry with_onednn(kernel_registry kernels) {
   }
   return kernels;
 }
+
+WEFT_DECL kernel_registry with_onednn() { return with_onednn(standard_kernels()); }
 
 }  // namespace weft
 #endif

@@ -73,6 +73,7 @@ class step_barrier final : public resource, public std::enable_shared_from_this<
   using waiter_ptr = std::shared_ptr<waiter>;
 
   void begin(const waiter_ptr& w);
+  template <class Change> void tell(Change&& change);
   void cancel(const waiter_ptr& w, const status& why);
   void lost(std::int64_t ticket);
   bool attempt(waiter& w, std::vector<std::int64_t>& new_tickets);
@@ -259,16 +260,27 @@ WEFT_DECL void step_barrier::wait(std::int64_t ticket, const cancellation_token&
   begin(w);
 }
 
-WEFT_DECL void step_barrier::leave(bool chief) {
+// Changes what is known of the replicas, and answers whoever need not wait any more.
+template <class Change> void step_barrier::tell(Change&& change) {
   std::vector<waiter_ptr> ended;
   std::vector<std::int64_t> new_tickets;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (chief) chief_left_ = true;
-    else left_ = std::min(left_ + 1, total_);
+    change();
     ended = serve(new_tickets);
   }
   finish(ended, new_tickets);
+}
+
+WEFT_DECL void step_barrier::leave(bool chief) {
+  tell([&] {
+    if (chief) chief_left_ = true;
+    else left_ = std::min(left_ + 1, total_);
+  });
+}
+
+WEFT_DECL void step_barrier::interrupt() {
+  tell([&] { interrupted_ = true; });
 }
 
 WEFT_DECL void step_barrier::ready(bool begun, const cancellation_token& token, done_function done) {
@@ -277,17 +289,6 @@ WEFT_DECL void step_barrier::ready(bool begun, const cancellation_token& token, 
   w->token = token;
   w->done = std::move(done);
   begin(w);
-}
-
-WEFT_DECL void step_barrier::interrupt() {
-  std::vector<waiter_ptr> ended;
-  std::vector<std::int64_t> new_tickets;
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    interrupted_ = true;
-    ended = serve(new_tickets);
-  }
-  finish(ended, new_tickets);
 }
 
 WEFT_DECL void step_barrier::advance(std::int64_t step, bool reset) {

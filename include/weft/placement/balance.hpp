@@ -35,6 +35,11 @@ class round_robin {
   int num_tasks_, next_ = 0;
 };
 
+namespace detail {
+// The bytes of a variable; nothing when it is none, or its shape or dtype do not say.
+std::optional<double> known_bytes(const node& n);
+}  // namespace detail
+
 /// The bytes that a variable takes. Throws INVALID_ARGUMENT when they are not known while the graph is built.
 double byte_size_load_fn(const node& variable);
 
@@ -69,7 +74,6 @@ std::shared_ptr<const placer> greedy_placer(std::string job = "ps", std::functio
 #if WEFT_HAS_BODIES
 namespace weft::detail {
 
-// The bytes of a variable; nothing when it is none, or its shape or dtype do not say.
 WEFT_DECL std::optional<double> known_bytes(const node& n) {
   const partial_shape* shape = n.find_attr<partial_shape>("shape");
   const dtype* type = n.find_attr<dtype>("dtype");

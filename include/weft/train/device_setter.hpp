@@ -48,11 +48,8 @@ namespace weft {
 
 WEFT_DECL std::map<std::string, std::int64_t> variable_bytes_by_device(const graph& g) {
   std::map<std::string, std::int64_t> out;
-  for (const node* n : g.nodes()) {
-    if (n->op() != "VarHandleOp") continue;
-    const bool known = n->attr<partial_shape>("shape").fully_known() && is_plain(n->attr<dtype>("dtype"));
-    out[n->device()] += known ? static_cast<std::int64_t>(byte_size_load_fn(*n)) : 0;
-  }
+  for (const node* n : g.nodes())
+    if (n->op() == "VarHandleOp") out[n->device()] += static_cast<std::int64_t>(detail::known_bytes(*n).value_or(0));
   return out;
 }
 
