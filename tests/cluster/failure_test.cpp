@@ -77,14 +77,16 @@ TEST_CASE("failure: a server that stops tells its clients CANCELLED") {
 }
 
 TEST_CASE("failure: a timeout ends the step on every task") {
-  weft::local_cluster cluster({{"ps", 1}, {"work", 2}}, test_ops::options());
+  auto options = test_ops::options();
+  options.abort_grace = std::chrono::minutes(10);
+  weft::local_cluster cluster({{"ps", 1}, {"work", 2}}, options);
   held_step step;
   weft::session session(cluster.target("work", 0), {}, step.graph);
   const auto begun = std::chrono::steady_clock::now();
   const weft::status late = error_of([&] { session.run(weft::run_options{std::chrono::milliseconds(50)}, step.y); });
   CHECK(late.code == error_code::deadline_exceeded);
   CHECK(late.message == "the step took longer than 50 ms");
-  CHECK(std::chrono::steady_clock::now() - begun < std::chrono::milliseconds(1500));  // without waiting for the grace
+  CHECK(std::chrono::steady_clock::now() - begun < options.abort_grace);
   CHECK(gate::instance().wait_left(1));
   gate::instance().open();
   CHECK(session.run(step.y) == 7.f);
@@ -101,7 +103,7 @@ TEST_CASE("failure: a kernel that ignores cancellation costs the abort's grace")
   const auto took = std::chrono::steady_clock::now() - begun;
   CHECK(late.code == error_code::deadline_exceeded);
   CHECK(took >= std::chrono::milliseconds(250));
-  CHECK(took < std::chrono::seconds(10));
+  CHECK(took < test_ops::patience);
   gate::instance().open();
   CHECK(session.run(step.y) == 7.f);
 }

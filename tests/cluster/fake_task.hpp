@@ -26,7 +26,7 @@
 
 namespace fake {
 
-inline constexpr auto patience = std::chrono::seconds(20);
+inline constexpr auto patience = std::chrono::seconds(60);
 
 /// One connection to a server.
 class road {

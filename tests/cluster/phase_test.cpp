@@ -100,7 +100,7 @@ void play(stage& here, const moment& at, const task_id& victim, int number) {
   const auto y = weft::with_device("/job:work/task:0", [&] { return made + 1.f; });
   {
     std::unique_ptr<weft::session> session;
-    const auto end = std::chrono::steady_clock::now() + 20s;
+    const auto end = std::chrono::steady_clock::now() + 60s;
     for (bool done = false; !done && std::chrono::steady_clock::now() < end;) {
       try {
         if (session == nullptr) session = std::make_unique<weft::session>(here.target(), impatient(), weft::graph(graph.state()));

@@ -142,7 +142,7 @@ TEST_CASE("session: a step that takes longer than its timeout ends with DEADLINE
   CHECK(late.code == weft::error_code::deadline_exceeded);
   CHECK(late.message == "the step took longer than 30 ms");
   CHECK(late.may_have_run);
-  CHECK(std::chrono::steady_clock::now() - begun < std::chrono::seconds(10));
+  CHECK(std::chrono::steady_clock::now() - begun < std::chrono::minutes(1));
   CHECK(session.run(weft::constant(1.f)) == 1.f);
 }
 

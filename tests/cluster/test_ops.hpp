@@ -26,7 +26,7 @@ namespace test_ops {
 
 using ::error_of;
 
-inline constexpr auto patience = std::chrono::seconds(20);
+inline constexpr auto patience = std::chrono::seconds(60);
 
 /// Counts who has come to it, and holds them up until it is opened.
 class gate {

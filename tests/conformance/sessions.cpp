@@ -21,7 +21,7 @@ using weft::tensor_value;
 
 namespace {
 
-constexpr auto patience = 20000ms;
+constexpr auto patience = 60000ms;
 
 // What a row came to: values, of which some may be none, or an error.
 struct row_outcome {

@@ -23,7 +23,7 @@ namespace {
 
 // How long a step that should wait is watched, and how long what should come may take.
 constexpr auto watched = 80ms;
-constexpr auto patience = 10s;
+constexpr auto patience = 60s;
 
 std::int64_t integer_or(const json_at& at, std::string_view name, std::int64_t otherwise) {
   const json_value* v = find_field(at, name);

@@ -18,7 +18,7 @@ namespace {
 
 // How long a step that should wait is watched, and how long one that should end may take.
 constexpr auto watched = 80ms;
-constexpr auto patience = 10s;
+constexpr auto patience = 60s;
 
 std::string text_or(const json_at& at, std::string_view name, const std::string& otherwise) {
   const json_value* v = find_field(at, name);

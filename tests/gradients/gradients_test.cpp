@@ -7,7 +7,6 @@
 
 #include <doctest/doctest.h>
 
-#include <chrono>
 #include <string>
 #include <tuple>
 #include <type_traits>
@@ -321,17 +320,13 @@ TEST_CASE("gradients: errors name the node and its line") {
   CHECK(error_of([&] { gradients(foreign, weft::tensor<float>()); }).message == "gradients: an x is an empty tensor, not made by any op");
 }
 
-TEST_CASE("gradients: a chain of 100,000 ops takes no recursion and little time") {
+TEST_CASE("gradients: a chain of 100,000 ops takes no recursion") {
   weft::graph graph;
   const auto scope = graph.as_default();
   const weft::tensor<float, 0> x = weft::constant(0.5f);
   weft::tensor<float, 0> y = x;
   for (int i = 0; i < 100'000; ++i) y = weft::negative(y);
-  const auto before = std::chrono::steady_clock::now();
   const auto g = gradients(y, x);
-  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - before;
-  MESSAGE("seconds: " << took.count());
-  CHECK(took.count() < 20);
   weft::session session;
   CHECK(session.run(g) == 1.f);
 }

@@ -28,7 +28,7 @@ weft::run_options within(std::chrono::milliseconds t) {
 
 // The size that a queue comes to, waited for.
 template <class Q> bool comes_to(weft::session_interface& session, const Q& size, int wanted) {
-  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   while (session.run(size) != wanted) {
     if (std::chrono::steady_clock::now() > until) return false;
     std::this_thread::yield();

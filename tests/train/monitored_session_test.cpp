@@ -58,7 +58,7 @@ weft::session_factory to(const weft::local_cluster& cluster, const weft::graph& 
 
 monitored_session_options quick() {
   monitored_session_options out;
-  out.patience = std::chrono::seconds(20);
+  out.patience = std::chrono::seconds(60);
   out.look_every = std::chrono::milliseconds(50);
   return out;
 }
@@ -139,7 +139,7 @@ TEST_CASE("monitored session: a worker waits for the chief, and says for what") 
   CHECK(down.code == error_code::deadline_exceeded);
   CHECK_MESSAGE(down.message.find("after 300 ms this worker still waits for a task: task /job:ps/task:0 at ") == 0, down.message);
   cluster.start("ps", 0);
-  options.patience = std::chrono::seconds(20);
+  options.patience = std::chrono::seconds(60);
   model again;
   auto waiting = std::async(std::launch::async, [&] { return monitored_session(to(cluster, again.graph, "work", 1), options, again.graph).run({{again.by, 0.f}}, again.w); });
   model of_chief;

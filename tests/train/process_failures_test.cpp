@@ -56,7 +56,7 @@ weft::session_options impatient() {
 // Runs steps until so many have succeeded, again after each failure; gives up after a while.
 void train(const processes& servers, const counting_worker& worker, const task_id& on, int steps, outcome& counts) {
   weft::session session(servers.target(on), impatient(), weft::graph(worker.graph.state()));
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(120);
   for (int done = 0; done < steps && std::chrono::steady_clock::now() < end;) {
     try {
       session.run(worker.step);
@@ -152,7 +152,7 @@ TEST_CASE("train: the server that leads the chief is killed, or stopped in order
   weft::monitored_session_options options;
   options.init = worker.initialize;
   options.look_every = std::chrono::milliseconds(50);
-  options.patience = std::chrono::seconds(40);
+  options.patience = std::chrono::seconds(60);
   int made = 0, lost = 0;
   {
     weft::monitored_session chief([&] { return std::make_unique<weft::session>(servers.target(work0), impatient(), weft::graph(worker.graph.state())); }, options, worker.graph);
