@@ -9,6 +9,7 @@
 #include <weft/graph/scope.hpp>
 #include <weft/graph/tensor.hpp>
 #include <weft/ops/standard.hpp>
+#include <weft/partition/growing_partition.hpp>
 #include <weft/partition/partition.hpp>
 #include <weft/placement/balance.hpp>
 #include <weft/placement/placer.hpp>

@@ -8412,6 +8412,8 @@ class graph_state : public std::enable_shared_from_this<graph_state> {
   static void check_scope(std::string_view wanted, call_site site);
 
   std::vector<const node*> nodes() const;
+  // Those from this one on.
+  std::vector<const node*> nodes_from(std::size_t first) const;
   std::size_t size() const;
   const node* find(std::string_view name) const;
   const op_registry& ops() const noexcept { return ops_; }
@@ -8466,6 +8468,10 @@ WEFT_DECL graph_state::~graph_state() {
 WEFT_DECL std::vector<const node*> graph_state::nodes() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   return nodes_;
+}
+WEFT_DECL std::vector<const node*> graph_state::nodes_from(std::size_t first) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return std::vector<const node*>(nodes_.begin() + static_cast<std::ptrdiff_t>(std::min(first, nodes_.size())), nodes_.end());
 }
 WEFT_DECL std::size_t graph_state::size() const {
   const std::lock_guard<std::mutex> lock(mutex_);
@@ -16343,6 +16349,10 @@ WEFT_DECL std::string to_text(const graph& g) {
 
 namespace weft {
 
+namespace detail {
+class partitioner;
+}  // namespace detail
+
 /// What kind of edge a transfer stands for.
 enum class transfer_kind { data, control, feed, fetch };
 
@@ -16408,6 +16418,7 @@ class transfer_table {
   friend bool operator!=(const transfer_table& a, const transfer_table& b) { return !(a == b); }
 
  private:
+  friend class detail::partitioner;
   std::vector<transfer> edges_, feeds_, fetches_;
 };
 
@@ -16471,6 +16482,7 @@ WEFT_DECL std::vector<transfer> transfer_table::all() const {
 #define WEFT_PLACEMENT_PLACEMENT_HPP
 // Where each node of a graph runs, and why. Plain data.
 
+#include <iterator>
 #include <memory>
 #include <ostream>
 #include <string>
@@ -16482,6 +16494,7 @@ namespace weft {
 class placer;
 namespace detail {
 struct placement_record;
+struct placed_block;
 bool same_graph(const placement_record& record, const graph_state& g) noexcept;
 }  // namespace detail
 
@@ -16506,15 +16519,28 @@ struct placed_node {
 
 inline std::ostream& operator<<(std::ostream& out, const placed_node& n) { return out << n.device << " (" << n.reason << ")"; }
 
+namespace detail {
+// Placed nodes by id, from `first` on, behind those of an earlier placement, which it shares. Each block is larger than the next one, so that there are few.
+struct placed_block {
+  std::shared_ptr<const placed_block> before;
+  std::size_t first = 0;
+  std::vector<placed_node> nodes;
+};
+std::shared_ptr<const placed_block> add_block(std::shared_ptr<const placed_block> before, std::vector<placed_node> nodes);
+}  // namespace detail
+
 /// The placement of a graph's nodes, by node id. Made by `place` it also remembers how it came about, for `explain`; that is no part of what is compared.
 class placement {
  public:
   placement() = default;
   explicit placement(std::vector<placed_node> nodes, std::shared_ptr<const detail::placement_record> record = nullptr)
-      : nodes_(std::make_shared<const std::vector<placed_node>>(std::move(nodes))), record_(std::move(record)) {}
+      : nodes_(detail::add_block(nullptr, std::move(nodes))), record_(std::move(record)) {}
+  /// An earlier placement and the nodes that were added to its graph since. Shares what the earlier one knows.
+  placement(const placement& earlier, std::vector<placed_node> added, std::shared_ptr<const detail::placement_record> record)
+      : nodes_(detail::add_block(earlier.nodes_, std::move(added))), record_(std::move(record)) {}
 
   /// How many nodes are placed; nodes added to the graph later are not.
-  std::size_t size() const noexcept { return nodes_ == nullptr ? 0 : nodes_->size(); }
+  std::size_t size() const noexcept { return nodes_ == nullptr ? 0 : nodes_->first + nodes_->nodes.size(); }
   /// Whether the node was in the graph when it was placed.
   bool has(const node& n) const noexcept { return static_cast<std::size_t>(n.id()) < size(); }
   /// The node's device, short complete name. Throws FAILED_PRECONDITION for a node added later, INVALID_ARGUMENT for one of another graph.
@@ -16524,12 +16550,18 @@ class placement {
   /// The whole story: what the node asked for, which nodes share its device and whose request counts, which devices were open, which were left out and why, what decided. One
   /// line each. Throws as `device_of`.
   std::string explain(const node& n) const;
-  const std::vector<placed_node>& nodes() const noexcept {
-    static const std::vector<placed_node> none;
-    return nodes_ == nullptr ? none : *nodes_;
+  /// Where the node of this id is, and why. id < size().
+  const placed_node& operator[](std::size_t id) const noexcept {
+    const detail::placed_block* block = nodes_.get();
+    while (id < block->first) block = block->before.get();
+    return block->nodes[id - block->first];
   }
   /// Whether it can be a placement of this graph: one that `place` has made is of no other.
   bool is_of(const detail::graph_state& g) const noexcept { return record_ == nullptr || detail::same_graph(*record_, g); }
+  /// How many nodes `place` looked at for it: all, or those that were added since an earlier placement with their neighbours. 0 when it was not made by `place`.
+  std::size_t looked_at() const noexcept;
+  /// What it remembers of how it came about; nullptr when it was not made by `place`.
+  const std::shared_ptr<const detail::placement_record>& record() const noexcept { return record_; }
 
   friend bool operator==(const placement& a, const placement& b);
   friend bool operator!=(const placement& a, const placement& b) { return !(a == b); }
@@ -16538,10 +16570,10 @@ class placement {
   const placed_node& at(const node& n) const {
     if (!is_of(n.owner())) n.fail_about(error_code::invalid_argument, "belongs to another graph than the one that was placed");
     if (!has(n)) n.fail_about(error_code::failed_precondition, "was added after the graph was placed; place the graph again");
-    return (*nodes_)[static_cast<std::size_t>(n.id())];
+    return (*this)[static_cast<std::size_t>(n.id())];
   }
   // Never changes: copies share it.
-  std::shared_ptr<const std::vector<placed_node>> nodes_;
+  std::shared_ptr<const detail::placed_block> nodes_;
   std::shared_ptr<const detail::placement_record> record_;
 };
 
@@ -16554,7 +16586,8 @@ struct placement_options {
   placement_order order = placement_order::session_task;
   /// Devices that are fixed already, by node id; "" or missing means free.
   std::vector<std::string> assigned{};
-  /// An earlier placement of the graph, before nodes were added: its nodes stay where they are, for the same reasons.
+  /// An earlier placement of the graph, before nodes were added: its nodes stay where they are, for the same reasons. Without a placer only the added nodes are looked at, and those that they share
+  /// a device with.
   const placement* earlier = nullptr;
   /// What chooses among the devices that requests, colocation, resources and kernels leave open; TensorFlow's rules when empty.
   std::shared_ptr<const weft::placer> placer{};
@@ -16569,6 +16602,31 @@ std::string to_text(const placement& where, const graph& g);
 }  // namespace weft
 
 #if WEFT_HAS_BODIES
+namespace weft::detail {
+
+// Takes in what is not larger than the block, so that a graph that grows node by node has its nodes copied a few times each.
+WEFT_DECL std::shared_ptr<const placed_block> add_block(std::shared_ptr<const placed_block> before, std::vector<placed_node> nodes) {
+  if (nodes.empty()) return before;
+  std::vector<std::shared_ptr<const placed_block>> taken;
+  std::size_t size = nodes.size();
+  for (; before != nullptr && before->nodes.size() <= size; before = before->before) {
+    size += before->nodes.size();
+    taken.push_back(before);
+  }
+  auto out = std::make_shared<placed_block>();
+  out->first = before == nullptr ? 0 : before->first + before->nodes.size();
+  if (taken.empty()) out->nodes = std::move(nodes);
+  else {
+    out->nodes.reserve(size);
+    for (std::size_t i = taken.size(); i-- > 0;) out->nodes.insert(out->nodes.end(), taken[i]->nodes.begin(), taken[i]->nodes.end());
+    out->nodes.insert(out->nodes.end(), std::make_move_iterator(nodes.begin()), std::make_move_iterator(nodes.end()));
+  }
+  out->before = std::move(before);
+  return out;
+}
+
+}  // namespace weft::detail
+
 namespace weft {
 
 WEFT_DECL std::string to_text(const placed_node& where, const node& n) { return n.name() + " (" + n.op() + "): " + where.device + " (" + where.reason + ")"; }
@@ -16576,11 +16634,16 @@ WEFT_DECL std::string to_text(const placed_node& where, const node& n) { return 
 WEFT_DECL std::string to_text(const placement& where, const graph& g) {
   std::string out;
   for (const node* n : g.nodes())
-    if (where.has(*n)) out += to_text(where.nodes()[static_cast<std::size_t>(n->id())], *n) + "\n";
+    if (where.has(*n)) out += to_text(where[static_cast<std::size_t>(n->id())], *n) + "\n";
   return out;
 }
 
-WEFT_DECL bool operator==(const placement& a, const placement& b) { return a.nodes_ == b.nodes_ || a.nodes() == b.nodes(); }
+WEFT_DECL bool operator==(const placement& a, const placement& b) {
+  if (a.size() != b.size()) return false;
+  for (std::size_t i = 0; a.nodes_ != b.nodes_ && i < a.size(); ++i)
+    if (a[i] != b[i]) return false;
+  return true;
+}
 
 }  // namespace weft
 #endif
@@ -16778,11 +16841,14 @@ class constraint_table {
     if (a == b || b == 0) return a;
     if (a == 0) return b;
     auto& known = soft ? soft_ : hard_;
-    if (const auto it = known.find(pair_key(a, b)); it != known.end()) return it->second;
+    const auto it = known.find(pair_key(a, b));
+    if (it != known.end() && it->second >= 0) return it->second;
+    if (it != known.end() && why == nullptr) return std::nullopt;
     try {
       return known[pair_key(a, b)] = number(soft ? merge_names_soft((*this)[a], (*this)[b]) : merge_names((*this)[a], (*this)[b]));
     } catch (const error& e) {
       if (why != nullptr) *why = e.message();
+      known[pair_key(a, b)] = -1;
       return std::nullopt;
     }
   }
@@ -16792,7 +16858,7 @@ class constraint_table {
  private:
   std::deque<device_name> names_;
   std::unordered_map<std::string, int> numbers_, texts_;
-  std::unordered_map<std::uint64_t, int> hard_, soft_;
+  std::unordered_map<std::uint64_t, int> hard_, soft_;  // -1: they contradict each other
 };
 
 // For one task's catalogue: the device types that a node, or a group of nodes, can run on, best first. `all` stands for every type.
@@ -16982,6 +17048,8 @@ WEFT_DECL std::string support_table::text(int set) const {
 // Which nodes must share a device, as groups that grow: over reference and resource edges, and by `loc:@` classes. Follows
 // TensorFlow's ColocationGraph.
 
+#include <algorithm>
+#include <map>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -17003,39 +17071,82 @@ struct colocation_member {
   int first = 0;
 };
 
+// The nodes that a placement looks at, numbered from 0: all of a graph by their ids; or, when others were placed before, those that are new, behind the placed ones that they share a device with.
+class numbered_nodes {
+ public:
+  explicit numbered_nodes(std::vector<const node*> all) : all_(std::move(all)) {}
+  // `placed` in the order of their ids.
+  numbered_nodes(std::vector<const node*> placed, const std::vector<const node*>& fresh, std::size_t first_fresh)
+      : all_(std::move(placed)), placed_(static_cast<int>(all_.size())), first_(static_cast<int>(first_fresh)) {
+    all_.insert(all_.end(), fresh.begin(), fresh.end());
+  }
+  // A node's number; -1 for one that is not looked at.
+  int operator()(const node& n) const noexcept {
+    if (n.id() >= first_) return n.id() - first_ + placed_;
+    const auto end = all_.begin() + placed_;
+    const auto it = std::lower_bound(all_.begin(), end, &n, [](const node* a, const node* b) { return a->id() < b->id(); });
+    return it != end && *it == &n ? static_cast<int>(it - all_.begin()) : -1;
+  }
+  const node* operator[](std::size_t number) const noexcept { return all_[number]; }
+  std::vector<const node*>::const_iterator begin() const noexcept { return all_.begin(); }
+  std::vector<const node*>::const_iterator end() const noexcept { return all_.end(); }
+  std::size_t size() const noexcept { return all_.size(); }
+  // How many were placed before and are only neighbours of the others.
+  int placed() const noexcept { return placed_; }
+  std::vector<const node*> take() { return std::move(all_); }
+
+ private:
+  std::vector<const node*> all_;
+  int placed_ = 0, first_ = 0;
+};
+
+// Nodes by their numbers.
 class colocation {
  public:
-  colocation(const std::vector<const node*>& nodes, const device_set& devices, const placement_options& options)
+  colocation(const numbered_nodes& nodes, const device_set& devices, const placement_options& options)
       : nodes_(nodes), devices_(devices), options_(options), support_(devices), members_(nodes.size()) {}
 
   // 1. What each node asks for and which kernels it has; 2. reference and resource edges; 3. `loc:@` classes.
   void run() {
     for (const node* n : nodes_) read(*n);
-    for (const node* n : nodes_) join_resources(*n);
+    for (const node* n : nodes_)
+      if (nodes_(*n) >= nodes_.placed()) join_resources(*n);
     for (const node* n : nodes_) note_classes(*n);
     for (const node* n : nodes_) join_classes(*n);
   }
 
-  int root(int id) {
-    while (members_[at(id)].parent != id) {
-      int& parent = members_[at(id)].parent;
+  int root(int number) {
+    while (members_[at(number)].parent != number) {
+      int& parent = members_[at(number)].parent;
       parent = members_[at(parent)].parent;
-      id = parent;
+      number = parent;
     }
-    return id;
+    return number;
   }
-  const colocation_member& group(int id) { return members_[at(root(id))]; }
+  int root(const node& n) { return root(nodes_(n)); }
+  const colocation_member& group(int number) { return members_[at(root(number))]; }
+  const colocation_member& group(const node& n) { return group(nodes_(n)); }
+  // Classes that somebody names, and no node so far: the first one that names them.
+  std::map<std::string, const node*> classes_without_owner() const {
+    std::map<std::string, const node*> out;
+    for (const auto& [name, known] : classes_)
+      if (!known.has_owner && known.first >= 0) out.emplace(name, nodes_[at(known.first)]);
+    return out;
+  }
   const device_name& constraint(int number) const noexcept { return constraints_[number]; }
   constraint_table& constraints() noexcept { return constraints_; }
   support_table& support() noexcept { return support_; }
   // What the node itself asked for, and the kernels it has itself, by number.
-  int own_request(int id) const noexcept { return own_[at(id)]; }
-  int own_support(int id) const noexcept { return own_support_[at(id)]; }
+  int own_request(const node& n) const noexcept { return own_[at(nodes_(n))]; }
   // Hands over what is known of the groups, when no more is asked.
   std::vector<colocation_member> take_members() { return std::move(members_); }
   std::vector<int> take_own_support() { return std::move(own_support_); }
 
  private:
+  struct colocation_class {
+    int first = -1;  // the first node that names it or has the name
+    bool has_owner = false;
+  };
   static std::size_t at(int i) noexcept { return static_cast<std::size_t>(i); }
   void read(const node& n);
   void read_assigned(const node& n, const std::string& device, colocation_member& m);
@@ -17043,18 +17154,18 @@ class colocation {
   void join_over_edge(const node& from, const node& to);
   void note_classes(const node& n);
   void join_classes(const node& n);
-  void join_class(int& first, const node& n);
+  void join_class(colocation_class& to, const node& n);
   std::string join(int a, int b);
   std::string said(const node& n) const;
 
-  const std::vector<const node*>& nodes_;
+  const numbered_nodes& nodes_;
   const device_set& devices_;
   const placement_options& options_;
   constraint_table constraints_;
   support_table support_;
   std::vector<colocation_member> members_;
   std::vector<int> own_, own_support_;
-  std::unordered_map<std::string, int> classes_;  // the first node of each class that somebody names, -1 before it is known
+  std::unordered_map<std::string, colocation_class> classes_;  // those that somebody names
 };
 
 const std::string& assigned_device(const placement_options& options, const node& n);
@@ -17070,27 +17181,28 @@ WEFT_DECL bool is_resource_generator(const node& n) noexcept {
 WEFT_DECL const std::string& assigned_device(const placement_options& options, const node& n) {
   static const std::string none;
   const auto id = static_cast<std::size_t>(n.id());
-  if (options.earlier != nullptr && id < options.earlier->size()) return options.earlier->nodes()[id].device;
+  if (options.earlier != nullptr && id < options.earlier->size()) return (*options.earlier)[id].device;
   return id < options.assigned.size() ? options.assigned[id] : none;
 }
 
 WEFT_DECL void colocation::read(const node& n) {
-  colocation_member& m = members_[at(n.id())];
-  m.parent = m.first = n.id();
+  const int number = nodes_(n);
+  colocation_member& m = members_[at(number)];
+  m.parent = m.first = number;
   m.support = support_.of_node(n);
   own_support_.push_back(m.support);
   own_.push_back(constraints_.of_text(n.device(), n));
   if (const std::string& device = assigned_device(options_, n); !device.empty()) return read_assigned(n, device, m);
   m.requested = own_.back();
   if (is_resource_generator(n)) m.resource = m.requested;
-  if (m.requested != 0) m.anchor = n.id();
+  if (m.requested != 0) m.anchor = number;
 }
 
 WEFT_DECL void colocation::read_assigned(const node& n, const std::string& device, colocation_member& m) {
   const weft::device* d = devices_.find(device);
   if (d == nullptr) n.fail_about(error_code::internal, "assigned device '" + device + "' is not the name of one device of the cluster");
   m.assigned = m.requested = constraints_.of_text(d->name, n);
-  m.anchor = n.id();
+  m.anchor = nodes_(n);
 }
 
 // Whether an input takes a reference rather than its value.
@@ -17111,14 +17223,14 @@ WEFT_DECL void colocation::join_resources(const node& n) {
 }
 
 WEFT_DECL std::string colocation::said(const node& n) const {
-  const std::string& device = own_[at(n.id())] == 0 ? n.device() : to_text(constraints_[own_[at(n.id())]]);
+  const std::string& device = own_[at(nodes_(n))] == 0 ? n.device() : to_text(constraints_[own_[at(nodes_(n))]]);
   return "'" + n.name() + "'" + (n.site().known() ? " (" + n.site().text() + ")" : "") + (device.empty() ? "" : " on '" + device + "'");
 }
 
 // The creator's request wins over the user's; two creators on different devices cannot meet in one op.
 WEFT_DECL void colocation::join_over_edge(const node& from, const node& to) {
-  const colocation_member& source = members_[at(root(from.id()))];
-  colocation_member& user = members_[at(root(to.id()))];
+  const colocation_member& source = members_[at(root(from))];
+  colocation_member& user = members_[at(root(to))];
   if (&source == &user) return;
   for (const bool fixed : {true, false}) {
     const int a = fixed ? source.assigned : source.resource, b = fixed ? user.assigned : user.resource;
@@ -17131,7 +17243,7 @@ WEFT_DECL void colocation::join_over_edge(const node& from, const node& to) {
     user.requested = constraints_.override_by(constraints_.override_by(source.requested, user.resource), user.assigned);
     user.anchor = source.anchor;
   }
-  const std::string why = join(from.id(), to.id());
+  const std::string why = join(nodes_(from), nodes_(to));
   if (!why.empty()) to.fail_about(error_code::invalid_argument, "must be on the device of " + said(from) + ", whose resource it uses: " + why);
 }
 
@@ -17141,7 +17253,7 @@ inline constexpr std::string_view class_prefix = "loc:@";
 WEFT_DECL void colocation::note_classes(const node& n) {
   if (const auto* list = n.find_attr<std::vector<std::string>>("_class"))
     for (const std::string& entry : *list)
-      if (entry.compare(0, class_prefix.size(), class_prefix) == 0) classes_.emplace(entry.substr(class_prefix.size()), -1);
+      if (entry.compare(0, class_prefix.size(), class_prefix) == 0) classes_.emplace(entry.substr(class_prefix.size()), colocation_class());
 }
 
 WEFT_DECL void colocation::join_classes(const node& n) {
@@ -17149,16 +17261,20 @@ WEFT_DECL void colocation::join_classes(const node& n) {
   if (const auto* list = n.find_attr<std::vector<std::string>>("_class"))
     for (const std::string& entry : *list)
       if (entry.compare(0, class_prefix.size(), class_prefix) == 0) join_class(classes_.find(entry.substr(class_prefix.size()))->second, n);
-  if (const auto own = classes_.find(n.name()); own != classes_.end()) join_class(own->second, n);
+  const auto own = classes_.find(n.name());
+  if (own == classes_.end()) return;
+  own->second.has_owner = true;
+  join_class(own->second, n);
 }
 
-WEFT_DECL void colocation::join_class(int& first, const node& n) {
+WEFT_DECL void colocation::join_class(colocation_class& to, const node& n) {
+  int& first = to.first;
   if (first < 0) {
-    first = n.id();
+    first = nodes_(n);
     return;
   }
-  const int mine = group(n.id()).anchor, theirs = group(first).anchor;
-  const std::string why = join(n.id(), first);
+  const int mine = group(n).anchor, theirs = group(first).anchor;
+  const std::string why = join(nodes_(n), first);
   if (why.empty() || options_.allow_soft_placement) return;
   const node &a = mine < 0 ? n : *nodes_[at(mine)], &b = theirs < 0 ? *nodes_[at(first)] : *nodes_[at(theirs)];
   n.fail_about(error_code::invalid_argument, "cannot be colocated with '" + std::string(nodes_[at(first)]->name()) + "': " + said(a) + " against " + said(b) +
@@ -17202,6 +17318,7 @@ WEFT_DECL std::string colocation::join(int a, int b) {
 // What a placement remembers of how it came about, and the story that it tells of a node.
 
 #include <deque>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -17228,9 +17345,23 @@ struct open_devices {
   device_name request;
 };
 
+// What a placement went on from.
+struct resumed_placement {
+  device_set devices;
+  placement_options options;
+  placement earlier;
+  std::size_t size = 0;
+};
+
 // What is known when a graph has been placed. Vectors of groups are read at the id of a group's root.
 struct placement_record {
   std::shared_ptr<graph_state> graph;
+  // How many nodes it took.
+  std::size_t looked_at = 0;
+  // Classes that are named by these, and are no node's name.
+  std::map<std::string, const node*> classes_without_owner;
+  // Of a placement that went on from an earlier one the rest is found when somebody asks.
+  std::shared_ptr<const resumed_placement> resumed;
   std::vector<const node*> nodes;
   std::vector<std::string> names;  // of the devices
   std::vector<device_name> parsed;
@@ -17247,6 +17378,9 @@ struct placement_record {
     return static_cast<std::size_t>(id);
   }
 };
+
+// The placement of all nodes at once.
+placement place_anew(const std::shared_ptr<graph_state>& g, const resumed_placement& what);
 
 WEFT_DECL bool same_graph(const placement_record& record, const graph_state& g) noexcept { return record.graph.get() == &g; }
 
@@ -17344,10 +17478,13 @@ class placement_story {
 
 namespace weft {
 
+WEFT_DECL std::size_t placement::looked_at() const noexcept { return record_ == nullptr ? 0 : record_->looked_at; }
+
 WEFT_DECL std::string placement::explain(const node& n) const {
   const placed_node& where = at(n);
   if (record_ == nullptr) return "'" + n.name() + "' (" + n.op() + (n.site().known() ? ", " + n.site().text() : "") + ") runs on " + where.device + "\n  because: " + where.reason + "\n";
-  return detail::placement_story(*record_, n).tell(where);
+  if (record_->resumed == nullptr) return detail::placement_story(*record_, n).tell(where);
+  return detail::placement_story(*detail::place_anew(record_->graph, *record_->resumed).record(), n).tell(where);
 }
 
 }  // namespace weft
@@ -38286,6 +38423,7 @@ inline bool is_placeholder(const node& n) noexcept { return n.op() == "Placehold
 // Whether the node is a placeholder whose value is fed, so that it does not run.
 inline bool is_fed_placeholder(const node& n, const std::unordered_set<std::uint64_t>& fed) { return !fed.empty() && is_placeholder(n) && fed.count(output_key({&n, 0})) != 0; }
 
+void check_loops(const node& n, const std::unordered_set<std::uint64_t>& fed);
 void check_step(const graph& g, const std::vector<output>& feeds, const std::vector<output>& fetches, const std::vector<const node*>& targets);
 
 }  // namespace detail
@@ -38326,6 +38464,12 @@ WEFT_DECL void check_step(const graph& g, const std::vector<output>& feeds, cons
   for (const node* n : targets) check_in_graph(g, n, "target");
 }
 
+WEFT_DECL void check_loops(const node& n, const std::unordered_set<std::uint64_t>& fed) {
+  for (std::size_t i = 0; i < n.inputs().size(); ++i)
+    if (is_loop_edge(n, i) && fed.count(output_key(n.inputs()[i])) == 0)
+      n.fail_about(error_code::unimplemented, "closes a loop (its input '" + to_text(n.inputs()[i]) + "' is made after it), and loops cannot run yet");
+}
+
 }  // namespace weft::detail
 
 namespace weft {
@@ -38361,9 +38505,7 @@ WEFT_DECL std::vector<const node*> prune(const graph& g, const std::vector<outpu
 
   // 2. In the order of creation, in which all inputs come first.
   for (const node* n : nodes)
-    for (std::size_t i = 0; needed[static_cast<std::size_t>(n->id())] != 0 && i < n->inputs().size(); ++i)
-      if (detail::is_loop_edge(*n, i) && fed.count(detail::output_key(n->inputs()[i])) == 0)
-        n->fail_about(error_code::unimplemented, "closes a loop (its input '" + to_text(n->inputs()[i]) + "' is made after it), and loops cannot run yet");
+    if (needed[static_cast<std::size_t>(n->id())] != 0) detail::check_loops(*n, fed);
   std::vector<const node*> out;
   for (const node* n : nodes)
     if (needed[static_cast<std::size_t>(n->id())] != 0 && !detail::is_fed_placeholder(*n, fed) && !same.replaces(*n)) out.push_back(n);
@@ -38583,6 +38725,7 @@ WEFT_DECL void recv_scheduler::rebuild(part& p, std::size_t begin, std::size_t e
 // How a placed graph is cut: one pass over its nodes in the order of creation, which adds each to its part and each value that
 // crosses to the parts on both sides.
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -38626,6 +38769,12 @@ WEFT_DECL std::string master_of(const device_set& devices, const partition_optio
   return task;
 }
 
+// Whether the node may have the name of one that a cut adds.
+inline bool is_hidden(const node& n) { return n.name().find("/_") != std::string::npos; }
+inline bool has_hidden_names(const std::vector<const node*>& nodes) {
+  return std::any_of(nodes.begin(), nodes.end(), [](const node* n) { return is_hidden(*n); });
+}
+
 class partitioner {
  public:
   partitioner(const graph& g, const device_set& devices, const placement& where, const partition_options& options)
@@ -38633,12 +38782,21 @@ class partitioner {
 
   partitioned_graph run();
 
+  // A step without fetches, receives that wait and merged nodes may go on when nodes were added to the graph and `where` has placed them: a cut goes through nodes in the order of creation.
+  // What the step needs besides; nothing when that would come out otherwise than cut at once. `first` is the first node that was added.
+  std::optional<std::vector<const node*>> added_nodes(std::size_t first, const std::vector<const node*>& targets, std::size_t& visited) const;
+  // The answer of `run` with these nodes in addition.
+  partitioned_graph grow(partitioned_graph earlier, const std::vector<const node*>& added);
+  // Goes on with a part that is equal to one of its own.
+  void follow(const graph& own, const graph& equal);
+
  private:
   // Devices and tasks by number, in the order of the device set.
   struct place_of_device {
     std::string name;
     int task = 0;
     std::int64_t incarnation = 0;
+    attr_value as_attr;  // the name, which all transfers share
   };
   // Where a value is wanted: a device, or the first device of a task that received it.
   struct arrival_key {
@@ -38668,6 +38826,9 @@ class partitioner {
 
   void number_devices();
   void find_substitutes();
+  void copy_all(const std::vector<const node*>& nodes);
+  partitioned_graph take();
+  std::vector<const node*> waited_for(const std::vector<const node*>& targets, std::size_t& visited) const;
   int device_number(const std::string& name, const node& about);
   void check_order(const node& n, const node& input) const;
   void copy(const node& n);
@@ -38691,6 +38852,7 @@ class partitioner {
   const placement& where_;
   const partition_options& options_;
   std::vector<place_of_device> devices_;
+  std::vector<int> devices_in_;  // by task: how many
   std::unordered_map<std::string, int> device_numbers_;
   const std::string* last_device_name_ = nullptr;
   int last_device_ = -1;
@@ -38700,6 +38862,7 @@ class partitioner {
   cut_names names_;
   substitution same_;
   bool has_hidden_names_ = false;
+  int last_copied_ = -1;
   std::vector<const node*> twins_;  // by node id
   std::vector<int> device_of_;      // by node id
   std::unordered_map<arrival_key, arrival, arrival_hash> arrivals_;
@@ -38714,19 +38877,29 @@ WEFT_DECL partitioned_graph partitioner::run() {
   // 1. What the step needs, without what it can do without.
   find_substitutes();
   const std::vector<const node*> needed = prune(graph_, options_.feeds, options_.fetches, options_.targets, same_);
-  for (const node* n : needed) has_hidden_names_ = has_hidden_names_ || n->name().find("/_") != std::string::npos;
+  has_hidden_names_ = has_hidden_names(needed);
 
   // 2. Each node into the part of its task, after whatever it reads.
-  twins_.resize(where_.size());
-  device_of_.resize(where_.size(), -1);
-  const bool whole = options_.fetches.empty() && options_.targets.empty();
-  for (const node* n : needed)
-    if (!whole || where_.has(*n)) copy(*n);  // the whole graph is what was placed; nodes may have been added since
+  copy_all(needed);
 
   // 3. What the step gives back.
   add_fetches();
+  return take();
+}
 
-  // 4. Feeds and fetches are numbered after the edges, so that the edges count from 0.
+WEFT_DECL void partitioner::copy_all(const std::vector<const node*>& nodes) {
+  twins_.resize(where_.size());
+  device_of_.resize(where_.size(), -1);
+  const bool whole = options_.fetches.empty() && options_.targets.empty();
+  for (const node* n : nodes) {
+    if (whole && !where_.has(*n)) continue;  // the whole graph is what was placed; nodes may have been added since
+    copy(*n);
+    last_copied_ = n->id();
+  }
+}
+
+// Feeds and fetches are numbered after the edges, so that the edges count from 0.
+WEFT_DECL partitioned_graph partitioner::take() {
   auto next = static_cast<std::int64_t>(edges_.size());
   for (auto* rows : {&feeds_, &fetches_})
     for (transfer& t : *rows) t.edge = next++;
@@ -38747,8 +38920,10 @@ WEFT_DECL void partitioner::number_devices() {
     const device& d = device_set_.devices()[i];
     device_numbers_.emplace(d.name, static_cast<int>(i));
     const std::string name = options_.form == partition_form::tensorflow ? to_full_text(device_set_.names()[i]) : d.name;
-    devices_.push_back({name, tasks[task_text(device_set_.names()[i])], static_cast<std::int64_t>(d.incarnation)});
+    devices_.push_back({name, tasks[task_text(device_set_.names()[i])], static_cast<std::int64_t>(d.incarnation), attr_value(name)});
   }
+  devices_in_.resize(parts_.size());
+  for (const place_of_device& d : devices_) ++devices_in_[at(d.task)];
   if (parts_.empty()) fail(error_code::failed_precondition, "no devices are registered; add at least one to the device_set");
   master_device_ = master_of(device_set_, options_) + "/device:CPU:0";
 }
@@ -38827,11 +39002,11 @@ WEFT_DECL partitioner::arrival& partitioner::arrive(const node& from, int slot, 
   source.device = home;
   source.value = source.wire = {twins_[at(from.id())], slot};
   if (devices_[at(home)].task != task) {
-    const auto first = arrivals_.find({from.id(), slot, -1, task});
+    const auto first = devices_in_[at(task)] > 1 ? arrivals_.find({from.id(), slot, -1, task}) : arrivals_.end();
     if (first != arrivals_.end()) source = first->second;
     else {
       const arrival landed = send(from, slot, source, consumer, device);
-      arrivals_.emplace(arrival_key{from.id(), slot, -1, task}, landed);
+      if (devices_in_[at(task)] > 1) arrivals_.emplace(arrival_key{from.id(), slot, -1, task}, landed);
       return arrivals_.emplace(arrival_key{from.id(), slot, device, -1}, landed).first->second;
     }
   }
@@ -38880,13 +39055,22 @@ WEFT_DECL output partitioner::send_value(transfer& t, const std::string& source,
   t.dtype = type.dtype;
   t.shape = type.shape;
   t.bytes = bytes_of(type);
-  attr_map attrs{{"tensor_name", "edge_" + std::to_string(t.edge) + "_" + source}, {"send_device", t.from}, {"recv_device", t.to},
-                 {"send_device_incarnation", devices_[at(source_device)].incarnation}, {"client_terminated", false}, {"_edge", t.edge}};
-  attr_map receiving = attrs;
-  attrs.emplace("T", type.dtype);
-  receiving.emplace("tensor_type", type.dtype);
-  add(source_device, name("send"), "_Send", {value}, {}, std::move(attrs), {});
-  const output received{&add(device, name("recv"), "_Recv", {}, {}, std::move(receiving), {type}), 0};
+  const attr_value tensor_name("edge_" + std::to_string(t.edge) + "_" + source);
+  const auto attrs_of = [&](bool sends) {
+    attr_map out;
+    const auto put = [&out](const char* key, attr_value what) { out.emplace_hint(out.end(), key, std::move(what)); };  // in the order of their names
+    if (sends) put("T", type.dtype);
+    put("_edge", t.edge);
+    put("client_terminated", false);
+    put("recv_device", devices_[at(device)].as_attr);
+    put("send_device", devices_[at(source_device)].as_attr);
+    put("send_device_incarnation", devices_[at(source_device)].incarnation);
+    put("tensor_name", tensor_name);
+    if (!sends) put("tensor_type", type.dtype);
+    return out;
+  };
+  add(source_device, name("send"), "_Send", {value}, {}, attrs_of(true), {});
+  const output received{&add(device, name("recv"), "_Recv", {}, {}, attrs_of(false), {type}), 0};
   return narrow ? cast(name("widen"), device, received, dtype::bfloat16, dtype::float32, type.shape) : received;
 }
 
@@ -39359,8 +39543,9 @@ namespace weft::detail {
 
 class rule_placer {
  public:
-  rule_placer(const graph& g, const device_set& devices, const placement_options& options)
-      : graph_(g.state()), nodes_(g.nodes()), devices_(devices), options_(options), groups_(nodes_, devices_, options_) {}
+  // `resumes`: only what was added since `options.earlier` is placed, and `nodes` are numbered so.
+  rule_placer(std::shared_ptr<graph_state> g, numbered_nodes nodes, bool resumes, const device_set& devices, const placement_options& options)
+      : graph_(std::move(g)), resumes_(resumes), nodes_(std::move(nodes)), devices_(devices), options_(options), groups_(nodes_, devices_, options_) {}
 
   placement run();
 
@@ -39380,7 +39565,9 @@ class rule_placer {
   void place_generator(const node& n);
   void settle(const node& n, int device, int open, std::string reason, bool by_placer = false);
   int open_to(const node& n);
+  int known_device(const node& n);
   std::vector<int> matching(const device_name& request, int support);
+  group_choice& choice_of(const node& n) { return chosen_[at(groups_.root(n))]; }
   bool can_run(int open, int device) const { return std::find(open_[at(open)].devices.begin(), open_[at(open)].devices.end(), device) != open_[at(open)].devices.end(); }
   std::string reason_of(const node& n);
   std::string soft_reason(const device_name& asked) const;
@@ -39391,7 +39578,8 @@ class rule_placer {
   std::string device_list() const;
 
   const std::shared_ptr<graph_state> graph_;
-  std::vector<const node*> nodes_;
+  const bool resumes_;
+  numbered_nodes nodes_;
   const device_set& devices_;
   const placement_options& options_;
   colocation groups_;
@@ -39399,13 +39587,12 @@ class rule_placer {
   std::vector<group_choice> chosen_;  // by root of a group
   std::deque<open_devices> open_;
   std::unordered_map<std::uint64_t, int> known_open_;  // request and support -> place in open_
-  // Who reads or waits for a generator, in the order of creation: by node, from where to where in consumers_.
+  // Who reads or waits for a generator, in the order of creation: by number of a node, from where to where in consumers_.
   std::vector<int> consumers_begin_, consumers_;
 };
 
 WEFT_DECL placement rule_placer::run() {
   if (devices_.empty()) fail(error_code::failed_precondition, "no devices are registered; add at least one to the device_set");
-  if (options_.earlier != nullptr && !options_.earlier->is_of(*graph_)) fail(error_code::invalid_argument, "the earlier placement is of another graph");
   rank_devices();
 
   // 1. Requests, kernels, and who must share a device with whom.
@@ -39423,17 +39610,22 @@ WEFT_DECL placement rule_placer::run() {
   // 3. The answer, with a reason for each node.
   std::vector<placed_node> out;
   out.reserve(nodes_.size());
-  for (const node* n : nodes_) out.push_back({devices_.devices()[at(chosen_[at(groups_.root(n->id()))].device)].name, reason_of(*n)});
-  return placement(std::move(out), record());
+  for (const node* n : nodes_)
+    if (nodes_(*n) >= nodes_.placed()) out.push_back({devices_.devices()[at(choice_of(*n).device)].name, reason_of(*n)});
+  return resumes_ ? placement(*options_.earlier, std::move(out), record()) : placement(std::move(out), record());
 }
 
 // Each use of a generator by a later node.
 template <class F> void rule_placer::for_each_use(const F& f) const {
   for (const node* n : nodes_) {
-    for (const output& in : n->inputs())
-      if (is_generator(*in.from)) f(in.from->id(), n->id());
-    for (const node* before : n->control_inputs())
-      if (is_generator(*before)) f(before->id(), n->id());
+    const int number = nodes_(*n);
+    if (number < nodes_.placed()) continue;
+    const auto use = [&](const node& from) {
+      const int generator = is_generator(from) ? nodes_(from) : -1;
+      if (generator >= nodes_.placed()) f(generator, number);
+    };
+    for (const output& in : n->inputs()) use(*in.from);
+    for (const node* before : n->control_inputs()) use(*before);
   }
 }
 
@@ -39461,10 +39653,10 @@ WEFT_DECL void rule_placer::ask_placer() {
   placement_question question{devices_, home(), {}, std::vector<int>(nodes_.size())};
   std::vector<int> number(nodes_.size(), -1);  // by root
   for (const node* n : nodes_) {
-    int& group = number[at(groups_.root(n->id()))];
+    int& group = number[at(groups_.root(*n))];
     if (group < 0) {
       group = static_cast<int>(question.groups.size());
-      const group_choice& rules = chosen_[at(groups_.root(n->id()))];
+      const group_choice& rules = choice_of(*n);
       question.groups.push_back({{}, &open_[at(rules.open)].devices, rules.device});
     }
     question.groups[at(group)].nodes.push_back(n);
@@ -39475,7 +39667,7 @@ WEFT_DECL void rule_placer::ask_placer() {
   const std::vector<placement_choice> answer = answer_of(*options_.placer, question);
   for (std::size_t i = 0; i < answer.size(); ++i) {
     const node& first = *question.groups[i].nodes[0];
-    group_choice& made = chosen_[at(groups_.root(first.id()))];
+    group_choice& made = choice_of(first);
     const int open = made.open;
     if (answer[i].device >= 0 && !can_run(open, answer[i].device))
       first.fail_about(error_code::invalid_argument, "placer '" + options_.placer->name() + "' chose " +
@@ -39536,34 +39728,42 @@ WEFT_DECL void rule_placer::rank_devices() {
 }
 
 WEFT_DECL void rule_placer::settle(const node& n, int device, int open, std::string reason, bool by_placer) {
-  chosen_[at(groups_.root(n.id()))] = {device, by_placer, open, std::move(reason)};
+  choice_of(n) = {device, by_placer, open, std::move(reason)};
 }
 
 WEFT_DECL void rule_placer::place(const node& n) {
-  if (chosen_[at(groups_.root(n.id()))].device >= 0) return;
+  if (choice_of(n).device >= 0) return;
   const int open = open_to(n);
   if (is_metadata(n) && !n.inputs().empty()) {
     const node& input = *n.inputs()[0].from;
-    const int device = chosen_[at(groups_.root(input.id()))].device;
+    const int device = known_device(input);
     if (device >= 0 && can_run(open, device)) return settle(n, device, open, "with its input '" + input.name() + "'");
   }
   settle(n, open_[at(open)].devices.front(), open, "default device");
 }
 
 WEFT_DECL void rule_placer::place_generator(const node& n) {
-  if (chosen_[at(groups_.root(n.id()))].device >= 0) return;
+  if (choice_of(n).device >= 0) return;
   const int open = open_to(n);
-  const int *const users = consumers_.data() + consumers_begin_[at(n.id())], *const users_end = consumers_.data() + consumers_begin_[at(n.id()) + 1];
-  const auto device_of = [&](int id) { return chosen_[at(groups_.root(id))].device; };
-  const bool together = users != users_end && std::all_of(users, users_end, [&](int id) { return device_of(id) == device_of(users[0]); });
+  const int *const users = consumers_.data() + consumers_begin_[at(nodes_(n))], *const users_end = consumers_.data() + consumers_begin_[at(nodes_(n)) + 1];
+  const auto device_of = [&](int number) { return chosen_[at(groups_.root(number))].device; };
+  const bool together = users != users_end && std::all_of(users, users_end, [&](int number) { return device_of(number) == device_of(users[0]); });
   if (together && device_of(users[0]) >= 0 && can_run(open, device_of(users[0])))
     return settle(n, device_of(users[0]), open, std::string("with its consumer") + (users_end - users > 1 ? "s '" : " '") + nodes_[at(users[0])]->name() + (users_end - users > 1 ? "', ..." : "'"));
   settle(n, open_[at(open)].devices.front(), open, "default device");
 }
 
+// Where a node is; -1 when that is not decided yet.
+WEFT_DECL int rule_placer::known_device(const node& n) {
+  const std::string& fixed = assigned_device(options_, n);
+  if (fixed.empty()) return choice_of(n).device;
+  const weft::device* found = devices_.find(fixed);
+  return found == nullptr ? -1 : static_cast<int>(found - devices_.devices().data());
+}
+
 // The devices that are left to a node's group, as a place in `open_`.
 WEFT_DECL int rule_placer::open_to(const node& n) {
-  const colocation_member& group = groups_.group(n.id());
+  const colocation_member& group = groups_.group(n);
   const auto [known, fresh] = known_open_.emplace(pair_key(group.requested, group.support), static_cast<int>(open_.size()));
   if (!fresh) return known->second;
   open_devices open;
@@ -39609,14 +39809,14 @@ WEFT_DECL std::string rule_placer::soft_reason(const device_name& asked) const {
 }
 
 WEFT_DECL std::string rule_placer::reason_of(const node& n) {
-  const colocation_member& group = groups_.group(n.id());
-  const group_choice& made = chosen_[at(groups_.root(n.id()))];
-  const device_name& own = groups_.constraint(groups_.own_request(n.id()));
+  const colocation_member& group = groups_.group(n);
+  const group_choice& made = choice_of(n);
+  const device_name& own = groups_.constraint(groups_.own_request(n));
   const auto pinned = [&](const node& who) { return "pinned" + (who.site().known() ? " at " + who.site().text() : std::string()); };
   if (options_.earlier != nullptr && options_.earlier->has(n)) return options_.earlier->reason_of(n);
   if (!assigned_device(options_, n).empty()) return "assigned before";
   const bool met = !own.empty() && matches(own, devices_.names()[at(made.device)]);
-  if (made.by_placer && n.id() == (group.anchor >= 0 ? group.anchor : group.first)) return made.reason + (met ? ", within '" + to_text(own) + "' " + pinned(n) : "");
+  if (made.by_placer && nodes_(n) == (group.anchor >= 0 ? group.anchor : group.first)) return made.reason + (met ? ", within '" + to_text(own) + "' " + pinned(n) : "");
   for (std::size_t i = 0; i < n.inputs().size(); ++i)
     if (shares_resource(n, i)) {
       const node& from = *n.inputs()[i].from;
@@ -39627,7 +39827,7 @@ WEFT_DECL std::string rule_placer::reason_of(const node& n) {
   if (!own.empty() && open_[at(made.open)].soft) return soft_reason(own);
   if (group.size > 1) {
     const int anchor = group.anchor >= 0 ? group.anchor : group.first;
-    if (anchor != n.id()) return "colocated with '" + nodes_[at(anchor)]->name() + "'";
+    if (anchor != nodes_(n)) return "colocated with '" + nodes_[at(anchor)]->name() + "'";
   }
   if (!own.empty()) return "soft: the group asks for different devices";
   return made.reason;
@@ -39637,6 +39837,17 @@ WEFT_DECL std::string rule_placer::reason_of(const node& n) {
 WEFT_DECL std::shared_ptr<const placement_record> rule_placer::record() {
   auto out = std::make_shared<placement_record>();
   out->graph = graph_;
+  out->looked_at = nodes_.size();
+  out->classes_without_owner = groups_.classes_without_owner();
+  if (resumes_) {
+    const std::size_t size = options_.earlier->size() + nodes_.size() - at(nodes_.placed());
+    for (const auto& [name, who] : options_.earlier->record()->classes_without_owner) {
+      const node* owner = graph_->find(name);
+      if (owner == nullptr || at(owner->id()) >= size) out->classes_without_owner[name] = who;
+    }
+    out->resumed = std::make_shared<const resumed_placement>(resumed_placement{devices_, options_, placement(*options_.earlier, {}, nullptr), size});
+    return out;
+  }
   for (const device& d : devices_.devices()) out->names.push_back(d.name);
   out->parsed = devices_.names();
   out->has_kernels.resize(groups_.support().size(), std::vector<char>(devices_.size()));
@@ -39648,7 +39859,7 @@ WEFT_DECL std::shared_ptr<const placement_record> rule_placer::record() {
   out->own_support = groups_.take_own_support();
   out->chosen = std::move(chosen_);
   out->open = std::move(open_);
-  out->nodes = std::move(nodes_);
+  out->nodes = nodes_.take();
   if (options_.placer != nullptr) out->placer = options_.placer->name();
   return out;
 }
@@ -39679,7 +39890,7 @@ WEFT_DECL void rule_placer::refuse_task(const node& n, const device_name& asked)
 
 // Nothing fits: says which part of the request is to blame.
 WEFT_DECL void rule_placer::refuse(const node& n) {
-  const colocation_member& group = groups_.group(n.id());
+  const colocation_member& group = groups_.group(n);
   const device_name& wanted = groups_.constraint(group.requested);
   const node& asking = group.anchor < 0 ? n : *nodes_[at(group.anchor)];
   device_name task = wanted;
@@ -39693,7 +39904,7 @@ WEFT_DECL void rule_placer::refuse(const node& n) {
     asking.fail_about(error_code::invalid_argument, "asks for device '" + to_text(wanted) + "', but the devices are " + device_list() +
                       "; choose one of them, or allow soft placement");
   const std::string types = groups_.support().text(group.support);
-  if (group.size > 1 && group.anchor != n.id())
+  if (group.size > 1 && group.anchor != nodes_(n))
     n.fail_about(error_code::invalid_argument, "is colocated with '" + asking.name() + "'" + (asking.site().known() ? " (" + asking.site().text() + ")" : "") +
                  ", which needs device '" + to_text(wanted) + "', but the group has kernels only for " + types + " devices");
   n.fail_about(error_code::invalid_argument, (wanted.empty() ? "no device of the cluster has its kernel" : "asks for device '" + to_text(wanted) + "', but op '" + n.op() + "' has no kernel there") +
@@ -39702,10 +39913,56 @@ WEFT_DECL void rule_placer::refuse(const node& n) {
 
 }  // namespace weft::detail
 
+namespace weft::detail {
+
+// Placed nodes that the new ones must share a device with: whose resource they use, whose class they name, and who named a class that they own.
+WEFT_DECL std::vector<const node*> placed_neighbours(const graph_state& g, const std::vector<const node*>& fresh, const placement& earlier) {
+  std::vector<const node*> out;
+  const auto meet = [&](const node* n) {
+    if (n != nullptr && earlier.has(*n)) out.push_back(n);
+  };
+  const auto& unowned = earlier.record()->classes_without_owner;
+  const auto meet_class = [&](const std::string& name) {
+    if (const auto it = unowned.find(name); it != unowned.end()) meet(it->second);
+  };
+  for (const node* n : fresh) {
+    for (std::size_t i = 0; i < n->inputs().size(); ++i)
+      if (shares_resource(*n, i)) meet(n->inputs()[i].from);
+    meet_class(n->name());
+    const auto* classes = n->find_attr<std::vector<std::string>>("_class");
+    for (std::size_t i = 0; classes != nullptr && i < classes->size(); ++i) {
+      if ((*classes)[i].compare(0, class_prefix.size(), class_prefix) != 0) continue;
+      const std::string name = (*classes)[i].substr(class_prefix.size());
+      meet(g.find(name));
+      meet_class(name);
+    }
+  }
+  std::sort(out.begin(), out.end(), [](const node* a, const node* b) { return a->id() < b->id(); });
+  out.erase(std::unique(out.begin(), out.end()), out.end());
+  return out;
+}
+
+WEFT_DECL placement place_anew(const std::shared_ptr<graph_state>& g, const resumed_placement& what) {
+  std::vector<const node*> nodes = g->nodes();
+  nodes.resize(what.size);
+  placement_options options = what.options;
+  options.earlier = &what.earlier;
+  return rule_placer(g, numbered_nodes(std::move(nodes)), false, what.devices, options).run();
+}
+
+}  // namespace weft::detail
+
 namespace weft {
 
 WEFT_DECL placement place(const graph& g, const device_set& devices, const placement_options& options) {
-  return detail::rule_placer(g, devices, options).run();
+  const placement* earlier = options.earlier;
+  if (earlier != nullptr && !devices.empty() && !earlier->is_of(*g.state())) fail(error_code::invalid_argument, "the earlier placement is of another graph");
+  // A placer is asked about the whole graph; and of a placement that somebody else has made not enough is known.
+  if (earlier == nullptr || earlier->record() == nullptr || options.placer != nullptr) return detail::rule_placer(g.state(), detail::numbered_nodes(g.nodes()), false, devices, options).run();
+  const std::vector<const node*> fresh = g.state()->nodes_from(earlier->size());
+  if (fresh.empty() && !devices.empty()) return *earlier;
+  detail::numbered_nodes nodes(detail::placed_neighbours(*g.state(), fresh, *earlier), fresh, earlier->size());
+  return detail::rule_placer(g.state(), std::move(nodes), true, devices, options).run();
 }
 
 WEFT_DECL std::string explain(const graph& g, const device_set& devices, const node& n, const placement_options& options) { return place(g, devices, options).explain(n); }
@@ -39734,6 +39991,18 @@ partitioned_graph partition(const graph& g, const cluster_spec& cluster, const p
 }  // namespace weft
 
 #if WEFT_HAS_BODIES
+namespace weft::detail {
+
+WEFT_DECL device_set devices_of_cluster(const cluster_spec& cluster, const partition_options& options) {
+  device_set devices = device_set::of_cluster(cluster, options.devices);
+  if (devices.empty())
+    fail(error_code::invalid_argument, cluster.tasks().empty() ? "the cluster has no tasks; name at least one, as in {{\"work\", 1}}"
+                                                               : "partition_options: there is no device; leave 'devices' as it is, or name at least {\"CPU\", 1}");
+  return devices;
+}
+
+}  // namespace weft::detail
+
 namespace weft {
 
 WEFT_DECL partitioned_graph partition(const graph& g, const device_set& devices, const placement& where, const partition_options& options) {
@@ -39742,10 +40011,7 @@ WEFT_DECL partitioned_graph partition(const graph& g, const device_set& devices,
 }
 
 WEFT_DECL partitioned_graph partition(const graph& g, const cluster_spec& cluster, const partition_options& options) {
-  const device_set devices = device_set::of_cluster(cluster, options.devices);
-  if (devices.empty())
-    fail(error_code::invalid_argument, cluster.tasks().empty() ? "the cluster has no tasks; name at least one, as in {{\"work\", 1}}"
-                                                               : "partition_options: there is no device; leave 'devices' as it is, or name at least {\"CPU\", 1}");
+  const device_set devices = detail::devices_of_cluster(cluster, options);
   placement_options placing;
   placing.default_task = options.master;
   placing.allow_soft_placement = options.allow_soft_placement;
@@ -39839,7 +40105,7 @@ struct master_session {
   std::vector<placement_line> new_placements() {
     std::vector<placement_line> out;
     for (; reported < placed->size(); ++reported) {
-      const placed_node& n = placed->nodes()[reported];
+      const placed_node& n = (*placed)[reported];
       out.push_back({static_cast<std::uint32_t>(reported), n.device, n.reason});
     }
     return out;
@@ -40416,7 +40682,7 @@ WEFT_DECL void encode_partitions(wire_writer& to, std::vector<tensor_value>& ten
   const std::vector<transfer> edges(all.transfers().begin(), all.transfers().end());
   for (const auto* list : {&edges, &all.transfers().feeds(), &all.transfers().fetches()}) detail::encode_transfers(to, *list);
   to.count(all.placement().size());
-  for (const placed_node& n : all.placement().nodes()) to.string(n.device).string(n.reason);
+  for (std::size_t i = 0; i < all.placement().size(); ++i) to.string(all.placement()[i].device).string(all.placement()[i].reason);
 }
 
 WEFT_DECL partitioned_graph decode_partitions(wire_reader& from, const std::vector<tensor_value>& tensors, const op_registry& ops) {
@@ -42894,7 +43160,7 @@ WEFT_DECL placement local_runtime::placed() {
   placement_ = place(graph_, devices_, options);
   if (options_.log_device_placement)
     for (const node* n : graph_.nodes())
-      if (static_cast<std::size_t>(n->id()) >= before && placement_.has(*n)) log_placement(*n, placement_.nodes()[static_cast<std::size_t>(n->id())], options_.log);
+      if (static_cast<std::size_t>(n->id()) >= before && placement_.has(*n)) log_placement(*n, placement_[static_cast<std::size_t>(n->id())], options_.log);
   return placement_;
 }
 
@@ -45811,6 +46077,247 @@ WEFT_DECL const gradient_registry& standard_gradients() {
 #ifndef WEFT_GRADIENTS_HPP
 #define WEFT_GRADIENTS_HPP
 // Derivatives of graphs: `gradients`, `custom_gradient`, and the registry of rules.
+
+#endif
+
+#ifndef WEFT_PARTITION_GROWING_PARTITION_HPP
+#define WEFT_PARTITION_GROWING_PARTITION_HPP
+// A graph that grows, and its parts, which grow with it: what was cut once is not cut again.
+
+#include <algorithm>
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+namespace weft {
+
+/// What an update of a `growing_partition` found to do.
+struct partition_update {
+  /// Tasks whose part is new, has grown or is another one, in the order of the tasks.
+  std::vector<std::string> changed;
+  /// How many nodes were looked at to place, to walk over and to copy: at most a few for each node that is new to the step, unless the step was cut anew.
+  std::size_t visited = 0;
+  /// Whether the parts could not go on growing, so that the whole step was cut again. Parts that came out equal are still the earlier ones.
+  bool cut_anew = false;
+};
+
+/// The parts of a graph to which nodes are added. `parts()` always equals what `partition` makes of the graph with the nodes where they are. Nodes that were placed stay on their devices; a part that nothing
+/// is added to stays the same graph (`graph::same`), and one that grows keeps its nodes. It can grow while the step has no fetches, no node is needed that is older than one that was needed before, no new name looks
+/// like those of a cut (`x/_send_3`), and neither receives are scheduled nor nodes merged; else the step is cut anew. Not for use by several threads at once.
+class growing_partition {
+ public:
+  /// Places and cuts the graph as it is. The handle keeps the graph alive. Throws as `partition`.
+  growing_partition(const graph& g, const cluster_spec& cluster, partition_options options = {});
+  growing_partition(const graph& g, device_set devices, partition_options options = {});
+  growing_partition(growing_partition&&) noexcept = default;
+  growing_partition& operator=(growing_partition&&) noexcept = default;
+
+  /// As of the last update. References into it hold until the next one.
+  const partitioned_graph& parts() const noexcept { return *parts_; }
+  /// Places what was added to the graph, and cuts as much of it as the step needs: of a step that runs the whole graph everything, of another one what these further fetches and targets wait for.
+  /// Throws as `partition`, INVALID_ARGUMENT for a fetch or target when the whole graph is cut; nothing has changed then.
+  partition_update update(const std::vector<output>& fetches = {}, const std::vector<const node*>& targets = {});
+
+ private:
+  struct state;
+  std::vector<std::string> grow(const std::vector<const node*>& added);
+  std::vector<std::string> cut_anew();
+  std::shared_ptr<state> state_;
+  std::shared_ptr<const partitioned_graph> parts_;
+};
+
+}  // namespace weft
+
+#if WEFT_HAS_BODIES
+namespace weft::detail {
+
+// Nodes that the targets wait for and the step has not, in the order of creation.
+WEFT_DECL std::vector<const node*> partitioner::waited_for(const std::vector<const node*>& targets, std::size_t& visited) const {
+  std::vector<const node*> out;
+  std::unordered_set<int> seen;
+  const auto need = [&](const node* n) {
+    ++visited;
+    const bool has = at(n->id()) < twins_.size() && twins_[at(n->id())] != nullptr;
+    if (!has && !is_fed_placeholder(*n, fed_) && seen.insert(n->id()).second) out.push_back(n);
+  };
+  for (const node* n : targets) need(n);
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    for (const output& in : out[i]->inputs())
+      if (fed_.empty() || fed_.count(output_key(in)) == 0) need(in.from);
+    for (const node* before : out[i]->control_inputs()) need(before);
+  }
+  std::sort(out.begin(), out.end(), [](const node* a, const node* b) { return a->id() < b->id(); });
+  return out;
+}
+
+WEFT_DECL std::optional<std::vector<const node*>> partitioner::added_nodes(std::size_t first, const std::vector<const node*>& targets, std::size_t& visited) const {
+  std::vector<const node*> fresh = graph_.state()->nodes_from(first), out;
+  if (has_hidden_names(fresh)) return std::nullopt;
+  if (targets.empty()) {
+    for (const node* n : fresh)
+      if (where_.has(*n) && !is_fed_placeholder(*n, fed_)) out.push_back(n);
+  } else {
+    out = waited_for(targets, visited);
+    if (!out.empty() && out[0]->id() <= last_copied_) return std::nullopt;
+  }
+  if (has_hidden_names(out)) return std::nullopt;
+  for (const node* n : out) check_loops(*n, fed_);
+  return out;
+}
+
+WEFT_DECL partitioned_graph partitioner::grow(partitioned_graph earlier, const std::vector<const node*>& added) {
+  std::vector<part> parts = std::move(earlier).parts();
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < parts_.size(); ++i)
+    if (next < parts.size() && parts[next].task == device_set_.tasks()[i]) parts_[i] = std::move(parts[next++]);
+  transfer_table rows = std::move(earlier).transfers();
+  edges_ = std::move(rows.edges_);
+  feeds_ = std::move(rows.feeds_);
+  copy_all(added);
+  return take();
+}
+
+WEFT_DECL void partitioner::follow(const graph& own, const graph& equal) {
+  const std::vector<const node*> nodes = equal.nodes();
+  const auto other = [&](const node*& n) {
+    if (n != nullptr && &n->owner() == own.state().get()) n = nodes[at(n->id())];
+  };
+  for (const node*& n : twins_) other(n);
+  for (auto& entry : arrivals_) {
+    other(entry.second.value.from);
+    other(entry.second.wire.from);
+  }
+}
+
+}  // namespace weft::detail
+
+namespace weft {
+
+struct growing_partition::state {
+  state(const graph& g, device_set all, partition_options what) : nodes(g.state()), devices(std::move(all)), options(std::move(what)) {
+    placing.default_task = options.master;
+    placing.allow_soft_placement = options.allow_soft_placement;
+    placing.order = options.order;
+    placing.placer = options.placer;
+  }
+  bool whole() const noexcept { return options.fetches.empty() && options.targets.empty(); }
+  bool can_grow() const noexcept {
+    return options.form == partition_form::weft && options.fetches.empty() && !options.schedule_recvs && !options.merge_equal_nodes && !options.skip_identities;
+  }
+  const graph nodes;
+  const device_set devices;
+  partition_options options;
+  placement_options placing;
+  placement where;
+  partitioned_graph parts;
+  // What goes on with the cut; nothing when the step can only be cut anew.
+  std::unique_ptr<detail::partitioner> cut;
+};
+
+WEFT_DECL growing_partition::growing_partition(const graph& g, const cluster_spec& cluster, partition_options options)
+    : growing_partition(g, detail::devices_of_cluster(cluster, options), options) {}
+
+WEFT_DECL growing_partition::growing_partition(const graph& g, device_set devices, partition_options options) : state_(std::make_shared<state>(g, std::move(devices), std::move(options))) {
+  if (state_->devices.empty()) fail(error_code::failed_precondition, "no devices are registered; add at least one to the device_set");
+  parts_ = std::shared_ptr<const partitioned_graph>(state_, &state_->parts);
+  state_->where = place(state_->nodes, state_->devices, state_->placing);
+  cut_anew();
+}
+
+WEFT_DECL partition_update growing_partition::update(const std::vector<output>& fetches, const std::vector<const node*>& targets) {
+  state& own = *state_;
+  partition_update out;
+  if (own.whole() && !(fetches.empty() && targets.empty())) fail(error_code::invalid_argument, "growing_partition: the whole graph is cut, and a fetch or target would make it less; name one when you make it");
+
+  // 1. Where the new nodes are.
+  partition_options wanted = own.options;
+  wanted.fetches.insert(wanted.fetches.end(), fetches.begin(), fetches.end());
+  wanted.targets.insert(wanted.targets.end(), targets.begin(), targets.end());
+  detail::check_step(own.nodes, wanted.feeds, fetches, targets);
+  const placement before = own.where;
+  placement_options placing = own.placing;
+  placing.earlier = &before;
+  placement where = place(own.nodes, own.devices, placing);
+  if (where.size() > before.size()) out.visited += where.looked_at();
+  const bool grew = where.size() > before.size();
+  const bool more = own.whole() ? grew : !(fetches.empty() && targets.empty()) || (grew && detail::has_hidden_names(own.nodes.state()->nodes_from(before.size())));
+
+  // 2. The parts: longer ones, the same ones, or others. If that fails all is as it was.
+  std::swap(own.options, wanted);
+  std::swap(own.where, where);
+  bool growing = false;
+  try {
+    if (!more) {
+      own.parts = partitioned_graph(std::move(own.parts).parts(), std::move(own.parts).transfers(), own.where);
+      return out;
+    }
+    const auto added = own.cut == nullptr || !own.can_grow() ? std::nullopt : own.cut->added_nodes(before.size(), targets, out.visited);
+    out.cut_anew = !added;
+    growing = added.has_value();
+    if (added) out.changed = grow(*added);
+    else out.changed = cut_anew();
+    out.visited += added ? added->size() : own.nodes.size();
+  } catch (...) {
+    own.options = std::move(wanted);
+    own.where = std::move(where);
+    if (growing) {
+      own.parts = partitioned_graph();
+      cut_anew();
+    }
+    throw;
+  }
+  return out;
+}
+
+WEFT_DECL std::vector<std::string> growing_partition::grow(const std::vector<const node*>& added) {
+  state& own = *state_;
+  std::map<std::string, std::size_t> sizes;
+  for (const part& p : own.parts.parts()) sizes[p.task] = p.graph.size();
+  own.parts = own.cut->grow(std::move(own.parts), added);
+  std::vector<std::string> changed;
+  for (const part& p : own.parts.parts())
+    if (const auto it = sizes.find(p.task); it == sizes.end() || it->second != p.graph.size()) changed.push_back(p.task);
+  return changed;
+}
+
+// A part that comes out equal is the one that there was.
+WEFT_DECL std::vector<std::string> growing_partition::cut_anew() {
+  state& own = *state_;
+  std::unique_ptr<detail::partitioner> cut;
+  partitioned_graph made;
+  if (own.can_grow()) {
+    cut = std::make_unique<detail::partitioner>(own.nodes, own.devices, own.where, own.options);
+    made = cut->run();
+  } else {
+    made = partition(own.nodes, own.devices, own.where, own.options);
+  }
+  std::vector<std::string> changed;
+  std::vector<part> parts = std::move(made).parts();
+  std::map<std::string, const part*> earlier;
+  for (const part& p : own.parts.parts()) earlier.emplace(p.task, &p);
+  for (part& p : parts) {
+    const auto it = earlier.find(p.task);
+    if (it == earlier.end() || *it->second != p) changed.push_back(p.task);
+    else {
+      if (cut != nullptr) cut->follow(p.graph, it->second->graph);
+      p.graph = graph(it->second->graph.state());
+    }
+    if (it != earlier.end()) earlier.erase(it);
+  }
+  for (const std::string& task : own.devices.tasks())
+    if (earlier.count(task) != 0) changed.push_back(task);
+  own.parts = partitioned_graph(std::move(parts), std::move(made).transfers(), own.where);
+  own.cut = std::move(cut);
+  return changed;
+}
+
+}  // namespace weft
+#endif
 
 #endif
 

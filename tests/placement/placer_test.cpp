@@ -184,6 +184,67 @@ TEST_CASE("placer: nodes of an earlier placement stay, for the same reasons") {
   CHECK(w.where(read) == "/job:work/task:1/device:CPU:0 (with its variable 'w', not '/job:ps/task:0' as asked)");
 }
 
+TEST_CASE("placer: after an earlier placement only new nodes are looked at, with those that they share a device with") {
+  world w;
+  const auto& v = w.add("VarHandleOp", "w", {}, "/job:ps/task:1");
+  const weft::node* last = &w.add("Const", "x", {}, "/job:work/task:0");
+  for (int i = 0; i < 50; ++i) last = &w.add("Neg", ("n" + std::to_string(i)).c_str(), {last}, "/job:work/task:0");
+  const auto before = weft::place(w.graph, w.devices, w.options);
+  CHECK(before.looked_at() == 52);
+  w.options.earlier = &before;
+  const auto& read = w.add("ReadVariableOp", "read", {&v});
+  const auto& shape = w.add("Shape", "shape", {last});
+  const auto& tied = w.add("Neg", "tied", {&read}, "", {}, {"loc:@n7"});
+  const auto placed = weft::place(w.graph, w.devices, w.options);
+  CHECK(placed.looked_at() == 5);
+  CHECK(placed.device_of(read) + " (" + placed.reason_of(read) + ")" == "/job:ps/task:1/device:CPU:0 (with its variable 'w')");
+  CHECK(placed.device_of(shape) + " (" + placed.reason_of(shape) + ")" == "/job:work/task:0/device:CPU:0 (with its input 'n49')");
+  CHECK(placed.device_of(tied) + " (" + placed.reason_of(tied) + ")" == "/job:work/task:0/device:CPU:0 (colocated with 'n7')");
+  CHECK(placed.explain(tied) ==
+        "'tied' (Neg, train.cpp:64) runs on /job:work/task:0/device:CPU:0\n"
+        "  because: colocated with 'n7'\n"
+        "  asks for: nothing\n"
+        "  shares its device with: 'n7' (Neg, train.cpp:19) placed before, whose request counts\n"
+        "  open to it: /job:work/task:0/device:CPU:0\n"
+        "  left out: /job:ps/task:0/device:CPU:0, /job:ps/task:1/device:CPU:0, /job:work/task:1/device:CPU:0 (not in '/job:work/task:0/device:CPU:0')\n"
+        "  decided by: 'n7', which was placed before\n");
+}
+
+TEST_CASE("placer: a class that no node owns keeps its members together when the graph grows") {
+  world w;
+  w.add("Const", "x", {}, "/job:ps/task:1", {}, {"loc:@later"});
+  auto placed = weft::place(w.graph, w.devices, w.options);
+  const auto next = [&](const weft::node& n) {
+    const auto before = placed;
+    w.options.earlier = &before;
+    placed = weft::place(w.graph, w.devices, w.options);
+    w.options.earlier = nullptr;
+    return placed.device_of(n);
+  };
+  CHECK(next(w.add("Const", "free")) == "/job:work/task:1/device:CPU:0");
+  CHECK(next(w.add("Const", "y", {}, "", {}, {"loc:@later"})) == "/job:ps/task:1/device:CPU:0");
+  CHECK(next(w.add("Const", "later")) == "/job:ps/task:1/device:CPU:0");
+  CHECK(next(w.add("Const", "z", {}, "", {}, {"loc:@later"})) == "/job:ps/task:1/device:CPU:0");
+  CHECK(placed.looked_at() == 2);
+}
+
+TEST_CASE("placement: placements of a graph that grows node by node share what they know") {
+  world w;
+  std::vector<weft::placement> all{weft::placement()};
+  for (int i = 0; i < 70; ++i) {
+    w.add("Const", ("c" + std::to_string(i)).c_str(), {}, i % 2 == 0 ? "/job:ps/task:0" : "/job:work/task:0");
+    w.options.earlier = &all.back();
+    all.push_back(weft::place(w.graph, w.devices, w.options));
+  }
+  const auto at_once = weft::place(w.graph, w.devices, weft::placement_options{"/job:work/task:1"});
+  CHECK(all.back() == at_once);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    REQUIRE(all[i].size() == i);
+    for (std::size_t k = 0; k < i; ++k) CHECK(all[i][k] == at_once[k]);
+  }
+  CHECK(all[5] != all[6]);
+}
+
 TEST_CASE("placement: a node that was added later is not placed") {
   world w;
   w.add("Const", "x");

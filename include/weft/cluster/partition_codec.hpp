@@ -85,7 +85,7 @@ WEFT_DECL void encode_partitions(wire_writer& to, std::vector<tensor_value>& ten
   const std::vector<transfer> edges(all.transfers().begin(), all.transfers().end());
   for (const auto* list : {&edges, &all.transfers().feeds(), &all.transfers().fetches()}) detail::encode_transfers(to, *list);
   to.count(all.placement().size());
-  for (const placed_node& n : all.placement().nodes()) to.string(n.device).string(n.reason);
+  for (std::size_t i = 0; i < all.placement().size(); ++i) to.string(all.placement()[i].device).string(all.placement()[i].reason);
 }
 
 WEFT_DECL partitioned_graph decode_partitions(wire_reader& from, const std::vector<tensor_value>& tensors, const op_registry& ops) {

@@ -83,7 +83,7 @@ struct master_session {
   std::vector<placement_line> new_placements() {
     std::vector<placement_line> out;
     for (; reported < placed->size(); ++reported) {
-      const placed_node& n = placed->nodes()[reported];
+      const placed_node& n = (*placed)[reported];
       out.push_back({static_cast<std::uint32_t>(reported), n.device, n.reason});
     }
     return out;

@@ -64,6 +64,8 @@ class graph_state : public std::enable_shared_from_this<graph_state> {
   static void check_scope(std::string_view wanted, call_site site);
 
   std::vector<const node*> nodes() const;
+  // Those from this one on.
+  std::vector<const node*> nodes_from(std::size_t first) const;
   std::size_t size() const;
   const node* find(std::string_view name) const;
   const op_registry& ops() const noexcept { return ops_; }
@@ -119,6 +121,10 @@ WEFT_DECL graph_state::~graph_state() {
 WEFT_DECL std::vector<const node*> graph_state::nodes() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   return nodes_;
+}
+WEFT_DECL std::vector<const node*> graph_state::nodes_from(std::size_t first) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return std::vector<const node*>(nodes_.begin() + static_cast<std::ptrdiff_t>(std::min(first, nodes_.size())), nodes_.end());
 }
 WEFT_DECL std::size_t graph_state::size() const {
   const std::lock_guard<std::mutex> lock(mutex_);

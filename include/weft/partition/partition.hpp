@@ -26,6 +26,18 @@ partitioned_graph partition(const graph& g, const cluster_spec& cluster, const p
 }  // namespace weft
 
 #if WEFT_HAS_BODIES
+namespace weft::detail {
+
+WEFT_DECL device_set devices_of_cluster(const cluster_spec& cluster, const partition_options& options) {
+  device_set devices = device_set::of_cluster(cluster, options.devices);
+  if (devices.empty())
+    fail(error_code::invalid_argument, cluster.tasks().empty() ? "the cluster has no tasks; name at least one, as in {{\"work\", 1}}"
+                                                               : "partition_options: there is no device; leave 'devices' as it is, or name at least {\"CPU\", 1}");
+  return devices;
+}
+
+}  // namespace weft::detail
+
 namespace weft {
 
 WEFT_DECL partitioned_graph partition(const graph& g, const device_set& devices, const placement& where, const partition_options& options) {
@@ -34,10 +46,7 @@ WEFT_DECL partitioned_graph partition(const graph& g, const device_set& devices,
 }
 
 WEFT_DECL partitioned_graph partition(const graph& g, const cluster_spec& cluster, const partition_options& options) {
-  const device_set devices = device_set::of_cluster(cluster, options.devices);
-  if (devices.empty())
-    fail(error_code::invalid_argument, cluster.tasks().empty() ? "the cluster has no tasks; name at least one, as in {{\"work\", 1}}"
-                                                               : "partition_options: there is no device; leave 'devices' as it is, or name at least {\"CPU\", 1}");
+  const device_set devices = detail::devices_of_cluster(cluster, options);
   placement_options placing;
   placing.default_task = options.master;
   placing.allow_soft_placement = options.allow_soft_placement;

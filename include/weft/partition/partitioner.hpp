@@ -11,6 +11,7 @@
 #include <weft/placement/device_set.hpp>
 #include <weft/placement/placement.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -54,6 +55,12 @@ WEFT_DECL std::string master_of(const device_set& devices, const partition_optio
   return task;
 }
 
+// Whether the node may have the name of one that a cut adds.
+inline bool is_hidden(const node& n) { return n.name().find("/_") != std::string::npos; }
+inline bool has_hidden_names(const std::vector<const node*>& nodes) {
+  return std::any_of(nodes.begin(), nodes.end(), [](const node* n) { return is_hidden(*n); });
+}
+
 class partitioner {
  public:
   partitioner(const graph& g, const device_set& devices, const placement& where, const partition_options& options)
@@ -61,12 +68,21 @@ class partitioner {
 
   partitioned_graph run();
 
+  // A step without fetches, receives that wait and merged nodes may go on when nodes were added to the graph and `where` has placed them: a cut goes through nodes in the order of creation.
+  // What the step needs besides; nothing when that would come out otherwise than cut at once. `first` is the first node that was added.
+  std::optional<std::vector<const node*>> added_nodes(std::size_t first, const std::vector<const node*>& targets, std::size_t& visited) const;
+  // The answer of `run` with these nodes in addition.
+  partitioned_graph grow(partitioned_graph earlier, const std::vector<const node*>& added);
+  // Goes on with a part that is equal to one of its own.
+  void follow(const graph& own, const graph& equal);
+
  private:
   // Devices and tasks by number, in the order of the device set.
   struct place_of_device {
     std::string name;
     int task = 0;
     std::int64_t incarnation = 0;
+    attr_value as_attr;  // the name, which all transfers share
   };
   // Where a value is wanted: a device, or the first device of a task that received it.
   struct arrival_key {
@@ -96,6 +112,9 @@ class partitioner {
 
   void number_devices();
   void find_substitutes();
+  void copy_all(const std::vector<const node*>& nodes);
+  partitioned_graph take();
+  std::vector<const node*> waited_for(const std::vector<const node*>& targets, std::size_t& visited) const;
   int device_number(const std::string& name, const node& about);
   void check_order(const node& n, const node& input) const;
   void copy(const node& n);
@@ -119,6 +138,7 @@ class partitioner {
   const placement& where_;
   const partition_options& options_;
   std::vector<place_of_device> devices_;
+  std::vector<int> devices_in_;  // by task: how many
   std::unordered_map<std::string, int> device_numbers_;
   const std::string* last_device_name_ = nullptr;
   int last_device_ = -1;
@@ -128,6 +148,7 @@ class partitioner {
   cut_names names_;
   substitution same_;
   bool has_hidden_names_ = false;
+  int last_copied_ = -1;
   std::vector<const node*> twins_;  // by node id
   std::vector<int> device_of_;      // by node id
   std::unordered_map<arrival_key, arrival, arrival_hash> arrivals_;
@@ -142,19 +163,29 @@ WEFT_DECL partitioned_graph partitioner::run() {
   // 1. What the step needs, without what it can do without.
   find_substitutes();
   const std::vector<const node*> needed = prune(graph_, options_.feeds, options_.fetches, options_.targets, same_);
-  for (const node* n : needed) has_hidden_names_ = has_hidden_names_ || n->name().find("/_") != std::string::npos;
+  has_hidden_names_ = has_hidden_names(needed);
 
   // 2. Each node into the part of its task, after whatever it reads.
-  twins_.resize(where_.size());
-  device_of_.resize(where_.size(), -1);
-  const bool whole = options_.fetches.empty() && options_.targets.empty();
-  for (const node* n : needed)
-    if (!whole || where_.has(*n)) copy(*n);  // the whole graph is what was placed; nodes may have been added since
+  copy_all(needed);
 
   // 3. What the step gives back.
   add_fetches();
+  return take();
+}
 
-  // 4. Feeds and fetches are numbered after the edges, so that the edges count from 0.
+WEFT_DECL void partitioner::copy_all(const std::vector<const node*>& nodes) {
+  twins_.resize(where_.size());
+  device_of_.resize(where_.size(), -1);
+  const bool whole = options_.fetches.empty() && options_.targets.empty();
+  for (const node* n : nodes) {
+    if (whole && !where_.has(*n)) continue;  // the whole graph is what was placed; nodes may have been added since
+    copy(*n);
+    last_copied_ = n->id();
+  }
+}
+
+// Feeds and fetches are numbered after the edges, so that the edges count from 0.
+WEFT_DECL partitioned_graph partitioner::take() {
   auto next = static_cast<std::int64_t>(edges_.size());
   for (auto* rows : {&feeds_, &fetches_})
     for (transfer& t : *rows) t.edge = next++;
@@ -175,8 +206,10 @@ WEFT_DECL void partitioner::number_devices() {
     const device& d = device_set_.devices()[i];
     device_numbers_.emplace(d.name, static_cast<int>(i));
     const std::string name = options_.form == partition_form::tensorflow ? to_full_text(device_set_.names()[i]) : d.name;
-    devices_.push_back({name, tasks[task_text(device_set_.names()[i])], static_cast<std::int64_t>(d.incarnation)});
+    devices_.push_back({name, tasks[task_text(device_set_.names()[i])], static_cast<std::int64_t>(d.incarnation), attr_value(name)});
   }
+  devices_in_.resize(parts_.size());
+  for (const place_of_device& d : devices_) ++devices_in_[at(d.task)];
   if (parts_.empty()) fail(error_code::failed_precondition, "no devices are registered; add at least one to the device_set");
   master_device_ = master_of(device_set_, options_) + "/device:CPU:0";
 }
@@ -255,11 +288,11 @@ WEFT_DECL partitioner::arrival& partitioner::arrive(const node& from, int slot, 
   source.device = home;
   source.value = source.wire = {twins_[at(from.id())], slot};
   if (devices_[at(home)].task != task) {
-    const auto first = arrivals_.find({from.id(), slot, -1, task});
+    const auto first = devices_in_[at(task)] > 1 ? arrivals_.find({from.id(), slot, -1, task}) : arrivals_.end();
     if (first != arrivals_.end()) source = first->second;
     else {
       const arrival landed = send(from, slot, source, consumer, device);
-      arrivals_.emplace(arrival_key{from.id(), slot, -1, task}, landed);
+      if (devices_in_[at(task)] > 1) arrivals_.emplace(arrival_key{from.id(), slot, -1, task}, landed);
       return arrivals_.emplace(arrival_key{from.id(), slot, device, -1}, landed).first->second;
     }
   }
@@ -308,13 +341,22 @@ WEFT_DECL output partitioner::send_value(transfer& t, const std::string& source,
   t.dtype = type.dtype;
   t.shape = type.shape;
   t.bytes = bytes_of(type);
-  attr_map attrs{{"tensor_name", "edge_" + std::to_string(t.edge) + "_" + source}, {"send_device", t.from}, {"recv_device", t.to},
-                 {"send_device_incarnation", devices_[at(source_device)].incarnation}, {"client_terminated", false}, {"_edge", t.edge}};
-  attr_map receiving = attrs;
-  attrs.emplace("T", type.dtype);
-  receiving.emplace("tensor_type", type.dtype);
-  add(source_device, name("send"), "_Send", {value}, {}, std::move(attrs), {});
-  const output received{&add(device, name("recv"), "_Recv", {}, {}, std::move(receiving), {type}), 0};
+  const attr_value tensor_name("edge_" + std::to_string(t.edge) + "_" + source);
+  const auto attrs_of = [&](bool sends) {
+    attr_map out;
+    const auto put = [&out](const char* key, attr_value what) { out.emplace_hint(out.end(), key, std::move(what)); };  // in the order of their names
+    if (sends) put("T", type.dtype);
+    put("_edge", t.edge);
+    put("client_terminated", false);
+    put("recv_device", devices_[at(device)].as_attr);
+    put("send_device", devices_[at(source_device)].as_attr);
+    put("send_device_incarnation", devices_[at(source_device)].incarnation);
+    put("tensor_name", tensor_name);
+    if (!sends) put("tensor_type", type.dtype);
+    return out;
+  };
+  add(source_device, name("send"), "_Send", {value}, {}, attrs_of(true), {});
+  const output received{&add(device, name("recv"), "_Recv", {}, {}, attrs_of(false), {type}), 0};
   return narrow ? cast(name("widen"), device, received, dtype::bfloat16, dtype::float32, type.shape) : received;
 }
 

@@ -23,6 +23,7 @@ inline bool is_placeholder(const node& n) noexcept { return n.op() == "Placehold
 // Whether the node is a placeholder whose value is fed, so that it does not run.
 inline bool is_fed_placeholder(const node& n, const std::unordered_set<std::uint64_t>& fed) { return !fed.empty() && is_placeholder(n) && fed.count(output_key({&n, 0})) != 0; }
 
+void check_loops(const node& n, const std::unordered_set<std::uint64_t>& fed);
 void check_step(const graph& g, const std::vector<output>& feeds, const std::vector<output>& fetches, const std::vector<const node*>& targets);
 
 }  // namespace detail
@@ -63,6 +64,12 @@ WEFT_DECL void check_step(const graph& g, const std::vector<output>& feeds, cons
   for (const node* n : targets) check_in_graph(g, n, "target");
 }
 
+WEFT_DECL void check_loops(const node& n, const std::unordered_set<std::uint64_t>& fed) {
+  for (std::size_t i = 0; i < n.inputs().size(); ++i)
+    if (is_loop_edge(n, i) && fed.count(output_key(n.inputs()[i])) == 0)
+      n.fail_about(error_code::unimplemented, "closes a loop (its input '" + to_text(n.inputs()[i]) + "' is made after it), and loops cannot run yet");
+}
+
 }  // namespace weft::detail
 
 namespace weft {
@@ -98,9 +105,7 @@ WEFT_DECL std::vector<const node*> prune(const graph& g, const std::vector<outpu
 
   // 2. In the order of creation, in which all inputs come first.
   for (const node* n : nodes)
-    for (std::size_t i = 0; needed[static_cast<std::size_t>(n->id())] != 0 && i < n->inputs().size(); ++i)
-      if (detail::is_loop_edge(*n, i) && fed.count(detail::output_key(n->inputs()[i])) == 0)
-        n->fail_about(error_code::unimplemented, "closes a loop (its input '" + to_text(n->inputs()[i]) + "' is made after it), and loops cannot run yet");
+    if (needed[static_cast<std::size_t>(n->id())] != 0) detail::check_loops(*n, fed);
   std::vector<const node*> out;
   for (const node* n : nodes)
     if (needed[static_cast<std::size_t>(n->id())] != 0 && !detail::is_fed_placeholder(*n, fed) && !same.replaces(*n)) out.push_back(n);

@@ -17,6 +17,10 @@
 
 namespace weft {
 
+namespace detail {
+class partitioner;
+}  // namespace detail
+
 /// What kind of edge a transfer stands for.
 enum class transfer_kind { data, control, feed, fetch };
 
@@ -82,6 +86,7 @@ class transfer_table {
   friend bool operator!=(const transfer_table& a, const transfer_table& b) { return !(a == b); }
 
  private:
+  friend class detail::partitioner;
   std::vector<transfer> edges_, feeds_, fetches_;
 };
 

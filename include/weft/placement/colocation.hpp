@@ -8,6 +8,8 @@
 #include <weft/placement/kernel_support.hpp>
 #include <weft/placement/placement.hpp>
 
+#include <algorithm>
+#include <map>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -29,39 +31,82 @@ struct colocation_member {
   int first = 0;
 };
 
+// The nodes that a placement looks at, numbered from 0: all of a graph by their ids; or, when others were placed before, those that are new, behind the placed ones that they share a device with.
+class numbered_nodes {
+ public:
+  explicit numbered_nodes(std::vector<const node*> all) : all_(std::move(all)) {}
+  // `placed` in the order of their ids.
+  numbered_nodes(std::vector<const node*> placed, const std::vector<const node*>& fresh, std::size_t first_fresh)
+      : all_(std::move(placed)), placed_(static_cast<int>(all_.size())), first_(static_cast<int>(first_fresh)) {
+    all_.insert(all_.end(), fresh.begin(), fresh.end());
+  }
+  // A node's number; -1 for one that is not looked at.
+  int operator()(const node& n) const noexcept {
+    if (n.id() >= first_) return n.id() - first_ + placed_;
+    const auto end = all_.begin() + placed_;
+    const auto it = std::lower_bound(all_.begin(), end, &n, [](const node* a, const node* b) { return a->id() < b->id(); });
+    return it != end && *it == &n ? static_cast<int>(it - all_.begin()) : -1;
+  }
+  const node* operator[](std::size_t number) const noexcept { return all_[number]; }
+  std::vector<const node*>::const_iterator begin() const noexcept { return all_.begin(); }
+  std::vector<const node*>::const_iterator end() const noexcept { return all_.end(); }
+  std::size_t size() const noexcept { return all_.size(); }
+  // How many were placed before and are only neighbours of the others.
+  int placed() const noexcept { return placed_; }
+  std::vector<const node*> take() { return std::move(all_); }
+
+ private:
+  std::vector<const node*> all_;
+  int placed_ = 0, first_ = 0;
+};
+
+// Nodes by their numbers.
 class colocation {
  public:
-  colocation(const std::vector<const node*>& nodes, const device_set& devices, const placement_options& options)
+  colocation(const numbered_nodes& nodes, const device_set& devices, const placement_options& options)
       : nodes_(nodes), devices_(devices), options_(options), support_(devices), members_(nodes.size()) {}
 
   // 1. What each node asks for and which kernels it has; 2. reference and resource edges; 3. `loc:@` classes.
   void run() {
     for (const node* n : nodes_) read(*n);
-    for (const node* n : nodes_) join_resources(*n);
+    for (const node* n : nodes_)
+      if (nodes_(*n) >= nodes_.placed()) join_resources(*n);
     for (const node* n : nodes_) note_classes(*n);
     for (const node* n : nodes_) join_classes(*n);
   }
 
-  int root(int id) {
-    while (members_[at(id)].parent != id) {
-      int& parent = members_[at(id)].parent;
+  int root(int number) {
+    while (members_[at(number)].parent != number) {
+      int& parent = members_[at(number)].parent;
       parent = members_[at(parent)].parent;
-      id = parent;
+      number = parent;
     }
-    return id;
+    return number;
   }
-  const colocation_member& group(int id) { return members_[at(root(id))]; }
+  int root(const node& n) { return root(nodes_(n)); }
+  const colocation_member& group(int number) { return members_[at(root(number))]; }
+  const colocation_member& group(const node& n) { return group(nodes_(n)); }
+  // Classes that somebody names, and no node so far: the first one that names them.
+  std::map<std::string, const node*> classes_without_owner() const {
+    std::map<std::string, const node*> out;
+    for (const auto& [name, known] : classes_)
+      if (!known.has_owner && known.first >= 0) out.emplace(name, nodes_[at(known.first)]);
+    return out;
+  }
   const device_name& constraint(int number) const noexcept { return constraints_[number]; }
   constraint_table& constraints() noexcept { return constraints_; }
   support_table& support() noexcept { return support_; }
   // What the node itself asked for, and the kernels it has itself, by number.
-  int own_request(int id) const noexcept { return own_[at(id)]; }
-  int own_support(int id) const noexcept { return own_support_[at(id)]; }
+  int own_request(const node& n) const noexcept { return own_[at(nodes_(n))]; }
   // Hands over what is known of the groups, when no more is asked.
   std::vector<colocation_member> take_members() { return std::move(members_); }
   std::vector<int> take_own_support() { return std::move(own_support_); }
 
  private:
+  struct colocation_class {
+    int first = -1;  // the first node that names it or has the name
+    bool has_owner = false;
+  };
   static std::size_t at(int i) noexcept { return static_cast<std::size_t>(i); }
   void read(const node& n);
   void read_assigned(const node& n, const std::string& device, colocation_member& m);
@@ -69,24 +114,23 @@ class colocation {
   void join_over_edge(const node& from, const node& to);
   void note_classes(const node& n);
   void join_classes(const node& n);
-  void join_class(int& first, const node& n);
+  void join_class(colocation_class& to, const node& n);
   std::string join(int a, int b);
   std::string said(const node& n) const;
 
-  const std::vector<const node*>& nodes_;
+  const numbered_nodes& nodes_;
   const device_set& devices_;
   const placement_options& options_;
   constraint_table constraints_;
   support_table support_;
   std::vector<colocation_member> members_;
   std::vector<int> own_, own_support_;
-  std::unordered_map<std::string, int> classes_;  // the first node of each class that somebody names, -1 before it is known
+  std::unordered_map<std::string, colocation_class> classes_;  // those that somebody names
 };
 
 const std::string& assigned_device(const placement_options& options, const node& n);
 
 bool shares_resource(const node& n, std::size_t input) noexcept;
-
 
 // No inputs and one output that is a reference or a resource: the request counts for whoever uses it.
 WEFT_DECL bool is_resource_generator(const node& n) noexcept {
@@ -97,27 +141,28 @@ WEFT_DECL bool is_resource_generator(const node& n) noexcept {
 WEFT_DECL const std::string& assigned_device(const placement_options& options, const node& n) {
   static const std::string none;
   const auto id = static_cast<std::size_t>(n.id());
-  if (options.earlier != nullptr && id < options.earlier->size()) return options.earlier->nodes()[id].device;
+  if (options.earlier != nullptr && id < options.earlier->size()) return (*options.earlier)[id].device;
   return id < options.assigned.size() ? options.assigned[id] : none;
 }
 
 WEFT_DECL void colocation::read(const node& n) {
-  colocation_member& m = members_[at(n.id())];
-  m.parent = m.first = n.id();
+  const int number = nodes_(n);
+  colocation_member& m = members_[at(number)];
+  m.parent = m.first = number;
   m.support = support_.of_node(n);
   own_support_.push_back(m.support);
   own_.push_back(constraints_.of_text(n.device(), n));
   if (const std::string& device = assigned_device(options_, n); !device.empty()) return read_assigned(n, device, m);
   m.requested = own_.back();
   if (is_resource_generator(n)) m.resource = m.requested;
-  if (m.requested != 0) m.anchor = n.id();
+  if (m.requested != 0) m.anchor = number;
 }
 
 WEFT_DECL void colocation::read_assigned(const node& n, const std::string& device, colocation_member& m) {
   const weft::device* d = devices_.find(device);
   if (d == nullptr) n.fail_about(error_code::internal, "assigned device '" + device + "' is not the name of one device of the cluster");
   m.assigned = m.requested = constraints_.of_text(d->name, n);
-  m.anchor = n.id();
+  m.anchor = nodes_(n);
 }
 
 // Whether an input takes a reference rather than its value.
@@ -138,14 +183,14 @@ WEFT_DECL void colocation::join_resources(const node& n) {
 }
 
 WEFT_DECL std::string colocation::said(const node& n) const {
-  const std::string& device = own_[at(n.id())] == 0 ? n.device() : to_text(constraints_[own_[at(n.id())]]);
+  const std::string& device = own_[at(nodes_(n))] == 0 ? n.device() : to_text(constraints_[own_[at(nodes_(n))]]);
   return "'" + n.name() + "'" + (n.site().known() ? " (" + n.site().text() + ")" : "") + (device.empty() ? "" : " on '" + device + "'");
 }
 
 // The creator's request wins over the user's; two creators on different devices cannot meet in one op.
 WEFT_DECL void colocation::join_over_edge(const node& from, const node& to) {
-  const colocation_member& source = members_[at(root(from.id()))];
-  colocation_member& user = members_[at(root(to.id()))];
+  const colocation_member& source = members_[at(root(from))];
+  colocation_member& user = members_[at(root(to))];
   if (&source == &user) return;
   for (const bool fixed : {true, false}) {
     const int a = fixed ? source.assigned : source.resource, b = fixed ? user.assigned : user.resource;
@@ -158,7 +203,7 @@ WEFT_DECL void colocation::join_over_edge(const node& from, const node& to) {
     user.requested = constraints_.override_by(constraints_.override_by(source.requested, user.resource), user.assigned);
     user.anchor = source.anchor;
   }
-  const std::string why = join(from.id(), to.id());
+  const std::string why = join(nodes_(from), nodes_(to));
   if (!why.empty()) to.fail_about(error_code::invalid_argument, "must be on the device of " + said(from) + ", whose resource it uses: " + why);
 }
 
@@ -168,7 +213,7 @@ inline constexpr std::string_view class_prefix = "loc:@";
 WEFT_DECL void colocation::note_classes(const node& n) {
   if (const auto* list = n.find_attr<std::vector<std::string>>("_class"))
     for (const std::string& entry : *list)
-      if (entry.compare(0, class_prefix.size(), class_prefix) == 0) classes_.emplace(entry.substr(class_prefix.size()), -1);
+      if (entry.compare(0, class_prefix.size(), class_prefix) == 0) classes_.emplace(entry.substr(class_prefix.size()), colocation_class());
 }
 
 WEFT_DECL void colocation::join_classes(const node& n) {
@@ -176,16 +221,20 @@ WEFT_DECL void colocation::join_classes(const node& n) {
   if (const auto* list = n.find_attr<std::vector<std::string>>("_class"))
     for (const std::string& entry : *list)
       if (entry.compare(0, class_prefix.size(), class_prefix) == 0) join_class(classes_.find(entry.substr(class_prefix.size()))->second, n);
-  if (const auto own = classes_.find(n.name()); own != classes_.end()) join_class(own->second, n);
+  const auto own = classes_.find(n.name());
+  if (own == classes_.end()) return;
+  own->second.has_owner = true;
+  join_class(own->second, n);
 }
 
-WEFT_DECL void colocation::join_class(int& first, const node& n) {
+WEFT_DECL void colocation::join_class(colocation_class& to, const node& n) {
+  int& first = to.first;
   if (first < 0) {
-    first = n.id();
+    first = nodes_(n);
     return;
   }
-  const int mine = group(n.id()).anchor, theirs = group(first).anchor;
-  const std::string why = join(n.id(), first);
+  const int mine = group(n).anchor, theirs = group(first).anchor;
+  const std::string why = join(nodes_(n), first);
   if (why.empty() || options_.allow_soft_placement) return;
   const node &a = mine < 0 ? n : *nodes_[at(mine)], &b = theirs < 0 ? *nodes_[at(first)] : *nodes_[at(theirs)];
   n.fail_about(error_code::invalid_argument, "cannot be colocated with '" + std::string(nodes_[at(first)]->name()) + "': " + said(a) + " against " + said(b) +

@@ -45,11 +45,14 @@ class constraint_table {
     if (a == b || b == 0) return a;
     if (a == 0) return b;
     auto& known = soft ? soft_ : hard_;
-    if (const auto it = known.find(pair_key(a, b)); it != known.end()) return it->second;
+    const auto it = known.find(pair_key(a, b));
+    if (it != known.end() && it->second >= 0) return it->second;
+    if (it != known.end() && why == nullptr) return std::nullopt;
     try {
       return known[pair_key(a, b)] = number(soft ? merge_names_soft((*this)[a], (*this)[b]) : merge_names((*this)[a], (*this)[b]));
     } catch (const error& e) {
       if (why != nullptr) *why = e.message();
+      known[pair_key(a, b)] = -1;
       return std::nullopt;
     }
   }
@@ -59,7 +62,7 @@ class constraint_table {
  private:
   std::deque<device_name> names_;
   std::unordered_map<std::string, int> numbers_, texts_;
-  std::unordered_map<std::uint64_t, int> hard_, soft_;
+  std::unordered_map<std::uint64_t, int> hard_, soft_;  // -1: they contradict each other
 };
 
 // For one task's catalogue: the device types that a node, or a group of nodes, can run on, best first. `all` stands for every type.

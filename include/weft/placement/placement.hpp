@@ -5,6 +5,7 @@
 #include <weft/core/config.hpp>
 #include <weft/graph/graph.hpp>
 
+#include <iterator>
 #include <memory>
 #include <ostream>
 #include <string>
@@ -16,6 +17,7 @@ namespace weft {
 class placer;
 namespace detail {
 struct placement_record;
+struct placed_block;
 bool same_graph(const placement_record& record, const graph_state& g) noexcept;
 }  // namespace detail
 
@@ -40,15 +42,28 @@ struct placed_node {
 
 inline std::ostream& operator<<(std::ostream& out, const placed_node& n) { return out << n.device << " (" << n.reason << ")"; }
 
+namespace detail {
+// Placed nodes by id, from `first` on, behind those of an earlier placement, which it shares. Each block is larger than the next one, so that there are few.
+struct placed_block {
+  std::shared_ptr<const placed_block> before;
+  std::size_t first = 0;
+  std::vector<placed_node> nodes;
+};
+std::shared_ptr<const placed_block> add_block(std::shared_ptr<const placed_block> before, std::vector<placed_node> nodes);
+}  // namespace detail
+
 /// The placement of a graph's nodes, by node id. Made by `place` it also remembers how it came about, for `explain`; that is no part of what is compared.
 class placement {
  public:
   placement() = default;
   explicit placement(std::vector<placed_node> nodes, std::shared_ptr<const detail::placement_record> record = nullptr)
-      : nodes_(std::make_shared<const std::vector<placed_node>>(std::move(nodes))), record_(std::move(record)) {}
+      : nodes_(detail::add_block(nullptr, std::move(nodes))), record_(std::move(record)) {}
+  /// An earlier placement and the nodes that were added to its graph since. Shares what the earlier one knows.
+  placement(const placement& earlier, std::vector<placed_node> added, std::shared_ptr<const detail::placement_record> record)
+      : nodes_(detail::add_block(earlier.nodes_, std::move(added))), record_(std::move(record)) {}
 
   /// How many nodes are placed; nodes added to the graph later are not.
-  std::size_t size() const noexcept { return nodes_ == nullptr ? 0 : nodes_->size(); }
+  std::size_t size() const noexcept { return nodes_ == nullptr ? 0 : nodes_->first + nodes_->nodes.size(); }
   /// Whether the node was in the graph when it was placed.
   bool has(const node& n) const noexcept { return static_cast<std::size_t>(n.id()) < size(); }
   /// The node's device, short complete name. Throws FAILED_PRECONDITION for a node added later, INVALID_ARGUMENT for one of another graph.
@@ -58,12 +73,18 @@ class placement {
   /// The whole story: what the node asked for, which nodes share its device and whose request counts, which devices were open, which were left out and why, what decided. One
   /// line each. Throws as `device_of`.
   std::string explain(const node& n) const;
-  const std::vector<placed_node>& nodes() const noexcept {
-    static const std::vector<placed_node> none;
-    return nodes_ == nullptr ? none : *nodes_;
+  /// Where the node of this id is, and why. id < size().
+  const placed_node& operator[](std::size_t id) const noexcept {
+    const detail::placed_block* block = nodes_.get();
+    while (id < block->first) block = block->before.get();
+    return block->nodes[id - block->first];
   }
   /// Whether it can be a placement of this graph: one that `place` has made is of no other.
   bool is_of(const detail::graph_state& g) const noexcept { return record_ == nullptr || detail::same_graph(*record_, g); }
+  /// How many nodes `place` looked at for it: all, or those that were added since an earlier placement with their neighbours. 0 when it was not made by `place`.
+  std::size_t looked_at() const noexcept;
+  /// What it remembers of how it came about; nullptr when it was not made by `place`.
+  const std::shared_ptr<const detail::placement_record>& record() const noexcept { return record_; }
 
   friend bool operator==(const placement& a, const placement& b);
   friend bool operator!=(const placement& a, const placement& b) { return !(a == b); }
@@ -72,10 +93,10 @@ class placement {
   const placed_node& at(const node& n) const {
     if (!is_of(n.owner())) n.fail_about(error_code::invalid_argument, "belongs to another graph than the one that was placed");
     if (!has(n)) n.fail_about(error_code::failed_precondition, "was added after the graph was placed; place the graph again");
-    return (*nodes_)[static_cast<std::size_t>(n.id())];
+    return (*this)[static_cast<std::size_t>(n.id())];
   }
   // Never changes: copies share it.
-  std::shared_ptr<const std::vector<placed_node>> nodes_;
+  std::shared_ptr<const detail::placed_block> nodes_;
   std::shared_ptr<const detail::placement_record> record_;
 };
 
@@ -88,7 +109,8 @@ struct placement_options {
   placement_order order = placement_order::session_task;
   /// Devices that are fixed already, by node id; "" or missing means free.
   std::vector<std::string> assigned{};
-  /// An earlier placement of the graph, before nodes were added: its nodes stay where they are, for the same reasons.
+  /// An earlier placement of the graph, before nodes were added: its nodes stay where they are, for the same reasons. Without a placer only the added nodes are looked at, and those that they share
+  /// a device with.
   const placement* earlier = nullptr;
   /// What chooses among the devices that requests, colocation, resources and kernels leave open; TensorFlow's rules when empty.
   std::shared_ptr<const weft::placer> placer{};
@@ -103,6 +125,31 @@ std::string to_text(const placement& where, const graph& g);
 }  // namespace weft
 
 #if WEFT_HAS_BODIES
+namespace weft::detail {
+
+// Takes in what is not larger than the block, so that a graph that grows node by node has its nodes copied a few times each.
+WEFT_DECL std::shared_ptr<const placed_block> add_block(std::shared_ptr<const placed_block> before, std::vector<placed_node> nodes) {
+  if (nodes.empty()) return before;
+  std::vector<std::shared_ptr<const placed_block>> taken;
+  std::size_t size = nodes.size();
+  for (; before != nullptr && before->nodes.size() <= size; before = before->before) {
+    size += before->nodes.size();
+    taken.push_back(before);
+  }
+  auto out = std::make_shared<placed_block>();
+  out->first = before == nullptr ? 0 : before->first + before->nodes.size();
+  if (taken.empty()) out->nodes = std::move(nodes);
+  else {
+    out->nodes.reserve(size);
+    for (std::size_t i = taken.size(); i-- > 0;) out->nodes.insert(out->nodes.end(), taken[i]->nodes.begin(), taken[i]->nodes.end());
+    out->nodes.insert(out->nodes.end(), std::make_move_iterator(nodes.begin()), std::make_move_iterator(nodes.end()));
+  }
+  out->before = std::move(before);
+  return out;
+}
+
+}  // namespace weft::detail
+
 namespace weft {
 
 WEFT_DECL std::string to_text(const placed_node& where, const node& n) { return n.name() + " (" + n.op() + "): " + where.device + " (" + where.reason + ")"; }
@@ -110,11 +157,16 @@ WEFT_DECL std::string to_text(const placed_node& where, const node& n) { return 
 WEFT_DECL std::string to_text(const placement& where, const graph& g) {
   std::string out;
   for (const node* n : g.nodes())
-    if (where.has(*n)) out += to_text(where.nodes()[static_cast<std::size_t>(n->id())], *n) + "\n";
+    if (where.has(*n)) out += to_text(where[static_cast<std::size_t>(n->id())], *n) + "\n";
   return out;
 }
 
-WEFT_DECL bool operator==(const placement& a, const placement& b) { return a.nodes_ == b.nodes_ || a.nodes() == b.nodes(); }
+WEFT_DECL bool operator==(const placement& a, const placement& b) {
+  if (a.size() != b.size()) return false;
+  for (std::size_t i = 0; a.nodes_ != b.nodes_ && i < a.size(); ++i)
+    if (a[i] != b[i]) return false;
+  return true;
+}
 
 }  // namespace weft
 #endif

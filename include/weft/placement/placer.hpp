@@ -35,8 +35,9 @@ namespace weft::detail {
 
 class rule_placer {
  public:
-  rule_placer(const graph& g, const device_set& devices, const placement_options& options)
-      : graph_(g.state()), nodes_(g.nodes()), devices_(devices), options_(options), groups_(nodes_, devices_, options_) {}
+  // `resumes`: only what was added since `options.earlier` is placed, and `nodes` are numbered so.
+  rule_placer(std::shared_ptr<graph_state> g, numbered_nodes nodes, bool resumes, const device_set& devices, const placement_options& options)
+      : graph_(std::move(g)), resumes_(resumes), nodes_(std::move(nodes)), devices_(devices), options_(options), groups_(nodes_, devices_, options_) {}
 
   placement run();
 
@@ -56,7 +57,9 @@ class rule_placer {
   void place_generator(const node& n);
   void settle(const node& n, int device, int open, std::string reason, bool by_placer = false);
   int open_to(const node& n);
+  int known_device(const node& n);
   std::vector<int> matching(const device_name& request, int support);
+  group_choice& choice_of(const node& n) { return chosen_[at(groups_.root(n))]; }
   bool can_run(int open, int device) const { return std::find(open_[at(open)].devices.begin(), open_[at(open)].devices.end(), device) != open_[at(open)].devices.end(); }
   std::string reason_of(const node& n);
   std::string soft_reason(const device_name& asked) const;
@@ -67,7 +70,8 @@ class rule_placer {
   std::string device_list() const;
 
   const std::shared_ptr<graph_state> graph_;
-  std::vector<const node*> nodes_;
+  const bool resumes_;
+  numbered_nodes nodes_;
   const device_set& devices_;
   const placement_options& options_;
   colocation groups_;
@@ -75,13 +79,12 @@ class rule_placer {
   std::vector<group_choice> chosen_;  // by root of a group
   std::deque<open_devices> open_;
   std::unordered_map<std::uint64_t, int> known_open_;  // request and support -> place in open_
-  // Who reads or waits for a generator, in the order of creation: by node, from where to where in consumers_.
+  // Who reads or waits for a generator, in the order of creation: by number of a node, from where to where in consumers_.
   std::vector<int> consumers_begin_, consumers_;
 };
 
 WEFT_DECL placement rule_placer::run() {
   if (devices_.empty()) fail(error_code::failed_precondition, "no devices are registered; add at least one to the device_set");
-  if (options_.earlier != nullptr && !options_.earlier->is_of(*graph_)) fail(error_code::invalid_argument, "the earlier placement is of another graph");
   rank_devices();
 
   // 1. Requests, kernels, and who must share a device with whom.
@@ -99,17 +102,22 @@ WEFT_DECL placement rule_placer::run() {
   // 3. The answer, with a reason for each node.
   std::vector<placed_node> out;
   out.reserve(nodes_.size());
-  for (const node* n : nodes_) out.push_back({devices_.devices()[at(chosen_[at(groups_.root(n->id()))].device)].name, reason_of(*n)});
-  return placement(std::move(out), record());
+  for (const node* n : nodes_)
+    if (nodes_(*n) >= nodes_.placed()) out.push_back({devices_.devices()[at(choice_of(*n).device)].name, reason_of(*n)});
+  return resumes_ ? placement(*options_.earlier, std::move(out), record()) : placement(std::move(out), record());
 }
 
 // Each use of a generator by a later node.
 template <class F> void rule_placer::for_each_use(const F& f) const {
   for (const node* n : nodes_) {
-    for (const output& in : n->inputs())
-      if (is_generator(*in.from)) f(in.from->id(), n->id());
-    for (const node* before : n->control_inputs())
-      if (is_generator(*before)) f(before->id(), n->id());
+    const int number = nodes_(*n);
+    if (number < nodes_.placed()) continue;
+    const auto use = [&](const node& from) {
+      const int generator = is_generator(from) ? nodes_(from) : -1;
+      if (generator >= nodes_.placed()) f(generator, number);
+    };
+    for (const output& in : n->inputs()) use(*in.from);
+    for (const node* before : n->control_inputs()) use(*before);
   }
 }
 
@@ -137,10 +145,10 @@ WEFT_DECL void rule_placer::ask_placer() {
   placement_question question{devices_, home(), {}, std::vector<int>(nodes_.size())};
   std::vector<int> number(nodes_.size(), -1);  // by root
   for (const node* n : nodes_) {
-    int& group = number[at(groups_.root(n->id()))];
+    int& group = number[at(groups_.root(*n))];
     if (group < 0) {
       group = static_cast<int>(question.groups.size());
-      const group_choice& rules = chosen_[at(groups_.root(n->id()))];
+      const group_choice& rules = choice_of(*n);
       question.groups.push_back({{}, &open_[at(rules.open)].devices, rules.device});
     }
     question.groups[at(group)].nodes.push_back(n);
@@ -151,7 +159,7 @@ WEFT_DECL void rule_placer::ask_placer() {
   const std::vector<placement_choice> answer = answer_of(*options_.placer, question);
   for (std::size_t i = 0; i < answer.size(); ++i) {
     const node& first = *question.groups[i].nodes[0];
-    group_choice& made = chosen_[at(groups_.root(first.id()))];
+    group_choice& made = choice_of(first);
     const int open = made.open;
     if (answer[i].device >= 0 && !can_run(open, answer[i].device))
       first.fail_about(error_code::invalid_argument, "placer '" + options_.placer->name() + "' chose " +
@@ -212,34 +220,42 @@ WEFT_DECL void rule_placer::rank_devices() {
 }
 
 WEFT_DECL void rule_placer::settle(const node& n, int device, int open, std::string reason, bool by_placer) {
-  chosen_[at(groups_.root(n.id()))] = {device, by_placer, open, std::move(reason)};
+  choice_of(n) = {device, by_placer, open, std::move(reason)};
 }
 
 WEFT_DECL void rule_placer::place(const node& n) {
-  if (chosen_[at(groups_.root(n.id()))].device >= 0) return;
+  if (choice_of(n).device >= 0) return;
   const int open = open_to(n);
   if (is_metadata(n) && !n.inputs().empty()) {
     const node& input = *n.inputs()[0].from;
-    const int device = chosen_[at(groups_.root(input.id()))].device;
+    const int device = known_device(input);
     if (device >= 0 && can_run(open, device)) return settle(n, device, open, "with its input '" + input.name() + "'");
   }
   settle(n, open_[at(open)].devices.front(), open, "default device");
 }
 
 WEFT_DECL void rule_placer::place_generator(const node& n) {
-  if (chosen_[at(groups_.root(n.id()))].device >= 0) return;
+  if (choice_of(n).device >= 0) return;
   const int open = open_to(n);
-  const int *const users = consumers_.data() + consumers_begin_[at(n.id())], *const users_end = consumers_.data() + consumers_begin_[at(n.id()) + 1];
-  const auto device_of = [&](int id) { return chosen_[at(groups_.root(id))].device; };
-  const bool together = users != users_end && std::all_of(users, users_end, [&](int id) { return device_of(id) == device_of(users[0]); });
+  const int *const users = consumers_.data() + consumers_begin_[at(nodes_(n))], *const users_end = consumers_.data() + consumers_begin_[at(nodes_(n)) + 1];
+  const auto device_of = [&](int number) { return chosen_[at(groups_.root(number))].device; };
+  const bool together = users != users_end && std::all_of(users, users_end, [&](int number) { return device_of(number) == device_of(users[0]); });
   if (together && device_of(users[0]) >= 0 && can_run(open, device_of(users[0])))
     return settle(n, device_of(users[0]), open, std::string("with its consumer") + (users_end - users > 1 ? "s '" : " '") + nodes_[at(users[0])]->name() + (users_end - users > 1 ? "', ..." : "'"));
   settle(n, open_[at(open)].devices.front(), open, "default device");
 }
 
+// Where a node is; -1 when that is not decided yet.
+WEFT_DECL int rule_placer::known_device(const node& n) {
+  const std::string& fixed = assigned_device(options_, n);
+  if (fixed.empty()) return choice_of(n).device;
+  const weft::device* found = devices_.find(fixed);
+  return found == nullptr ? -1 : static_cast<int>(found - devices_.devices().data());
+}
+
 // The devices that are left to a node's group, as a place in `open_`.
 WEFT_DECL int rule_placer::open_to(const node& n) {
-  const colocation_member& group = groups_.group(n.id());
+  const colocation_member& group = groups_.group(n);
   const auto [known, fresh] = known_open_.emplace(pair_key(group.requested, group.support), static_cast<int>(open_.size()));
   if (!fresh) return known->second;
   open_devices open;
@@ -285,14 +301,14 @@ WEFT_DECL std::string rule_placer::soft_reason(const device_name& asked) const {
 }
 
 WEFT_DECL std::string rule_placer::reason_of(const node& n) {
-  const colocation_member& group = groups_.group(n.id());
-  const group_choice& made = chosen_[at(groups_.root(n.id()))];
-  const device_name& own = groups_.constraint(groups_.own_request(n.id()));
+  const colocation_member& group = groups_.group(n);
+  const group_choice& made = choice_of(n);
+  const device_name& own = groups_.constraint(groups_.own_request(n));
   const auto pinned = [&](const node& who) { return "pinned" + (who.site().known() ? " at " + who.site().text() : std::string()); };
   if (options_.earlier != nullptr && options_.earlier->has(n)) return options_.earlier->reason_of(n);
   if (!assigned_device(options_, n).empty()) return "assigned before";
   const bool met = !own.empty() && matches(own, devices_.names()[at(made.device)]);
-  if (made.by_placer && n.id() == (group.anchor >= 0 ? group.anchor : group.first)) return made.reason + (met ? ", within '" + to_text(own) + "' " + pinned(n) : "");
+  if (made.by_placer && nodes_(n) == (group.anchor >= 0 ? group.anchor : group.first)) return made.reason + (met ? ", within '" + to_text(own) + "' " + pinned(n) : "");
   for (std::size_t i = 0; i < n.inputs().size(); ++i)
     if (shares_resource(n, i)) {
       const node& from = *n.inputs()[i].from;
@@ -303,7 +319,7 @@ WEFT_DECL std::string rule_placer::reason_of(const node& n) {
   if (!own.empty() && open_[at(made.open)].soft) return soft_reason(own);
   if (group.size > 1) {
     const int anchor = group.anchor >= 0 ? group.anchor : group.first;
-    if (anchor != n.id()) return "colocated with '" + nodes_[at(anchor)]->name() + "'";
+    if (anchor != nodes_(n)) return "colocated with '" + nodes_[at(anchor)]->name() + "'";
   }
   if (!own.empty()) return "soft: the group asks for different devices";
   return made.reason;
@@ -313,6 +329,17 @@ WEFT_DECL std::string rule_placer::reason_of(const node& n) {
 WEFT_DECL std::shared_ptr<const placement_record> rule_placer::record() {
   auto out = std::make_shared<placement_record>();
   out->graph = graph_;
+  out->looked_at = nodes_.size();
+  out->classes_without_owner = groups_.classes_without_owner();
+  if (resumes_) {
+    const std::size_t size = options_.earlier->size() + nodes_.size() - at(nodes_.placed());
+    for (const auto& [name, who] : options_.earlier->record()->classes_without_owner) {
+      const node* owner = graph_->find(name);
+      if (owner == nullptr || at(owner->id()) >= size) out->classes_without_owner[name] = who;
+    }
+    out->resumed = std::make_shared<const resumed_placement>(resumed_placement{devices_, options_, placement(*options_.earlier, {}, nullptr), size});
+    return out;
+  }
   for (const device& d : devices_.devices()) out->names.push_back(d.name);
   out->parsed = devices_.names();
   out->has_kernels.resize(groups_.support().size(), std::vector<char>(devices_.size()));
@@ -324,7 +351,7 @@ WEFT_DECL std::shared_ptr<const placement_record> rule_placer::record() {
   out->own_support = groups_.take_own_support();
   out->chosen = std::move(chosen_);
   out->open = std::move(open_);
-  out->nodes = std::move(nodes_);
+  out->nodes = nodes_.take();
   if (options_.placer != nullptr) out->placer = options_.placer->name();
   return out;
 }
@@ -355,7 +382,7 @@ WEFT_DECL void rule_placer::refuse_task(const node& n, const device_name& asked)
 
 // Nothing fits: says which part of the request is to blame.
 WEFT_DECL void rule_placer::refuse(const node& n) {
-  const colocation_member& group = groups_.group(n.id());
+  const colocation_member& group = groups_.group(n);
   const device_name& wanted = groups_.constraint(group.requested);
   const node& asking = group.anchor < 0 ? n : *nodes_[at(group.anchor)];
   device_name task = wanted;
@@ -369,7 +396,7 @@ WEFT_DECL void rule_placer::refuse(const node& n) {
     asking.fail_about(error_code::invalid_argument, "asks for device '" + to_text(wanted) + "', but the devices are " + device_list() +
                       "; choose one of them, or allow soft placement");
   const std::string types = groups_.support().text(group.support);
-  if (group.size > 1 && group.anchor != n.id())
+  if (group.size > 1 && group.anchor != nodes_(n))
     n.fail_about(error_code::invalid_argument, "is colocated with '" + asking.name() + "'" + (asking.site().known() ? " (" + asking.site().text() + ")" : "") +
                  ", which needs device '" + to_text(wanted) + "', but the group has kernels only for " + types + " devices");
   n.fail_about(error_code::invalid_argument, (wanted.empty() ? "no device of the cluster has its kernel" : "asks for device '" + to_text(wanted) + "', but op '" + n.op() + "' has no kernel there") +
@@ -378,10 +405,56 @@ WEFT_DECL void rule_placer::refuse(const node& n) {
 
 }  // namespace weft::detail
 
+namespace weft::detail {
+
+// Placed nodes that the new ones must share a device with: whose resource they use, whose class they name, and who named a class that they own.
+WEFT_DECL std::vector<const node*> placed_neighbours(const graph_state& g, const std::vector<const node*>& fresh, const placement& earlier) {
+  std::vector<const node*> out;
+  const auto meet = [&](const node* n) {
+    if (n != nullptr && earlier.has(*n)) out.push_back(n);
+  };
+  const auto& unowned = earlier.record()->classes_without_owner;
+  const auto meet_class = [&](const std::string& name) {
+    if (const auto it = unowned.find(name); it != unowned.end()) meet(it->second);
+  };
+  for (const node* n : fresh) {
+    for (std::size_t i = 0; i < n->inputs().size(); ++i)
+      if (shares_resource(*n, i)) meet(n->inputs()[i].from);
+    meet_class(n->name());
+    const auto* classes = n->find_attr<std::vector<std::string>>("_class");
+    for (std::size_t i = 0; classes != nullptr && i < classes->size(); ++i) {
+      if ((*classes)[i].compare(0, class_prefix.size(), class_prefix) != 0) continue;
+      const std::string name = (*classes)[i].substr(class_prefix.size());
+      meet(g.find(name));
+      meet_class(name);
+    }
+  }
+  std::sort(out.begin(), out.end(), [](const node* a, const node* b) { return a->id() < b->id(); });
+  out.erase(std::unique(out.begin(), out.end()), out.end());
+  return out;
+}
+
+WEFT_DECL placement place_anew(const std::shared_ptr<graph_state>& g, const resumed_placement& what) {
+  std::vector<const node*> nodes = g->nodes();
+  nodes.resize(what.size);
+  placement_options options = what.options;
+  options.earlier = &what.earlier;
+  return rule_placer(g, numbered_nodes(std::move(nodes)), false, what.devices, options).run();
+}
+
+}  // namespace weft::detail
+
 namespace weft {
 
 WEFT_DECL placement place(const graph& g, const device_set& devices, const placement_options& options) {
-  return detail::rule_placer(g, devices, options).run();
+  const placement* earlier = options.earlier;
+  if (earlier != nullptr && !devices.empty() && !earlier->is_of(*g.state())) fail(error_code::invalid_argument, "the earlier placement is of another graph");
+  // A placer is asked about the whole graph; and of a placement that somebody else has made not enough is known.
+  if (earlier == nullptr || earlier->record() == nullptr || options.placer != nullptr) return detail::rule_placer(g.state(), detail::numbered_nodes(g.nodes()), false, devices, options).run();
+  const std::vector<const node*> fresh = g.state()->nodes_from(earlier->size());
+  if (fresh.empty() && !devices.empty()) return *earlier;
+  detail::numbered_nodes nodes(detail::placed_neighbours(*g.state(), fresh, *earlier), fresh, earlier->size());
+  return detail::rule_placer(g.state(), std::move(nodes), true, devices, options).run();
 }
 
 WEFT_DECL std::string explain(const graph& g, const device_set& devices, const node& n, const placement_options& options) { return place(g, devices, options).explain(n); }

@@ -8,6 +8,7 @@
 #include <weft/placement/placement.hpp>
 
 #include <deque>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -34,9 +35,23 @@ struct open_devices {
   device_name request;
 };
 
+// What a placement went on from.
+struct resumed_placement {
+  device_set devices;
+  placement_options options;
+  placement earlier;
+  std::size_t size = 0;
+};
+
 // What is known when a graph has been placed. Vectors of groups are read at the id of a group's root.
 struct placement_record {
   std::shared_ptr<graph_state> graph;
+  // How many nodes it took.
+  std::size_t looked_at = 0;
+  // Classes that are named by these, and are no node's name.
+  std::map<std::string, const node*> classes_without_owner;
+  // Of a placement that went on from an earlier one the rest is found when somebody asks.
+  std::shared_ptr<const resumed_placement> resumed;
   std::vector<const node*> nodes;
   std::vector<std::string> names;  // of the devices
   std::vector<device_name> parsed;
@@ -53,6 +68,9 @@ struct placement_record {
     return static_cast<std::size_t>(id);
   }
 };
+
+// The placement of all nodes at once.
+placement place_anew(const std::shared_ptr<graph_state>& g, const resumed_placement& what);
 
 WEFT_DECL bool same_graph(const placement_record& record, const graph_state& g) noexcept { return record.graph.get() == &g; }
 
@@ -150,10 +168,13 @@ class placement_story {
 
 namespace weft {
 
+WEFT_DECL std::size_t placement::looked_at() const noexcept { return record_ == nullptr ? 0 : record_->looked_at; }
+
 WEFT_DECL std::string placement::explain(const node& n) const {
   const placed_node& where = at(n);
   if (record_ == nullptr) return "'" + n.name() + "' (" + n.op() + (n.site().known() ? ", " + n.site().text() : "") + ") runs on " + where.device + "\n  because: " + where.reason + "\n";
-  return detail::placement_story(*record_, n).tell(where);
+  if (record_->resumed == nullptr) return detail::placement_story(*record_, n).tell(where);
+  return detail::placement_story(*detail::place_anew(record_->graph, *record_->resumed).record(), n).tell(where);
 }
 
 }  // namespace weft

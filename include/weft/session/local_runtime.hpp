@@ -198,7 +198,7 @@ WEFT_DECL placement local_runtime::placed() {
   placement_ = place(graph_, devices_, options);
   if (options_.log_device_placement)
     for (const node* n : graph_.nodes())
-      if (static_cast<std::size_t>(n->id()) >= before && placement_.has(*n)) log_placement(*n, placement_.nodes()[static_cast<std::size_t>(n->id())], options_.log);
+      if (static_cast<std::size_t>(n->id()) >= before && placement_.has(*n)) log_placement(*n, placement_[static_cast<std::size_t>(n->id())], options_.log);
   return placement_;
 }
 
