@@ -20976,12 +20976,13 @@ struct run_message {
 #ifndef WEFT_CLUSTER_CLIENT_CHANNEL_HPP
 #define WEFT_CLUSTER_CLIENT_CHANNEL_HPP
 // A client's connection to its master: requests of several threads, each of which waits for its own answer. No thread of its own: of those
-// who wait, one receives for all.
+// who wait, one receives for all. It wakes whoever has an answer, and when it leaves, one of the others to receive in its place.
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -21015,15 +21016,22 @@ class client_channel {
   /// Sends something that has no answer.
   void tell(message m) { send(std::move(m)); }
   void shutdown() noexcept { road_->shutdown(); }
+  /// Threads in `call` that sleep, because another one receives for them.
+  std::size_t asleep();
 
  private:
   struct waiter {
     std::optional<reply_message> reply;
     std::optional<status> failure;
+    // While it sleeps, and how it is woken: with its answer, or to receive for those who are left.
+    bool asleep = false;
+    std::condition_variable woken;
     bool done() const noexcept { return reply.has_value() || failure.has_value(); }
   };
   void greet(clock::time_point until);
   void receive_one(std::unique_lock<std::mutex>& lock, clock::time_point until);
+  void sleep(waiter& mine, std::unique_lock<std::mutex>& lock, clock::time_point until);
+  void hand_over();
   void dispatch(message m);
   void send(message m);
   void answer_heartbeat();
@@ -21038,7 +21046,6 @@ class client_channel {
   // Threads inside `send`: what they write shows that this client lives.
   std::atomic<int> sending_{0};
   std::mutex mutex_;
-  std::condition_variable changed_;
   std::map<std::uint32_t, waiter*> waiting_;
   bool receiving_ = false;
 };
@@ -21071,8 +21078,27 @@ WEFT_DECL void client_channel::greet(clock::time_point until) {
 
 WEFT_DECL void client_channel::check_alive() {
   std::unique_lock<std::mutex> lock(mutex_);
-  if (receiving_) return;
+  if (receiving_ || !waiting_.empty()) return;
   receive_one(lock, clock::now());
+  hand_over();
+}
+
+WEFT_DECL std::size_t client_channel::asleep() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return static_cast<std::size_t>(std::count_if(waiting_.begin(), waiting_.end(), [](const auto& one) { return one.second->asleep; }));
+}
+
+WEFT_DECL void client_channel::sleep(waiter& mine, std::unique_lock<std::mutex>& lock, clock::time_point until) {
+  mine.asleep = true;
+  mine.woken.wait_until(lock, until);
+  mine.asleep = false;
+}
+
+// Whoever has received and goes away wakes one of those who rely on that. One that is awake finds by itself that nobody receives.
+WEFT_DECL void client_channel::hand_over() {
+  if (receiving_) return;
+  const auto next = std::find_if(waiting_.begin(), waiting_.end(), [](const auto& one) { return one.second->asleep; });
+  if (next != waiting_.end()) next->second->woken.notify_one();
 }
 
 // Receives at most one message for whoever it is for. The lock is released meanwhile; what goes wrong is thrown, and told to all who wait.
@@ -21102,7 +21128,6 @@ WEFT_DECL void client_channel::receive_one(std::unique_lock<std::mutex>& lock, c
     fail_all(*failure);
     throw error(*failure);
   }
-  if (!waiting_.empty()) changed_.notify_all();
 }
 
 WEFT_DECL void client_channel::send(message m) {
@@ -21127,13 +21152,16 @@ WEFT_DECL void client_channel::dispatch(message m) {
   const auto it = waiting_.find(reply.request);
   if (it == waiting_.end()) return;
   it->second->reply = std::move(reply);
+  it->second->woken.notify_one();
   waiting_.erase(it);
 }
 
 WEFT_DECL void client_channel::fail_all(const status& why) {
-  for (const auto& entry : waiting_) entry.second->failure = why;
+  for (const auto& entry : waiting_) {
+    entry.second->failure = why;
+    entry.second->woken.notify_one();
+  }
   waiting_.clear();
-  changed_.notify_all();
 }
 
 // When whoever waits looks up next: at its deadline, and often enough to notice that the server is silent.
@@ -21163,7 +21191,7 @@ WEFT_DECL reply_message client_channel::call(std::uint32_t request, message m, s
     send(std::move(m));
     std::unique_lock<std::mutex> lock(mutex_);
     while (!mine.done()) {
-      if (receiving_) changed_.wait_until(lock, next_look(deadline));
+      if (receiving_) sleep(mine, lock, next_look(deadline));
       else receive_one(lock, next_look(deadline));
       if (mine.done()) break;
       if (const auto late = overdue(deadline, begun)) {
@@ -21171,10 +21199,11 @@ WEFT_DECL reply_message client_channel::call(std::uint32_t request, message m, s
         throw error(*late);
       }
     }
+    hand_over();
   } catch (...) {
     const std::lock_guard<std::mutex> lock(mutex_);
     waiting_.erase(request);
-    changed_.notify_all();
+    hand_over();
     throw;
   }
   if (mine.failure) throw error(*mine.failure);
