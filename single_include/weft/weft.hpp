@@ -7740,7 +7740,7 @@ WEFT_DECL std::string name_index::take(const std::string& wanted, bool for_scope
 
 #ifndef WEFT_GRAPH_SCOPE_STACK_HPP
 #define WEFT_GRAPH_SCOPE_STACK_HPP
-// The thread's stack of scopes, the only ambient state: default graph, devices, name scope, control dependencies, colocation.
+// The thread's stack of scopes, the only ambient state: default graph, devices, name scope, container, control dependencies, colocation.
 
 #include <algorithm>
 #include <functional>
@@ -7782,6 +7782,8 @@ struct scope_context {
   std::shared_ptr<graph_state> graph;
   std::vector<device_entry> devices;
   std::string name_scope;
+  // Where state made now lives on its task; empty for the task's own container.
+  std::string container;
   std::vector<std::shared_ptr<control_frame>> control;
   std::vector<const node*> colocation;
   // The colocation group of nodes that no such scope tells where to go: `loc:@v` while the first value of v is made, which is before v.
@@ -8434,6 +8436,7 @@ class graph_state : public std::enable_shared_from_this<graph_state> {
   static bool valid_name(std::string_view name, bool generated) noexcept;
   void check_owner(const node& made) const;
   void apply_devices(node& made, const scope_context& scope);
+  static void apply_container(const node& made, node_facts& facts, const scope_context& scope);
   void apply_colocation(node& made, node_facts& facts, const scope_context& scope) const;
   void apply_control(node& made, const scope_context& scope) const;
   const std::string* keep_device(const std::string& device);
@@ -8591,8 +8594,9 @@ WEFT_DECL const node& graph_state::add(node_spec spec) {
     facts->outputs = bound.outputs();
   }
 
-  // 3. The thread's scopes: devices, then colocation (whose device wins), then control dependencies.
+  // 3. The thread's scopes: container, devices, then colocation (whose device wins), then control dependencies.
   if (spec.scoped) {
+    apply_container(*made, *facts, scope);
     apply_devices(*made, scope);
     apply_colocation(*made, *facts, scope);
     apply_control(*made, scope);
@@ -8634,6 +8638,14 @@ WEFT_DECL const std::string* graph_state::keep_device(const std::string& device)
   const std::lock_guard<std::mutex> lock(mutex_);
   if (last_device_ == nullptr || *last_device_ != device) last_device_ = &*devices_.insert(device).first;
   return last_device_;
+}
+
+// As TensorFlow: where the op keeps state and was not told a container.
+WEFT_DECL void graph_state::apply_container(const node& made, node_facts& facts, const scope_context& scope) {
+  if (scope.container.empty() || made.def_ == nullptr || made.def_->find_attr("container") == nullptr) return;
+  attr_value& own = facts.attrs["container"];
+  const std::string* told = own.get<std::string>();
+  if (told == nullptr || told->empty()) own = scope.container;
 }
 
 WEFT_DECL void graph_state::apply_devices(node& made, const scope_context& scope) {
@@ -12400,7 +12412,7 @@ template <class T, int N, class I> tensor<T, N> reverse_sequence(const operand<T
 
 #ifndef WEFT_GRAPH_SCOPE_HPP
 #define WEFT_GRAPH_SCOPE_HPP
-// Scopes of the thread: where nodes go, what they are called, what they wait for, with what they share a device.
+// Scopes of the thread: where nodes go, what they are called, in which container their state lives, what they wait for, with what they share a device.
 // Each comes as an object that acts until the end of its block, and as a function around a callable, whose result it returns.
 
 #include <initializer_list>
@@ -12426,6 +12438,7 @@ template <class Member> class scope_object {
 };
 using device_scope = scope_object<std::vector<device_entry>>;
 using name_scope_object = scope_object<std::string>;
+using container_scope = scope_object<std::string>;
 using control_scope = scope_object<std::vector<std::shared_ptr<control_frame>>>;
 
 class colocation_scope {
@@ -12439,6 +12452,7 @@ class colocation_scope {
 };
 
 std::vector<device_entry> devices_and(device_entry inner);
+void check_container(std::string_view name, call_site where);
 }  // namespace detail
 
 /// Nodes made in the block go to this device, where an inner scope does not say otherwise; parts left open are taken from outer
@@ -12476,6 +12490,19 @@ template <class Body> decltype(auto) with_device(std::string_view device, Body&&
 /// Calls `body` inside a name scope and returns what it returns.
 template <class Body> decltype(auto) name_scope(std::string_view name, Body&& body, call_site where = call_site::here()) {
   const auto scope = name_scope(name, where);
+  return std::forward<Body>(body)();
+}
+
+/// Variables, queues and other state made in the block live in this container of their task, which `session::reset` can clear without touching others, as TensorFlow's `tf.container`. An inner scope
+/// replaces an outer one; an empty name means the task's own container, which is called as its job. What is told a container by its options keeps that. A queue or accumulator without a shared name belongs
+/// to its session all the same. Throws INVALID_ARGUMENT at this line unless the name begins with a letter, digit or '.' and goes on with these, '-' and '/'.
+[[nodiscard]] inline detail::container_scope with_container(std::string_view name, call_site where = call_site::here()) {
+  detail::check_container(name, where);
+  return {&detail::scope_context::container, std::string(name)};
+}
+/// Calls `body` inside a container scope and returns what it returns.
+template <class Body> decltype(auto) with_container(std::string_view name, Body&& body, call_site where = call_site::here()) {
+  const auto scope = with_container(name, where);
   return std::forward<Body>(body)();
 }
 
@@ -12521,6 +12548,13 @@ WEFT_DECL std::vector<device_entry> devices_and(device_entry inner) {
   std::vector<device_entry> out = thread_scopes().top().devices;
   out.push_back(std::move(inner));
   return out;
+}
+
+WEFT_DECL void check_container(std::string_view name, call_site where) {
+  const auto plain = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.'; };
+  for (std::size_t i = 0; i < name.size(); ++i)
+    if (!plain(name[i]) && (i == 0 || (name[i] != '-' && name[i] != '/')))
+      throw error(error_code::invalid_argument, "with_container: the name " + quoted(name) + " must begin with a letter, digit or '.' and go on with these, '-' and '/'", where);
 }
 
 }  // namespace weft::detail

@@ -332,6 +332,33 @@ TEST_CASE("lifecycle: a reset clears containers on every task and ends the sessi
   CHECK(second.get().code == error_code::aborted);
 }
 
+// As TensorFlow's server_lib_multiple_containers_test.
+TEST_CASE("lifecycle: a reset of one container leaves what other containers hold") {
+  weft::local_cluster cluster({{"work", 1}}, quiet());
+  const weft::graph g;
+  const auto scope = g.as_default();
+  const auto variable = [](float value) { return weft::variable<float, 0>(value, "v"); };
+  const auto first = weft::with_container("test0", [&] { return variable(1.f); }), second = weft::with_container("test1", [&] { return variable(2.f); });
+  const auto own = variable(3.f);
+  weft::queue_options shared;
+  shared.shared_name = "q";
+  const auto queue = [&] { return weft::fifo_queue<float>(4, shared); };
+  const auto left = weft::with_container("test0", queue), right = weft::with_container("test1", queue);
+  const auto put = left.enqueue(5.f), put_there = right.enqueue(6.f);
+  const auto size = left.size(), size_there = right.size();
+  weft::session old(cluster.target("work", 0));
+  old.run(first.initializer(), second.initializer(), own.initializer(), put, put_there);
+  CHECK(old.run(first) == 1.f);
+  weft::session::reset(cluster.target("work", 0), {"test0"});
+  CHECK(error_of([&] { old.run(first); }).code == error_code::aborted);
+  weft::session anew(cluster.target("work", 0));
+  CHECK(error_of([&] { anew.run(first); }).code == error_code::failed_precondition);
+  CHECK(anew.run(second) == 2.f);
+  CHECK(anew.run(own) == 3.f);
+  CHECK(anew.run(size) == 0);
+  CHECK(anew.run(size_there) == 1);
+}
+
 TEST_CASE("lifecycle: a reset that cannot reach a task says which, and clears the others") {
   weft::local_cluster cluster({{"ps", 1}, {"work", 2}}, quiet());
   const pieces of;

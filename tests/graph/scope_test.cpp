@@ -378,6 +378,32 @@ TEST_CASE("control_dependencies: order an update and a read") {
   CHECK(waits(add("ReadVariableOp", {{&w, 0}}, "read", {{"dtype", weft::dtype::float32}})) == "update");
 }
 
+TEST_CASE("with_container: state made inside lives there, unless it is told another container") {
+  fresh_graph t;
+  const auto container = [](const node& n) {
+    const std::string* found = n.find_attr<std::string>("container");
+    return found == nullptr ? std::string("none") : *found;
+  };
+  const auto queue = [](weft::attr_map attrs) -> const node& {
+    attrs.emplace("component_types", std::vector<weft::dtype>{weft::dtype::float32});
+    return add("FIFOQueueV2", {}, {}, std::move(attrs));
+  };
+  CHECK(container(handle("a")).empty());
+  {
+    const auto outer = weft::with_container("test0");
+    CHECK(container(handle("b")) == "test0");
+    CHECK(container(queue({})) == "test0");
+    CHECK(container(queue({{"container", "own"}})) == "own");
+    CHECK(container(c("no_state")) == "none");
+    CHECK(weft::with_container("test1/x-2", [&] { return container(handle("c")); }) == "test1/x-2");
+    CHECK(weft::with_container("", [&] { return container(handle("d")); }).empty());
+    CHECK(container(handle("e")) == "test0");
+  }
+  CHECK(container(handle("f")).empty());
+  for (const char* bad : {"_a", "a b", "-", "a:0"}) CHECK_THROWS_AS((void)weft::with_container(bad), weft::error);
+  CHECK_THROWS_WITH((void)weft::with_container("a b"), doctest::Contains("with_container: the name 'a b' must begin with a letter, digit or '.' and go on with these, '-' and '/'"));
+}
+
 TEST_CASE("scopes: all kinds at once") {
   fresh_graph t;
   const operation a = run(c("a"));

@@ -86,6 +86,7 @@ class graph_state : public std::enable_shared_from_this<graph_state> {
   static bool valid_name(std::string_view name, bool generated) noexcept;
   void check_owner(const node& made) const;
   void apply_devices(node& made, const scope_context& scope);
+  static void apply_container(const node& made, node_facts& facts, const scope_context& scope);
   void apply_colocation(node& made, node_facts& facts, const scope_context& scope) const;
   void apply_control(node& made, const scope_context& scope) const;
   const std::string* keep_device(const std::string& device);
@@ -244,8 +245,9 @@ WEFT_DECL const node& graph_state::add(node_spec spec) {
     facts->outputs = bound.outputs();
   }
 
-  // 3. The thread's scopes: devices, then colocation (whose device wins), then control dependencies.
+  // 3. The thread's scopes: container, devices, then colocation (whose device wins), then control dependencies.
   if (spec.scoped) {
+    apply_container(*made, *facts, scope);
     apply_devices(*made, scope);
     apply_colocation(*made, *facts, scope);
     apply_control(*made, scope);
@@ -287,6 +289,14 @@ WEFT_DECL const std::string* graph_state::keep_device(const std::string& device)
   const std::lock_guard<std::mutex> lock(mutex_);
   if (last_device_ == nullptr || *last_device_ != device) last_device_ = &*devices_.insert(device).first;
   return last_device_;
+}
+
+// As TensorFlow: where the op keeps state and was not told a container.
+WEFT_DECL void graph_state::apply_container(const node& made, node_facts& facts, const scope_context& scope) {
+  if (scope.container.empty() || made.def_ == nullptr || made.def_->find_attr("container") == nullptr) return;
+  attr_value& own = facts.attrs["container"];
+  const std::string* told = own.get<std::string>();
+  if (told == nullptr || told->empty()) own = scope.container;
 }
 
 WEFT_DECL void graph_state::apply_devices(node& made, const scope_context& scope) {

@@ -1,6 +1,6 @@
 #ifndef WEFT_GRAPH_SCOPE_HPP
 #define WEFT_GRAPH_SCOPE_HPP
-// Scopes of the thread: where nodes go, what they are called, what they wait for, with what they share a device.
+// Scopes of the thread: where nodes go, what they are called, in which container their state lives, what they wait for, with what they share a device.
 // Each comes as an object that acts until the end of its block, and as a function around a callable, whose result it returns.
 
 #include <weft/core/config.hpp>
@@ -29,6 +29,7 @@ template <class Member> class scope_object {
 };
 using device_scope = scope_object<std::vector<device_entry>>;
 using name_scope_object = scope_object<std::string>;
+using container_scope = scope_object<std::string>;
 using control_scope = scope_object<std::vector<std::shared_ptr<control_frame>>>;
 
 class colocation_scope {
@@ -42,6 +43,7 @@ class colocation_scope {
 };
 
 std::vector<device_entry> devices_and(device_entry inner);
+void check_container(std::string_view name, call_site where);
 }  // namespace detail
 
 /// Nodes made in the block go to this device, where an inner scope does not say otherwise; parts left open are taken from outer
@@ -79,6 +81,19 @@ template <class Body> decltype(auto) with_device(std::string_view device, Body&&
 /// Calls `body` inside a name scope and returns what it returns.
 template <class Body> decltype(auto) name_scope(std::string_view name, Body&& body, call_site where = call_site::here()) {
   const auto scope = name_scope(name, where);
+  return std::forward<Body>(body)();
+}
+
+/// Variables, queues and other state made in the block live in this container of their task, which `session::reset` can clear without touching others, as TensorFlow's `tf.container`. An inner scope
+/// replaces an outer one; an empty name means the task's own container, which is called as its job. What is told a container by its options keeps that. A queue or accumulator without a shared name belongs
+/// to its session all the same. Throws INVALID_ARGUMENT at this line unless the name begins with a letter, digit or '.' and goes on with these, '-' and '/'.
+[[nodiscard]] inline detail::container_scope with_container(std::string_view name, call_site where = call_site::here()) {
+  detail::check_container(name, where);
+  return {&detail::scope_context::container, std::string(name)};
+}
+/// Calls `body` inside a container scope and returns what it returns.
+template <class Body> decltype(auto) with_container(std::string_view name, Body&& body, call_site where = call_site::here()) {
+  const auto scope = with_container(name, where);
   return std::forward<Body>(body)();
 }
 
@@ -124,6 +139,13 @@ WEFT_DECL std::vector<device_entry> devices_and(device_entry inner) {
   std::vector<device_entry> out = thread_scopes().top().devices;
   out.push_back(std::move(inner));
   return out;
+}
+
+WEFT_DECL void check_container(std::string_view name, call_site where) {
+  const auto plain = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.'; };
+  for (std::size_t i = 0; i < name.size(); ++i)
+    if (!plain(name[i]) && (i == 0 || (name[i] != '-' && name[i] != '/')))
+      throw error(error_code::invalid_argument, "with_container: the name " + quoted(name) + " must begin with a letter, digit or '.' and go on with these, '-' and '/'", where);
 }
 
 }  // namespace weft::detail

@@ -1,6 +1,6 @@
 #ifndef WEFT_GRAPH_SCOPE_STACK_HPP
 #define WEFT_GRAPH_SCOPE_STACK_HPP
-// The thread's stack of scopes, the only ambient state: default graph, devices, name scope, control dependencies, colocation.
+// The thread's stack of scopes, the only ambient state: default graph, devices, name scope, container, control dependencies, colocation.
 
 #include <weft/core/config.hpp>
 #include <weft/core/device_name.hpp>
@@ -46,6 +46,8 @@ struct scope_context {
   std::shared_ptr<graph_state> graph;
   std::vector<device_entry> devices;
   std::string name_scope;
+  // Where state made now lives on its task; empty for the task's own container.
+  std::string container;
   std::vector<std::shared_ptr<control_frame>> control;
   std::vector<const node*> colocation;
   // The colocation group of nodes that no such scope tells where to go: `loc:@v` while the first value of v is made, which is before v.
