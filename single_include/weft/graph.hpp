@@ -1830,7 +1830,9 @@ WEFT_DECL bool operator==(const tensor_value& a, const tensor_value& b) {
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <map>
+#include <initializer_list>
+#include <iterator>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -1839,16 +1841,7 @@ WEFT_DECL bool operator==(const tensor_value& a, const tensor_value& b) {
 
 namespace weft {
 
-class attr_value;
-/// Attributes by name, in the order of their names.
-using attr_map = std::map<std::string, attr_value, std::less<>>;
-
-/// A function's name with values for its attributes.
-struct func_attr {
-  std::string name;
-  attr_map attrs;
-  friend bool operator==(const func_attr& a, const func_attr& b);
-};
+struct func_attr;
 
 /// Stands for an attribute of the enclosing function.
 struct placeholder_attr {
@@ -1925,7 +1918,7 @@ class attr_value {
   attr_value(dtype v) : kind_(detail::attr_kind::type) { small_.type = v; }
   attr_value(partial_shape v) : attr_value(share(std::move(v))) {}
   attr_value(tensor_value v) : attr_value(share(std::move(v))) {}
-  attr_value(func_attr v) : attr_value(share(std::move(v))) {}
+  attr_value(func_attr v);
   attr_value(placeholder_attr v) : attr_value(share(std::move(v))) {}
   template <class T> attr_value(std::vector<T> v) : attr_value(share(std::move(v))) {}
 
@@ -1994,6 +1987,52 @@ class attr_value {
   detail::attr_ptr large_;
 };
 
+/// Attributes by name, in the order of their names: a map in one piece of memory, for there are few. What is added moves the others.
+class attr_map {
+ public:
+  using value_type = std::pair<std::string, attr_value>;
+  using iterator = std::vector<value_type>::iterator;
+  using const_iterator = std::vector<value_type>::const_iterator;
+
+  attr_map() noexcept = default;
+  /// Of several with one name the first counts.
+  attr_map(std::initializer_list<value_type> attrs);
+
+  iterator begin() noexcept { return list_.begin(); }
+  iterator end() noexcept { return list_.end(); }
+  const_iterator begin() const noexcept { return list_.begin(); }
+  const_iterator end() const noexcept { return list_.end(); }
+  std::size_t size() const noexcept { return list_.size(); }
+  bool empty() const noexcept { return list_.empty(); }
+  /// Makes room for as many.
+  void reserve(std::size_t count);
+  iterator find(std::string_view name) noexcept { return begin() + (static_cast<const attr_map*>(this)->find(name) - list_.cbegin()); }
+  const_iterator find(std::string_view name) const noexcept;
+  std::size_t count(std::string_view name) const noexcept { return find(name) == end() ? 0 : 1; }
+  /// Adds an attribute unless there is one of this name.
+  std::pair<iterator, bool> emplace(std::string_view name, attr_value value);
+  /// The attribute of this name, empty at first.
+  attr_value& operator[](std::string_view name);
+  /// Throws std::out_of_range when there is none of this name.
+  const attr_value& at(std::string_view name) const;
+  std::size_t erase(std::string_view name);
+
+  friend bool operator==(const attr_map& a, const attr_map& b);
+  friend bool operator!=(const attr_map& a, const attr_map& b) { return !(a == b); }
+
+ private:
+  std::vector<value_type> list_;
+};
+
+/// A function's name with values for its attributes.
+struct func_attr {
+  std::string name;
+  attr_map attrs;
+  friend bool operator==(const func_attr& a, const func_attr& b);
+};
+
+inline attr_value::attr_value(func_attr v) : attr_value(share(std::move(v))) {}
+
 namespace detail {
 std::string attr_quoted(std::string_view text);
 std::string number_text(float v);
@@ -2012,6 +2051,12 @@ template <class T> std::string text_of(const std::vector<T>& list) {
   return out + "]";
 }
 }  // namespace detail
+
+inline attr_map::const_iterator attr_map::find(std::string_view name) const noexcept {
+  auto it = list_.begin();
+  while (it != list_.end() && it->first != name) ++it;
+  return it;
+}
 
 /// One line for people: `true`, `float`, `[2,?]`, `"text"`, `float[2,3]` for a tensor.
 std::string to_text(const attr_value& v);
@@ -2048,6 +2093,37 @@ WEFT_DECL std::string to_text(const attr_value& v) {
   if (v.empty()) return "none";
   return v.visit([](const auto& x) { return detail::text_of(x); });
 }
+
+WEFT_DECL attr_map::attr_map(std::initializer_list<value_type> attrs) {
+  list_.reserve(attrs.size());
+  for (const value_type& each : attrs) emplace(each.first, each.second);
+}
+
+WEFT_DECL void attr_map::reserve(std::size_t count) { list_.reserve(count); }
+
+WEFT_DECL std::pair<attr_map::iterator, bool> attr_map::emplace(std::string_view name, attr_value value) {
+  auto it = list_.end();
+  while (it != list_.begin() && name <= std::prev(it)->first) --it;
+  if (it != list_.end() && it->first == name) return {it, false};
+  return {list_.emplace(it, std::string(name), std::move(value)), true};
+}
+
+WEFT_DECL attr_value& attr_map::operator[](std::string_view name) { return emplace(name, attr_value()).first->second; }
+
+WEFT_DECL const attr_value& attr_map::at(std::string_view name) const {
+  const auto it = find(name);
+  if (it == end()) throw std::out_of_range("there is no attribute '" + std::string(name) + "'");
+  return it->second;
+}
+
+WEFT_DECL std::size_t attr_map::erase(std::string_view name) {
+  const auto it = find(name);
+  if (it == end()) return 0;
+  list_.erase(it);
+  return 1;
+}
+
+WEFT_DECL bool operator==(const attr_map& a, const attr_map& b) { return a.list_ == b.list_; }
 
 WEFT_DECL bool operator==(const func_attr& a, const func_attr& b) { return a.name == b.name && a.attrs == b.attrs; }
 
@@ -13279,7 +13355,8 @@ WEFT_DECL output partitioner::send_value(transfer& t, const std::string& source,
   const attr_value tensor_name("edge_" + std::to_string(t.edge) + "_" + source);
   const auto attrs_of = [&](bool sends) {
     attr_map out;
-    const auto put = [&out](const char* key, attr_value what) { out.emplace_hint(out.end(), key, std::move(what)); };  // in the order of their names
+    out.reserve(7);
+    const auto put = [&out](const char* key, attr_value what) { out.emplace(key, std::move(what)); };
     if (sends) put("T", type.dtype);
     put("_edge", t.edge);
     put("client_terminated", false);
@@ -13741,6 +13818,7 @@ WEFT_DECL std::shared_ptr<const placer> place_by(placer_function function, std::
 #include <algorithm>
 #include <deque>
 #include <exception>
+#include <map>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -13791,6 +13869,7 @@ class rule_placer {
   group_choice& choice_of(const node& n) { return chosen_[at(groups_.root(n))]; }
   bool can_run(int open, int device) const { return std::find(open_[at(open)].devices.begin(), open_[at(open)].devices.end(), device) != open_[at(open)].devices.end(); }
   std::string reason_of(const node& n);
+  const std::string& pinned_at(const call_site& site);
   std::string soft_reason(const device_name& asked) const;
   std::shared_ptr<const placement_record> record();
   [[noreturn]] void refuse(const node& n);
@@ -13810,6 +13889,7 @@ class rule_placer {
   std::unordered_map<std::uint64_t, int> known_open_;  // request and support -> place in open_
   // Who reads or waits for a generator, in the order of creation: by number of a node, from where to where in consumers_.
   std::vector<int> consumers_begin_, consumers_;
+  std::map<std::pair<const char*, int>, std::string> pinned_;
 };
 
 WEFT_DECL placement rule_placer::run() {
@@ -14029,22 +14109,31 @@ WEFT_DECL std::string rule_placer::soft_reason(const device_name& asked) const {
   return "soft: no device " + *asked.type + ":" + std::to_string(asked.id.value_or(0)) + where;
 }
 
+// Many nodes are made by one line.
+WEFT_DECL const std::string& rule_placer::pinned_at(const call_site& site) {
+  std::string& known = pinned_[{site.file, site.line}];
+  if (known.empty()) known = site.known() ? "pinned at " + site.text() : "pinned";
+  return known;
+}
+
 WEFT_DECL std::string rule_placer::reason_of(const node& n) {
   const colocation_member& group = groups_.group(n);
   const group_choice& made = choice_of(n);
   const device_name& own = groups_.constraint(groups_.own_request(n));
-  const auto pinned = [&](const node& who) { return "pinned" + (who.site().known() ? " at " + who.site().text() : std::string()); };
   if (options_.earlier != nullptr && options_.earlier->has(n)) return options_.earlier->reason_of(n);
   if (!assigned_device(options_, n).empty()) return "assigned before";
   const bool met = !own.empty() && matches(own, devices_.names()[at(made.device)]);
-  if (made.by_placer && nodes_(n) == (group.anchor >= 0 ? group.anchor : group.first)) return made.reason + (met ? ", within '" + to_text(own) + "' " + pinned(n) : "");
+  if (made.by_placer && nodes_(n) == (group.anchor >= 0 ? group.anchor : group.first)) return made.reason + (met ? ", within '" + to_text(own) + "' " + pinned_at(n.site()) : "");
   for (std::size_t i = 0; i < n.inputs().size(); ++i)
     if (shares_resource(n, i)) {
       const node& from = *n.inputs()[i].from;
-      const char* what = from.op() == "VarHandleOp" || from.outputs()[0].is_ref ? "variable" : "resource";
-      return std::string("with its ") + what + " '" + from.name() + "'" + (own.empty() || met ? "" : ", not '" + to_text(own) + "' as asked");
+      std::string out;
+      out.reserve(from.name().size() + 20);
+      out.append("with its ").append(from.op() == "VarHandleOp" || from.outputs()[0].is_ref ? "variable" : "resource").append(" '").append(from.name()).append("'");
+      if (!own.empty() && !met) out.append(", not '").append(to_text(own)).append("' as asked");
+      return out;
     }
-  if (met) return pinned(n);
+  if (met) return pinned_at(n.site());
   if (!own.empty() && open_[at(made.open)].soft) return soft_reason(own);
   if (group.size > 1) {
     const int anchor = group.anchor >= 0 ? group.anchor : group.first;

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <cstdint>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -73,4 +74,24 @@ TEST_CASE("attr_value: copies share, and outlive the first") {
     copy = first;
   }
   CHECK(copy.get<std::string>()->size() == 100);
+}
+
+TEST_CASE("attr_map: attributes stand in the order of their names, the first of several counts") {
+  weft::attr_map attrs{{"b", 2}, {"a", 1}, {"c", 3}, {"a", 4}};
+  std::string names;
+  for (const auto& [name, value] : attrs) names += name + "=" + to_text(value) + " ";
+  CHECK(names == "a=1 b=2 c=3 ");
+  CHECK_FALSE(attrs.emplace("b", 5).second);
+  CHECK(attrs.emplace("aa", 6).second);
+  CHECK(attrs.at("aa") == weft::attr_value(6));
+  attrs["z"] = true;
+  CHECK(attrs.size() == 5);
+  CHECK(attrs.erase("a") == 1);
+  CHECK(attrs.erase("a") == 0);
+  CHECK(attrs.count("a") == 0);
+  CHECK(attrs.find("b")->second == weft::attr_value(2));
+  CHECK(attrs.find("y") == attrs.end());
+  CHECK_THROWS_AS(attrs.at("y"), std::out_of_range);
+  CHECK(attrs == weft::attr_map{{"z", true}, {"c", 3}, {"b", 2}, {"aa", 6}});
+  CHECK(attrs != weft::attr_map{});
 }

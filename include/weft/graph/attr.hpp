@@ -11,7 +11,9 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <map>
+#include <initializer_list>
+#include <iterator>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -20,16 +22,7 @@
 
 namespace weft {
 
-class attr_value;
-/// Attributes by name, in the order of their names.
-using attr_map = std::map<std::string, attr_value, std::less<>>;
-
-/// A function's name with values for its attributes.
-struct func_attr {
-  std::string name;
-  attr_map attrs;
-  friend bool operator==(const func_attr& a, const func_attr& b);
-};
+struct func_attr;
 
 /// Stands for an attribute of the enclosing function.
 struct placeholder_attr {
@@ -106,7 +99,7 @@ class attr_value {
   attr_value(dtype v) : kind_(detail::attr_kind::type) { small_.type = v; }
   attr_value(partial_shape v) : attr_value(share(std::move(v))) {}
   attr_value(tensor_value v) : attr_value(share(std::move(v))) {}
-  attr_value(func_attr v) : attr_value(share(std::move(v))) {}
+  attr_value(func_attr v);
   attr_value(placeholder_attr v) : attr_value(share(std::move(v))) {}
   template <class T> attr_value(std::vector<T> v) : attr_value(share(std::move(v))) {}
 
@@ -175,6 +168,52 @@ class attr_value {
   detail::attr_ptr large_;
 };
 
+/// Attributes by name, in the order of their names: a map in one piece of memory, for there are few. What is added moves the others.
+class attr_map {
+ public:
+  using value_type = std::pair<std::string, attr_value>;
+  using iterator = std::vector<value_type>::iterator;
+  using const_iterator = std::vector<value_type>::const_iterator;
+
+  attr_map() noexcept = default;
+  /// Of several with one name the first counts.
+  attr_map(std::initializer_list<value_type> attrs);
+
+  iterator begin() noexcept { return list_.begin(); }
+  iterator end() noexcept { return list_.end(); }
+  const_iterator begin() const noexcept { return list_.begin(); }
+  const_iterator end() const noexcept { return list_.end(); }
+  std::size_t size() const noexcept { return list_.size(); }
+  bool empty() const noexcept { return list_.empty(); }
+  /// Makes room for as many.
+  void reserve(std::size_t count);
+  iterator find(std::string_view name) noexcept { return begin() + (static_cast<const attr_map*>(this)->find(name) - list_.cbegin()); }
+  const_iterator find(std::string_view name) const noexcept;
+  std::size_t count(std::string_view name) const noexcept { return find(name) == end() ? 0 : 1; }
+  /// Adds an attribute unless there is one of this name.
+  std::pair<iterator, bool> emplace(std::string_view name, attr_value value);
+  /// The attribute of this name, empty at first.
+  attr_value& operator[](std::string_view name);
+  /// Throws std::out_of_range when there is none of this name.
+  const attr_value& at(std::string_view name) const;
+  std::size_t erase(std::string_view name);
+
+  friend bool operator==(const attr_map& a, const attr_map& b);
+  friend bool operator!=(const attr_map& a, const attr_map& b) { return !(a == b); }
+
+ private:
+  std::vector<value_type> list_;
+};
+
+/// A function's name with values for its attributes.
+struct func_attr {
+  std::string name;
+  attr_map attrs;
+  friend bool operator==(const func_attr& a, const func_attr& b);
+};
+
+inline attr_value::attr_value(func_attr v) : attr_value(share(std::move(v))) {}
+
 namespace detail {
 std::string attr_quoted(std::string_view text);
 std::string number_text(float v);
@@ -193,6 +232,12 @@ template <class T> std::string text_of(const std::vector<T>& list) {
   return out + "]";
 }
 }  // namespace detail
+
+inline attr_map::const_iterator attr_map::find(std::string_view name) const noexcept {
+  auto it = list_.begin();
+  while (it != list_.end() && it->first != name) ++it;
+  return it;
+}
 
 /// One line for people: `true`, `float`, `[2,?]`, `"text"`, `float[2,3]` for a tensor.
 std::string to_text(const attr_value& v);
@@ -229,6 +274,37 @@ WEFT_DECL std::string to_text(const attr_value& v) {
   if (v.empty()) return "none";
   return v.visit([](const auto& x) { return detail::text_of(x); });
 }
+
+WEFT_DECL attr_map::attr_map(std::initializer_list<value_type> attrs) {
+  list_.reserve(attrs.size());
+  for (const value_type& each : attrs) emplace(each.first, each.second);
+}
+
+WEFT_DECL void attr_map::reserve(std::size_t count) { list_.reserve(count); }
+
+WEFT_DECL std::pair<attr_map::iterator, bool> attr_map::emplace(std::string_view name, attr_value value) {
+  auto it = list_.end();
+  while (it != list_.begin() && name <= std::prev(it)->first) --it;
+  if (it != list_.end() && it->first == name) return {it, false};
+  return {list_.emplace(it, std::string(name), std::move(value)), true};
+}
+
+WEFT_DECL attr_value& attr_map::operator[](std::string_view name) { return emplace(name, attr_value()).first->second; }
+
+WEFT_DECL const attr_value& attr_map::at(std::string_view name) const {
+  const auto it = find(name);
+  if (it == end()) throw std::out_of_range("there is no attribute '" + std::string(name) + "'");
+  return it->second;
+}
+
+WEFT_DECL std::size_t attr_map::erase(std::string_view name) {
+  const auto it = find(name);
+  if (it == end()) return 0;
+  list_.erase(it);
+  return 1;
+}
+
+WEFT_DECL bool operator==(const attr_map& a, const attr_map& b) { return a.list_ == b.list_; }
 
 WEFT_DECL bool operator==(const func_attr& a, const func_attr& b) { return a.name == b.name && a.attrs == b.attrs; }
 

@@ -344,7 +344,8 @@ WEFT_DECL output partitioner::send_value(transfer& t, const std::string& source,
   const attr_value tensor_name("edge_" + std::to_string(t.edge) + "_" + source);
   const auto attrs_of = [&](bool sends) {
     attr_map out;
-    const auto put = [&out](const char* key, attr_value what) { out.emplace_hint(out.end(), key, std::move(what)); };  // in the order of their names
+    out.reserve(7);
+    const auto put = [&out](const char* key, attr_value what) { out.emplace(key, std::move(what)); };
     if (sends) put("T", type.dtype);
     put("_edge", t.edge);
     put("client_terminated", false);

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <deque>
 #include <exception>
+#include <map>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -62,6 +63,7 @@ class rule_placer {
   group_choice& choice_of(const node& n) { return chosen_[at(groups_.root(n))]; }
   bool can_run(int open, int device) const { return std::find(open_[at(open)].devices.begin(), open_[at(open)].devices.end(), device) != open_[at(open)].devices.end(); }
   std::string reason_of(const node& n);
+  const std::string& pinned_at(const call_site& site);
   std::string soft_reason(const device_name& asked) const;
   std::shared_ptr<const placement_record> record();
   [[noreturn]] void refuse(const node& n);
@@ -81,6 +83,7 @@ class rule_placer {
   std::unordered_map<std::uint64_t, int> known_open_;  // request and support -> place in open_
   // Who reads or waits for a generator, in the order of creation: by number of a node, from where to where in consumers_.
   std::vector<int> consumers_begin_, consumers_;
+  std::map<std::pair<const char*, int>, std::string> pinned_;
 };
 
 WEFT_DECL placement rule_placer::run() {
@@ -300,22 +303,31 @@ WEFT_DECL std::string rule_placer::soft_reason(const device_name& asked) const {
   return "soft: no device " + *asked.type + ":" + std::to_string(asked.id.value_or(0)) + where;
 }
 
+// Many nodes are made by one line.
+WEFT_DECL const std::string& rule_placer::pinned_at(const call_site& site) {
+  std::string& known = pinned_[{site.file, site.line}];
+  if (known.empty()) known = site.known() ? "pinned at " + site.text() : "pinned";
+  return known;
+}
+
 WEFT_DECL std::string rule_placer::reason_of(const node& n) {
   const colocation_member& group = groups_.group(n);
   const group_choice& made = choice_of(n);
   const device_name& own = groups_.constraint(groups_.own_request(n));
-  const auto pinned = [&](const node& who) { return "pinned" + (who.site().known() ? " at " + who.site().text() : std::string()); };
   if (options_.earlier != nullptr && options_.earlier->has(n)) return options_.earlier->reason_of(n);
   if (!assigned_device(options_, n).empty()) return "assigned before";
   const bool met = !own.empty() && matches(own, devices_.names()[at(made.device)]);
-  if (made.by_placer && nodes_(n) == (group.anchor >= 0 ? group.anchor : group.first)) return made.reason + (met ? ", within '" + to_text(own) + "' " + pinned(n) : "");
+  if (made.by_placer && nodes_(n) == (group.anchor >= 0 ? group.anchor : group.first)) return made.reason + (met ? ", within '" + to_text(own) + "' " + pinned_at(n.site()) : "");
   for (std::size_t i = 0; i < n.inputs().size(); ++i)
     if (shares_resource(n, i)) {
       const node& from = *n.inputs()[i].from;
-      const char* what = from.op() == "VarHandleOp" || from.outputs()[0].is_ref ? "variable" : "resource";
-      return std::string("with its ") + what + " '" + from.name() + "'" + (own.empty() || met ? "" : ", not '" + to_text(own) + "' as asked");
+      std::string out;
+      out.reserve(from.name().size() + 20);
+      out.append("with its ").append(from.op() == "VarHandleOp" || from.outputs()[0].is_ref ? "variable" : "resource").append(" '").append(from.name()).append("'");
+      if (!own.empty() && !met) out.append(", not '").append(to_text(own)).append("' as asked");
+      return out;
     }
-  if (met) return pinned(n);
+  if (met) return pinned_at(n.site());
   if (!own.empty() && open_[at(made.open)].soft) return soft_reason(own);
   if (group.size > 1) {
     const int anchor = group.anchor >= 0 ? group.anchor : group.first;

@@ -11,6 +11,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #if WEFT_HAS_BODIES
 #include <algorithm>
@@ -117,12 +118,29 @@ inline constexpr op_work elementwise_work[] = {
     {"ResourceApplyAdam", 12}, {"ResourceApplyGradientDescent", 2}, {"ResourceApplyMomentum", 4}, {"ResourceApplyAdagrad", 6}};
 
 // Ops that hand a value, a handle or a shape on.
-inline bool is_free(std::string_view op) {
-  static constexpr std::string_view names[] = {"Const", "Identity", "IdentityN", "NoOp", "Placeholder", "VarHandleOp", "ReadVariableOp", "Reshape", "Squeeze", "ExpandDims", "Shape", "Rank", "Size", "StopGradient", "_Arg", "_Retval", "_Send", "_Recv"};
-  return std::find(std::begin(names), std::end(names), op) != std::end(names);
+inline constexpr std::string_view free_ops[] = {"Const", "Identity", "IdentityN", "NoOp", "Placeholder", "VarHandleOp", "ReadVariableOp", "Reshape", "Squeeze", "ExpandDims", "Shape", "Rank", "Size", "StopGradient", "_Arg", "_Retval", "_Send", "_Recv"};
+
+inline constexpr std::string_view product_ops[] = {"MatMul", "BatchMatMul", "BatchMatMulV2", "Conv2D", "Conv2DBackpropInput", "Conv2DBackpropFilter", "DepthwiseConv2dNative"};
+
+// What kind of work an op is.
+struct op_kind {
+  bool is_free = false, is_product = false;
+  double per_element = 1;
+};
+WEFT_DECL const op_kind& kind_of_op(std::string_view op) {
+  static const std::unordered_map<std::string_view, op_kind> known = [] {
+    std::unordered_map<std::string_view, op_kind> out;
+    for (const op_work& w : elementwise_work) out[w.op].per_element = w.per_element;
+    for (const std::string_view name : free_ops) out[name].is_free = true;
+    for (const std::string_view name : product_ops) out[name].is_product = true;
+    return out;
+  }();
+  static const op_kind other;
+  const auto it = known.find(op);
+  return it == known.end() ? other : it->second;
 }
 
-// Multiply-adds of a product or a convolution; negative for other ops.
+// Multiply-adds of one of `product_ops`.
 inline double multiply_adds(const node& n, std::int64_t unknown_size) {
   const std::string& op = n.op();
   if (op == "MatMul" || op == "BatchMatMul" || op == "BatchMatMulV2") {
@@ -136,8 +154,7 @@ inline double multiply_adds(const node& n, std::int64_t unknown_size) {
   if (op == "Conv2D") return filter_work(n.output_shape(0), input_shape(n, 1));
   if (op == "Conv2DBackpropInput") return filter_work(input_shape(n, 2), input_shape(n, 1));
   if (op == "Conv2DBackpropFilter") return filter_work(input_shape(n, 2), n.output_shape(0));
-  if (op == "DepthwiseConv2dNative") return elements_of(n.output_shape(0), unknown_size) * size_at(input_shape(n, 1), 4, unknown_size) * size_at(input_shape(n, 1), 3, unknown_size);
-  return -1;
+  return elements_of(n.output_shape(0), unknown_size) * size_at(input_shape(n, 1), 4, unknown_size) * size_at(input_shape(n, 1), 3, unknown_size);
 }
 
 }  // namespace weft::detail
@@ -146,7 +163,8 @@ namespace weft {
 
 WEFT_DECL node_cost cost_of(const node& n, std::int64_t unknown_size) {
   node_cost out;
-  if (detail::is_free(n.op())) return out;
+  const detail::op_kind& kind = detail::kind_of_op(n.op());
+  if (kind.is_free) return out;
   double most = 0;  // elements of the largest value
   for (std::size_t i = 0; i < n.inputs().size(); ++i) {
     const output& in = n.inputs()[i];
@@ -157,12 +175,7 @@ WEFT_DECL node_cost cost_of(const node& n, std::int64_t unknown_size) {
     out.bytes += detail::bytes_of(type.dtype, type.shape, unknown_size);
     most = std::max(most, detail::elements_of(type.shape, unknown_size));
   }
-  if (const double products = detail::multiply_adds(n, unknown_size); products >= 0) {
-    out.flops = 2 * products;
-    return out;
-  }
-  const auto* known = std::find_if(std::begin(detail::elementwise_work), std::end(detail::elementwise_work), [&](const detail::op_work& w) { return w.op == n.op(); });
-  out.flops = most * (known == std::end(detail::elementwise_work) ? 1 : known->per_element);
+  out.flops = kind.is_product ? 2 * detail::multiply_adds(n, unknown_size) : most * kind.per_element;
   return out;
 }
 
