@@ -20681,6 +20681,7 @@ enum class message_type : std::uint8_t {
   hello = 1, welcome = 2, refused = 3, heartbeat = 4,
   // A client to its master, and the answer to each of them.
   open_session = 10, close_session = 11, prepare = 12, run = 13, list_devices = 14, describe = 15, report = 16, reset = 17, wait_for_tasks = 18, update_cluster = 19, reply = 20,
+  count_tasks = 21,
   // A master to a worker, and back.
   register_part = 30, unregister_part = 31, forget_session = 32, run_part = 33, part_feeds = 34, abort_part = 35, part_registered = 36, part_done = 37, reset_containers = 38, containers_reset = 39,
   // Between workers.
@@ -40886,11 +40887,15 @@ namespace weft::detail {
 /// Waits for tasks that may come later. Lives on the io thread, as long as something is waited for.
 class task_wait : public std::enable_shared_from_this<task_wait> {
  public:
-  using handler = std::function<void(const status&)>;
+  using handler = std::function<void(reply_message)>;
+  /// Until all have answered, asking again and again, or only until each has been asked once.
+  enum class kind : std::uint8_t { wait, count };
 
-  task_wait(task_context& own, peers& roads, std::chrono::milliseconds time, handler done) : own_(own), roads_(roads), time_(time), done_(std::move(done)), end_(own.io) {}
+  task_wait(task_context& own, peers& roads, std::chrono::milliseconds time, kind what, handler done)
+      : own_(own), roads_(roads), time_(time), kind_(what), done_(std::move(done)), end_(own.io) {}
 
-  /// Begins; `done` is called once: with ok when all have answered, UNAVAILABLE with those that have not when the time is over, or the reason of `cancel`.
+  /// Begins; `done` is called once. A wait ends with ok when all have answered, UNAVAILABLE with those that have not when the time is over, or the reason of `cancel`; a count with how many
+  /// have answered, and how many were asked.
   void start(const std::set<task_id>& tasks);
   void cancel(const status& why) { finish(why); }
 
@@ -40901,12 +40906,14 @@ class task_wait : public std::enable_shared_from_this<task_wait> {
     std::unique_ptr<asio::steady_timer> again;
   };
   void ask(const task_id& task);
+  bool all_failed() const;
   status report() const;
   void finish(const status& result);
 
   task_context& own_;
   peers& roads_;
   const std::chrono::milliseconds time_;
+  const kind kind_;
   handler done_;
   asio::steady_timer end_;
   std::size_t all_ = 0;
@@ -40918,7 +40925,7 @@ class task_waits {
  public:
   task_waits(task_context& own, peers& roads) : own_(own), roads_(roads) {}
   /// See `task_wait`.
-  void start(const std::set<task_id>& tasks, std::chrono::milliseconds time, task_wait::handler done);
+  void start(const std::set<task_id>& tasks, std::chrono::milliseconds time, task_wait::kind what, task_wait::handler done);
   void cancel(const status& why);
 
  private:
@@ -40929,9 +40936,9 @@ class task_waits {
 
 #if WEFT_HAS_CLUSTER_BODIES
 
-WEFT_DECL void task_waits::start(const std::set<task_id>& tasks, std::chrono::milliseconds time, task_wait::handler done) {
+WEFT_DECL void task_waits::start(const std::set<task_id>& tasks, std::chrono::milliseconds time, task_wait::kind what, task_wait::handler done) {
   all_.erase(std::remove_if(all_.begin(), all_.end(), [](const std::weak_ptr<task_wait>& each) { return each.expired(); }), all_.end());
-  const auto wait = std::make_shared<task_wait>(own_, roads_, time, std::move(done));
+  const auto wait = std::make_shared<task_wait>(own_, roads_, time, what, std::move(done));
   all_.push_back(wait);
   wait->start(tasks);
 }
@@ -40959,17 +40966,23 @@ WEFT_DECL void task_wait::ask(const task_id& task) {
     if (!self->done_) return;
     if (result.ok()) {
       self->missing_.erase(task);
-      if (self->missing_.empty()) self->finish(status());
+      if (self->missing_.empty() || self->all_failed()) self->finish(status());
       return;
     }
     constexpr std::chrono::milliseconds pause(100);
     missing_task& here = self->missing_[task];
     here.why = result;
+    if (self->kind_ == kind::count) return self->all_failed() ? self->finish(status()) : void();
     here.again = std::make_unique<asio::steady_timer>(self->own_.io, pause);
     here.again->async_wait([self, task](const std::error_code& stopped) {
       if (!stopped && self->done_) self->ask(task);
     });
   });
+}
+
+// Whether a count knows of every task that is missing that it does not answer.
+WEFT_DECL bool task_wait::all_failed() const {
+  return kind_ == kind::count && std::all_of(missing_.begin(), missing_.end(), [](const auto& one) { return one.second.why.has_value(); });
 }
 
 WEFT_DECL status task_wait::report() const {
@@ -40985,8 +40998,16 @@ WEFT_DECL status task_wait::report() const {
 WEFT_DECL void task_wait::finish(const status& result) {
   const handler done = std::exchange(done_, nullptr);
   end_.cancel();
+  reply_message reply;
+  if (kind_ == kind::count) {
+    wire_writer body;
+    body.u64(all_ - missing_.size()).u64(all_);
+    reply.body = body.take();
+  } else {
+    reply.result = result;
+  }
   missing_.clear();
-  if (done) done(result);
+  if (done) done(std::move(reply));
 }
 
 #endif
@@ -41084,7 +41105,7 @@ WEFT_DECL void master::take(const client_ptr& client, message m) {
     case message_type::run: return run(client, std::move(m));
     case message_type::list_devices: return list_devices(client, m);
     case message_type::describe: return describe(client, m);
-    case message_type::wait_for_tasks: return wait_for_tasks(client, m);
+    case message_type::wait_for_tasks: case message_type::count_tasks: return wait_for_tasks(client, m);
     case message_type::heartbeat: return;
     default: fail(error_code::unimplemented, "a client sent message type " + std::to_string(m.type) + ", which is not known");
   }
@@ -41397,7 +41418,8 @@ WEFT_DECL void master::wait_for_tasks(const client_ptr& client, const message& m
   const session_request what = session_request::decode(m);
   if (!admit(client, what.request)) return;
   const std::chrono::milliseconds time(static_cast<std::int64_t>(std::min<std::uint64_t>(what.handle, std::uint64_t{1} << 40)));
-  waits_.start(tasks_seen(own_, *client, what.session), time, [client, request = what.request](const status& result) { client->answer(request, result); });
+  const auto kind = type_of(m) == message_type::count_tasks ? task_wait::kind::count : task_wait::kind::wait;
+  waits_.start(tasks_seen(own_, *client, what.session), time, kind, [client, request = what.request](reply_message reply) { client->answer(request, std::move(reply)); });
 }
 
 WEFT_DECL void master::list_devices(const client_ptr& client, const message& m) {
@@ -42561,6 +42583,11 @@ template <class Result, class... P> class callable {
   Result (*take_)(tensor_value*);
 };
 
+/// How many tasks answer, of those that a session may use.
+struct task_count {
+  std::size_t alive = 0, all = 0;
+};
+
 /// Runs steps of one graph. Thread-safe; nodes added to the graph later are seen. `run` returns the fetched values (a plain value for
 /// one fetch, a tuple for several, void for operations alone) and throws `weft::error`.
 class session_interface {
@@ -42578,6 +42605,11 @@ class session_interface {
   /// Waits until all tasks answer that the session may use (`session_options::device_filters`), also those that start only now. Throws UNAVAILABLE when this time is over, with the tasks
   /// that are missing, their addresses and the reasons. The tasks of a local session are always there.
   virtual void wait_for_tasks(std::chrono::milliseconds time) { (void)time; }
+  /// Asks each task that the session may use once, and counts those that answer within this time. A local session has no tasks to ask: none of none.
+  virtual task_count count_tasks(std::chrono::milliseconds within) {
+    (void)within;
+    return {};
+  }
   /// Tells all tasks of a cluster that this is the cluster now: tasks may have been replaced by others at new addresses, or have been added or taken away. Steps that use a task that
   /// was elsewhere end with UNAVAILABLE or ABORTED, and the next one uses the new task, whose variables are to be restored. Throws UNAVAILABLE with the tasks that could not be
   /// told, after all others were; the same call may be made again. The tasks of a local session do not move: UNIMPLEMENTED.
@@ -43612,7 +43644,9 @@ class remote_runtime : public std::enable_shared_from_this<remote_runtime> {
   /// One request with its answer. Throws the answer's error, completed with call sites; a lost connection is forgotten.
   reply_message ask(const std::shared_ptr<remote_link>& link, std::uint32_t request, message m, std::optional<clock::time_point> deadline, bool runs);
   std::vector<device> list_devices();
-  void wait_for_tasks(std::chrono::milliseconds time);
+  /// Asks `wait_for_tasks` or `count_tasks`; what is answered.
+  reply_message ask_about_tasks(message_type type, std::chrono::milliseconds time);
+  task_count count_tasks(std::chrono::milliseconds within);
   void update_cluster(const cluster_spec& next) const;
   /// What really runs for a signature.
   partitioned_graph partitions(const step_signature& signature);
@@ -43807,15 +43841,25 @@ inline std::uint64_t remote_runtime::session_at(const std::shared_ptr<remote_lin
   return to->session;
 }
 
-inline void remote_runtime::wait_for_tasks(std::chrono::milliseconds time) {
+inline reply_message remote_runtime::ask_about_tasks(message_type type, std::chrono::milliseconds time) {
   const auto to = link();
   session_request what;
   what.session = session_at(to);
   what.request = to->channel.new_request();
   what.handle = static_cast<std::uint64_t>(std::max<std::int64_t>(time.count(), 0));
   const auto longest = std::min<std::chrono::milliseconds>(time, std::chrono::hours(24 * 365));
-  const reply_message reply = ask(to, what.request, what.encode(message_type::wait_for_tasks), protocol_deadline() + longest, false);
+  reply_message reply = ask(to, what.request, what.encode(type), protocol_deadline() + longest, false);
   if (!reply.result.ok()) fail_with(reply.result);
+  return reply;
+}
+
+inline task_count remote_runtime::count_tasks(std::chrono::milliseconds within) {
+  const reply_message reply = ask_about_tasks(message_type::count_tasks, within);
+  wire_reader body(reply.body, "number of tasks");
+  task_count out;
+  out.alive = static_cast<std::size_t>(body.u64());
+  out.all = static_cast<std::size_t>(body.u64());
+  return out;
 }
 
 // Each task is told by this client itself, one after the other: between tasks that know different clusters no message could pass.
@@ -43954,7 +43998,8 @@ class remote_session final : public session_interface {
   }
   partitioned_graph partitions(const step_signature& signature) override { return runtime_->partitions(signature); }
   std::vector<device> list_devices() override { return runtime_->list_devices(); }
-  void wait_for_tasks(std::chrono::milliseconds time) override { runtime_->wait_for_tasks(time); }
+  void wait_for_tasks(std::chrono::milliseconds time) override { (void)runtime_->ask_about_tasks(message_type::wait_for_tasks, time); }
+  task_count count_tasks(std::chrono::milliseconds within) override { return runtime_->count_tasks(within); }
   void update_cluster(const cluster_spec& next) override { runtime_->update_cluster(next); }
   void close() override { runtime_->close(); }
 
@@ -44021,6 +44066,7 @@ class session : public session_interface {
   partitioned_graph partitions(const step_signature& signature) override;
   std::vector<device> list_devices() override;
   void wait_for_tasks(std::chrono::milliseconds time) override;
+  task_count count_tasks(std::chrono::milliseconds within) override;
   void update_cluster(const cluster_spec& next) override;
   void close() override;
 
@@ -44062,6 +44108,7 @@ WEFT_DECL std::shared_ptr<prepared_step> session::prepare(const step_signature& 
 WEFT_DECL partitioned_graph session::partitions(const step_signature& signature) { return inner_->partitions(signature); }
 WEFT_DECL std::vector<device> session::list_devices() { return inner_->list_devices(); }
 WEFT_DECL void session::wait_for_tasks(std::chrono::milliseconds time) { inner_->wait_for_tasks(time); }
+WEFT_DECL task_count session::count_tasks(std::chrono::milliseconds within) { return inner_->count_tasks(within); }
 WEFT_DECL void session::update_cluster(const cluster_spec& next) { inner_->update_cluster(next); }
 WEFT_DECL void session::close() { inner_->close(); }
 
@@ -51732,7 +51779,7 @@ class profile_hook final : public session_hook {
   bool asked_ = false;
 };
 
-/// Shows one line on a terminal that is written anew: step, loss, steps a second, the time left. Writes nothing where standard error is no terminal.
+/// Shows one line on a terminal that is written anew: step, loss, steps a second, how many tasks of the cluster answer, the time left. Writes nothing where standard error is no terminal.
 class progress_hook final : public session_hook {
  public:
   /// `last_step` is where the training ends, 0 when that is not known; `loss` may be an empty output.
@@ -51749,7 +51796,10 @@ class progress_hook final : public session_hook {
   line_function write_;
   bool shown_ = false, open_line_ = false;
   detail::step_timer timer_;
-  std::chrono::steady_clock::time_point begun_{};
+  std::chrono::steady_clock::time_point begun_{}, ask_at_{};
+  task_count tasks_;
+
+  std::string tasks_text(session_interface& session);
 };
 
 }  // namespace weft
@@ -51938,11 +51988,26 @@ WEFT_DECL void progress_hook::after_run(hook_context& context, const std::vector
   std::string line = "step " + std::to_string(step) + (last_step_ > 0 ? "/" + std::to_string(last_step_) : std::string());
   if (!values.empty()) line += "  loss " + detail::short_number(detail::logged_number(values[0]));
   if (rate > 0) line += "  " + detail::short_number(rate) + " steps/s";
+  line += tasks_text(context.session());
   if (rate > 0 && last_step_ > step) line += "  " + detail::clock_text(static_cast<double>(last_step_ - step) / rate) + " left";
   if (write_) return write_(line);
   std::fprintf(stderr, "\r%s\x1b[K", line.c_str());
   std::fflush(stderr);
   open_line_ = true;
+}
+// The tasks are asked now and then, the less often the longer they take. What is wrong with the session, its next step says.
+WEFT_DECL std::string progress_hook::tasks_text(session_interface& session) {
+  using clock = std::chrono::steady_clock;
+  if (const auto begin = clock::now(); begin >= ask_at_) {
+    try {
+      tasks_ = session.count_tasks(std::chrono::milliseconds(500));
+    } catch (const error&) {
+      tasks_ = {};
+    }
+    const auto end = clock::now();
+    ask_at_ = end + std::max<clock::duration>(std::chrono::seconds(5), 20 * (end - begin));
+  }
+  return tasks_.all == 0 ? std::string() : "  " + std::to_string(tasks_.alive) + "/" + std::to_string(tasks_.all) + " tasks alive";
 }
 WEFT_DECL void progress_hook::end(hook_context&) {
   if (open_line_ && !write_) std::fputc('\n', stderr);

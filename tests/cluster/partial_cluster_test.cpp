@@ -120,6 +120,34 @@ TEST_CASE("wait_for_tasks: says who is missing, where, and why; ends when all ar
   stopper.join();
 }
 
+TEST_CASE("count_tasks: each task that the session sees is asked once") {
+  weft::local_cluster cluster({{"ps", 1}, {"worker", 3}}, small());
+  cluster.stop("worker", 1);
+  // A task that has just been stopped may be taken for alive until its connection is seen to be closed.
+  const auto counts = [](weft::session& session, std::size_t alive, std::size_t all) {
+    for (const auto until = std::chrono::steady_clock::now() + test_ops::patience; std::chrono::steady_clock::now() < until; std::this_thread::yield())
+      if (const weft::task_count n = session.count_tasks(std::chrono::minutes(1)); n.all != all || n.alive == alive) return n.all == all;
+    return false;
+  };
+  weft::session session(cluster.target("ps", 0));
+  CHECK(counts(session, 3, 4));
+  cluster.stop("worker", 2);
+  CHECK(counts(session, 2, 4));
+  weft::session_options options;
+  options.device_filters = {"/job:worker/task:0", "/job:worker/task:1"};
+  weft::session narrow(cluster.target("ps", 0), options);
+  CHECK(counts(narrow, 2, 3));
+  cluster.stop("worker", 0);
+  CHECK(counts(session, 1, 4));
+  for (int i = 0; i < 3; ++i) cluster.start("worker", i);
+  CHECK(counts(session, 4, 4));
+  CHECK(counts(narrow, 3, 3));
+  // Nobody has time to answer, but the task itself.
+  CHECK(session.count_tasks(std::chrono::milliseconds(0)).all == 4);
+  weft::session local;
+  CHECK(counts(local, 0, 0));
+}
+
 TEST_CASE("wait_for_tasks: a session of this process has its tasks") {
   const weft::graph g;
   weft::session session(g);

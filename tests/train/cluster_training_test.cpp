@@ -67,6 +67,24 @@ TEST_CASE("cluster training: towers on three workers train as one of the full ba
     }
 }
 
+TEST_CASE("cluster training: the line of progress says how many tasks are alive") {
+  weft::local_cluster servers({{"ps", 1}, {"worker", 3}});
+  servers.stop("worker", 2);
+  const weft::graph g;
+  const auto scope = g.as_default();
+  const auto on = weft::with_device("/job:worker/task:0");
+  const auto step = weft::create_global_step();
+  const auto train = weft::group({step.assign_add(weft::constant(std::int64_t(1)))});
+  std::vector<std::string> lines;
+  weft::monitored_session_options options;
+  options.hooks = {std::make_shared<weft::progress_hook>(3, weft::output(), [&](std::string_view l) { lines.emplace_back(l); })};
+  weft::monitored_session session([&] { return std::make_unique<weft::session>(servers.target("worker", 0), weft::session_options(), g); }, options, g);
+  for (int i = 0; i < 3; ++i) session.run(within_seconds(), train);
+  REQUIRE(!lines.empty());
+  CHECK(lines.back().find("step 3/3") == 0);
+  CHECK(lines.back().find("  3/4 tasks alive") != std::string::npos);
+}
+
 TEST_CASE("cluster training: asynchronous workers lose no update") {
   weft::local_cluster servers({{"ps", 2}, {"worker", 2}});
   constexpr int steps = 50;

@@ -97,7 +97,7 @@ WEFT_DECL void master::take(const client_ptr& client, message m) {
     case message_type::run: return run(client, std::move(m));
     case message_type::list_devices: return list_devices(client, m);
     case message_type::describe: return describe(client, m);
-    case message_type::wait_for_tasks: return wait_for_tasks(client, m);
+    case message_type::wait_for_tasks: case message_type::count_tasks: return wait_for_tasks(client, m);
     case message_type::heartbeat: return;
     default: fail(error_code::unimplemented, "a client sent message type " + std::to_string(m.type) + ", which is not known");
   }
@@ -410,7 +410,8 @@ WEFT_DECL void master::wait_for_tasks(const client_ptr& client, const message& m
   const session_request what = session_request::decode(m);
   if (!admit(client, what.request)) return;
   const std::chrono::milliseconds time(static_cast<std::int64_t>(std::min<std::uint64_t>(what.handle, std::uint64_t{1} << 40)));
-  waits_.start(tasks_seen(own_, *client, what.session), time, [client, request = what.request](const status& result) { client->answer(request, result); });
+  const auto kind = type_of(m) == message_type::count_tasks ? task_wait::kind::count : task_wait::kind::wait;
+  waits_.start(tasks_seen(own_, *client, what.session), time, kind, [client, request = what.request](reply_message reply) { client->answer(request, std::move(reply)); });
 }
 
 WEFT_DECL void master::list_devices(const client_ptr& client, const message& m) {

@@ -29,6 +29,7 @@ enum class message_type : std::uint8_t {
   hello = 1, welcome = 2, refused = 3, heartbeat = 4,
   // A client to its master, and the answer to each of them.
   open_session = 10, close_session = 11, prepare = 12, run = 13, list_devices = 14, describe = 15, report = 16, reset = 17, wait_for_tasks = 18, update_cluster = 19, reply = 20,
+  count_tasks = 21,
   // A master to a worker, and back.
   register_part = 30, unregister_part = 31, forget_session = 32, run_part = 33, part_feeds = 34, abort_part = 35, part_registered = 36, part_done = 37, reset_containers = 38, containers_reset = 39,
   // Between workers.

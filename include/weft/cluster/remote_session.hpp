@@ -74,7 +74,9 @@ class remote_runtime : public std::enable_shared_from_this<remote_runtime> {
   /// One request with its answer. Throws the answer's error, completed with call sites; a lost connection is forgotten.
   reply_message ask(const std::shared_ptr<remote_link>& link, std::uint32_t request, message m, std::optional<clock::time_point> deadline, bool runs);
   std::vector<device> list_devices();
-  void wait_for_tasks(std::chrono::milliseconds time);
+  /// Asks `wait_for_tasks` or `count_tasks`; what is answered.
+  reply_message ask_about_tasks(message_type type, std::chrono::milliseconds time);
+  task_count count_tasks(std::chrono::milliseconds within);
   void update_cluster(const cluster_spec& next) const;
   /// What really runs for a signature.
   partitioned_graph partitions(const step_signature& signature);
@@ -269,15 +271,25 @@ inline std::uint64_t remote_runtime::session_at(const std::shared_ptr<remote_lin
   return to->session;
 }
 
-inline void remote_runtime::wait_for_tasks(std::chrono::milliseconds time) {
+inline reply_message remote_runtime::ask_about_tasks(message_type type, std::chrono::milliseconds time) {
   const auto to = link();
   session_request what;
   what.session = session_at(to);
   what.request = to->channel.new_request();
   what.handle = static_cast<std::uint64_t>(std::max<std::int64_t>(time.count(), 0));
   const auto longest = std::min<std::chrono::milliseconds>(time, std::chrono::hours(24 * 365));
-  const reply_message reply = ask(to, what.request, what.encode(message_type::wait_for_tasks), protocol_deadline() + longest, false);
+  reply_message reply = ask(to, what.request, what.encode(type), protocol_deadline() + longest, false);
   if (!reply.result.ok()) fail_with(reply.result);
+  return reply;
+}
+
+inline task_count remote_runtime::count_tasks(std::chrono::milliseconds within) {
+  const reply_message reply = ask_about_tasks(message_type::count_tasks, within);
+  wire_reader body(reply.body, "number of tasks");
+  task_count out;
+  out.alive = static_cast<std::size_t>(body.u64());
+  out.all = static_cast<std::size_t>(body.u64());
+  return out;
 }
 
 // Each task is told by this client itself, one after the other: between tasks that know different clusters no message could pass.
@@ -416,7 +428,8 @@ class remote_session final : public session_interface {
   }
   partitioned_graph partitions(const step_signature& signature) override { return runtime_->partitions(signature); }
   std::vector<device> list_devices() override { return runtime_->list_devices(); }
-  void wait_for_tasks(std::chrono::milliseconds time) override { runtime_->wait_for_tasks(time); }
+  void wait_for_tasks(std::chrono::milliseconds time) override { (void)runtime_->ask_about_tasks(message_type::wait_for_tasks, time); }
+  task_count count_tasks(std::chrono::milliseconds within) override { return runtime_->count_tasks(within); }
   void update_cluster(const cluster_spec& next) override { runtime_->update_cluster(next); }
   void close() override { runtime_->close(); }
 

@@ -37,6 +37,7 @@ class session : public session_interface {
   partitioned_graph partitions(const step_signature& signature) override;
   std::vector<device> list_devices() override;
   void wait_for_tasks(std::chrono::milliseconds time) override;
+  task_count count_tasks(std::chrono::milliseconds within) override;
   void update_cluster(const cluster_spec& next) override;
   void close() override;
 
@@ -78,6 +79,7 @@ WEFT_DECL std::shared_ptr<prepared_step> session::prepare(const step_signature& 
 WEFT_DECL partitioned_graph session::partitions(const step_signature& signature) { return inner_->partitions(signature); }
 WEFT_DECL std::vector<device> session::list_devices() { return inner_->list_devices(); }
 WEFT_DECL void session::wait_for_tasks(std::chrono::milliseconds time) { inner_->wait_for_tasks(time); }
+WEFT_DECL task_count session::count_tasks(std::chrono::milliseconds within) { return inner_->count_tasks(within); }
 WEFT_DECL void session::update_cluster(const cluster_spec& next) { inner_->update_cluster(next); }
 WEFT_DECL void session::close() { inner_->close(); }
 

@@ -26,11 +26,15 @@ namespace weft::detail {
 /// Waits for tasks that may come later. Lives on the io thread, as long as something is waited for.
 class task_wait : public std::enable_shared_from_this<task_wait> {
  public:
-  using handler = std::function<void(const status&)>;
+  using handler = std::function<void(reply_message)>;
+  /// Until all have answered, asking again and again, or only until each has been asked once.
+  enum class kind : std::uint8_t { wait, count };
 
-  task_wait(task_context& own, peers& roads, std::chrono::milliseconds time, handler done) : own_(own), roads_(roads), time_(time), done_(std::move(done)), end_(own.io) {}
+  task_wait(task_context& own, peers& roads, std::chrono::milliseconds time, kind what, handler done)
+      : own_(own), roads_(roads), time_(time), kind_(what), done_(std::move(done)), end_(own.io) {}
 
-  /// Begins; `done` is called once: with ok when all have answered, UNAVAILABLE with those that have not when the time is over, or the reason of `cancel`.
+  /// Begins; `done` is called once. A wait ends with ok when all have answered, UNAVAILABLE with those that have not when the time is over, or the reason of `cancel`; a count with how many
+  /// have answered, and how many were asked.
   void start(const std::set<task_id>& tasks);
   void cancel(const status& why) { finish(why); }
 
@@ -41,12 +45,14 @@ class task_wait : public std::enable_shared_from_this<task_wait> {
     std::unique_ptr<asio::steady_timer> again;
   };
   void ask(const task_id& task);
+  bool all_failed() const;
   status report() const;
   void finish(const status& result);
 
   task_context& own_;
   peers& roads_;
   const std::chrono::milliseconds time_;
+  const kind kind_;
   handler done_;
   asio::steady_timer end_;
   std::size_t all_ = 0;
@@ -58,7 +64,7 @@ class task_waits {
  public:
   task_waits(task_context& own, peers& roads) : own_(own), roads_(roads) {}
   /// See `task_wait`.
-  void start(const std::set<task_id>& tasks, std::chrono::milliseconds time, task_wait::handler done);
+  void start(const std::set<task_id>& tasks, std::chrono::milliseconds time, task_wait::kind what, task_wait::handler done);
   void cancel(const status& why);
 
  private:
@@ -69,9 +75,9 @@ class task_waits {
 
 #if WEFT_HAS_CLUSTER_BODIES
 
-WEFT_DECL void task_waits::start(const std::set<task_id>& tasks, std::chrono::milliseconds time, task_wait::handler done) {
+WEFT_DECL void task_waits::start(const std::set<task_id>& tasks, std::chrono::milliseconds time, task_wait::kind what, task_wait::handler done) {
   all_.erase(std::remove_if(all_.begin(), all_.end(), [](const std::weak_ptr<task_wait>& each) { return each.expired(); }), all_.end());
-  const auto wait = std::make_shared<task_wait>(own_, roads_, time, std::move(done));
+  const auto wait = std::make_shared<task_wait>(own_, roads_, time, what, std::move(done));
   all_.push_back(wait);
   wait->start(tasks);
 }
@@ -99,17 +105,23 @@ WEFT_DECL void task_wait::ask(const task_id& task) {
     if (!self->done_) return;
     if (result.ok()) {
       self->missing_.erase(task);
-      if (self->missing_.empty()) self->finish(status());
+      if (self->missing_.empty() || self->all_failed()) self->finish(status());
       return;
     }
     constexpr std::chrono::milliseconds pause(100);
     missing_task& here = self->missing_[task];
     here.why = result;
+    if (self->kind_ == kind::count) return self->all_failed() ? self->finish(status()) : void();
     here.again = std::make_unique<asio::steady_timer>(self->own_.io, pause);
     here.again->async_wait([self, task](const std::error_code& stopped) {
       if (!stopped && self->done_) self->ask(task);
     });
   });
+}
+
+// Whether a count knows of every task that is missing that it does not answer.
+WEFT_DECL bool task_wait::all_failed() const {
+  return kind_ == kind::count && std::all_of(missing_.begin(), missing_.end(), [](const auto& one) { return one.second.why.has_value(); });
 }
 
 WEFT_DECL status task_wait::report() const {
@@ -125,8 +137,16 @@ WEFT_DECL status task_wait::report() const {
 WEFT_DECL void task_wait::finish(const status& result) {
   const handler done = std::exchange(done_, nullptr);
   end_.cancel();
+  reply_message reply;
+  if (kind_ == kind::count) {
+    wire_writer body;
+    body.u64(all_ - missing_.size()).u64(all_);
+    reply.body = body.take();
+  } else {
+    reply.result = result;
+  }
   missing_.clear();
-  if (done) done(result);
+  if (done) done(std::move(reply));
 }
 
 #endif

@@ -137,6 +137,11 @@ template <class Result, class... P> class callable {
   Result (*take_)(tensor_value*);
 };
 
+/// How many tasks answer, of those that a session may use.
+struct task_count {
+  std::size_t alive = 0, all = 0;
+};
+
 /// Runs steps of one graph. Thread-safe; nodes added to the graph later are seen. `run` returns the fetched values (a plain value for
 /// one fetch, a tuple for several, void for operations alone) and throws `weft::error`.
 class session_interface {
@@ -154,6 +159,11 @@ class session_interface {
   /// Waits until all tasks answer that the session may use (`session_options::device_filters`), also those that start only now. Throws UNAVAILABLE when this time is over, with the tasks
   /// that are missing, their addresses and the reasons. The tasks of a local session are always there.
   virtual void wait_for_tasks(std::chrono::milliseconds time) { (void)time; }
+  /// Asks each task that the session may use once, and counts those that answer within this time. A local session has no tasks to ask: none of none.
+  virtual task_count count_tasks(std::chrono::milliseconds within) {
+    (void)within;
+    return {};
+  }
   /// Tells all tasks of a cluster that this is the cluster now: tasks may have been replaced by others at new addresses, or have been added or taken away. Steps that use a task that
   /// was elsewhere end with UNAVAILABLE or ABORTED, and the next one uses the new task, whose variables are to be restored. Throws UNAVAILABLE with the tasks that could not be
   /// told, after all others were; the same call may be made again. The tasks of a local session do not move: UNIMPLEMENTED.

@@ -177,7 +177,7 @@ class profile_hook final : public session_hook {
   bool asked_ = false;
 };
 
-/// Shows one line on a terminal that is written anew: step, loss, steps a second, the time left. Writes nothing where standard error is no terminal.
+/// Shows one line on a terminal that is written anew: step, loss, steps a second, how many tasks of the cluster answer, the time left. Writes nothing where standard error is no terminal.
 class progress_hook final : public session_hook {
  public:
   /// `last_step` is where the training ends, 0 when that is not known; `loss` may be an empty output.
@@ -194,7 +194,10 @@ class progress_hook final : public session_hook {
   line_function write_;
   bool shown_ = false, open_line_ = false;
   detail::step_timer timer_;
-  std::chrono::steady_clock::time_point begun_{};
+  std::chrono::steady_clock::time_point begun_{}, ask_at_{};
+  task_count tasks_;
+
+  std::string tasks_text(session_interface& session);
 };
 
 }  // namespace weft
@@ -383,11 +386,26 @@ WEFT_DECL void progress_hook::after_run(hook_context& context, const std::vector
   std::string line = "step " + std::to_string(step) + (last_step_ > 0 ? "/" + std::to_string(last_step_) : std::string());
   if (!values.empty()) line += "  loss " + detail::short_number(detail::logged_number(values[0]));
   if (rate > 0) line += "  " + detail::short_number(rate) + " steps/s";
+  line += tasks_text(context.session());
   if (rate > 0 && last_step_ > step) line += "  " + detail::clock_text(static_cast<double>(last_step_ - step) / rate) + " left";
   if (write_) return write_(line);
   std::fprintf(stderr, "\r%s\x1b[K", line.c_str());
   std::fflush(stderr);
   open_line_ = true;
+}
+// The tasks are asked now and then, the less often the longer they take. What is wrong with the session, its next step says.
+WEFT_DECL std::string progress_hook::tasks_text(session_interface& session) {
+  using clock = std::chrono::steady_clock;
+  if (const auto begin = clock::now(); begin >= ask_at_) {
+    try {
+      tasks_ = session.count_tasks(std::chrono::milliseconds(500));
+    } catch (const error&) {
+      tasks_ = {};
+    }
+    const auto end = clock::now();
+    ask_at_ = end + std::max<clock::duration>(std::chrono::seconds(5), 20 * (end - begin));
+  }
+  return tasks_.all == 0 ? std::string() : "  " + std::to_string(tasks_.alive) + "/" + std::to_string(tasks_.all) + " tasks alive";
 }
 WEFT_DECL void progress_hook::end(hook_context&) {
   if (open_line_ && !write_) std::fputc('\n', stderr);
