@@ -85,7 +85,7 @@ class gated_transport final : public weft::transport_security {
   gate& at_;
 };
 
-// A server and a channel to it, neither of which ever sends a sign of life: nothing but an answer wakes whoever waits for one.
+// A server and a channel to it, neither of which sends a sign of life while the test is patient: nothing but an answer wakes whoever waits for one.
 struct silent_pair {
   silent_pair() {
     weft::server_options quiet;
@@ -94,7 +94,7 @@ struct silent_pair {
     weft::connection_options through;
     through.transport = std::make_shared<gated_transport>(door);
     const std::string target = cluster->target("work", 0);
-    channel.emplace(weft::parse_host_port(target.substr(target.find("//") + 2)), patience, never, through);
+    channel.emplace(weft::parse_host_port(target.substr(target.find("//") + 2)), patience, 3 * patience, through);
   }
   // Asks the server for its report.
   std::future<bool> ask() {

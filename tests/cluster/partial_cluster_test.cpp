@@ -93,6 +93,36 @@ TEST_CASE("device filters: only these tasks are contacted and used") {
   CHECK(bad.message.find("worker:1") != std::string::npos);
 }
 
+TEST_CASE("device filters: a placer of one's own chooses among the tasks that the session sees") {
+  weft::local_cluster cluster({{"ps", 4}, {"worker", 2}}, small());
+  cluster.stop("ps", 0);
+  cluster.stop("ps", 2);
+  weft::session_options options;
+  options.device_filters = {"/job:ps/task:1", "/job:ps/task:3"};
+  options.placer = weft::round_robin_placer();
+  const weft::graph g;
+  const auto scope = g.as_default();
+  std::vector<weft::variable<float, 0>> all;
+  for (int i = 0; i < 4; ++i) all.emplace_back(static_cast<float>(i), "v" + std::to_string(i));
+  weft::session session(cluster.target("worker", 1), options);
+  for (const auto& v : all) session.run(v.initializer());
+  CHECK(session.run(all[0] + all[1] + all[2] + all[3]) == 6.f);
+  weft::step_signature reads;
+  for (const auto& v : all) reads.fetches.push_back(weft::tensor<float, 0>(v).raw());
+  std::vector<std::string> places;
+  for (const auto& v : all) places.push_back(session.partitions(reads).placement().device_of(*v.raw().from));
+  const std::string one = "/job:ps/task:1/device:CPU:0", three = "/job:ps/task:3/device:CPU:0";
+  CHECK(places == std::vector<std::string>{one, three, one, three});
+
+  const weft::graph other;
+  const auto other_scope = other.as_default();
+  const auto away = on_task("ps", 2);
+  weft::session elsewhere(cluster.target("worker", 1), options, other);
+  const weft::status hidden = error_of([&] { (void)elsewhere.run(away); });
+  CHECK(hidden.code == error_code::invalid_argument);
+  CHECK(hidden.message.find("asks for device '/job:ps/task:2', but the cluster has the tasks /job:ps/task:1, /job:ps/task:3, /job:worker/task:1") == 0);
+}
+
 TEST_CASE("wait_for_tasks: says who is missing, where, and why; ends when all are there") {
   weft::local_cluster cluster({{"ps", 1}, {"worker", 3}}, small());
   cluster.stop("worker", 1);
@@ -199,6 +229,61 @@ TEST_CASE("update_cluster: a task that died is replaced at another address, and 
   session.update_cluster(next);
   const weft::status again = error_of([&] { session.run(step); });
   CHECK((again.ok() || again.code == error_code::unavailable || again.code == error_code::aborted));
+}
+
+TEST_CASE("update_cluster: the session of a task that was itself replaced says where to open a new one") {
+  weft::local_cluster cluster({{"ps", 1}, {"worker", 2}}, small());
+  const weft::graph g;
+  const auto scope = g.as_default();
+  const auto two = on_task("ps", 0) + 1.f;
+  weft::session session(cluster.target("worker", 0));
+  CHECK(session.run(two) == 2.f);
+  const std::string old = cluster.spec().task_address("worker", 0);
+  cluster.stop("worker", 0);
+  const weft::server replacement(cluster.spec().with_address("worker", 0, "127.0.0.1:0"), "worker", 0, small());
+  const weft::cluster_spec next = replacement.cluster();
+  const std::string now = next.task_address("worker", 0);
+  const std::string expected = "FAILED_PRECONDITION: every task knows the new cluster, but /job:worker/task:0, which led this session at " + old + ", is now at " + now +
+                               "; open a new session with the target 'weft://" + now + "'";
+  CHECK(error_of([&] { session.update_cluster(next); }).text() == expected);
+  CHECK(cluster.at("ps", 0).cluster() == next);
+  CHECK(error_of([&] { (void)session.run(two); }).text() == expected);
+  weft::session anew("weft://" + now);
+  CHECK(anew.run(two) == 2.f);
+  // A server goes by several names.
+  weft::session by_name("weft://localhost" + now.substr(now.find(':')));
+  by_name.update_cluster(next);
+  CHECK(by_name.run(two) == 2.f);
+}
+
+TEST_CASE("update_cluster: a task that does not answer holds up no other") {
+  weft::local_cluster cluster({{"worker", 1}}, small());
+  // Two ports where nobody answers a greeting until both have been called.
+  asio::io_context io;
+  using tcp = asio::ip::tcp;
+  tcp::acceptor first(io, {asio::ip::address_v4::loopback(), 0}), second(io, {asio::ip::address_v4::loopback(), 0});
+  const auto address = [](const tcp::acceptor& at) { return "127.0.0.1:" + std::to_string(at.local_endpoint().port()); };
+  weft::session_options options;
+  options.connect_timeout = std::chrono::minutes(10);
+  weft::session session(cluster.target("worker", 0), options);
+  auto result = test_ops::error_later([&] {
+    session.update_cluster(weft::cluster_spec{{"late", {address(first), address(second)}}, {"worker", {cluster.spec().task_address("worker", 0)}}});
+  });
+  std::vector<tcp::socket> callers;
+  for (tcp::acceptor* each : {&first, &second})
+    each->async_accept([&](const std::error_code& error, tcp::socket from) {
+      if (!error) callers.push_back(std::move(from));
+    });
+  io.run_for(test_ops::patience);
+  CHECK(callers.size() == 2);
+  first.close();
+  second.close();
+  callers.clear();
+  const weft::status why = test_ops::get(result);
+  CHECK(why.code == error_code::unavailable);
+  CHECK(why.message.find("these tasks do not know the new cluster: /job:late/task:0: ") == 0);
+  CHECK(why.message.find("; /job:late/task:1: ") != std::string::npos);
+  CHECK(why.message.find("/job:worker") == std::string::npos);
 }
 
 TEST_CASE("update_cluster: a step that runs at the replaced task ends, and the next one uses the new task") {

@@ -7,6 +7,7 @@
 #include <weft/cluster/messages.hpp>
 #include <weft/cluster/partition_codec.hpp>
 #include <weft/cluster/step_trace_codec.hpp>
+#include <weft/cluster/tell_cluster.hpp>
 #include <weft/core/cluster_spec.hpp>
 #include <weft/core/config.hpp>
 #include <weft/placement/placer.hpp>
@@ -63,7 +64,8 @@ class remote_runtime : public std::enable_shared_from_this<remote_runtime> {
   using clock = client_channel::clock;
 
   remote_runtime(host_port to, session_options options, const graph& g)
-      : to_(std::move(to)), options_(std::move(options)), graph_(g.state()), link_(std::make_shared<remote_link>(to_, options_)), incarnation_(link_->channel.incarnation()) {}
+      : to_(std::move(to)), options_(std::move(options)), graph_(g.state()), link_(std::make_shared<remote_link>(to_, options_)), incarnation_(link_->channel.incarnation()),
+        leader_(link_->channel.peer().task) {}
 
   const weft::graph& graph() const noexcept { return graph_; }
   const session_options& options() const noexcept { return options_; }
@@ -77,7 +79,7 @@ class remote_runtime : public std::enable_shared_from_this<remote_runtime> {
   /// Asks `wait_for_tasks` or `count_tasks`; what is answered.
   reply_message ask_about_tasks(message_type type, std::chrono::milliseconds time);
   task_count count_tasks(std::chrono::milliseconds within);
-  void update_cluster(const cluster_spec& next) const;
+  void update_cluster(const cluster_spec& next);
   /// What really runs for a signature.
   partitioned_graph partitions(const step_signature& signature);
   void close();
@@ -106,6 +108,12 @@ class remote_runtime : public std::enable_shared_from_this<remote_runtime> {
   // The start of the server that this session's state depends on; nothing after a loss that was reported.
   std::optional<std::uint64_t> incarnation_;
   bool closed_ = false;
+  // The task that leads, and why it cannot any more; ok while it can.
+  task_id leader_;
+  status moved_;
+
+  std::unique_ptr<client_channel> open_channel(const host_port& to) const { return std::make_unique<client_channel>(to, options_.connect_timeout, options_.heartbeat, remote_link::connection(options_)); }
+  void check_leader(const cluster_spec& next, const std::vector<told_task>& told);
 };
 
 /// The status with the user's line of its node.
@@ -120,6 +128,7 @@ inline void remote_runtime::fail_with(status s) const { throw error(with_site(st
 inline std::shared_ptr<remote_link> remote_runtime::link() {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (closed_) fail(error_code::failed_precondition, "the session is closed");
+  if (!moved_.ok()) throw error(moved_);
   if (link_ != nullptr) {
     try {
       link_->channel.check_alive();
@@ -292,20 +301,35 @@ inline task_count remote_runtime::count_tasks(std::chrono::milliseconds within) 
   return out;
 }
 
-// Each task is told by this client itself, one after the other: between tasks that know different clusters no message could pass.
-inline void remote_runtime::update_cluster(const cluster_spec& next) const {
+// Each task is told by this client itself: between tasks that know different clusters no message could pass.
+inline void remote_runtime::update_cluster(const cluster_spec& next) {
+  const std::vector<told_task> told = tell_cluster(next, [this](const host_port& to) { return open_channel(to); }, 2 * options_.connect_timeout);
+  const std::vector<task_id> tasks = next.tasks();
   std::string missed;
-  for (const task_id& task : next.tasks()) {
+  for (std::size_t i = 0; i < tasks.size(); ++i)
+    if (!told[i].result.ok()) missed += (missed.empty() ? "" : "; ") + to_text(tasks[i]) + ": " + told[i].result.message;
+  if (!missed.empty()) fail(error_code::unavailable, "these tasks do not know the new cluster: " + missed);
+  check_leader(next, told);
+}
+
+// A session stays with the server that it was opened at. If its task is another server's now, this says so, and so does every later use.
+inline void remote_runtime::check_leader(const cluster_spec& next, const std::vector<told_task>& told) {
+  const std::vector<task_id> tasks = next.tasks();
+  const auto at = std::find(tasks.begin(), tasks.end(), leader_);
+  if (at != tasks.end()) {
+    if (next.task_address(leader_) == to_text(to_)) return;
+    // The same server may be known by several addresses.
     try {
-      client_channel channel(parse_host_port(next.task_address(task)), options_.connect_timeout, options_.heartbeat, remote_link::connection(options_));
-      update_cluster_message what{channel.new_request(), next};
-      const reply_message reply = channel.call(what.request, what.encode(), protocol_deadline());
-      if (!reply.result.ok()) throw error(reply.result);
-    } catch (const error& e) {
-      missed += (missed.empty() ? "" : "; ") + to_text(task) + ": " + e.message();
+      if (open_channel(to_)->incarnation() == told[static_cast<std::size_t>(at - tasks.begin())].incarnation) return;
+    } catch (const error&) {
+      // Nobody is where the session was opened.
     }
   }
-  if (!missed.empty()) fail(error_code::unavailable, "these tasks do not know the new cluster: " + missed);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  moved_ = status(error_code::failed_precondition, "every task knows the new cluster, but " + to_text(leader_) + ", which led this session at " + to_text(to_) +
+                                                       (at == tasks.end() ? ", is not part of it; open a new session at another task" : ", is now at " + next.task_address(leader_) + "; open a new session with the target 'weft://" + next.task_address(leader_) + "'"));
+  link_ = nullptr;
+  throw error(moved_);
 }
 
 inline std::vector<device> remote_runtime::list_devices() {
