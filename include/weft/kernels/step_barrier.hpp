@@ -163,7 +163,10 @@ WEFT_DECL void step_barrier::finish(std::vector<waiter_ptr>& ended, const std::v
       const auto it = passes_.find(ticket);
       if (it != passes_.end()) token = it->second.token;
     }
-    const std::uint64_t registration = token.on_cancel([self = shared_from_this(), ticket](const status&) { self->lost(ticket); });
+    // The barrier holds the token: were it held in turn, a step that ends without a wait would keep both for ever.
+    const std::uint64_t registration = token.on_cancel([barrier = weak_from_this(), ticket](const status&) {
+      if (const auto self = barrier.lock()) self->lost(ticket);
+    });
     bool kept = false;
     {
       const std::lock_guard<std::mutex> lock(mutex_);
