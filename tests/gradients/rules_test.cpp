@@ -89,6 +89,10 @@ TEST_CASE("gradients of ops on shapes: as difference quotients") {
   check({"MatrixBandPart", {real({3, 4}), integers({}, {1}, weft::dtype::int64), integers({}, {0}, weft::dtype::int64)}});
   check({"SpaceToBatchND", {real({1, 3, 4, 1}), integers({2}, {2, 2}), integers({2, 2}, {1, 0, 0, 0})}});
   check({"BatchToSpaceND", {real({4, 2, 2, 1}), integers({2}, {2, 2}), integers({2, 2}, {1, 0, 0, 1})}});
+  check({"SpaceToBatch", {real({1, 3, 4, 1}), integers({2, 2}, {1, 0, 0, 0})}, {{"block_size", 2}}, 2});
+  check({"BatchToSpace", {real({4, 2, 2, 1}), integers({2, 2}, {1, 0, 0, 1})}, {{"block_size", 2}}, 2});
+  check({"MatrixSetDiag", {real({2, 3, 4}), real({2, 3})}, {}, 2});
+  check({"MatrixSetDiag", {real({3, 2}), real({2})}});
   check({"ReverseV2", {real({2, 3}), integers({1}, {-1})}});
   check({"ReverseSequence", {real({2, 4}), integers({2}, {3, 1}, weft::dtype::int64)}, {{"seq_dim", 1}}});
   check({"Transpose", {real({2, 3, 4}), integers({3}, {2, 0, 1})}});

@@ -33,9 +33,16 @@ inline void diag_gradient(gradient_context& c) { inverse_by(c, "DiagPart", {}); 
 inline void diag_part_gradient(gradient_context& c) { inverse_by(c, "Diag", {}); }
 inline void matrix_diag_gradient(gradient_context& c) { inverse_by(c, "MatrixDiagPart", {}); }
 inline void matrix_diag_part_gradient(gradient_context& c) { c.set(0, c.add("MatrixSetDiag", {c.zeros_like(c.input(0)), c.gradient()})); }
+// What was replaced has none.
+inline void matrix_set_diag_gradient(gradient_context& c) {
+  if (c.wants(0)) c.set(0, c.add("MatrixSetDiag", {c.gradient(), c.zeros_like(c.input(1))}));
+  if (c.wants(1)) c.set(1, c.add("MatrixDiagPart", {c.gradient()}));
+}
 inline void matrix_band_part_gradient(gradient_context& c) { c.set(0, c.add("MatrixBandPart", {c.gradient(), c.input(1), c.input(2)})); }
 inline void space_to_batch_gradient(gradient_context& c) { c.set(0, c.add("BatchToSpaceND", {c.gradient(), c.input(1), c.input(2)})); }
 inline void batch_to_space_gradient(gradient_context& c) { c.set(0, c.add("SpaceToBatchND", {c.gradient(), c.input(1), c.input(2)})); }
+inline void space_to_batch_v1_gradient(gradient_context& c) { c.set(0, c.add("BatchToSpace", {c.gradient(), c.input(1)}, {{"block_size", c.attr_of("block_size")}})); }
+inline void batch_to_space_v1_gradient(gradient_context& c) { c.set(0, c.add("SpaceToBatch", {c.gradient(), c.input(1)}, {{"block_size", c.attr_of("block_size")}})); }
 inline void reverse_gradient(gradient_context& c) { c.set(0, c.add("ReverseV2", {c.gradient(), c.input(1)})); }
 inline void reverse_sequence_gradient(gradient_context& c) {
   c.set(0, c.add("ReverseSequence", {c.gradient(), c.input(1)}, {{"seq_dim", c.attr_of("seq_dim")}, {"batch_dim", c.attr_of("batch_dim")}}));
@@ -177,7 +184,8 @@ inline void add_array_gradients(gradient_registry& rules) {
   rules.add({{"Fill", fill_gradient}, {"Reshape", reshape_gradient}, {"ExpandDims", reshape_gradient}, {"Squeeze", reshape_gradient}, {"EnsureShape", pass_on},
              {"BroadcastTo", broadcast_to_gradient}, {"DepthToSpace", depth_to_space_gradient}, {"SpaceToDepth", space_to_depth_gradient}, {"Diag", diag_gradient},
              {"DiagPart", diag_part_gradient}, {"MatrixDiag", matrix_diag_gradient}, {"MatrixDiagPart", matrix_diag_part_gradient},
-             {"MatrixBandPart", matrix_band_part_gradient}, {"SpaceToBatchND", space_to_batch_gradient}, {"BatchToSpaceND", batch_to_space_gradient},
+             {"MatrixSetDiag", matrix_set_diag_gradient}, {"MatrixBandPart", matrix_band_part_gradient}, {"SpaceToBatch", space_to_batch_v1_gradient}, {"BatchToSpace", batch_to_space_v1_gradient},
+             {"SpaceToBatchND", space_to_batch_gradient}, {"BatchToSpaceND", batch_to_space_gradient},
              {"ReverseV2", reverse_gradient}, {"ReverseSequence", reverse_sequence_gradient}, {"Transpose", transpose_gradient}});
   rules.add({{"Concat", concat_gradient}, {"ConcatV2", concat_v2_gradient}, {"Split", split_gradient}, {"SplitV", split_v_gradient}, {"Pack", pack_gradient},
              {"Unpack", unpack_gradient}, {"Tile", tile_gradient}, {"Pad", pad_gradient}, {"PadV2", pad_gradient}, {"MirrorPad", mirror_pad_gradient},

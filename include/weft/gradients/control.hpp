@@ -26,7 +26,7 @@ inline void check_numerics_gradient(gradient_context& c) {
 }
 
 inline void add_control_gradients(gradient_registry& rules) {
-  rules.add({{"Identity", pass_on}, {"IdentityN", pass_all_on}, {"PlaceholderWithDefault", pass_on}, {"PreventGradient", prevent_gradient}, {"CheckNumerics", check_numerics_gradient}});
+  rules.add({{"Identity", pass_on}, {"IdentityN", pass_all_on}, {"PlaceholderWithDefault", pass_on}, {"PreventGradient", prevent_gradient}, {"CheckNumerics", check_numerics_gradient}, {"Print", pass_on}});
   rules.add_none({"Assert", "StopGradient"});
 }
 
