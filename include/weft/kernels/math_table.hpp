@@ -10,7 +10,9 @@
 #include <weft/kernels/simd.hpp>
 #include <weft/kernels/sine_loops.hpp>
 
+#include <limits>
 #include <string_view>
+#include <type_traits>
 
 #if WEFT_HAS_KERNEL_BODIES
 WEFT_SIMD_BEGIN
@@ -49,16 +51,25 @@ template <class Body, instruction_set Highest, class... Arguments> WEFT_SIMD_INL
   else dispatch<Body, Highest>(best_instruction_set(), arguments...);
 }
 
+/// The last argument of a tuned function in the type of the elements: the nearest there is, 0 for NaN.
+template <class T> T tuned_value(double last) noexcept {
+  if constexpr (std::is_integral_v<T>) {
+    if (!(last > static_cast<double>(std::numeric_limits<T>::lowest()))) return last < 0 ? std::numeric_limits<T>::lowest() : T(0);
+    if (last >= static_cast<double>(std::numeric_limits<T>::max())) return std::numeric_limits<T>::max();
+  }
+  return static_cast<T>(last);
+}
+
 template <class F, class T> WEFT_SIMD_OPTIMIZED void pair_array(const void* a, const void* b, void* out, std::size_t count, [[maybe_unused]] double last) {
   using R = loop_result_t<F, T>;
   const auto *left = static_cast<const T*>(a), *right = static_cast<const T*>(b);
-  if constexpr (F::tuned) run_body<tuned_binary_body<F, T, R>, kernel_limit_v<F, T>>(left, right, static_cast<R*>(out), count, static_cast<T>(last));
+  if constexpr (F::tuned) run_body<tuned_binary_body<F, T, R>, kernel_limit_v<F, T>>(left, right, static_cast<R*>(out), count, tuned_value<T>(last));
   else run_body<binary_body<F, T, R>, kernel_limit_v<F, T>>(left, right, static_cast<R*>(out), count);
 }
 template <class F, class T> WEFT_SIMD_OPTIMIZED void single_array(const void* in, void* out, std::size_t count, [[maybe_unused]] double last) {
   using R = loop_result_t<F, T>;
   const auto* from = static_cast<const T*>(in);
-  if constexpr (F::tuned) run_body<tuned_unary_body<F, T, R>, kernel_limit_v<F, T>>(from, static_cast<R*>(out), count, static_cast<T>(last));
+  if constexpr (F::tuned) run_body<tuned_unary_body<F, T, R>, kernel_limit_v<F, T>>(from, static_cast<R*>(out), count, tuned_value<T>(last));
   else run_body<unary_body<F, T, R>, kernel_limit_v<F, T>>(from, static_cast<R*>(out), count);
 }
 
