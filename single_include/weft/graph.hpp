@@ -3083,10 +3083,10 @@ std::shared_ptr<graph_state> hold_for_handle(graph_state& of);
 #if WEFT_HAS_BODIES
 namespace weft::detail {
 
-WEFT_DECL scope_stack& thread_scopes() {
-  thread_local scope_stack stack;
-  return stack;
-}
+// An inline variable is one for all files, however they are compiled; one inside of a function is not.
+inline thread_local scope_stack the_thread_scopes;
+
+WEFT_DECL scope_stack& thread_scopes() { return the_thread_scopes; }
 
 }  // namespace weft::detail
 #endif

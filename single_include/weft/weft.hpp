@@ -7895,10 +7895,10 @@ std::shared_ptr<graph_state> hold_for_handle(graph_state& of);
 #if WEFT_HAS_BODIES
 namespace weft::detail {
 
-WEFT_DECL scope_stack& thread_scopes() {
-  thread_local scope_stack stack;
-  return stack;
-}
+// An inline variable is one for all files, however they are compiled; one inside of a function is not.
+inline thread_local scope_stack the_thread_scopes;
+
+WEFT_DECL scope_stack& thread_scopes() { return the_thread_scopes; }
 
 }  // namespace weft::detail
 #endif
@@ -24404,7 +24404,9 @@ WEFT_SIMD_END
 #define WEFT_KERNELS_MATH_TABLE_HPP
 // The elementwise ops by name: their loops in each wide dtype, and what is peculiar to them.
 
+#include <limits>
 #include <string_view>
+#include <type_traits>
 
 #if WEFT_HAS_KERNEL_BODIES
 WEFT_SIMD_BEGIN
@@ -24443,16 +24445,25 @@ template <class Body, instruction_set Highest, class... Arguments> WEFT_SIMD_INL
   else dispatch<Body, Highest>(best_instruction_set(), arguments...);
 }
 
+/// The last argument of a tuned function in the type of the elements: the nearest there is, 0 for NaN.
+template <class T> T tuned_value(double last) noexcept {
+  if constexpr (std::is_integral_v<T>) {
+    if (!(last > static_cast<double>(std::numeric_limits<T>::lowest()))) return last < 0 ? std::numeric_limits<T>::lowest() : T(0);
+    if (last >= static_cast<double>(std::numeric_limits<T>::max())) return std::numeric_limits<T>::max();
+  }
+  return static_cast<T>(last);
+}
+
 template <class F, class T> WEFT_SIMD_OPTIMIZED void pair_array(const void* a, const void* b, void* out, std::size_t count, [[maybe_unused]] double last) {
   using R = loop_result_t<F, T>;
   const auto *left = static_cast<const T*>(a), *right = static_cast<const T*>(b);
-  if constexpr (F::tuned) run_body<tuned_binary_body<F, T, R>, kernel_limit_v<F, T>>(left, right, static_cast<R*>(out), count, static_cast<T>(last));
+  if constexpr (F::tuned) run_body<tuned_binary_body<F, T, R>, kernel_limit_v<F, T>>(left, right, static_cast<R*>(out), count, tuned_value<T>(last));
   else run_body<binary_body<F, T, R>, kernel_limit_v<F, T>>(left, right, static_cast<R*>(out), count);
 }
 template <class F, class T> WEFT_SIMD_OPTIMIZED void single_array(const void* in, void* out, std::size_t count, [[maybe_unused]] double last) {
   using R = loop_result_t<F, T>;
   const auto* from = static_cast<const T*>(in);
-  if constexpr (F::tuned) run_body<tuned_unary_body<F, T, R>, kernel_limit_v<F, T>>(from, static_cast<R*>(out), count, static_cast<T>(last));
+  if constexpr (F::tuned) run_body<tuned_unary_body<F, T, R>, kernel_limit_v<F, T>>(from, static_cast<R*>(out), count, tuned_value<T>(last));
   else run_body<unary_body<F, T, R>, kernel_limit_v<F, T>>(from, static_cast<R*>(out), count);
 }
 
@@ -25592,6 +25603,13 @@ inline void copy_units(const std::byte* from, std::ptrdiff_t from_step, std::byt
 #define WEFT_HAS_SHUFFLES 0
 #endif
 
+/// A matrix with rows and columns exchanged, element by element.
+template <std::size_t Size> WEFT_SIMD_INLINE void exchange_plain(const std::byte* from, std::ptrdiff_t from_row, std::byte* to, std::ptrdiff_t to_row, std::int64_t rows, std::int64_t columns) {
+  constexpr std::int64_t size = static_cast<std::int64_t>(Size);
+  for (std::int64_t k = 0; k < columns; ++k)
+    for (std::int64_t i = 0; i < rows; ++i) std::memcpy(to + k * to_row + i * size, from + i * from_row + k * size, Size);
+}
+
 #if WEFT_HAS_SHUFFLES
 /// `Chunks` squares of elements that lie below each other, as wide as 16 bytes, with rows and columns exchanged: one register holds a row of each, and then a column of all. Interleaving
 /// the rows of the upper half with those of the lower one, as often as it takes to halve them down to one, exchanges both.
@@ -25660,36 +25678,57 @@ template <std::size_t Size> struct exchanged_lines {
 };
 #endif
 
-/// A matrix with rows and columns exchanged; rows of both are contiguous, their distances are bytes. Works on squares as wide as a cache line.
-template <std::size_t Size> struct exchange_body {
-  static constexpr auto side = static_cast<std::int64_t>(64 / Size), size = static_cast<std::int64_t>(Size);
-
-  template <instruction_set S> WEFT_SIMD_INLINE static void square(const std::byte* from, std::ptrdiff_t from_row, std::byte* to, std::ptrdiff_t to_row) {
+/// Squares of `side` elements with rows and columns exchanged: as wide as a cache line, or as 16 bytes.
+template <instruction_set S, std::size_t Size> struct exchanged_square {
+  static constexpr std::int64_t side = static_cast<std::int64_t>(64 / Size);
+  WEFT_SIMD_INLINE static void run(const std::byte* from, std::ptrdiff_t from_row, std::byte* to, std::ptrdiff_t to_row) {
 #if WEFT_HAS_SHUFFLES
     if constexpr (S == instruction_set::avx512 && Size >= 4) {
       exchanged_lines<Size>::run(from, from_row, to, to_row, std::make_index_sequence<64 / Size>());
     } else {
       using block = exchanged_block<Size, S == instruction_set::avx512 ? 4 : S == instruction_set::avx2 ? 2 : 1>;
+      constexpr auto size = static_cast<std::int64_t>(Size);
       for (std::int64_t i = 0; i < side; i += static_cast<std::int64_t>(block::whole))
         for (std::int64_t k = 0; k < side; k += static_cast<std::int64_t>(block::lanes))
           block::run(from + i * from_row + k * size, from_row, to + k * to_row + i * size, to_row, std::make_index_sequence<block::whole>(), std::make_index_sequence<block::lanes * 2>());
     }
 #else
-    edge(from, from_row, to, to_row, side, side);
+    exchange_plain<Size>(from, from_row, to, to_row, side, side);
 #endif
   }
-  WEFT_SIMD_INLINE static void edge(const std::byte* from, std::ptrdiff_t from_row, std::byte* to, std::ptrdiff_t to_row, std::int64_t rows, std::int64_t columns) {
-    for (std::int64_t k = 0; k < columns; ++k)
-      for (std::int64_t i = 0; i < rows; ++i) std::memcpy(to + k * to_row + i * size, from + i * from_row + k * size, Size);
+};
+template <std::size_t Size> struct exchanged_small_square {
+  static constexpr std::int64_t side = static_cast<std::int64_t>(16 / Size);
+  WEFT_SIMD_INLINE static void run(const std::byte* from, std::ptrdiff_t from_row, std::byte* to, std::ptrdiff_t to_row) {
+#if WEFT_HAS_SHUFFLES
+    exchanged_block<Size, 1>::run(from, from_row, to, to_row, std::make_index_sequence<16 / Size>(), std::make_index_sequence<32 / Size>());
+#else
+    exchange_plain<Size>(from, from_row, to, to_row, side, side);
+#endif
   }
+};
+
+/// A matrix with rows and columns exchanged; rows of both are contiguous, their distances are bytes. The last squares of a row or column overlap those before them.
+template <std::size_t Size> struct exchange_body {
   template <instruction_set S> WEFT_SIMD_INLINE static void run(const std::byte* from, std::ptrdiff_t from_row, std::byte* to, std::ptrdiff_t to_row, std::int64_t rows, std::int64_t columns) {
-    for (std::int64_t c = 0; c < columns; c += side)
-      for (std::int64_t r = 0; r < rows; r += side) {
-        const std::int64_t wide = columns - c < side ? columns - c : side, high = rows - r < side ? rows - r : side;
-        const std::byte* in = from + r * from_row + c * size;
-        std::byte* out = to + c * to_row + r * size;
-        if (wide == side && high == side) square<S>(in, from_row, out, to_row);
-        else edge(in, from_row, out, to_row, high, wide);
+    using square = exchanged_square<S, Size>;
+    using small_square = exchanged_small_square<Size>;
+    if (rows >= square::side && columns >= square::side) cover<square>(from, from_row, to, to_row, rows, columns);
+    else if (rows >= small_square::side && columns >= small_square::side) cover<small_square>(from, from_row, to, to_row, rows, columns);
+    else exchange_plain<Size>(from, from_row, to, to_row, rows, columns);
+  }
+
+ private:
+  // Squares follow each other along long rows, which the processor then fetches ahead, or down long columns.
+  template <class Square> WEFT_SIMD_INLINE static void cover(const std::byte* from, std::ptrdiff_t from_row, std::byte* to, std::ptrdiff_t to_row, std::int64_t rows, std::int64_t columns) {
+    constexpr std::int64_t side = Square::side, size = static_cast<std::int64_t>(Size);
+    const bool along_rows = columns >= rows;
+    const std::int64_t outer = along_rows ? rows : columns, inner = along_rows ? columns : rows;
+    for (std::int64_t i = 0; i < outer; i += side)
+      for (std::int64_t k = 0; k < inner; k += side) {
+        const std::int64_t first = i < outer - side ? i : outer - side, second = k < inner - side ? k : inner - side;
+        const std::int64_t row = along_rows ? first : second, column = along_rows ? second : first;
+        Square::run(from + row * from_row + column * size, from_row, to + column * to_row + row * size, to_row);
       }
   }
 };
@@ -27325,7 +27364,7 @@ template <std::size_t Size> WEFT_SIMD_OPTIMIZED void select_plain(const select_r
 }
 template <class Bits> void select_bits(const select_row& row) {
   if (row.condition_step != 1 || row.yes_step != 1 || row.no_step != 1) return select_plain<sizeof(Bits)>(row);
-  dispatch<select_body<Bits>, instruction_set::avx2>(best_instruction_set(), reinterpret_cast<const std::uint8_t*>(row.condition), row.yes, row.no, row.out, row.count);
+  dispatch<select_body<Bits>>(best_instruction_set(), reinterpret_cast<const std::uint8_t*>(row.condition), row.yes, row.no, row.out, row.count);
 }
 inline void select_strings(const select_row& row) {
   const auto *yes = reinterpret_cast<const std::string*>(row.yes), *no = reinterpret_cast<const std::string*>(row.no);
@@ -29627,6 +29666,33 @@ WEFT_SIMD_CONTRACTED __attribute__((always_inline)) inline void gemm_micro_kerne
     for (std::size_t j = 0; j < step.columns; ++j) c[j] = step.accumulate ? c[j] + from[j] : from[j];
   }
 }
+
+/// The same for a panel of B of which no more than the first vector is wanted.
+template <instruction_set S, class T, std::size_t Rows>
+WEFT_SIMD_CONTRACTED __attribute__((always_inline)) inline void gemm_narrow_kernel(const gemm_step<T>& step) {
+  WEFT_SIMD_CONTRACT
+  constexpr std::size_t lanes = gemm_tile<S, T>::lanes;
+  typedef T vector __attribute__((vector_size(gemm_tile<S, T>::bytes)));
+  vector sums[Rows] = {};
+  const T* a = step.a;
+  const T* b = step.b;
+  for (std::size_t p = 0; p < step.k; ++p, a += Rows, b += step.b_stride) {
+    vector row;
+    std::memcpy(&row, b, sizeof row);
+    WEFT_SIMD_UNROLL
+    for (std::size_t i = 0; i < Rows; ++i) sums[i] += a[i] * row;
+  }
+  T all[Rows * lanes];
+  WEFT_SIMD_UNROLL
+  for (std::size_t i = 0; i < Rows; ++i) std::memcpy(all + i * lanes, &sums[i], sizeof sums[i]);
+  for (std::size_t i = 0; i < step.rows; ++i) {
+    T* c = step.c + i * step.c_stride;
+    const T* from = all + i * lanes;
+    if (!step.accumulate && step.columns == lanes) std::memcpy(c, from, sizeof(vector));
+    else
+      for (std::size_t j = 0; j < step.columns; ++j) c[j] = step.accumulate ? c[j] + from[j] : from[j];
+  }
+}
 #else
 template <instruction_set S, class T, std::size_t Rows>
 inline void gemm_micro_kernel(const gemm_step<T>& step) {
@@ -29656,6 +29722,11 @@ WEFT_SIMD_CONTRACTED WEFT_SIMD_AVX2 void gemm_avx2(const gemm_step<T>& step) {
 }
 
 template <class T, std::size_t Rows>
+WEFT_SIMD_CONTRACTED WEFT_SIMD_AVX512 void gemm_narrow_avx512(const gemm_step<T>& step) {
+  gemm_narrow_kernel<instruction_set::avx512, T, Rows>(step);
+}
+
+template <class T, std::size_t Rows>
 WEFT_SIMD_CONTRACTED WEFT_SIMD_AVX512 void gemm_avx512(const gemm_step<T>& step) {
   gemm_micro_kernel<instruction_set::avx512, T, Rows>(step);
 }
@@ -29663,11 +29734,14 @@ WEFT_SIMD_CONTRACTED WEFT_SIMD_AVX512 void gemm_avx512(const gemm_step<T>& step)
 
 WEFT_SIMD_END
 
-/// The micro-kernels of a set: for whole panels of A, and for a last panel of at most few_rows rows.
+/// The micro-kernels of a set: for whole panels of A, for a last panel of at most few_rows rows, and for whole panels of A where at most half of the columns are left.
 template <class T> struct gemm_kernels {
   std::size_t rows, few_rows, columns;
   void (*whole)(const gemm_step<T>&);
   void (*few)(const gemm_step<T>&);
+  void (*narrow)(const gemm_step<T>&);
+
+  void run(const gemm_step<T>& step) const { (step.rows <= few_rows ? few : 2 * step.columns <= columns ? narrow : whole)(step); }
 
   std::size_t padded(std::size_t row_count) const noexcept { return row_count <= few_rows ? few_rows : rows; }
 };
@@ -29677,15 +29751,15 @@ gemm_kernels<T> select_gemm([[maybe_unused]] instruction_set set) noexcept {
 #if WEFT_SIMD_X86
   if (set == instruction_set::avx512) {
     using tile = gemm_tile<instruction_set::avx512, T>;
-    return {tile::rows, tile::few_rows, tile::columns, &gemm_avx512<T, tile::rows>, &gemm_avx512<T, tile::few_rows>};
+    return {tile::rows, tile::few_rows, tile::columns, &gemm_avx512<T, tile::rows>, &gemm_avx512<T, tile::few_rows>, &gemm_narrow_avx512<T, tile::rows>};
   }
   if (set == instruction_set::avx2) {
     using tile = gemm_tile<instruction_set::avx2, T>;
-    return {tile::rows, tile::few_rows, tile::columns, &gemm_avx2<T, tile::rows>, &gemm_avx2<T, tile::few_rows>};
+    return {tile::rows, tile::few_rows, tile::columns, &gemm_avx2<T, tile::rows>, &gemm_avx2<T, tile::few_rows>, &gemm_avx2<T, tile::rows>};
   }
 #endif
   using tile = gemm_tile<instruction_set::portable, T>;
-  return {tile::rows, tile::few_rows, tile::columns, &gemm_portable<T, tile::rows>, &gemm_portable<T, tile::few_rows>};
+  return {tile::rows, tile::few_rows, tile::columns, &gemm_portable<T, tile::rows>, &gemm_portable<T, tile::few_rows>, &gemm_portable<T, tile::rows>};
 }
 
 /// A matrix as op() presents it: element (i, j) is data[i * row + j * column].
@@ -29860,7 +29934,7 @@ template <class T> class packed_gemm {
       step.a = a_panels_ + i * k;
       step.c = c_.data + (ic + i) * c_.stride + j;
       step.rows = smaller(m - i, tile_.rows);
-      (step.rows <= tile_.few_rows ? tile_.few : tile_.whole)(step);
+      tile_.run(step);
     }
   }
 
@@ -30392,6 +30466,8 @@ inline shape wanted_images(const kernel_context& context, int i, const char* wha
 // Short windows of floats are packed into the panels of the product's micro-kernel as they are read; else rows are written out first, so
 // many that they stay in the cache.
 
+#include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <memory>
 #include <string_view>
@@ -30460,6 +30536,9 @@ template <class T> class window_reader {
   /// Elements of a window's row.
   std::size_t run() const noexcept { return run_; }
 
+  /// Row `row` of an image.
+  const T* row(std::int64_t image, std::int64_t row) const noexcept { return images_ + (image * c_.in.rows + row) * c_.in.columns * c_.in.channels; }
+
   /// Row `row` of a window, in the image itself where it lies there in one piece, else copied to `copy`.
   const T* find(const window_start& start, std::int64_t row, T* copy) const {
     const std::int64_t in_row = start.row + row * c_.rows.dilation, first = start.column;
@@ -30467,7 +30546,7 @@ template <class T> class window_reader {
       for (std::size_t i = 0; i < run_; ++i) copy[i] = T(0);
       return copy;
     }
-    const T* from = images_ + (start.image * c_.in.rows + in_row) * c_.in.columns * c_.in.channels;
+    const T* from = this->row(start.image, in_row);
     if (c_.columns.dilation == 1 && c_.groups == 1 && first >= 0 && first + c_.columns.size <= c_.in.columns) return from + first * c_.in.channels;
     const auto depth = static_cast<std::size_t>(c_.depth);
     T* to = copy;
@@ -30544,6 +30623,66 @@ template <class T> WEFT_SIMD_CONTRACTED void interleave_rows(const T* const* row
     for (std::size_t i = 0; i < 4; ++i) out[p * padded + i] = rows[i][p];
 }
 
+/// The images that some pixels read, channel by channel and with their padding, for windows that move by one column over few channels: what the same element of neighbouring windows reads
+/// lies side by side then.
+template <class T> class window_planes {
+ public:
+  static constexpr std::int64_t most_channels = 4;
+  static constexpr std::size_t most_rows = 12;  // of any tile; also how far `pack` reads and writes beyond what it needs
+
+  window_planes(const window_reader<T>& reader, std::size_t first, std::size_t count) : reader_(reader), c_(reader.about()) {
+    if (c_.columns.stride != 1 || c_.depth > most_channels || c_.out.columns < 4 || c_.columns.size * c_.columns.dilation > 64) return;
+    first_row_ = static_cast<std::int64_t>(first) / c_.out.columns;
+    const std::int64_t last_row = (static_cast<std::int64_t>(first + count) - 1) / c_.out.columns;
+    width_ = static_cast<std::size_t>(c_.out.columns + (c_.columns.size - 1) * c_.columns.dilation);
+    row_ = width_ * static_cast<std::size_t>(c_.depth);
+    rows_ = static_cast<std::size_t>((last_row - first_row_ + 1) * c_.rows.size);
+    if (rows_ * row_ <= 65536) size_ = rows_ * row_ + most_rows;
+  }
+  /// Elements of the planes; 0 where they would not pay.
+  std::size_t size() const noexcept { return size_; }
+
+  /// Writes the planes: for each row of pixels the rows that its windows read, of each the channels.
+  void fill(T* planes) const {
+    const auto channels = static_cast<std::size_t>(c_.depth);
+    for (std::size_t i = 0; i < rows_; ++i) {
+      const std::int64_t out_row = first_row_ + static_cast<std::int64_t>(i) / c_.rows.size;
+      const std::int64_t row = c_.first_row(out_row % c_.out.rows) + static_cast<std::int64_t>(i) % c_.rows.size * c_.rows.dilation;
+      const T* from = row >= 0 && row < c_.in.rows ? reader_.row(out_row / c_.out.rows, row) : nullptr;
+      T* to = planes + i * row_;
+      for (std::size_t at = 0; at < row_; ++at) to[at] = T(0);
+      const std::int64_t begin = std::max<std::int64_t>(0, -c_.columns_before), end = std::min(c_.in.columns, static_cast<std::int64_t>(width_) - c_.columns_before);
+      for (std::size_t k = 0; from != nullptr && k < channels; ++k)
+        for (std::int64_t column = begin; column < end; ++column) to[k * width_ + static_cast<std::size_t>(column + c_.columns_before)] = from[static_cast<std::size_t>(column) * channels + k];
+    }
+  }
+
+  // 1. The pixels are cut at the ends of rows. 2. Each piece is copied in the largest size; what is too much is written over by what comes behind it.
+  void pack(const T* planes, std::size_t first, std::size_t count, std::size_t padded, T* panel) const {
+    const T* pieces[most_rows];
+    std::size_t places[most_rows], found = 0;
+    const auto columns = static_cast<std::size_t>(c_.out.columns);
+    for (std::size_t i = 0; i < count;) {
+      const std::size_t row = (first + i) / columns - static_cast<std::size_t>(first_row_), column = (first + i) % columns;
+      pieces[found] = planes + row * static_cast<std::size_t>(c_.rows.size) * row_ + column;
+      places[found++] = i;
+      i += columns - column;
+    }
+    for (std::int64_t row = 0; row < c_.rows.size; ++row)
+      for (std::int64_t column = 0; column < c_.columns.size; ++column)
+        for (std::int64_t k = 0; k < c_.depth; ++k, panel += padded) {
+          const std::size_t at = static_cast<std::size_t>(row) * row_ + static_cast<std::size_t>(k) * width_ + static_cast<std::size_t>(column * c_.columns.dilation);
+          for (std::size_t i = 0; i < found; ++i) std::memcpy(panel + places[i], pieces[i] + at, most_rows * sizeof(T));
+        }
+  }
+
+ private:
+  const window_reader<T>& reader_;
+  const convolution& c_;
+  std::int64_t first_row_ = 0;
+  std::size_t width_ = 0, row_ = 0, rows_ = 0, size_ = 0;
+};
+
 /// A convolution whose windows go straight into panels of the micro-kernel. The filter is packed once; parts of the pixels may run in several threads.
 template <class T> class packed_convolution {
  public:
@@ -30562,10 +30701,17 @@ template <class T> class packed_convolution {
   std::size_t block() const noexcept { return round_up(smaller(pixels_at_once(extents_.window), 1024), tile_.rows); }
 
   void run(std::size_t first, std::size_t count) const {
-    const std::size_t panel = tile_.rows * extents_.window;
-    T* panels = static_cast<T*>(thread_window_scratch((round_up(count, tile_.rows) * extents_.window + 4 * reader_.run()) * sizeof(T)));
-    T* copies = panels + round_up(count, tile_.rows) * extents_.window;
-    for (std::size_t i = 0; i < count; i += tile_.rows) pack(first + i, smaller(count - i, tile_.rows), panels + i / tile_.rows * panel, copies);
+    const std::size_t panel = tile_.rows * extents_.window, packed = round_up(count, tile_.rows) * extents_.window;
+    const window_planes<T> planes(reader_, first, count);
+    T* panels = static_cast<T*>(thread_window_scratch((packed + most_rows + std::max(4 * reader_.run(), planes.size())) * sizeof(T)));
+    T* const behind = panels + packed + most_rows;
+    if (planes.size() > 0) planes.fill(behind);
+    for (std::size_t i = 0; i < count; i += tile_.rows) {
+      const std::size_t rows = smaller(count - i, tile_.rows);
+      T* const to = panels + i / tile_.rows * panel;
+      if (planes.size() > 0) planes.pack(behind, first + i, rows, tile_.padded(rows), to);
+      else pack(first + i, rows, to, behind);
+    }
     gemm_step<T> step{nullptr, nullptr, nullptr, extents_.window, tile_.columns, extents_.stride, 0, 0, false};
     for (std::size_t j = 0; j < extents_.outputs; j += tile_.columns) {
       step.b = filter_.get() + j * extents_.window;
@@ -30574,7 +30720,7 @@ template <class T> class packed_convolution {
         step.rows = smaller(count - i, tile_.rows);
         step.a = panels + i / tile_.rows * panel;
         step.c = out_ + (first + i) * extents_.stride + j;
-        (step.rows <= tile_.few_rows ? tile_.few : tile_.whole)(step);
+        tile_.run(step);
       }
     }
   }
@@ -30601,7 +30747,7 @@ template <class T> class packed_convolution {
       }
   }
 
-  static constexpr std::size_t most_rows = 12;  // of any tile
+  static constexpr std::size_t most_rows = window_planes<T>::most_rows;
   window_reader<T> reader_;
   convolution_extents extents_;
   std::int64_t rows_;
@@ -34197,7 +34343,10 @@ WEFT_DECL void step_barrier::finish(std::vector<waiter_ptr>& ended, const std::v
       const auto it = passes_.find(ticket);
       if (it != passes_.end()) token = it->second.token;
     }
-    const std::uint64_t registration = token.on_cancel([self = shared_from_this(), ticket](const status&) { self->lost(ticket); });
+    // The barrier holds the token: were it held in turn, a step that ends without a wait would keep both for ever.
+    const std::uint64_t registration = token.on_cancel([barrier = weak_from_this(), ticket](const status&) {
+      if (const auto self = barrier.lock()) self->lost(ticket);
+    });
     bool kept = false;
     {
       const std::lock_guard<std::mutex> lock(mutex_);
@@ -45498,9 +45647,16 @@ inline void diag_gradient(gradient_context& c) { inverse_by(c, "DiagPart", {}); 
 inline void diag_part_gradient(gradient_context& c) { inverse_by(c, "Diag", {}); }
 inline void matrix_diag_gradient(gradient_context& c) { inverse_by(c, "MatrixDiagPart", {}); }
 inline void matrix_diag_part_gradient(gradient_context& c) { c.set(0, c.add("MatrixSetDiag", {c.zeros_like(c.input(0)), c.gradient()})); }
+// What was replaced has none.
+inline void matrix_set_diag_gradient(gradient_context& c) {
+  if (c.wants(0)) c.set(0, c.add("MatrixSetDiag", {c.gradient(), c.zeros_like(c.input(1))}));
+  if (c.wants(1)) c.set(1, c.add("MatrixDiagPart", {c.gradient()}));
+}
 inline void matrix_band_part_gradient(gradient_context& c) { c.set(0, c.add("MatrixBandPart", {c.gradient(), c.input(1), c.input(2)})); }
 inline void space_to_batch_gradient(gradient_context& c) { c.set(0, c.add("BatchToSpaceND", {c.gradient(), c.input(1), c.input(2)})); }
 inline void batch_to_space_gradient(gradient_context& c) { c.set(0, c.add("SpaceToBatchND", {c.gradient(), c.input(1), c.input(2)})); }
+inline void space_to_batch_v1_gradient(gradient_context& c) { c.set(0, c.add("BatchToSpace", {c.gradient(), c.input(1)}, {{"block_size", c.attr_of("block_size")}})); }
+inline void batch_to_space_v1_gradient(gradient_context& c) { c.set(0, c.add("SpaceToBatch", {c.gradient(), c.input(1)}, {{"block_size", c.attr_of("block_size")}})); }
 inline void reverse_gradient(gradient_context& c) { c.set(0, c.add("ReverseV2", {c.gradient(), c.input(1)})); }
 inline void reverse_sequence_gradient(gradient_context& c) {
   c.set(0, c.add("ReverseSequence", {c.gradient(), c.input(1)}, {{"seq_dim", c.attr_of("seq_dim")}, {"batch_dim", c.attr_of("batch_dim")}}));
@@ -45642,7 +45798,8 @@ inline void add_array_gradients(gradient_registry& rules) {
   rules.add({{"Fill", fill_gradient}, {"Reshape", reshape_gradient}, {"ExpandDims", reshape_gradient}, {"Squeeze", reshape_gradient}, {"EnsureShape", pass_on},
              {"BroadcastTo", broadcast_to_gradient}, {"DepthToSpace", depth_to_space_gradient}, {"SpaceToDepth", space_to_depth_gradient}, {"Diag", diag_gradient},
              {"DiagPart", diag_part_gradient}, {"MatrixDiag", matrix_diag_gradient}, {"MatrixDiagPart", matrix_diag_part_gradient},
-             {"MatrixBandPart", matrix_band_part_gradient}, {"SpaceToBatchND", space_to_batch_gradient}, {"BatchToSpaceND", batch_to_space_gradient},
+             {"MatrixSetDiag", matrix_set_diag_gradient}, {"MatrixBandPart", matrix_band_part_gradient}, {"SpaceToBatch", space_to_batch_v1_gradient}, {"BatchToSpace", batch_to_space_v1_gradient},
+             {"SpaceToBatchND", space_to_batch_gradient}, {"BatchToSpaceND", batch_to_space_gradient},
              {"ReverseV2", reverse_gradient}, {"ReverseSequence", reverse_sequence_gradient}, {"Transpose", transpose_gradient}});
   rules.add({{"Concat", concat_gradient}, {"ConcatV2", concat_v2_gradient}, {"Split", split_gradient}, {"SplitV", split_v_gradient}, {"Pack", pack_gradient},
              {"Unpack", unpack_gradient}, {"Tile", tile_gradient}, {"Pad", pad_gradient}, {"PadV2", pad_gradient}, {"MirrorPad", mirror_pad_gradient},
@@ -45681,7 +45838,7 @@ inline void check_numerics_gradient(gradient_context& c) {
 }
 
 inline void add_control_gradients(gradient_registry& rules) {
-  rules.add({{"Identity", pass_on}, {"IdentityN", pass_all_on}, {"PlaceholderWithDefault", pass_on}, {"PreventGradient", prevent_gradient}, {"CheckNumerics", check_numerics_gradient}});
+  rules.add({{"Identity", pass_on}, {"IdentityN", pass_all_on}, {"PlaceholderWithDefault", pass_on}, {"PreventGradient", prevent_gradient}, {"CheckNumerics", check_numerics_gradient}, {"Print", pass_on}});
   rules.add_none({"Assert", "StopGradient"});
 }
 

@@ -53,7 +53,7 @@ template <std::size_t Size> WEFT_SIMD_OPTIMIZED void select_plain(const select_r
 }
 template <class Bits> void select_bits(const select_row& row) {
   if (row.condition_step != 1 || row.yes_step != 1 || row.no_step != 1) return select_plain<sizeof(Bits)>(row);
-  dispatch<select_body<Bits>, instruction_set::avx2>(best_instruction_set(), reinterpret_cast<const std::uint8_t*>(row.condition), row.yes, row.no, row.out, row.count);
+  dispatch<select_body<Bits>>(best_instruction_set(), reinterpret_cast<const std::uint8_t*>(row.condition), row.yes, row.no, row.out, row.count);
 }
 inline void select_strings(const select_row& row) {
   const auto *yes = reinterpret_cast<const std::string*>(row.yes), *no = reinterpret_cast<const std::string*>(row.no);

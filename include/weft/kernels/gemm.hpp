@@ -96,6 +96,33 @@ WEFT_SIMD_CONTRACTED __attribute__((always_inline)) inline void gemm_micro_kerne
     for (std::size_t j = 0; j < step.columns; ++j) c[j] = step.accumulate ? c[j] + from[j] : from[j];
   }
 }
+
+/// The same for a panel of B of which no more than the first vector is wanted.
+template <instruction_set S, class T, std::size_t Rows>
+WEFT_SIMD_CONTRACTED __attribute__((always_inline)) inline void gemm_narrow_kernel(const gemm_step<T>& step) {
+  WEFT_SIMD_CONTRACT
+  constexpr std::size_t lanes = gemm_tile<S, T>::lanes;
+  typedef T vector __attribute__((vector_size(gemm_tile<S, T>::bytes)));
+  vector sums[Rows] = {};
+  const T* a = step.a;
+  const T* b = step.b;
+  for (std::size_t p = 0; p < step.k; ++p, a += Rows, b += step.b_stride) {
+    vector row;
+    std::memcpy(&row, b, sizeof row);
+    WEFT_SIMD_UNROLL
+    for (std::size_t i = 0; i < Rows; ++i) sums[i] += a[i] * row;
+  }
+  T all[Rows * lanes];
+  WEFT_SIMD_UNROLL
+  for (std::size_t i = 0; i < Rows; ++i) std::memcpy(all + i * lanes, &sums[i], sizeof sums[i]);
+  for (std::size_t i = 0; i < step.rows; ++i) {
+    T* c = step.c + i * step.c_stride;
+    const T* from = all + i * lanes;
+    if (!step.accumulate && step.columns == lanes) std::memcpy(c, from, sizeof(vector));
+    else
+      for (std::size_t j = 0; j < step.columns; ++j) c[j] = step.accumulate ? c[j] + from[j] : from[j];
+  }
+}
 #else
 template <instruction_set S, class T, std::size_t Rows>
 inline void gemm_micro_kernel(const gemm_step<T>& step) {
@@ -125,6 +152,11 @@ WEFT_SIMD_CONTRACTED WEFT_SIMD_AVX2 void gemm_avx2(const gemm_step<T>& step) {
 }
 
 template <class T, std::size_t Rows>
+WEFT_SIMD_CONTRACTED WEFT_SIMD_AVX512 void gemm_narrow_avx512(const gemm_step<T>& step) {
+  gemm_narrow_kernel<instruction_set::avx512, T, Rows>(step);
+}
+
+template <class T, std::size_t Rows>
 WEFT_SIMD_CONTRACTED WEFT_SIMD_AVX512 void gemm_avx512(const gemm_step<T>& step) {
   gemm_micro_kernel<instruction_set::avx512, T, Rows>(step);
 }
@@ -132,11 +164,14 @@ WEFT_SIMD_CONTRACTED WEFT_SIMD_AVX512 void gemm_avx512(const gemm_step<T>& step)
 
 WEFT_SIMD_END
 
-/// The micro-kernels of a set: for whole panels of A, and for a last panel of at most few_rows rows.
+/// The micro-kernels of a set: for whole panels of A, for a last panel of at most few_rows rows, and for whole panels of A where at most half of the columns are left.
 template <class T> struct gemm_kernels {
   std::size_t rows, few_rows, columns;
   void (*whole)(const gemm_step<T>&);
   void (*few)(const gemm_step<T>&);
+  void (*narrow)(const gemm_step<T>&);
+
+  void run(const gemm_step<T>& step) const { (step.rows <= few_rows ? few : 2 * step.columns <= columns ? narrow : whole)(step); }
 
   std::size_t padded(std::size_t row_count) const noexcept { return row_count <= few_rows ? few_rows : rows; }
 };
@@ -146,15 +181,15 @@ gemm_kernels<T> select_gemm([[maybe_unused]] instruction_set set) noexcept {
 #if WEFT_SIMD_X86
   if (set == instruction_set::avx512) {
     using tile = gemm_tile<instruction_set::avx512, T>;
-    return {tile::rows, tile::few_rows, tile::columns, &gemm_avx512<T, tile::rows>, &gemm_avx512<T, tile::few_rows>};
+    return {tile::rows, tile::few_rows, tile::columns, &gemm_avx512<T, tile::rows>, &gemm_avx512<T, tile::few_rows>, &gemm_narrow_avx512<T, tile::rows>};
   }
   if (set == instruction_set::avx2) {
     using tile = gemm_tile<instruction_set::avx2, T>;
-    return {tile::rows, tile::few_rows, tile::columns, &gemm_avx2<T, tile::rows>, &gemm_avx2<T, tile::few_rows>};
+    return {tile::rows, tile::few_rows, tile::columns, &gemm_avx2<T, tile::rows>, &gemm_avx2<T, tile::few_rows>, &gemm_avx2<T, tile::rows>};
   }
 #endif
   using tile = gemm_tile<instruction_set::portable, T>;
-  return {tile::rows, tile::few_rows, tile::columns, &gemm_portable<T, tile::rows>, &gemm_portable<T, tile::few_rows>};
+  return {tile::rows, tile::few_rows, tile::columns, &gemm_portable<T, tile::rows>, &gemm_portable<T, tile::few_rows>, &gemm_portable<T, tile::rows>};
 }
 
 /// A matrix as op() presents it: element (i, j) is data[i * row + j * column].
@@ -329,7 +364,7 @@ template <class T> class packed_gemm {
       step.a = a_panels_ + i * k;
       step.c = c_.data + (ic + i) * c_.stride + j;
       step.rows = smaller(m - i, tile_.rows);
-      (step.rows <= tile_.few_rows ? tile_.few : tile_.whole)(step);
+      tile_.run(step);
     }
   }
 

@@ -10,6 +10,8 @@
 #include <weft/kernels/simd.hpp>
 #include <weft/runtime/kernel.hpp>
 
+#include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <memory>
 #include <string_view>
@@ -78,6 +80,9 @@ template <class T> class window_reader {
   /// Elements of a window's row.
   std::size_t run() const noexcept { return run_; }
 
+  /// Row `row` of an image.
+  const T* row(std::int64_t image, std::int64_t row) const noexcept { return images_ + (image * c_.in.rows + row) * c_.in.columns * c_.in.channels; }
+
   /// Row `row` of a window, in the image itself where it lies there in one piece, else copied to `copy`.
   const T* find(const window_start& start, std::int64_t row, T* copy) const {
     const std::int64_t in_row = start.row + row * c_.rows.dilation, first = start.column;
@@ -85,7 +90,7 @@ template <class T> class window_reader {
       for (std::size_t i = 0; i < run_; ++i) copy[i] = T(0);
       return copy;
     }
-    const T* from = images_ + (start.image * c_.in.rows + in_row) * c_.in.columns * c_.in.channels;
+    const T* from = this->row(start.image, in_row);
     if (c_.columns.dilation == 1 && c_.groups == 1 && first >= 0 && first + c_.columns.size <= c_.in.columns) return from + first * c_.in.channels;
     const auto depth = static_cast<std::size_t>(c_.depth);
     T* to = copy;
@@ -162,6 +167,66 @@ template <class T> WEFT_SIMD_CONTRACTED void interleave_rows(const T* const* row
     for (std::size_t i = 0; i < 4; ++i) out[p * padded + i] = rows[i][p];
 }
 
+/// The images that some pixels read, channel by channel and with their padding, for windows that move by one column over few channels: what the same element of neighbouring windows reads
+/// lies side by side then.
+template <class T> class window_planes {
+ public:
+  static constexpr std::int64_t most_channels = 4;
+  static constexpr std::size_t most_rows = 12;  // of any tile; also how far `pack` reads and writes beyond what it needs
+
+  window_planes(const window_reader<T>& reader, std::size_t first, std::size_t count) : reader_(reader), c_(reader.about()) {
+    if (c_.columns.stride != 1 || c_.depth > most_channels || c_.out.columns < 4 || c_.columns.size * c_.columns.dilation > 64) return;
+    first_row_ = static_cast<std::int64_t>(first) / c_.out.columns;
+    const std::int64_t last_row = (static_cast<std::int64_t>(first + count) - 1) / c_.out.columns;
+    width_ = static_cast<std::size_t>(c_.out.columns + (c_.columns.size - 1) * c_.columns.dilation);
+    row_ = width_ * static_cast<std::size_t>(c_.depth);
+    rows_ = static_cast<std::size_t>((last_row - first_row_ + 1) * c_.rows.size);
+    if (rows_ * row_ <= 65536) size_ = rows_ * row_ + most_rows;
+  }
+  /// Elements of the planes; 0 where they would not pay.
+  std::size_t size() const noexcept { return size_; }
+
+  /// Writes the planes: for each row of pixels the rows that its windows read, of each the channels.
+  void fill(T* planes) const {
+    const auto channels = static_cast<std::size_t>(c_.depth);
+    for (std::size_t i = 0; i < rows_; ++i) {
+      const std::int64_t out_row = first_row_ + static_cast<std::int64_t>(i) / c_.rows.size;
+      const std::int64_t row = c_.first_row(out_row % c_.out.rows) + static_cast<std::int64_t>(i) % c_.rows.size * c_.rows.dilation;
+      const T* from = row >= 0 && row < c_.in.rows ? reader_.row(out_row / c_.out.rows, row) : nullptr;
+      T* to = planes + i * row_;
+      for (std::size_t at = 0; at < row_; ++at) to[at] = T(0);
+      const std::int64_t begin = std::max<std::int64_t>(0, -c_.columns_before), end = std::min(c_.in.columns, static_cast<std::int64_t>(width_) - c_.columns_before);
+      for (std::size_t k = 0; from != nullptr && k < channels; ++k)
+        for (std::int64_t column = begin; column < end; ++column) to[k * width_ + static_cast<std::size_t>(column + c_.columns_before)] = from[static_cast<std::size_t>(column) * channels + k];
+    }
+  }
+
+  // 1. The pixels are cut at the ends of rows. 2. Each piece is copied in the largest size; what is too much is written over by what comes behind it.
+  void pack(const T* planes, std::size_t first, std::size_t count, std::size_t padded, T* panel) const {
+    const T* pieces[most_rows];
+    std::size_t places[most_rows], found = 0;
+    const auto columns = static_cast<std::size_t>(c_.out.columns);
+    for (std::size_t i = 0; i < count;) {
+      const std::size_t row = (first + i) / columns - static_cast<std::size_t>(first_row_), column = (first + i) % columns;
+      pieces[found] = planes + row * static_cast<std::size_t>(c_.rows.size) * row_ + column;
+      places[found++] = i;
+      i += columns - column;
+    }
+    for (std::int64_t row = 0; row < c_.rows.size; ++row)
+      for (std::int64_t column = 0; column < c_.columns.size; ++column)
+        for (std::int64_t k = 0; k < c_.depth; ++k, panel += padded) {
+          const std::size_t at = static_cast<std::size_t>(row) * row_ + static_cast<std::size_t>(k) * width_ + static_cast<std::size_t>(column * c_.columns.dilation);
+          for (std::size_t i = 0; i < found; ++i) std::memcpy(panel + places[i], pieces[i] + at, most_rows * sizeof(T));
+        }
+  }
+
+ private:
+  const window_reader<T>& reader_;
+  const convolution& c_;
+  std::int64_t first_row_ = 0;
+  std::size_t width_ = 0, row_ = 0, rows_ = 0, size_ = 0;
+};
+
 /// A convolution whose windows go straight into panels of the micro-kernel. The filter is packed once; parts of the pixels may run in several threads.
 template <class T> class packed_convolution {
  public:
@@ -180,10 +245,17 @@ template <class T> class packed_convolution {
   std::size_t block() const noexcept { return round_up(smaller(pixels_at_once(extents_.window), 1024), tile_.rows); }
 
   void run(std::size_t first, std::size_t count) const {
-    const std::size_t panel = tile_.rows * extents_.window;
-    T* panels = static_cast<T*>(thread_window_scratch((round_up(count, tile_.rows) * extents_.window + 4 * reader_.run()) * sizeof(T)));
-    T* copies = panels + round_up(count, tile_.rows) * extents_.window;
-    for (std::size_t i = 0; i < count; i += tile_.rows) pack(first + i, smaller(count - i, tile_.rows), panels + i / tile_.rows * panel, copies);
+    const std::size_t panel = tile_.rows * extents_.window, packed = round_up(count, tile_.rows) * extents_.window;
+    const window_planes<T> planes(reader_, first, count);
+    T* panels = static_cast<T*>(thread_window_scratch((packed + most_rows + std::max(4 * reader_.run(), planes.size())) * sizeof(T)));
+    T* const behind = panels + packed + most_rows;
+    if (planes.size() > 0) planes.fill(behind);
+    for (std::size_t i = 0; i < count; i += tile_.rows) {
+      const std::size_t rows = smaller(count - i, tile_.rows);
+      T* const to = panels + i / tile_.rows * panel;
+      if (planes.size() > 0) planes.pack(behind, first + i, rows, tile_.padded(rows), to);
+      else pack(first + i, rows, to, behind);
+    }
     gemm_step<T> step{nullptr, nullptr, nullptr, extents_.window, tile_.columns, extents_.stride, 0, 0, false};
     for (std::size_t j = 0; j < extents_.outputs; j += tile_.columns) {
       step.b = filter_.get() + j * extents_.window;
@@ -192,7 +264,7 @@ template <class T> class packed_convolution {
         step.rows = smaller(count - i, tile_.rows);
         step.a = panels + i / tile_.rows * panel;
         step.c = out_ + (first + i) * extents_.stride + j;
-        (step.rows <= tile_.few_rows ? tile_.few : tile_.whole)(step);
+        tile_.run(step);
       }
     }
   }
@@ -219,7 +291,7 @@ template <class T> class packed_convolution {
       }
   }
 
-  static constexpr std::size_t most_rows = 12;  // of any tile
+  static constexpr std::size_t most_rows = window_planes<T>::most_rows;
   window_reader<T> reader_;
   convolution_extents extents_;
   std::int64_t rows_;

@@ -66,6 +66,13 @@ inline void copy_units(const std::byte* from, std::ptrdiff_t from_step, std::byt
 #define WEFT_HAS_SHUFFLES 0
 #endif
 
+/// A matrix with rows and columns exchanged, element by element.
+template <std::size_t Size> WEFT_SIMD_INLINE void exchange_plain(const std::byte* from, std::ptrdiff_t from_row, std::byte* to, std::ptrdiff_t to_row, std::int64_t rows, std::int64_t columns) {
+  constexpr std::int64_t size = static_cast<std::int64_t>(Size);
+  for (std::int64_t k = 0; k < columns; ++k)
+    for (std::int64_t i = 0; i < rows; ++i) std::memcpy(to + k * to_row + i * size, from + i * from_row + k * size, Size);
+}
+
 #if WEFT_HAS_SHUFFLES
 /// `Chunks` squares of elements that lie below each other, as wide as 16 bytes, with rows and columns exchanged: one register holds a row of each, and then a column of all. Interleaving
 /// the rows of the upper half with those of the lower one, as often as it takes to halve them down to one, exchanges both.
@@ -134,36 +141,57 @@ template <std::size_t Size> struct exchanged_lines {
 };
 #endif
 
-/// A matrix with rows and columns exchanged; rows of both are contiguous, their distances are bytes. Works on squares as wide as a cache line.
-template <std::size_t Size> struct exchange_body {
-  static constexpr auto side = static_cast<std::int64_t>(64 / Size), size = static_cast<std::int64_t>(Size);
-
-  template <instruction_set S> WEFT_SIMD_INLINE static void square(const std::byte* from, std::ptrdiff_t from_row, std::byte* to, std::ptrdiff_t to_row) {
+/// Squares of `side` elements with rows and columns exchanged: as wide as a cache line, or as 16 bytes.
+template <instruction_set S, std::size_t Size> struct exchanged_square {
+  static constexpr std::int64_t side = static_cast<std::int64_t>(64 / Size);
+  WEFT_SIMD_INLINE static void run(const std::byte* from, std::ptrdiff_t from_row, std::byte* to, std::ptrdiff_t to_row) {
 #if WEFT_HAS_SHUFFLES
     if constexpr (S == instruction_set::avx512 && Size >= 4) {
       exchanged_lines<Size>::run(from, from_row, to, to_row, std::make_index_sequence<64 / Size>());
     } else {
       using block = exchanged_block<Size, S == instruction_set::avx512 ? 4 : S == instruction_set::avx2 ? 2 : 1>;
+      constexpr auto size = static_cast<std::int64_t>(Size);
       for (std::int64_t i = 0; i < side; i += static_cast<std::int64_t>(block::whole))
         for (std::int64_t k = 0; k < side; k += static_cast<std::int64_t>(block::lanes))
           block::run(from + i * from_row + k * size, from_row, to + k * to_row + i * size, to_row, std::make_index_sequence<block::whole>(), std::make_index_sequence<block::lanes * 2>());
     }
 #else
-    edge(from, from_row, to, to_row, side, side);
+    exchange_plain<Size>(from, from_row, to, to_row, side, side);
 #endif
   }
-  WEFT_SIMD_INLINE static void edge(const std::byte* from, std::ptrdiff_t from_row, std::byte* to, std::ptrdiff_t to_row, std::int64_t rows, std::int64_t columns) {
-    for (std::int64_t k = 0; k < columns; ++k)
-      for (std::int64_t i = 0; i < rows; ++i) std::memcpy(to + k * to_row + i * size, from + i * from_row + k * size, Size);
+};
+template <std::size_t Size> struct exchanged_small_square {
+  static constexpr std::int64_t side = static_cast<std::int64_t>(16 / Size);
+  WEFT_SIMD_INLINE static void run(const std::byte* from, std::ptrdiff_t from_row, std::byte* to, std::ptrdiff_t to_row) {
+#if WEFT_HAS_SHUFFLES
+    exchanged_block<Size, 1>::run(from, from_row, to, to_row, std::make_index_sequence<16 / Size>(), std::make_index_sequence<32 / Size>());
+#else
+    exchange_plain<Size>(from, from_row, to, to_row, side, side);
+#endif
   }
+};
+
+/// A matrix with rows and columns exchanged; rows of both are contiguous, their distances are bytes. The last squares of a row or column overlap those before them.
+template <std::size_t Size> struct exchange_body {
   template <instruction_set S> WEFT_SIMD_INLINE static void run(const std::byte* from, std::ptrdiff_t from_row, std::byte* to, std::ptrdiff_t to_row, std::int64_t rows, std::int64_t columns) {
-    for (std::int64_t c = 0; c < columns; c += side)
-      for (std::int64_t r = 0; r < rows; r += side) {
-        const std::int64_t wide = columns - c < side ? columns - c : side, high = rows - r < side ? rows - r : side;
-        const std::byte* in = from + r * from_row + c * size;
-        std::byte* out = to + c * to_row + r * size;
-        if (wide == side && high == side) square<S>(in, from_row, out, to_row);
-        else edge(in, from_row, out, to_row, high, wide);
+    using square = exchanged_square<S, Size>;
+    using small_square = exchanged_small_square<Size>;
+    if (rows >= square::side && columns >= square::side) cover<square>(from, from_row, to, to_row, rows, columns);
+    else if (rows >= small_square::side && columns >= small_square::side) cover<small_square>(from, from_row, to, to_row, rows, columns);
+    else exchange_plain<Size>(from, from_row, to, to_row, rows, columns);
+  }
+
+ private:
+  // Squares follow each other along long rows, which the processor then fetches ahead, or down long columns.
+  template <class Square> WEFT_SIMD_INLINE static void cover(const std::byte* from, std::ptrdiff_t from_row, std::byte* to, std::ptrdiff_t to_row, std::int64_t rows, std::int64_t columns) {
+    constexpr std::int64_t side = Square::side, size = static_cast<std::int64_t>(Size);
+    const bool along_rows = columns >= rows;
+    const std::int64_t outer = along_rows ? rows : columns, inner = along_rows ? columns : rows;
+    for (std::int64_t i = 0; i < outer; i += side)
+      for (std::int64_t k = 0; k < inner; k += side) {
+        const std::int64_t first = i < outer - side ? i : outer - side, second = k < inner - side ? k : inner - side;
+        const std::int64_t row = along_rows ? first : second, column = along_rows ? second : first;
+        Square::run(from + row * from_row + column * size, from_row, to + column * to_row + row * size, to_row);
       }
   }
 };
