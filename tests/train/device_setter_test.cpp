@@ -48,6 +48,19 @@ TEST_CASE("device setter: variables in turn on the parameter servers, the rest o
   CHECK(made_on("x") == "/job:ps/task:0");
 }
 
+// Expected: the digests of v_3, w_3, x_3, b_3 modulo 2, by Python's hashlib.
+TEST_CASE("device setter: a strategy that draws from names does not depend on the order") {
+  const weft::graph g;
+  const auto scope = g.as_default();
+  weft::replica_device_options options;
+  options.strategy = weft::random_strategy(2, 3);
+  const auto device = weft::with_device(weft::replica_device_setter(two_and_three, options));
+  CHECK(made_on("x") == "/job:ps/task:0");
+  CHECK(made_on("v") == "/job:ps/task:1");
+  CHECK(made_on("b") == "/job:ps/task:1");
+  CHECK(made_on("w") == "/job:ps/task:1");
+}
+
 TEST_CASE("device setter: devices that are asked for inside") {
   const weft::graph g;
   const auto scope = g.as_default();

@@ -6,6 +6,7 @@
 #include <weft/core/config.hpp>
 #include <weft/graph/scope.hpp>
 #include <weft/placement/balance.hpp>
+#include <weft/placement/random_strategy.hpp>
 
 #include <algorithm>
 #include <cstdint>
