@@ -54436,6 +54436,7 @@ WEFT_DECL operation replication::synchronize() const {
 #define WEFT_TRAIN_SCHEDULES_HPP
 // Learning rates that change with the step, as TensorFlow's tf.train.exponential_decay and its relatives: scalars to give to an optimizer. Computed in float, or in the dtype of `<double>`.
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -54457,6 +54458,12 @@ output add_polynomial_decay(dtype type, const hyper_parameter& rate, const hyper
 output add_cosine_decay(dtype type, const hyper_parameter& rate, const hyper_parameter& step, const hyper_parameter& steps, const hyper_parameter& alpha, const op_name& name);
 output add_cosine_decay_restarts(dtype type, const hyper_parameter& rate, const hyper_parameter& step, const hyper_parameter& steps, double t_mul, double m_mul, double alpha, const op_name& name);
 output add_linear_cosine_decay(dtype type, const hyper_parameter& rate, const hyper_parameter& step, const hyper_parameter& steps, double periods, double alpha, double beta, const op_name& name);
+// How noisy a schedule is: the variance at first, and the power of 1 + step by which it falls.
+struct schedule_noise {
+  double variance, decay;
+};
+output add_noisy_linear_cosine_decay(dtype type, const hyper_parameter& rate, const hyper_parameter& step, const hyper_parameter& steps, schedule_noise noise, double periods, double alpha, double beta,
+                                     const op_name& name);
 output add_piecewise_constant(const output& x, const std::vector<tensor_value>& boundaries, const std::vector<tensor_value>& values, const op_name& name);
 }  // namespace detail
 
@@ -54500,6 +54507,12 @@ template <class T = float>
 tensor<T, 0> linear_cosine_decay(hyper_parameter learning_rate, hyper_parameter global_step, hyper_parameter decay_steps,
                                  double num_periods = 0.5, double alpha = 0, double beta = 0.001, op_name name = {}) {
   return tensor<T, 0>(detail::add_linear_cosine_decay(dtype_of<T>, learning_rate, global_step, decay_steps, num_periods, alpha, beta, name));
+}
+/// As linear_cosine_decay, with normal noise on the linear part, of variance initial_variance / (1 + step)^variance_decay, drawn anew at each read (Bello et al., 2017).
+template <class T = float>
+tensor<T, 0> noisy_linear_cosine_decay(hyper_parameter learning_rate, hyper_parameter global_step, hyper_parameter decay_steps, double initial_variance = 1, double variance_decay = 0.55,
+                                       double num_periods = 0.5, double alpha = 0, double beta = 0.001, op_name name = {}) {
+  return tensor<T, 0>(detail::add_noisy_linear_cosine_decay(dtype_of<T>, learning_rate, global_step, decay_steps, {initial_variance, variance_decay}, num_periods, alpha, beta, name));
 }
 /// values[0] up to and including boundaries[0], then values[1] up to and including boundaries[1], and so on; the last value after the last boundary. There is one value more than there are boundaries.
 template <class T = float, class I, int N>
@@ -54593,6 +54606,19 @@ WEFT_DECL output add_linear_cosine_decay(dtype type, const hyper_parameter& rate
   const schedule s("LinearCosineDecay", type, rate, step, steps, name);
   const term at = minimum(s.step(), s.steps());
   const term linear = (s.steps() - at) / s.steps(), waves = 2 * periods * (at / s.steps());
+  return (s.rate() * ((alpha + linear) * s.half_wave(waves) + beta)).value;
+}
+
+WEFT_DECL output add_noisy_linear_cosine_decay(dtype type, const hyper_parameter& rate, const hyper_parameter& step, const hyper_parameter& steps, schedule_noise noise, double periods, double alpha,
+                                               double beta, const op_name& name) {
+  const schedule s("NoisyLinearCosineDecay", type, rate, step, steps, name);
+  graph_state& to = s.rate().value.from->owner();
+  const term at = minimum(s.step(), s.steps());
+  const term spread = apply("Sqrt", number_like(noise.variance, at) / power(1. + at, number_like(noise.decay, at)));
+  const auto [first, second] = op_seeds(to, std::nullopt);
+  const output scalar{&add_const(tensor_value(dtype::int32, shape{0}), op_name(name.site), &to), 0};
+  const term drawn = apply("RandomStandardNormal", {scalar}, name.site, {{"dtype", type}, {"seed", first}, {"seed2", second}});
+  const term linear = (s.steps() - at) / s.steps() + drawn * spread, waves = 2 * periods * (at / s.steps());
   return (s.rate() * ((alpha + linear) * s.half_wave(waves) + beta)).value;
 }
 

@@ -7,6 +7,7 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <functional>
 #include <string>
 
@@ -73,4 +74,28 @@ TEST_CASE("schedules: misuse") {
   CHECK(message_of([&] { weft::piecewise_constant(step, {1, 2}, {1.f, 2.f}); }) ==
         "piecewise_constant: there must be one value more than there are boundaries, found 2 values and 2 boundaries");
   CHECK(message_of([&] { weft::cosine_decay_restarts(1.f, step, 2, 0); }) == "cosine_decay_restarts: t_mul must be positive, found 0.000000");
+}
+
+TEST_CASE("schedules: noise on a linear cosine decay") {
+  const weft::graph g;
+  const auto scope = g.as_default();
+  const auto step = weft::placeholder<std::int32_t, 0>();
+  const auto still = weft::noisy_linear_cosine_decay(0.1f, step, 10, 0., 0.55);
+  const auto noisy = weft::noisy_linear_cosine_decay<double>(0.1, step, 10, 1., 0.55, 0.5, 0.25, 0.001, "noisy");
+  const weft::node* draws = nullptr;
+  for (const weft::node* n : g.nodes())
+    if (n->op() == "RandomStandardNormal" && n->name().find("noisy") == 0) draws = n;
+  REQUIRE(draws != nullptr);
+  const weft::tensor<double, 0> drawn(weft::output{draws, 0});
+  weft::local_session session;
+  // 0.1 * (0.6 * 0.5 * (1 + cos(0.4 pi)) + 0.001), and nothing but beta after the end.
+  CHECK(session.run({step, 4}, still) == doctest::Approx(0.0393705098).epsilon(1e-5));
+  CHECK(session.run({step, 11}, still) == doctest::Approx(0.0001).epsilon(1e-5));
+  double last = 0;
+  for (int i = 0; i < 3; ++i) {
+    const auto [rate, normal] = session.run({step, 4}, noisy, drawn);
+    CHECK(rate == doctest::Approx(0.1 * ((0.25 + 0.6 + normal * std::sqrt(1 / std::pow(5., 0.55))) * 0.5 * (1 + std::cos(0.4 * 3.14159265358979)) + 0.001)).epsilon(1e-9));
+    CHECK(rate != last);
+    last = rate;
+  }
 }
