@@ -16835,6 +16835,10 @@ class device_set {
   /// Place of a device type in the order of preference: the smaller, the better.
   std::pair<int, std::string> rank_of(const std::string& type) const;
 
+  /// Whether devices, their order, the order of types and the kernels of every task are the same; kernels are where they are one catalogue.
+  friend bool operator==(const device_set& a, const device_set& b) { return a.names_ == b.names_ && a.catalogues_ == b.catalogues_ && a.type_order_ == b.type_order_; }
+  friend bool operator!=(const device_set& a, const device_set& b) { return !(a == b); }
+
  private:
   std::vector<device> devices_;
   std::vector<device_name> names_;
@@ -17457,7 +17461,6 @@ struct open_devices {
 
 // What a placement went on from.
 struct resumed_placement {
-  device_set devices;
   placement_options options;
   placement earlier;
   std::size_t size = 0;
@@ -17468,13 +17471,12 @@ struct placement_record {
   std::shared_ptr<graph_state> graph;
   // How many nodes it took.
   std::size_t looked_at = 0;
+  device_set devices;
   // Classes that are named by these, and are no node's name.
   std::map<std::string, const node*> classes_without_owner;
   // Of a placement that went on from an earlier one the rest is found when somebody asks.
   std::shared_ptr<const resumed_placement> resumed;
   std::vector<const node*> nodes;
-  std::vector<std::string> names;  // of the devices
-  std::vector<device_name> parsed;
   std::vector<colocation_member> groups;
   std::vector<group_choice> chosen;
   std::deque<open_devices> open;
@@ -17490,7 +17492,7 @@ struct placement_record {
 };
 
 // The placement of all nodes at once.
-placement place_anew(const std::shared_ptr<graph_state>& g, const resumed_placement& what);
+placement place_anew(const std::shared_ptr<graph_state>& g, const resumed_placement& what, const device_set& devices);
 
 WEFT_DECL bool same_graph(const placement_record& record, const graph_state& g) noexcept { return record.graph.get() == &g; }
 
@@ -17537,7 +17539,7 @@ class placement_story {
 
   std::string list(const std::vector<int>& devices) const {
     std::string out;
-    for (std::size_t i = 0; i < devices.size() && i < most; ++i) out += (i ? ", " : "") + record_.names[at(devices[i])];
+    for (std::size_t i = 0; i < devices.size() && i < most; ++i) out += (i ? ", " : "") + record_.devices.devices()[at(devices[i])].name;
     return devices.size() > most ? out + " and " + std::to_string(devices.size() - most) + " more" : out;
   }
 
@@ -17551,12 +17553,12 @@ class placement_story {
   // One line per reason.
   std::string left_out() const {
     const open_devices& open = record_.open[at(made_.open)];
-    std::vector<char> is_open(record_.names.size(), 0);
+    std::vector<char> is_open(record_.devices.size(), 0);
     for (const int device : open.devices) is_open[at(device)] = 1;
     std::vector<std::pair<std::string, std::vector<int>>> reasons;
     for (std::size_t i = 0; i < is_open.size(); ++i) {
       if (is_open[i] != 0) continue;
-      const std::string why = matches(open.request, record_.parsed[i]) ? without_kernel(i) : "not in '" + to_text(open.request) + "'";
+      const std::string why = matches(open.request, record_.devices.names()[i]) ? without_kernel(i) : "not in '" + to_text(open.request) + "'";
       std::size_t k = 0;
       while (k < reasons.size() && reasons[k].first != why) ++k;
       if (k == reasons.size()) reasons.emplace_back(why, std::vector<int>());
@@ -17594,7 +17596,7 @@ WEFT_DECL std::string placement::explain(const node& n) const {
   const placed_node& where = at(n);
   if (record_ == nullptr) return "'" + n.name() + "' (" + n.op() + (n.site().known() ? ", " + n.site().text() : "") + ") runs on " + where.device + "\n  because: " + where.reason + "\n";
   if (record_->resumed == nullptr) return detail::placement_story(*record_, n).tell(where);
-  return detail::placement_story(*detail::place_anew(record_->graph, *record_->resumed).record(), n).tell(where);
+  return detail::placement_story(*detail::place_anew(record_->graph, *record_->resumed, record_->devices).record(), n).tell(where);
 }
 
 }  // namespace weft
@@ -40140,6 +40142,7 @@ WEFT_DECL std::shared_ptr<const placement_record> rule_placer::record() {
   auto out = std::make_shared<placement_record>();
   out->graph = graph_;
   out->looked_at = nodes_.size();
+  out->devices = devices_;
   out->classes_without_owner = groups_.classes_without_owner();
   if (resumes_) {
     const std::size_t size = options_.earlier->size() + nodes_.size() - at(nodes_.placed());
@@ -40147,11 +40150,9 @@ WEFT_DECL std::shared_ptr<const placement_record> rule_placer::record() {
       const node* owner = graph_->find(name);
       if (owner == nullptr || at(owner->id()) >= size) out->classes_without_owner[name] = who;
     }
-    out->resumed = std::make_shared<const resumed_placement>(resumed_placement{devices_, options_, placement(*options_.earlier, {}, nullptr), size});
+    out->resumed = std::make_shared<const resumed_placement>(resumed_placement{options_, placement(*options_.earlier, {}, nullptr), size});
     return out;
   }
-  for (const device& d : devices_.devices()) out->names.push_back(d.name);
-  out->parsed = devices_.names();
   out->has_kernels.resize(groups_.support().size(), std::vector<char>(devices_.size()));
   for (std::size_t i = 0; i < out->has_kernels.size(); ++i)
     for (std::size_t device = 0; device < devices_.size(); ++device) out->has_kernels[i][device] = groups_.support().priority(static_cast<int>(i), device) != nullptr;
@@ -40244,12 +40245,12 @@ WEFT_DECL std::vector<const node*> placed_neighbours(const graph_state& g, const
   return out;
 }
 
-WEFT_DECL placement place_anew(const std::shared_ptr<graph_state>& g, const resumed_placement& what) {
+WEFT_DECL placement place_anew(const std::shared_ptr<graph_state>& g, const resumed_placement& what, const device_set& devices) {
   std::vector<const node*> nodes = g->nodes();
   nodes.resize(what.size);
   placement_options options = what.options;
   options.earlier = &what.earlier;
-  return rule_placer(g, numbered_nodes(std::move(nodes)), false, what.devices, options).run();
+  return rule_placer(g, numbered_nodes(std::move(nodes)), false, devices, options).run();
 }
 
 }  // namespace weft::detail
@@ -40259,8 +40260,8 @@ namespace weft {
 WEFT_DECL placement place(const graph& g, const device_set& devices, const placement_options& options) {
   const placement* earlier = options.earlier;
   if (earlier != nullptr && !devices.empty() && !earlier->is_of(*g.state())) fail(error_code::invalid_argument, "the earlier placement is of another graph");
-  // A placer is asked about the whole graph; and of a placement that somebody else has made not enough is known.
-  if (earlier == nullptr || earlier->record() == nullptr || options.placer != nullptr) return detail::rule_placer(g.state(), detail::numbered_nodes(g.nodes()), false, devices, options).run();
+  // A placer is asked about the whole graph; of a placement that somebody else has made not enough is known; and of a task whose kernels have become known since, that it has those of the nodes there.
+  if (earlier == nullptr || earlier->record() == nullptr || earlier->record()->devices != devices || options.placer != nullptr) return detail::rule_placer(g.state(), detail::numbered_nodes(g.nodes()), false, devices, options).run();
   const std::vector<const node*> fresh = g.state()->nodes_from(earlier->size());
   if (fresh.empty() && !devices.empty()) return *earlier;
   detail::numbered_nodes nodes(detail::placed_neighbours(*g.state(), fresh, *earlier), fresh, earlier->size());

@@ -210,6 +210,18 @@ TEST_CASE("placer: after an earlier placement only new nodes are looked at, with
         "  decided by: 'n7', which was placed before\n");
 }
 
+TEST_CASE("placer: what was placed before is looked at again when the kernels of its task have become known") {
+  world w;
+  w.add("Neg", "y", {&w.add("Const", "x")}, "/job:work/task:0");
+  const auto before = weft::place(w.graph, w.devices, w.options);
+  w.options.earlier = &before;
+  CHECK(weft::place(w.graph, w.devices, w.options) == before);
+  w.devices.set_catalogue("/job:work/task:0", std::make_shared<const weft::kernel_catalogue>());
+  const std::string why = w.failure();
+  CHECK_MESSAGE(why.find("INVALID_ARGUMENT: Neg 'y' (train.cpp:11)") == 0, why);
+  CHECK_MESSAGE(why.find("no kernel") != std::string::npos, why);
+}
+
 TEST_CASE("placer: a class that no node owns keeps its members together when the graph grows") {
   world w;
   w.add("Const", "x", {}, "/job:ps/task:1", {}, {"loc:@later"});

@@ -78,6 +78,10 @@ class device_set {
   /// Place of a device type in the order of preference: the smaller, the better.
   std::pair<int, std::string> rank_of(const std::string& type) const;
 
+  /// Whether devices, their order, the order of types and the kernels of every task are the same; kernels are where they are one catalogue.
+  friend bool operator==(const device_set& a, const device_set& b) { return a.names_ == b.names_ && a.catalogues_ == b.catalogues_ && a.type_order_ == b.type_order_; }
+  friend bool operator!=(const device_set& a, const device_set& b) { return !(a == b); }
+
  private:
   std::vector<device> devices_;
   std::vector<device_name> names_;

@@ -342,6 +342,7 @@ WEFT_DECL std::shared_ptr<const placement_record> rule_placer::record() {
   auto out = std::make_shared<placement_record>();
   out->graph = graph_;
   out->looked_at = nodes_.size();
+  out->devices = devices_;
   out->classes_without_owner = groups_.classes_without_owner();
   if (resumes_) {
     const std::size_t size = options_.earlier->size() + nodes_.size() - at(nodes_.placed());
@@ -349,11 +350,9 @@ WEFT_DECL std::shared_ptr<const placement_record> rule_placer::record() {
       const node* owner = graph_->find(name);
       if (owner == nullptr || at(owner->id()) >= size) out->classes_without_owner[name] = who;
     }
-    out->resumed = std::make_shared<const resumed_placement>(resumed_placement{devices_, options_, placement(*options_.earlier, {}, nullptr), size});
+    out->resumed = std::make_shared<const resumed_placement>(resumed_placement{options_, placement(*options_.earlier, {}, nullptr), size});
     return out;
   }
-  for (const device& d : devices_.devices()) out->names.push_back(d.name);
-  out->parsed = devices_.names();
   out->has_kernels.resize(groups_.support().size(), std::vector<char>(devices_.size()));
   for (std::size_t i = 0; i < out->has_kernels.size(); ++i)
     for (std::size_t device = 0; device < devices_.size(); ++device) out->has_kernels[i][device] = groups_.support().priority(static_cast<int>(i), device) != nullptr;
@@ -446,12 +445,12 @@ WEFT_DECL std::vector<const node*> placed_neighbours(const graph_state& g, const
   return out;
 }
 
-WEFT_DECL placement place_anew(const std::shared_ptr<graph_state>& g, const resumed_placement& what) {
+WEFT_DECL placement place_anew(const std::shared_ptr<graph_state>& g, const resumed_placement& what, const device_set& devices) {
   std::vector<const node*> nodes = g->nodes();
   nodes.resize(what.size);
   placement_options options = what.options;
   options.earlier = &what.earlier;
-  return rule_placer(g, numbered_nodes(std::move(nodes)), false, what.devices, options).run();
+  return rule_placer(g, numbered_nodes(std::move(nodes)), false, devices, options).run();
 }
 
 }  // namespace weft::detail
@@ -461,8 +460,8 @@ namespace weft {
 WEFT_DECL placement place(const graph& g, const device_set& devices, const placement_options& options) {
   const placement* earlier = options.earlier;
   if (earlier != nullptr && !devices.empty() && !earlier->is_of(*g.state())) fail(error_code::invalid_argument, "the earlier placement is of another graph");
-  // A placer is asked about the whole graph; and of a placement that somebody else has made not enough is known.
-  if (earlier == nullptr || earlier->record() == nullptr || options.placer != nullptr) return detail::rule_placer(g.state(), detail::numbered_nodes(g.nodes()), false, devices, options).run();
+  // A placer is asked about the whole graph; of a placement that somebody else has made not enough is known; and of a task whose kernels have become known since, that it has those of the nodes there.
+  if (earlier == nullptr || earlier->record() == nullptr || earlier->record()->devices != devices || options.placer != nullptr) return detail::rule_placer(g.state(), detail::numbered_nodes(g.nodes()), false, devices, options).run();
   const std::vector<const node*> fresh = g.state()->nodes_from(earlier->size());
   if (fresh.empty() && !devices.empty()) return *earlier;
   detail::numbered_nodes nodes(detail::placed_neighbours(*g.state(), fresh, *earlier), fresh, earlier->size());

@@ -37,7 +37,6 @@ struct open_devices {
 
 // What a placement went on from.
 struct resumed_placement {
-  device_set devices;
   placement_options options;
   placement earlier;
   std::size_t size = 0;
@@ -48,13 +47,12 @@ struct placement_record {
   std::shared_ptr<graph_state> graph;
   // How many nodes it took.
   std::size_t looked_at = 0;
+  device_set devices;
   // Classes that are named by these, and are no node's name.
   std::map<std::string, const node*> classes_without_owner;
   // Of a placement that went on from an earlier one the rest is found when somebody asks.
   std::shared_ptr<const resumed_placement> resumed;
   std::vector<const node*> nodes;
-  std::vector<std::string> names;  // of the devices
-  std::vector<device_name> parsed;
   std::vector<colocation_member> groups;
   std::vector<group_choice> chosen;
   std::deque<open_devices> open;
@@ -70,7 +68,7 @@ struct placement_record {
 };
 
 // The placement of all nodes at once.
-placement place_anew(const std::shared_ptr<graph_state>& g, const resumed_placement& what);
+placement place_anew(const std::shared_ptr<graph_state>& g, const resumed_placement& what, const device_set& devices);
 
 WEFT_DECL bool same_graph(const placement_record& record, const graph_state& g) noexcept { return record.graph.get() == &g; }
 
@@ -117,7 +115,7 @@ class placement_story {
 
   std::string list(const std::vector<int>& devices) const {
     std::string out;
-    for (std::size_t i = 0; i < devices.size() && i < most; ++i) out += (i ? ", " : "") + record_.names[at(devices[i])];
+    for (std::size_t i = 0; i < devices.size() && i < most; ++i) out += (i ? ", " : "") + record_.devices.devices()[at(devices[i])].name;
     return devices.size() > most ? out + " and " + std::to_string(devices.size() - most) + " more" : out;
   }
 
@@ -131,12 +129,12 @@ class placement_story {
   // One line per reason.
   std::string left_out() const {
     const open_devices& open = record_.open[at(made_.open)];
-    std::vector<char> is_open(record_.names.size(), 0);
+    std::vector<char> is_open(record_.devices.size(), 0);
     for (const int device : open.devices) is_open[at(device)] = 1;
     std::vector<std::pair<std::string, std::vector<int>>> reasons;
     for (std::size_t i = 0; i < is_open.size(); ++i) {
       if (is_open[i] != 0) continue;
-      const std::string why = matches(open.request, record_.parsed[i]) ? without_kernel(i) : "not in '" + to_text(open.request) + "'";
+      const std::string why = matches(open.request, record_.devices.names()[i]) ? without_kernel(i) : "not in '" + to_text(open.request) + "'";
       std::size_t k = 0;
       while (k < reasons.size() && reasons[k].first != why) ++k;
       if (k == reasons.size()) reasons.emplace_back(why, std::vector<int>());
@@ -174,7 +172,7 @@ WEFT_DECL std::string placement::explain(const node& n) const {
   const placed_node& where = at(n);
   if (record_ == nullptr) return "'" + n.name() + "' (" + n.op() + (n.site().known() ? ", " + n.site().text() : "") + ") runs on " + where.device + "\n  because: " + where.reason + "\n";
   if (record_->resumed == nullptr) return detail::placement_story(*record_, n).tell(where);
-  return detail::placement_story(*detail::place_anew(record_->graph, *record_->resumed).record(), n).tell(where);
+  return detail::placement_story(*detail::place_anew(record_->graph, *record_->resumed, record_->devices).record(), n).tell(where);
 }
 
 }  // namespace weft
