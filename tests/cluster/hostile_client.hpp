@@ -245,8 +245,8 @@ class one_server {
     CHECK(now.received_bytes == 0);
     CHECK(now.parked_bytes == 0);
     CHECK(now.queued_bytes == 0);
-    CHECK(entries_of("/proc/self/fd") == files_);
-    CHECK(entries_of("/proc/self/task") == threads_);
+    CHECK(entries_of("/proc/self/fd") <= files_);
+    CHECK(entries_of("/proc/self/task") <= threads_);
   }
   /// Whether another client's step runs.
   bool served() { return bystander_->run(sum_) == 3.f; }
@@ -270,7 +270,7 @@ class one_server {
   }
   bool is_back() {
     const auto now = server.statistics();
-    return now.connections == 1 && now.received_bytes == 0 && now.queued_bytes == 0 && now.parked_bytes == 0 && entries_of("/proc/self/fd") == files_ && entries_of("/proc/self/task") == threads_;
+    return now.connections == 1 && now.received_bytes == 0 && now.queued_bytes == 0 && now.parked_bytes == 0 && entries_of("/proc/self/fd") <= files_ && entries_of("/proc/self/task") <= threads_;
   }
 
   weft::graph graph_;

@@ -107,8 +107,8 @@ TEST_CASE("lifecycle: a server starts and stops at one port, many times, and lea
     CHECK(session->run(of.two) == 2.f);
     if (i % 3 == 1) server.stop();
   }
-  CHECK(threads() == threads_before);
-  CHECK(open_files() == files_before);
+  CHECK(soon([&] { return threads() <= threads_before; }));
+  CHECK(soon([&] { return open_files() <= files_before; }));
 }
 
 TEST_CASE("lifecycle: clients connect, run and go, many times, and the process does not grow") {
@@ -120,8 +120,8 @@ TEST_CASE("lifecycle: clients connect, run and go, many times, and the process d
   const int threads_before = threads(), files_before = open_files();
   const long pages_before = resident_pages();
   for (int i = 0; i < cycles; ++i) cycle();
-  CHECK(threads() == threads_before);
-  CHECK(soon([&] { return open_files() == files_before; }));  // the server closes its end a moment later
+  CHECK(soon([&] { return threads() <= threads_before; }));
+  CHECK(soon([&] { return open_files() <= files_before; }));  // the server closes its end a moment later, that of the last client before as well
   if (takes_long() && !is_sanitized) CHECK(static_cast<double>(resident_pages()) <= 1.02 * static_cast<double>(pages_before));
 }
 
@@ -140,8 +140,8 @@ TEST_CASE("lifecycle: what cannot start leaves nothing") {
     CHECK(error_of([&] { of.open(nobody); }).code == error_code::unavailable);
     CHECK(error_of([&] { of.open("weft://nowhere"); }).code == error_code::invalid_argument);
   }
-  CHECK(threads() == threads_before);
-  CHECK(open_files() == files_before);
+  CHECK(soon([&] { return threads() <= threads_before; }));
+  CHECK(soon([&] { return open_files() <= files_before; }));
 }
 
 TEST_CASE("lifecycle: join says why the server ended, as its clients are told") {
@@ -245,7 +245,7 @@ TEST_CASE("lifecycle: a server may be stopped or destroyed by its own kernels an
         CHECK(state->server->join().code == error_code::cancelled);
         state->server.reset();
       }
-      CHECK(soon([&] { return threads() == threads_before; }));
+      CHECK(soon([&] { return threads() <= threads_before; }));
       CHECK(error_of([&] { weft::server next(cluster, "work", 0, quiet()); }).ok());
       test_ops::call_kernel::call = nullptr;
     }

@@ -204,8 +204,8 @@ TEST_CASE("server: it stops, frees its port and its threads, and starts again, m
     if (i % 2 == 0) server.stop();
     server.stop();
   }
-  CHECK(threads() == threads_before);
-  CHECK(open_files() == files_before);
+  CHECK(threads() <= threads_before);
+  CHECK(open_files() <= files_before);
 }
 
 TEST_CASE("server: join returns when another thread stops it") {
