@@ -12017,20 +12017,22 @@ WEFT_DECL void colocation::join_over_edge(const node& from, const node& to) {
   if (!why.empty()) to.fail_about(error_code::invalid_argument, "must be on the device of " + said(from) + ", whose resource it uses: " + why);
 }
 
-inline constexpr std::string_view class_prefix = "loc:@";
+// Each colocation class that the node names, without the prefix.
+template <class F> void for_each_class(const node& n, const F& f) {
+  constexpr std::string_view prefix = "loc:@";
+  if (const auto* list = n.find_attr<std::vector<std::string>>("_class"))
+    for (const std::string& entry : *list)
+      if (entry.compare(0, prefix.size(), prefix) == 0) f(entry.substr(prefix.size()));
+}
 
 // A node is of the class of its own name, too, but that matters to few.
 WEFT_DECL void colocation::note_classes(const node& n) {
-  if (const auto* list = n.find_attr<std::vector<std::string>>("_class"))
-    for (const std::string& entry : *list)
-      if (entry.compare(0, class_prefix.size(), class_prefix) == 0) classes_.emplace(entry.substr(class_prefix.size()), colocation_class());
+  for_each_class(n, [this](std::string name) { classes_.emplace(std::move(name), colocation_class()); });
 }
 
 WEFT_DECL void colocation::join_classes(const node& n) {
   if (classes_.empty()) return;
-  if (const auto* list = n.find_attr<std::vector<std::string>>("_class"))
-    for (const std::string& entry : *list)
-      if (entry.compare(0, class_prefix.size(), class_prefix) == 0) join_class(classes_.find(entry.substr(class_prefix.size()))->second, n);
+  for_each_class(n, [&](const std::string& name) { join_class(classes_.find(name)->second, n); });
   const auto own = classes_.find(n.name());
   if (own == classes_.end()) return;
   own->second.has_owner = true;
@@ -14240,13 +14242,10 @@ WEFT_DECL std::vector<const node*> placed_neighbours(const graph_state& g, const
     for (std::size_t i = 0; i < n->inputs().size(); ++i)
       if (shares_resource(*n, i)) meet(n->inputs()[i].from);
     meet_class(n->name());
-    const auto* classes = n->find_attr<std::vector<std::string>>("_class");
-    for (std::size_t i = 0; classes != nullptr && i < classes->size(); ++i) {
-      if ((*classes)[i].compare(0, class_prefix.size(), class_prefix) != 0) continue;
-      const std::string name = (*classes)[i].substr(class_prefix.size());
+    for_each_class(*n, [&](const std::string& name) {
       meet(g.find(name));
       meet_class(name);
-    }
+    });
   }
   std::sort(out.begin(), out.end(), [](const node* a, const node* b) { return a->id() < b->id(); });
   out.erase(std::unique(out.begin(), out.end()), out.end());
@@ -14312,6 +14311,15 @@ WEFT_DECL device_set devices_of_cluster(const cluster_spec& cluster, const parti
   return devices;
 }
 
+WEFT_DECL placement_options placing_for(const partition_options& options) {
+  placement_options out;
+  out.default_task = options.master;
+  out.allow_soft_placement = options.allow_soft_placement;
+  out.order = options.order;
+  out.placer = options.placer;
+  return out;
+}
+
 }  // namespace weft::detail
 
 namespace weft {
@@ -14323,12 +14331,7 @@ WEFT_DECL partitioned_graph partition(const graph& g, const device_set& devices,
 
 WEFT_DECL partitioned_graph partition(const graph& g, const cluster_spec& cluster, const partition_options& options) {
   const device_set devices = detail::devices_of_cluster(cluster, options);
-  placement_options placing;
-  placing.default_task = options.master;
-  placing.allow_soft_placement = options.allow_soft_placement;
-  placing.order = options.order;
-  placing.placer = options.placer;
-  return partition(g, devices, place(g, devices, placing), options);
+  return partition(g, devices, place(g, devices, detail::placing_for(options)), options);
 }
 
 }  // namespace weft
@@ -14455,12 +14458,7 @@ WEFT_DECL void partitioner::follow(const graph& own, const graph& equal) {
 namespace weft {
 
 struct growing_partition::state {
-  state(const graph& g, device_set all, partition_options what) : nodes(g.state()), devices(std::move(all)), options(std::move(what)) {
-    placing.default_task = options.master;
-    placing.allow_soft_placement = options.allow_soft_placement;
-    placing.order = options.order;
-    placing.placer = options.placer;
-  }
+  state(const graph& g, device_set all, partition_options what) : nodes(g.state()), devices(std::move(all)), options(std::move(what)) {}
   bool whole() const noexcept { return options.fetches.empty() && options.targets.empty(); }
   bool can_grow() const noexcept {
     return options.form == partition_form::weft && options.fetches.empty() && !options.schedule_recvs && !options.merge_equal_nodes && !options.skip_identities;
@@ -14468,7 +14466,6 @@ struct growing_partition::state {
   const graph nodes;
   const device_set devices;
   partition_options options;
-  placement_options placing;
   placement where;
   partitioned_graph parts;
   // What goes on with the cut; nothing when the step can only be cut anew.
@@ -14479,9 +14476,8 @@ WEFT_DECL growing_partition::growing_partition(const graph& g, const cluster_spe
     : growing_partition(g, detail::devices_of_cluster(cluster, options), options) {}
 
 WEFT_DECL growing_partition::growing_partition(const graph& g, device_set devices, partition_options options) : state_(std::make_shared<state>(g, std::move(devices), std::move(options))) {
-  if (state_->devices.empty()) fail(error_code::failed_precondition, "no devices are registered; add at least one to the device_set");
   parts_ = std::shared_ptr<const partitioned_graph>(state_, &state_->parts);
-  state_->where = place(state_->nodes, state_->devices, state_->placing);
+  state_->where = place(state_->nodes, state_->devices, detail::placing_for(state_->options));
   cut_anew();
 }
 
@@ -14496,11 +14492,11 @@ WEFT_DECL partition_update growing_partition::update(const std::vector<output>& 
   wanted.targets.insert(wanted.targets.end(), targets.begin(), targets.end());
   detail::check_step(own.nodes, wanted.feeds, fetches, targets);
   const placement before = own.where;
-  placement_options placing = own.placing;
+  placement_options placing = detail::placing_for(own.options);
   placing.earlier = &before;
   placement where = place(own.nodes, own.devices, placing);
-  if (where.size() > before.size()) out.visited += where.looked_at();
   const bool grew = where.size() > before.size();
+  if (grew) out.visited += where.looked_at();
   const bool more = own.whole() ? grew : !(fetches.empty() && targets.empty()) || (grew && detail::has_hidden_names(own.nodes.state()->nodes_from(before.size())));
 
   // 2. The parts: longer ones, the same ones, or others. If that fails all is as it was.

@@ -120,12 +120,7 @@ WEFT_DECL void partitioner::follow(const graph& own, const graph& equal) {
 namespace weft {
 
 struct growing_partition::state {
-  state(const graph& g, device_set all, partition_options what) : nodes(g.state()), devices(std::move(all)), options(std::move(what)) {
-    placing.default_task = options.master;
-    placing.allow_soft_placement = options.allow_soft_placement;
-    placing.order = options.order;
-    placing.placer = options.placer;
-  }
+  state(const graph& g, device_set all, partition_options what) : nodes(g.state()), devices(std::move(all)), options(std::move(what)) {}
   bool whole() const noexcept { return options.fetches.empty() && options.targets.empty(); }
   bool can_grow() const noexcept {
     return options.form == partition_form::weft && options.fetches.empty() && !options.schedule_recvs && !options.merge_equal_nodes && !options.skip_identities;
@@ -133,7 +128,6 @@ struct growing_partition::state {
   const graph nodes;
   const device_set devices;
   partition_options options;
-  placement_options placing;
   placement where;
   partitioned_graph parts;
   // What goes on with the cut; nothing when the step can only be cut anew.
@@ -144,9 +138,8 @@ WEFT_DECL growing_partition::growing_partition(const graph& g, const cluster_spe
     : growing_partition(g, detail::devices_of_cluster(cluster, options), options) {}
 
 WEFT_DECL growing_partition::growing_partition(const graph& g, device_set devices, partition_options options) : state_(std::make_shared<state>(g, std::move(devices), std::move(options))) {
-  if (state_->devices.empty()) fail(error_code::failed_precondition, "no devices are registered; add at least one to the device_set");
   parts_ = std::shared_ptr<const partitioned_graph>(state_, &state_->parts);
-  state_->where = place(state_->nodes, state_->devices, state_->placing);
+  state_->where = place(state_->nodes, state_->devices, detail::placing_for(state_->options));
   cut_anew();
 }
 
@@ -161,11 +154,11 @@ WEFT_DECL partition_update growing_partition::update(const std::vector<output>& 
   wanted.targets.insert(wanted.targets.end(), targets.begin(), targets.end());
   detail::check_step(own.nodes, wanted.feeds, fetches, targets);
   const placement before = own.where;
-  placement_options placing = own.placing;
+  placement_options placing = detail::placing_for(own.options);
   placing.earlier = &before;
   placement where = place(own.nodes, own.devices, placing);
-  if (where.size() > before.size()) out.visited += where.looked_at();
   const bool grew = where.size() > before.size();
+  if (grew) out.visited += where.looked_at();
   const bool more = own.whole() ? grew : !(fetches.empty() && targets.empty()) || (grew && detail::has_hidden_names(own.nodes.state()->nodes_from(before.size())));
 
   // 2. The parts: longer ones, the same ones, or others. If that fails all is as it was.

@@ -36,6 +36,15 @@ WEFT_DECL device_set devices_of_cluster(const cluster_spec& cluster, const parti
   return devices;
 }
 
+WEFT_DECL placement_options placing_for(const partition_options& options) {
+  placement_options out;
+  out.default_task = options.master;
+  out.allow_soft_placement = options.allow_soft_placement;
+  out.order = options.order;
+  out.placer = options.placer;
+  return out;
+}
+
 }  // namespace weft::detail
 
 namespace weft {
@@ -47,12 +56,7 @@ WEFT_DECL partitioned_graph partition(const graph& g, const device_set& devices,
 
 WEFT_DECL partitioned_graph partition(const graph& g, const cluster_spec& cluster, const partition_options& options) {
   const device_set devices = detail::devices_of_cluster(cluster, options);
-  placement_options placing;
-  placing.default_task = options.master;
-  placing.allow_soft_placement = options.allow_soft_placement;
-  placing.order = options.order;
-  placing.placer = options.placer;
-  return partition(g, devices, place(g, devices, placing), options);
+  return partition(g, devices, place(g, devices, detail::placing_for(options)), options);
 }
 
 }  // namespace weft

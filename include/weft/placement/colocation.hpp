@@ -207,20 +207,22 @@ WEFT_DECL void colocation::join_over_edge(const node& from, const node& to) {
   if (!why.empty()) to.fail_about(error_code::invalid_argument, "must be on the device of " + said(from) + ", whose resource it uses: " + why);
 }
 
-inline constexpr std::string_view class_prefix = "loc:@";
+// Each colocation class that the node names, without the prefix.
+template <class F> void for_each_class(const node& n, const F& f) {
+  constexpr std::string_view prefix = "loc:@";
+  if (const auto* list = n.find_attr<std::vector<std::string>>("_class"))
+    for (const std::string& entry : *list)
+      if (entry.compare(0, prefix.size(), prefix) == 0) f(entry.substr(prefix.size()));
+}
 
 // A node is of the class of its own name, too, but that matters to few.
 WEFT_DECL void colocation::note_classes(const node& n) {
-  if (const auto* list = n.find_attr<std::vector<std::string>>("_class"))
-    for (const std::string& entry : *list)
-      if (entry.compare(0, class_prefix.size(), class_prefix) == 0) classes_.emplace(entry.substr(class_prefix.size()), colocation_class());
+  for_each_class(n, [this](std::string name) { classes_.emplace(std::move(name), colocation_class()); });
 }
 
 WEFT_DECL void colocation::join_classes(const node& n) {
   if (classes_.empty()) return;
-  if (const auto* list = n.find_attr<std::vector<std::string>>("_class"))
-    for (const std::string& entry : *list)
-      if (entry.compare(0, class_prefix.size(), class_prefix) == 0) join_class(classes_.find(entry.substr(class_prefix.size()))->second, n);
+  for_each_class(n, [&](const std::string& name) { join_class(classes_.find(name)->second, n); });
   const auto own = classes_.find(n.name());
   if (own == classes_.end()) return;
   own->second.has_owner = true;

@@ -432,13 +432,10 @@ WEFT_DECL std::vector<const node*> placed_neighbours(const graph_state& g, const
     for (std::size_t i = 0; i < n->inputs().size(); ++i)
       if (shares_resource(*n, i)) meet(n->inputs()[i].from);
     meet_class(n->name());
-    const auto* classes = n->find_attr<std::vector<std::string>>("_class");
-    for (std::size_t i = 0; classes != nullptr && i < classes->size(); ++i) {
-      if ((*classes)[i].compare(0, class_prefix.size(), class_prefix) != 0) continue;
-      const std::string name = (*classes)[i].substr(class_prefix.size());
+    for_each_class(*n, [&](const std::string& name) {
       meet(g.find(name));
       meet_class(name);
-    }
+    });
   }
   std::sort(out.begin(), out.end(), [](const node* a, const node* b) { return a->id() < b->id(); });
   out.erase(std::unique(out.begin(), out.end()), out.end());
