@@ -3,9 +3,10 @@
 #include <weft/cluster/blocking_connection.hpp>
 #include <weft/cluster/listener.hpp>
 
+#include "process_counts.hpp"
+
 #include <doctest/doctest.h>
 
-#include <dirent.h>
 #include <sys/resource.h>
 
 #include <atomic>
@@ -209,14 +210,6 @@ template <class Call> status failure(Call call) {
   return {};
 }
 
-std::size_t open_descriptors() {
-  std::size_t n = 0;
-  DIR* list = ::opendir("/proc/self/fd");
-  while (::readdir(list) != nullptr) ++n;
-  ::closedir(list);
-  return n;
-}
-
 // A port at which nobody listens.
 weft::host_port unused_port() {
   event_loop loop;
@@ -369,7 +362,7 @@ TEST_CASE("connection: resets harm nobody else, and descriptors come back") {
   const auto bystander = server.connect();
   bystander->send(numbered(0));
   receive(*bystander);
-  const std::size_t before = open_descriptors();
+  const process_counts::held before;
   for (int i = 0; i < 200; ++i) raw_socket(server.address()).reset();
   bystander->send(numbered(1));
   CHECK(number_of(receive(*bystander)) == 1);
@@ -377,7 +370,7 @@ TEST_CASE("connection: resets harm nobody else, and descriptors come back") {
   while (server.listener().open_connections() > 1 && clock_type::now() < end) server.loop().settle();
   CHECK(server.listener().open_connections() == 1);
   server.loop().settle();
-  CHECK(open_descriptors() <= before);
+  before.check_back();
 }
 
 TEST_CASE("connection: a frame that stops arriving has a deadline, an idle connection has none") {

@@ -6,9 +6,9 @@
 #include <weft/cluster/session.hpp>
 
 #include "fake_task.hpp"
+#include "process_counts.hpp"
 #include "test_ops.hpp"
 
-#include <dirent.h>
 #include <malloc.h>
 #include <unistd.h>
 
@@ -223,14 +223,6 @@ class log_lines {
   std::vector<std::string> lines_;
 };
 
-inline int entries_of(const char* folder) {
-  int n = 0;
-  DIR* all = ::opendir(folder);
-  while (::readdir(all) != nullptr) ++n;
-  ::closedir(all);
-  return n;
-}
-
 /// A server of one task with a client of good manners beside the test. The fixture's end checks that this client is still served and that connections,
 /// descriptors, threads and what was received are back to where they were.
 class one_server {
@@ -245,8 +237,7 @@ class one_server {
     CHECK(now.received_bytes == 0);
     CHECK(now.parked_bytes == 0);
     CHECK(now.queued_bytes == 0);
-    CHECK(entries_of("/proc/self/fd") <= files_);
-    CHECK(entries_of("/proc/self/task") <= threads_);
+    before_->check_back();
   }
   /// Whether another client's step runs.
   bool served() { return bystander_->run(sum_) == 3.f; }
@@ -261,8 +252,7 @@ class one_server {
     sum_ = weft::constant(1.f) + 2.f;
     bystander_ = std::make_unique<weft::session>(server.target(), weft::session_options(), graph_);
     CHECK(served());
-    files_ = entries_of("/proc/self/fd");
-    threads_ = entries_of("/proc/self/task");
+    before_.emplace();
   }
   weft::server_options with_log(weft::server_options options) {
     options.log = log.sink();
@@ -270,13 +260,13 @@ class one_server {
   }
   bool is_back() {
     const auto now = server.statistics();
-    return now.connections == 1 && now.received_bytes == 0 && now.queued_bytes == 0 && now.parked_bytes == 0 && entries_of("/proc/self/fd") <= files_ && entries_of("/proc/self/task") <= threads_;
+    return now.connections == 1 && now.received_bytes == 0 && now.queued_bytes == 0 && now.parked_bytes == 0 && before_->is_back();
   }
 
   weft::graph graph_;
   weft::tensor<float, 0> sum_;
   std::unique_ptr<weft::session> bystander_;
-  int files_ = 0, threads_ = 0;
+  std::optional<process_counts::held> before_;
 };
 
 }  // namespace hostile

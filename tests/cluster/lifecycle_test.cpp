@@ -2,6 +2,7 @@
 #include "fault_proxy.hpp"
 
 #include "../long_tests.hpp"
+#include "process_counts.hpp"
 #include "test_ops.hpp"
 
 #include <weft/cluster/session.hpp>
@@ -9,7 +10,6 @@
 
 #include <asio/read.hpp>
 
-#include <dirent.h>
 #include <pthread.h>
 #include <signal.h>
 
@@ -18,6 +18,7 @@
 #include <fstream>
 #include <optional>
 
+using process_counts::soon;
 using test_ops::error_later;
 using test_ops::error_of;
 using test_ops::gate;
@@ -36,30 +37,12 @@ weft::server_options quiet() {
 
 const weft::cluster_spec alone{{"work", {"127.0.0.1:0"}}};
 
-int entries(const char* folder) {
-  int n = 0;
-  DIR* all = ::opendir(folder);
-  while (::readdir(all) != nullptr) ++n;
-  ::closedir(all);
-  return n;
-}
-int open_files() { return entries("/proc/self/fd"); }
-int threads() { return entries("/proc/self/task"); }
 // Pages of this process that are in memory.
 long resident_pages() {
   std::ifstream from("/proc/self/statm");
   long all = 0, resident = 0;
   from >> all >> resident;
   return resident;
-}
-
-// Waits, within bounds, for something that other threads bring about.
-template <class F> bool soon(F condition) {
-  const auto end = std::chrono::steady_clock::now() + test_ops::patience;
-  while (!condition())
-    if (std::chrono::steady_clock::now() > end) return false;
-    else std::this_thread::yield();
-  return true;
 }
 
 // One plus one, a step that waits at the gate, and a counter; all on one task.
@@ -99,7 +82,7 @@ std::future<weft::status> waiting(weft::session& session, const pieces& of, int 
 TEST_CASE("lifecycle: a server starts and stops at one port, many times, and leaves nothing") {
   const pieces of;
   weft::cluster_spec cluster = weft::server(alone, "work", 0, quiet()).cluster();
-  const int threads_before = threads(), files_before = open_files();
+  const process_counts::held before;
   for (int i = 0; i < (takes_long() ? 1000 : 50); ++i) {
     weft::server server(cluster, "work", 0, quiet());
     if (i % 3 == 0) continue;
@@ -107,8 +90,7 @@ TEST_CASE("lifecycle: a server starts and stops at one port, many times, and lea
     CHECK(session->run(of.two) == 2.f);
     if (i % 3 == 1) server.stop();
   }
-  CHECK(soon([&] { return threads() <= threads_before; }));
-  CHECK(soon([&] { return open_files() <= files_before; }));
+  before.check_back();
 }
 
 TEST_CASE("lifecycle: clients connect, run and go, many times, and the process does not grow") {
@@ -117,11 +99,10 @@ TEST_CASE("lifecycle: clients connect, run and go, many times, and the process d
   const auto cycle = [&] { REQUIRE(of.open(server.target())->run(of.two) == 2.f); };
   const int warm = takes_long() ? 1000 : 20, cycles = takes_long() ? 10000 : 100;
   for (int i = 0; i < warm; ++i) cycle();
-  const int threads_before = threads(), files_before = open_files();
+  const process_counts::held before;
   const long pages_before = resident_pages();
   for (int i = 0; i < cycles; ++i) cycle();
-  CHECK(soon([&] { return threads() <= threads_before; }));
-  CHECK(soon([&] { return open_files() <= files_before; }));  // the server closes its end a moment later, that of the last client before as well
+  before.check_back();
   if (takes_long() && !is_sanitized) CHECK(static_cast<double>(resident_pages()) <= 1.02 * static_cast<double>(pages_before));
 }
 
@@ -132,7 +113,7 @@ TEST_CASE("lifecycle: what cannot start leaves nothing") {
   open_to_all.allow_unauthenticated = true;
   const pieces of;
   const std::string nobody = [] { return weft::server(alone, "work", 0, quiet()).target(); }();
-  const int threads_before = threads(), files_before = open_files();
+  const process_counts::held before;
   for (int i = 0; i < (takes_long() ? 100 : 20); ++i) {
     CHECK(error_of([&] { weft::server s(taken.cluster(), "work", 0, quiet()); }).code == error_code::unavailable);
     CHECK(error_of([&] { weft::server s(taken.cluster(), "work", 3, quiet()); }).code == error_code::invalid_argument);
@@ -140,8 +121,7 @@ TEST_CASE("lifecycle: what cannot start leaves nothing") {
     CHECK(error_of([&] { of.open(nobody); }).code == error_code::unavailable);
     CHECK(error_of([&] { of.open("weft://nowhere"); }).code == error_code::invalid_argument);
   }
-  CHECK(soon([&] { return threads() <= threads_before; }));
-  CHECK(soon([&] { return open_files() <= files_before; }));
+  before.check_back();
 }
 
 TEST_CASE("lifecycle: join says why the server ended, as its clients are told") {
@@ -205,7 +185,7 @@ TEST_CASE("lifecycle: a server may be stopped or destroyed by its own kernels an
       if (armed.exchange(false)) destroyed ? server.reset() : server->stop();
     }
   };
-  const int threads_before = threads();
+  const process_counts::held before;
   for (const bool destroyed : {false, true})
     for (const bool by_kernel : {true, false}) {
       const pieces of("/job:work/task:0", "TestCall");
@@ -245,7 +225,7 @@ TEST_CASE("lifecycle: a server may be stopped or destroyed by its own kernels an
         CHECK(state->server->join().code == error_code::cancelled);
         state->server.reset();
       }
-      CHECK(soon([&] { return threads() <= threads_before; }));
+      before.check_back();
       CHECK(error_of([&] { weft::server next(cluster, "work", 0, quiet()); }).ok());
       test_ops::call_kernel::call = nullptr;
     }

@@ -1,5 +1,6 @@
 #include <weft/cluster/server.hpp>
 
+#include "process_counts.hpp"
 #include "test_ops.hpp"
 
 #include <weft/cluster/address_checks.hpp>
@@ -9,8 +10,6 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-#include <dirent.h>
 
 #include <cstring>
 #include <random>
@@ -54,21 +53,6 @@ class plain_socket {
  private:
   int number_;
 };
-
-int open_files() {
-  int n = 0;
-  DIR* all = ::opendir("/proc/self/fd");
-  while (::readdir(all) != nullptr) ++n;
-  ::closedir(all);
-  return n;
-}
-int threads() {
-  int n = 0;
-  DIR* all = ::opendir("/proc/self/task");
-  while (::readdir(all) != nullptr) ++n;
-  ::closedir(all);
-  return n;
-}
 
 }  // namespace
 
@@ -194,7 +178,7 @@ TEST_CASE("server: it stops, frees its port and its threads, and starts again, m
     weft::server first(cluster, "work", 0, quiet());
     cluster = first.cluster();
   }
-  const int threads_before = threads(), files_before = open_files();
+  const process_counts::held before;
   for (int i = 0; i < 20; ++i) {
     weft::server server(cluster, "work", 0, quiet());
     const weft::graph g;
@@ -204,8 +188,7 @@ TEST_CASE("server: it stops, frees its port and its threads, and starts again, m
     if (i % 2 == 0) server.stop();
     server.stop();
   }
-  CHECK(threads() <= threads_before);
-  CHECK(open_files() <= files_before);
+  before.check_back();
 }
 
 TEST_CASE("server: join returns when another thread stops it") {
