@@ -35,8 +35,9 @@ template <class F> bool soon(F condition) {
 class held {
  public:
   bool is_back() const { return open_files() <= files_ && threads() <= threads_; }
+  void check_threads_back() const { CHECK(soon([&] { return threads() <= threads_; })); }
   void check_back() const {
-    CHECK(soon([&] { return threads() <= threads_; }));
+    check_threads_back();
     CHECK(soon([&] { return open_files() <= files_; }));
   }
 
