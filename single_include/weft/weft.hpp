@@ -19565,8 +19565,9 @@ class blocking_connection {
   blocking_connection& operator=(const blocking_connection&) = delete;
   ~blocking_connection() = default;
 
-  /// Sends a message and returns when the socket has taken it. Throws UNAVAILABLE when the connection is lost, DEADLINE_EXCEEDED when the other
-  /// end takes nothing for `frame_timeout` (the connection is then shut down), INVALID_ARGUMENT as `connection::send`.
+  /// Sends a message and returns when the socket has taken it, or the other end has gone: what it said before it went is there for `receive`, which then
+  /// throws. Throws UNAVAILABLE when the connection is known to be lost, DEADLINE_EXCEEDED when the other end takes nothing for `frame_timeout` (the connection
+  /// is then shut down), INVALID_ARGUMENT as `connection::send`.
   void send(message m);
   /// Waits for the next message. `cancelled`, if any, is asked before each wait and after each `wake`. Throws UNAVAILABLE when the connection is lost
   /// and what the frame was closed for (INVALID_ARGUMENT, UNIMPLEMENTED, RESOURCE_EXHAUSTED, DEADLINE_EXCEEDED inside a frame); every later call throws the same.
@@ -19584,7 +19585,6 @@ class blocking_connection {
   blocking_connection(detail::descriptor socket, std::unique_ptr<secured_stream> stream, std::string remote, const connection_options& options);
   [[noreturn]] void lose(status why);
   void check_usable();
-  int why_lost(int number) const noexcept;
   bool fill(int flags);
   bool wait_shortly(std::optional<time_point> deadline);
   bool wait(std::optional<time_point> deadline);
@@ -19598,6 +19598,8 @@ class blocking_connection {
   detail::descriptor wake_in_, wake_out_;
   std::atomic<clock::rep> last_received_{0};
   std::atomic<bool> shut_{false};
+  // EPIPE or ECONNRESET, once sending has found that the other end is gone.
+  std::atomic<int> gone_{0};
   frame_reader reader_;
   detail::spin_wait waits_;
   // One sender at a time.
@@ -19772,21 +19774,13 @@ WEFT_DECL void blocking_connection::send(message m) {
   while (frame.remaining() > 0) {
     std::uint64_t bytes = 0;
     const detail::io_result result = detail::send_frame(socket_.get(), stream_.get(), frame, std::size_t{64} << 20, bytes);
-    if (result == detail::io_result::lost) lose(detail::lost_connection(remote_, why_lost(errno), false, stream_.get()));
+    if (result == detail::io_result::lost && (errno == EPIPE || errno == ECONNRESET)) return gone_.store(errno);
+    if (result == detail::io_result::lost) lose(detail::lost_connection(remote_, errno, false, stream_.get()));
     if (result == detail::io_result::done) continue;
     const bool endless = options_.frame_timeout.count() <= 0;
     if (!detail::wait_for(socket_.get(), POLLOUT, clock::now() + detail::bounded(endless ? std::chrono::hours(24 * 365) : options_.frame_timeout)))
       lose(detail::stuck_connection(remote_, options_.frame_timeout));
   }
-}
-
-// Why nothing can be sent, by the number that the system gave; what the other end said at last may still be there.
-WEFT_DECL int blocking_connection::why_lost(int number) const noexcept {
-  char last;
-  const iovec part{&last, 1};
-  const bool gone = number == EPIPE || number == ECONNRESET;
-  if (gone && stream_ != nullptr && stream_->read(&part, 1) < 0 && errno == EPROTO) return EPROTO;
-  return number == EPIPE ? 0 : number;
 }
 
 WEFT_DECL receive_result blocking_connection::receive(message& into, std::optional<time_point> deadline, const std::function<bool()>& cancelled) {
@@ -19852,7 +19846,10 @@ WEFT_DECL bool blocking_connection::fill(int flags) {
   const std::size_t count = reader_.space(parts);
   const ssize_t n = stream_ == nullptr ? detail::receive_parts(socket_.get(), parts, count, flags) : stream_->read(parts, count);
   if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return false;
-  if (n <= 0) lose(detail::lost_connection(remote_, n == 0 ? 0 : errno, reader_.inside_frame(), stream_.get()));
+  if (n <= 0) {
+    const int found = n == 0 ? gone_.load() : errno;  // of a reset, sending may have taken the news
+    lose(detail::lost_connection(remote_, found == EPIPE ? 0 : found, reader_.inside_frame(), stream_.get()));
+  }
   last_received_.store(clock::now().time_since_epoch().count(), std::memory_order_relaxed);
   reader_.filled(static_cast<std::size_t>(n));
   return true;
@@ -20824,7 +20821,7 @@ struct hello_message {
   }
 };
 
-/// Why a greeting was refused. Whoever was started with another cluster gets the refuser's, so that it can tell what differs.
+/// Why a greeting, or a client's message, was refused; the connection closes after it. Whoever was started with another cluster gets the refuser's, so that it can tell what differs.
 inline message encode_refusal(const status& why, const cluster_spec& cluster = {}) {
   wire_writer head;
   encode_status(head, why);
@@ -21131,6 +21128,8 @@ class client_channel {
   /// Sends something that has no answer.
   void tell(message m) { send(std::move(m)); }
   void shutdown() noexcept { road_->shutdown(); }
+  /// Whether the connection has ended, as far as anybody who received has found.
+  bool lost() const noexcept { return lost_.load(); }
   /// Threads in `call` that sleep, because another one receives for them.
   std::size_t asleep();
 
@@ -21160,6 +21159,7 @@ class client_channel {
   std::atomic<std::uint32_t> next_request_{0};
   // Threads inside `send`: what they write shows that this client lives.
   std::atomic<int> sending_{0};
+  std::atomic<bool> lost_{false};
   std::mutex mutex_;
   std::map<std::uint32_t, waiter*> waiting_;
   bool receiving_ = false;
@@ -21272,6 +21272,7 @@ WEFT_DECL void client_channel::dispatch(message m) {
 }
 
 WEFT_DECL void client_channel::fail_all(const status& why) {
+  lost_.store(true);
   for (const auto& entry : waiting_) {
     entry.second->failure = why;
     entry.second->woken.notify_one();
@@ -21557,6 +21558,82 @@ struct read_range {
 #endif
 
 #if WEFT_HAS_CLUSTER_BODIES
+#ifndef WEFT_CLUSTER_CONNECTION_DEADLINES_HPP
+#define WEFT_CLUSTER_CONNECTION_DEADLINES_HPP
+// What a connection waits for with a bound: a whole message, the rest of a frame, and at its end that what is queued is taken.
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace weft::detail {
+
+/// See the head of this file. It has no clock and no timer: its owner says what time it is, and comes back when it is told to.
+class connection_deadlines {
+ public:
+  using time_point = std::chrono::steady_clock::time_point;
+  static constexpr time_point never = time_point::max();
+
+  /// How far the connection is.
+  struct progress {
+    time_point now;
+    // Whether a part of a frame was received and more of it may come, and when the last byte came.
+    bool inside_frame = false;
+    time_point last_received;
+    std::uint64_t bytes_sent = 0;
+  };
+
+  explicit connection_deadlines(std::chrono::milliseconds frame_timeout) : frame_timeout_(frame_timeout) {}
+
+  /// A whole message has to come within this time; zero takes that back.
+  void expect_message(std::chrono::milliseconds within, time_point now) {
+    expect_within_ = within;
+    expect_by_ = within.count() == 0 ? never : now + bounded(within);
+  }
+  void message_came() noexcept { expect_by_ = never; }
+  /// The connection ends as soon as what is queued is sent, which has to go on.
+  void expect_end(time_point now, std::uint64_t bytes_sent) noexcept {
+    send_by_ = now;
+    sent_by_then_ = bytes_sent + 1;  // as if there had been progress before
+  }
+  bool ending() const noexcept { return send_by_ != never; }
+
+  /// Why the connection has to be closed now: DEADLINE_EXCEEDED, or ok when it was to end anyway. If it has not, `next` is when to ask again, `never` for not at all.
+  std::optional<status> look(const progress& at, const std::string& remote, time_point& next);
+
+ private:
+  const std::chrono::milliseconds frame_timeout_;
+  time_point expect_by_ = never, send_by_ = never;
+  std::chrono::milliseconds expect_within_{0};
+  std::uint64_t sent_by_then_ = 0;
+};
+
+inline std::optional<status> connection_deadlines::look(const progress& at, const std::string& remote, time_point& next) {
+  next = expect_by_;
+  if (expect_by_ <= at.now) return status(error_code::deadline_exceeded, "no message came from " + remote + " within " + duration_text(expect_within_));
+  if (frame_timeout_.count() <= 0) return std::nullopt;
+  const auto pause = bounded(frame_timeout_);
+  if (at.inside_frame) {
+    if (at.last_received + pause <= at.now) return silent_connection(remote, frame_timeout_);
+    next = std::min(next, at.last_received + pause);
+  }
+  if (ending()) {
+    if (at.bytes_sent != sent_by_then_) send_by_ = at.now + pause;
+    sent_by_then_ = at.bytes_sent;
+    if (send_by_ <= at.now) return status();
+    next = std::min(next, send_by_);
+  }
+  return std::nullopt;
+}
+
+}  // namespace weft::detail
+
+#endif
+#endif
+
+#if WEFT_HAS_CLUSTER_BODIES
 #ifndef WEFT_CLUSTER_OPENING_HPP
 #define WEFT_CLUSTER_OPENING_HPP
 // A connection in the making on an event loop: the host is looked up, its addresses are tried one after the other, and the transport is secured.
@@ -21787,6 +21864,7 @@ class connection : public std::enable_shared_from_this<connection> {
   using open_handler = std::function<void(const status&, std::shared_ptr<connection>)>;
   using message_handler = std::function<void(message)>;
   using close_handler = std::function<void(const status&)>;
+  using refusal_maker = std::function<message(const status&)>;
 
   /// Connects within `deadline`. `done` is called once on the io thread: with ok and the connection, which waits for `start`, or with
   /// UNAVAILABLE, DEADLINE_EXCEEDED, or the reason of `close`, and none. The connection returned is only there to be closed.
@@ -21810,6 +21888,8 @@ class connection : public std::enable_shared_from_this<connection> {
   std::size_t queued_bytes() const noexcept { return gauge_.bytes(); }
   /// From now on takes no message while more than so many bytes are queued, until half of them are gone. To be called by `on_message`.
   void read_only_below(std::size_t bytes) noexcept { gauge_.limit(bytes); }
+  /// What is sent to the other end before the connection closes for a message that breaks the limits or is none. To be called by `on_message`.
+  void refuse_with(refusal_maker refusal) { refusal_ = std::move(refusal); }
   /// Closes at once; what is queued is dropped. The first reason stays. `on_closed` gets it.
   void close(status why);
   /// Closes when what is queued is sent, or after `frame_timeout` without progress.
@@ -21830,12 +21910,6 @@ class connection : public std::enable_shared_from_this<connection> {
   using tcp = asio::ip::tcp;
   // Who writes to the socket: nobody, a thread inside `send`, or the io thread.
   enum class writer : std::uint8_t { none, caller, loop };
-  // The pieces of memory for one read, in the form that Asio takes without copying them.
-  struct read_range {
-    const asio::mutable_buffer *first, *last;
-    const asio::mutable_buffer* begin() const noexcept { return first; }
-    const asio::mutable_buffer* end() const noexcept { return last; }
-  };
 
   connection(tcp::socket socket, const connection_options& options, std::shared_ptr<void> slot);
   void opened(const status& s, detail::opening& made);
@@ -21847,6 +21921,7 @@ class connection : public std::enable_shared_from_this<connection> {
   void on_read(const std::error_code& error, std::size_t bytes);
   bool take(std::size_t bytes);
   bool deliver();
+  void refuse(const status& why);
   bool go_on();
   void resume();
   void write_queue();
@@ -21881,10 +21956,10 @@ class connection : public std::enable_shared_from_this<connection> {
   std::array<asio::mutable_buffer, frame_reader::max_parts> parts_;
   message_handler on_message_;
   close_handler on_closed_;
+  refusal_maker refusal_;
+  detail::connection_deadlines deadlines_;
   static constexpr clock::time_point never = clock::time_point::max();
-  clock::time_point expect_by_ = never, send_by_ = never, armed_at_ = never;
-  std::chrono::milliseconds expect_within_{0};
-  std::uint64_t sent_by_then_ = 0;
+  clock::time_point armed_at_ = never;
 
   std::mutex mutex_;
   // Under the mutex.
@@ -21899,7 +21974,7 @@ class connection : public std::enable_shared_from_this<connection> {
 #if WEFT_HAS_CLUSTER_BODIES
 
 WEFT_DECL connection::connection(tcp::socket socket, const connection_options& options, std::shared_ptr<void> slot)
-    : options_(options), executor_(socket.get_executor()), socket_(std::move(socket)), timer_(executor_), reader_(options), slot_(std::move(slot)) {}
+    : options_(options), executor_(socket.get_executor()), socket_(std::move(socket)), timer_(executor_), reader_(options), deadlines_(options.frame_timeout), slot_(std::move(slot)) {}
 
 inline std::shared_ptr<connection> connection::adopt(tcp::socket socket, const connection_options& options, std::shared_ptr<void> slot) {
   std::error_code none;
@@ -22030,11 +22105,11 @@ WEFT_DECL bool connection::deliver() {
       try {
         if (!reader_.next(m)) return true;
       } catch (const error& e) {
-        close(detail::bad_frame(remote_, e.status()));
+        refuse(e.status());
         return false;
       }
-      expect_by_ = never;
-      if (send_by_ == never) on_message_(std::move(m));
+      deadlines_.message_came();
+      if (!deadlines_.ending()) on_message_(std::move(m));
       if (closed()) return false;
     }
   } catch (const error& e) {
@@ -22043,6 +22118,12 @@ WEFT_DECL bool connection::deliver() {
     close(status(error_code::internal, "handling a message from " + remote_ + " failed: " + e.what()));
   }
   return false;
+}
+
+// Nothing more is read. What the other end still sends resets the connection once it is closed; the refusal is there before that.
+WEFT_DECL void connection::refuse(const status& why) {
+  if (refusal_) send(refusal_(why));
+  close_when_sent(detail::bad_frame(remote_, why));
 }
 
 WEFT_DECL void connection::send(message m) {
@@ -22162,8 +22243,7 @@ WEFT_DECL void connection::close_when_sent(status why) {
   }
   if (!busy) return close(std::move(why));
   post([](connection& self) {
-    self.send_by_ = clock::now();
-    self.sent_by_then_ = self.bytes_sent() + 1;  // as if there had been progress before
+    self.deadlines_.expect_end(clock::now(), self.bytes_sent());
     self.watch();
   });
 }
@@ -22171,8 +22251,7 @@ WEFT_DECL void connection::close_when_sent(status why) {
 WEFT_DECL void connection::expect_message_within(std::chrono::milliseconds time) {
   if (closed()) return;
   asio::dispatch(executor_, [self = shared_from_this(), time] {
-    self->expect_within_ = time;
-    self->expect_by_ = time.count() == 0 ? never : clock::now() + detail::bounded(time);
+    self->deadlines_.expect_message(time, clock::now());
     self->watch();
   });
 }
@@ -22180,23 +22259,8 @@ WEFT_DECL void connection::expect_message_within(std::chrono::milliseconds time)
 // Closes the connection if a deadline has passed, else comes back at the next one.
 WEFT_DECL void connection::watch() {
   if (closed()) return;
-  const clock::time_point now = clock::now();
-  clock::time_point next = expect_by_;
-  if (expect_by_ <= now)
-    return close(status(error_code::deadline_exceeded, "no message came from " + remote_ + " within " + detail::duration_text(expect_within_)));
-  if (options_.frame_timeout.count() > 0) {
-    const auto pause = detail::bounded(options_.frame_timeout);
-    if (reader_.inside_frame() && !gauge_.paused()) {
-      if (last_received() + pause <= now) return close(detail::silent_connection(remote_, options_.frame_timeout));
-      next = std::min(next, last_received() + pause);
-    }
-    if (send_by_ != never) {
-      if (bytes_sent() != sent_by_then_) send_by_ = now + pause;
-      sent_by_then_ = bytes_sent();
-      if (send_by_ <= now) return close(status());
-      next = std::min(next, send_by_);
-    }
-  }
+  clock::time_point next;
+  if (auto why = deadlines_.look({clock::now(), reader_.inside_frame() && !gauge_.paused(), last_received(), bytes_sent()}, remote_, next)) return close(std::move(*why));
   if (next != never) arm(next);
 }
 
@@ -22235,6 +22299,7 @@ WEFT_DECL void connection::finish() {
     return done(reason, nullptr);
   }
   const message_handler last_holder = std::exchange(on_message_, nullptr);
+  refusal_ = nullptr;
   const close_handler on_closed = std::exchange(on_closed_, nullptr);
   if (on_closed) on_closed(reason);
 }
@@ -42040,6 +42105,11 @@ WEFT_DECL void server_core::greet(const visitor_ptr& from, const message& m) {
   if (hello.as == hello_message::role::client) {
     from->client = std::make_shared<client_state>(from->road, own_.counters);
     from->road->read_only_below(own_.options.queued_bytes_per_client);
+    from->road->refuse_with([task = own_.task_field()](status why) {
+      why.message = "a message of this client was refused, and the connection closed (server_options::frames): " + why.message;
+      why.task = task;
+      return encode_refusal(why);
+    });
   } else accepted_.add(hello, from->road);
 }
 
@@ -43948,7 +44018,7 @@ inline reply_message remote_runtime::ask(const std::shared_ptr<remote_link>& lin
   try {
     return link->channel.call(request, std::move(m), deadline);
   } catch (const error& e) {
-    if (e.code() == error_code::invalid_argument) throw;  // the message could not be sent; the connection is whole
+    if (e.code() == error_code::invalid_argument && !link->channel.lost()) throw;  // the message could not be sent
     status s = forget(link) ? e.status() : status(error_code::cancelled, "the session was closed");
     s.may_have_run = runs;
     throw error(std::move(s));

@@ -123,7 +123,10 @@ TEST_CASE("limits: a message is accepted at each limit of its frame, one past it
     client one(here.target());
     REQUIRE(one.prepare(g.graph, {g.y.raw()}, {}, {g.x.raw()}).result.ok());
     CHECK(one.run({floats(1000)}).result.ok());
-    CHECK(one.run({floats(1001)}).result.code == error_code::unavailable);
+    const weft::status why = one.run({floats(1001)}).result;
+    CHECK(why.code == error_code::resource_exhausted);
+    CHECK(why.message == "a message of this client was refused, and the connection closed (server_options::frames): frame with 4004 bytes of body, at most 4000 are accepted (frame_limits::max_body)");
+    CHECK(why.task.find("/job:work/task:0") == 0);
     CHECK(here.log.has("RESOURCE_EXHAUSTED: bad message from 127.0.0.1:"));
     CHECK(here.log.has("frame with 4004 bytes of body, at most 4000 are accepted (frame_limits::max_body)"));
   }
@@ -144,7 +147,7 @@ TEST_CASE("limits: a message is accepted at each limit of its frame, one past it
     client one(here.target());
     REQUIRE(one.prepare(g.graph, {g.y.raw()}, {}, {g.x.raw()}).result.ok());
     CHECK(one.run({floats(1), floats(1)}).result.code == error_code::invalid_argument);  // one too many for the step only
-    CHECK(one.run({floats(1), floats(1), floats(1)}).result.code == error_code::unavailable);
+    CHECK(one.run({floats(1), floats(1), floats(1)}).result.code == error_code::resource_exhausted);
     CHECK(here.log.has("frame with 3 tensors, at most 2 are accepted (frame_limits::max_tensors)"));
   }
   SUBCASE("bytes of the head") {
@@ -370,4 +373,44 @@ TEST_CASE("limits: a session accepts of its server what its options say") {
   CHECK(refused.code == error_code::resource_exhausted);
   CHECK(refused.message == "the fetched values do not fit into memory, or into what may be received (session_options::received_bytes)");
   CHECK(poor.run(weft::constant(1.f)) == 1.f);
+}
+
+TEST_CASE("limits: a session is told which limit of its server a message breaks, and goes on") {
+  auto options = test_ops::options();
+  options.frames.max_body = 1 << 20;
+  one_server here(options);
+  const small_graph of;
+  weft::session session(here.target(), {}, of.graph);
+  const auto filled = [](std::size_t n) { return xt::xtensor<float, 1>(xt::ones<float>({n})); };
+  // What fits into the buffers of the sockets, and what does not: then the server closes while the client still sends.
+  for (const std::size_t elements : {std::size_t{300000}, std::size_t{8000000}}) {
+    CHECK(session.run({{of.x, filled(262144)}}, of.y) == 262144.f);
+    const auto why = error_of([&] { session.run({{of.x, filled(elements)}}, of.y); });
+    CHECK(why.code == error_code::resource_exhausted);
+    CHECK(why.message == "a message of this client was refused, and the connection closed (server_options::frames): frame with " + std::to_string(4 * elements) +
+                             " bytes of body, at most 1048576 are accepted (frame_limits::max_body)");
+    CHECK(why.task.find("/job:work/task:0") == 0);
+  }
+  CHECK(session.run({{of.x, filled(10)}}, of.y) == 10.f);
+}
+
+TEST_CASE("limits: steps that wait on a connection which is closed for another's message are told why") {
+  auto options = test_ops::options();
+  options.frames.max_body = 4000;
+  one_server here(options);
+  gate::instance().reset();
+  const weft::graph g(test_ops::ops());
+  const auto scope = g.as_default();
+  const auto held = test_ops::node("TestWait", weft::constant(1.f), "/job:work/task:0");
+  const auto x = weft::placeholder<float, 1>("x");
+  const auto y = weft::reduce_sum(x);
+  weft::session session(here.target(), {}, g);
+  auto waiting = test_ops::error_later([&] { session.run(held); });
+  REQUIRE(gate::instance().wait_entered(1));
+  CHECK(error_of([&] { session.run({{x, xt::xtensor<float, 1>(xt::ones<float>({1001}))}}, y); }).code == error_code::resource_exhausted);
+  const auto told = test_ops::get(waiting);
+  CHECK(told.code == error_code::resource_exhausted);
+  CHECK(told.may_have_run);
+  gate::instance().open();
+  CHECK(session.run({{x, xt::xtensor<float, 1>(xt::ones<float>({1000}))}}, y) == 1000.f);
 }

@@ -66,8 +66,9 @@ class blocking_connection {
   blocking_connection& operator=(const blocking_connection&) = delete;
   ~blocking_connection() = default;
 
-  /// Sends a message and returns when the socket has taken it. Throws UNAVAILABLE when the connection is lost, DEADLINE_EXCEEDED when the other
-  /// end takes nothing for `frame_timeout` (the connection is then shut down), INVALID_ARGUMENT as `connection::send`.
+  /// Sends a message and returns when the socket has taken it, or the other end has gone: what it said before it went is there for `receive`, which then
+  /// throws. Throws UNAVAILABLE when the connection is known to be lost, DEADLINE_EXCEEDED when the other end takes nothing for `frame_timeout` (the connection
+  /// is then shut down), INVALID_ARGUMENT as `connection::send`.
   void send(message m);
   /// Waits for the next message. `cancelled`, if any, is asked before each wait and after each `wake`. Throws UNAVAILABLE when the connection is lost
   /// and what the frame was closed for (INVALID_ARGUMENT, UNIMPLEMENTED, RESOURCE_EXHAUSTED, DEADLINE_EXCEEDED inside a frame); every later call throws the same.
@@ -85,7 +86,6 @@ class blocking_connection {
   blocking_connection(detail::descriptor socket, std::unique_ptr<secured_stream> stream, std::string remote, const connection_options& options);
   [[noreturn]] void lose(status why);
   void check_usable();
-  int why_lost(int number) const noexcept;
   bool fill(int flags);
   bool wait_shortly(std::optional<time_point> deadline);
   bool wait(std::optional<time_point> deadline);
@@ -99,6 +99,8 @@ class blocking_connection {
   detail::descriptor wake_in_, wake_out_;
   std::atomic<clock::rep> last_received_{0};
   std::atomic<bool> shut_{false};
+  // EPIPE or ECONNRESET, once sending has found that the other end is gone.
+  std::atomic<int> gone_{0};
   frame_reader reader_;
   detail::spin_wait waits_;
   // One sender at a time.
@@ -273,21 +275,13 @@ WEFT_DECL void blocking_connection::send(message m) {
   while (frame.remaining() > 0) {
     std::uint64_t bytes = 0;
     const detail::io_result result = detail::send_frame(socket_.get(), stream_.get(), frame, std::size_t{64} << 20, bytes);
-    if (result == detail::io_result::lost) lose(detail::lost_connection(remote_, why_lost(errno), false, stream_.get()));
+    if (result == detail::io_result::lost && (errno == EPIPE || errno == ECONNRESET)) return gone_.store(errno);
+    if (result == detail::io_result::lost) lose(detail::lost_connection(remote_, errno, false, stream_.get()));
     if (result == detail::io_result::done) continue;
     const bool endless = options_.frame_timeout.count() <= 0;
     if (!detail::wait_for(socket_.get(), POLLOUT, clock::now() + detail::bounded(endless ? std::chrono::hours(24 * 365) : options_.frame_timeout)))
       lose(detail::stuck_connection(remote_, options_.frame_timeout));
   }
-}
-
-// Why nothing can be sent, by the number that the system gave; what the other end said at last may still be there.
-WEFT_DECL int blocking_connection::why_lost(int number) const noexcept {
-  char last;
-  const iovec part{&last, 1};
-  const bool gone = number == EPIPE || number == ECONNRESET;
-  if (gone && stream_ != nullptr && stream_->read(&part, 1) < 0 && errno == EPROTO) return EPROTO;
-  return number == EPIPE ? 0 : number;
 }
 
 WEFT_DECL receive_result blocking_connection::receive(message& into, std::optional<time_point> deadline, const std::function<bool()>& cancelled) {
@@ -353,7 +347,10 @@ WEFT_DECL bool blocking_connection::fill(int flags) {
   const std::size_t count = reader_.space(parts);
   const ssize_t n = stream_ == nullptr ? detail::receive_parts(socket_.get(), parts, count, flags) : stream_->read(parts, count);
   if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return false;
-  if (n <= 0) lose(detail::lost_connection(remote_, n == 0 ? 0 : errno, reader_.inside_frame(), stream_.get()));
+  if (n <= 0) {
+    const int found = n == 0 ? gone_.load() : errno;  // of a reset, sending may have taken the news
+    lose(detail::lost_connection(remote_, found == EPIPE ? 0 : found, reader_.inside_frame(), stream_.get()));
+  }
   last_received_.store(clock::now().time_since_epoch().count(), std::memory_order_relaxed);
   reader_.filled(static_cast<std::size_t>(n));
   return true;

@@ -47,6 +47,8 @@ class client_channel {
   /// Sends something that has no answer.
   void tell(message m) { send(std::move(m)); }
   void shutdown() noexcept { road_->shutdown(); }
+  /// Whether the connection has ended, as far as anybody who received has found.
+  bool lost() const noexcept { return lost_.load(); }
   /// Threads in `call` that sleep, because another one receives for them.
   std::size_t asleep();
 
@@ -76,6 +78,7 @@ class client_channel {
   std::atomic<std::uint32_t> next_request_{0};
   // Threads inside `send`: what they write shows that this client lives.
   std::atomic<int> sending_{0};
+  std::atomic<bool> lost_{false};
   std::mutex mutex_;
   std::map<std::uint32_t, waiter*> waiting_;
   bool receiving_ = false;
@@ -188,6 +191,7 @@ WEFT_DECL void client_channel::dispatch(message m) {
 }
 
 WEFT_DECL void client_channel::fail_all(const status& why) {
+  lost_.store(true);
   for (const auto& entry : waiting_) {
     entry.second->failure = why;
     entry.second->woken.notify_one();

@@ -3,6 +3,7 @@
 // A TCP connection between tasks that belongs to an event loop: messages in, messages out, in order.
 
 #include <weft/cluster/asio.hpp>
+#include <weft/cluster/connection_deadlines.hpp>
 #include <weft/cluster/frame.hpp>
 #include <weft/cluster/frame_reader.hpp>
 #include <weft/cluster/frame_writer.hpp>
@@ -40,6 +41,7 @@ class connection : public std::enable_shared_from_this<connection> {
   using open_handler = std::function<void(const status&, std::shared_ptr<connection>)>;
   using message_handler = std::function<void(message)>;
   using close_handler = std::function<void(const status&)>;
+  using refusal_maker = std::function<message(const status&)>;
 
   /// Connects within `deadline`. `done` is called once on the io thread: with ok and the connection, which waits for `start`, or with
   /// UNAVAILABLE, DEADLINE_EXCEEDED, or the reason of `close`, and none. The connection returned is only there to be closed.
@@ -63,6 +65,8 @@ class connection : public std::enable_shared_from_this<connection> {
   std::size_t queued_bytes() const noexcept { return gauge_.bytes(); }
   /// From now on takes no message while more than so many bytes are queued, until half of them are gone. To be called by `on_message`.
   void read_only_below(std::size_t bytes) noexcept { gauge_.limit(bytes); }
+  /// What is sent to the other end before the connection closes for a message that breaks the limits or is none. To be called by `on_message`.
+  void refuse_with(refusal_maker refusal) { refusal_ = std::move(refusal); }
   /// Closes at once; what is queued is dropped. The first reason stays. `on_closed` gets it.
   void close(status why);
   /// Closes when what is queued is sent, or after `frame_timeout` without progress.
@@ -83,12 +87,6 @@ class connection : public std::enable_shared_from_this<connection> {
   using tcp = asio::ip::tcp;
   // Who writes to the socket: nobody, a thread inside `send`, or the io thread.
   enum class writer : std::uint8_t { none, caller, loop };
-  // The pieces of memory for one read, in the form that Asio takes without copying them.
-  struct read_range {
-    const asio::mutable_buffer *first, *last;
-    const asio::mutable_buffer* begin() const noexcept { return first; }
-    const asio::mutable_buffer* end() const noexcept { return last; }
-  };
 
   connection(tcp::socket socket, const connection_options& options, std::shared_ptr<void> slot);
   void opened(const status& s, detail::opening& made);
@@ -100,6 +98,7 @@ class connection : public std::enable_shared_from_this<connection> {
   void on_read(const std::error_code& error, std::size_t bytes);
   bool take(std::size_t bytes);
   bool deliver();
+  void refuse(const status& why);
   bool go_on();
   void resume();
   void write_queue();
@@ -134,10 +133,10 @@ class connection : public std::enable_shared_from_this<connection> {
   std::array<asio::mutable_buffer, frame_reader::max_parts> parts_;
   message_handler on_message_;
   close_handler on_closed_;
+  refusal_maker refusal_;
+  detail::connection_deadlines deadlines_;
   static constexpr clock::time_point never = clock::time_point::max();
-  clock::time_point expect_by_ = never, send_by_ = never, armed_at_ = never;
-  std::chrono::milliseconds expect_within_{0};
-  std::uint64_t sent_by_then_ = 0;
+  clock::time_point armed_at_ = never;
 
   std::mutex mutex_;
   // Under the mutex.
@@ -152,7 +151,7 @@ class connection : public std::enable_shared_from_this<connection> {
 #if WEFT_HAS_CLUSTER_BODIES
 
 WEFT_DECL connection::connection(tcp::socket socket, const connection_options& options, std::shared_ptr<void> slot)
-    : options_(options), executor_(socket.get_executor()), socket_(std::move(socket)), timer_(executor_), reader_(options), slot_(std::move(slot)) {}
+    : options_(options), executor_(socket.get_executor()), socket_(std::move(socket)), timer_(executor_), reader_(options), deadlines_(options.frame_timeout), slot_(std::move(slot)) {}
 
 inline std::shared_ptr<connection> connection::adopt(tcp::socket socket, const connection_options& options, std::shared_ptr<void> slot) {
   std::error_code none;
@@ -283,11 +282,11 @@ WEFT_DECL bool connection::deliver() {
       try {
         if (!reader_.next(m)) return true;
       } catch (const error& e) {
-        close(detail::bad_frame(remote_, e.status()));
+        refuse(e.status());
         return false;
       }
-      expect_by_ = never;
-      if (send_by_ == never) on_message_(std::move(m));
+      deadlines_.message_came();
+      if (!deadlines_.ending()) on_message_(std::move(m));
       if (closed()) return false;
     }
   } catch (const error& e) {
@@ -296,6 +295,12 @@ WEFT_DECL bool connection::deliver() {
     close(status(error_code::internal, "handling a message from " + remote_ + " failed: " + e.what()));
   }
   return false;
+}
+
+// Nothing more is read. What the other end still sends resets the connection once it is closed; the refusal is there before that.
+WEFT_DECL void connection::refuse(const status& why) {
+  if (refusal_) send(refusal_(why));
+  close_when_sent(detail::bad_frame(remote_, why));
 }
 
 WEFT_DECL void connection::send(message m) {
@@ -415,8 +420,7 @@ WEFT_DECL void connection::close_when_sent(status why) {
   }
   if (!busy) return close(std::move(why));
   post([](connection& self) {
-    self.send_by_ = clock::now();
-    self.sent_by_then_ = self.bytes_sent() + 1;  // as if there had been progress before
+    self.deadlines_.expect_end(clock::now(), self.bytes_sent());
     self.watch();
   });
 }
@@ -424,8 +428,7 @@ WEFT_DECL void connection::close_when_sent(status why) {
 WEFT_DECL void connection::expect_message_within(std::chrono::milliseconds time) {
   if (closed()) return;
   asio::dispatch(executor_, [self = shared_from_this(), time] {
-    self->expect_within_ = time;
-    self->expect_by_ = time.count() == 0 ? never : clock::now() + detail::bounded(time);
+    self->deadlines_.expect_message(time, clock::now());
     self->watch();
   });
 }
@@ -433,23 +436,8 @@ WEFT_DECL void connection::expect_message_within(std::chrono::milliseconds time)
 // Closes the connection if a deadline has passed, else comes back at the next one.
 WEFT_DECL void connection::watch() {
   if (closed()) return;
-  const clock::time_point now = clock::now();
-  clock::time_point next = expect_by_;
-  if (expect_by_ <= now)
-    return close(status(error_code::deadline_exceeded, "no message came from " + remote_ + " within " + detail::duration_text(expect_within_)));
-  if (options_.frame_timeout.count() > 0) {
-    const auto pause = detail::bounded(options_.frame_timeout);
-    if (reader_.inside_frame() && !gauge_.paused()) {
-      if (last_received() + pause <= now) return close(detail::silent_connection(remote_, options_.frame_timeout));
-      next = std::min(next, last_received() + pause);
-    }
-    if (send_by_ != never) {
-      if (bytes_sent() != sent_by_then_) send_by_ = now + pause;
-      sent_by_then_ = bytes_sent();
-      if (send_by_ <= now) return close(status());
-      next = std::min(next, send_by_);
-    }
-  }
+  clock::time_point next;
+  if (auto why = deadlines_.look({clock::now(), reader_.inside_frame() && !gauge_.paused(), last_received(), bytes_sent()}, remote_, next)) return close(std::move(*why));
   if (next != never) arm(next);
 }
 
@@ -488,6 +476,7 @@ WEFT_DECL void connection::finish() {
     return done(reason, nullptr);
   }
   const message_handler last_holder = std::exchange(on_message_, nullptr);
+  refusal_ = nullptr;
   const close_handler on_closed = std::exchange(on_closed_, nullptr);
   if (on_closed) on_closed(reason);
 }

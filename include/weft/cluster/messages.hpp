@@ -168,7 +168,7 @@ struct hello_message {
   }
 };
 
-/// Why a greeting was refused. Whoever was started with another cluster gets the refuser's, so that it can tell what differs.
+/// Why a greeting, or a client's message, was refused; the connection closes after it. Whoever was started with another cluster gets the refuser's, so that it can tell what differs.
 inline message encode_refusal(const status& why, const cluster_spec& cluster = {}) {
   wire_writer head;
   encode_status(head, why);

@@ -158,7 +158,7 @@ inline reply_message remote_runtime::ask(const std::shared_ptr<remote_link>& lin
   try {
     return link->channel.call(request, std::move(m), deadline);
   } catch (const error& e) {
-    if (e.code() == error_code::invalid_argument) throw;  // the message could not be sent; the connection is whole
+    if (e.code() == error_code::invalid_argument && !link->channel.lost()) throw;  // the message could not be sent
     status s = forget(link) ? e.status() : status(error_code::cancelled, "the session was closed");
     s.may_have_run = runs;
     throw error(std::move(s));

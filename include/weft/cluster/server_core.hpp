@@ -343,6 +343,11 @@ WEFT_DECL void server_core::greet(const visitor_ptr& from, const message& m) {
   if (hello.as == hello_message::role::client) {
     from->client = std::make_shared<client_state>(from->road, own_.counters);
     from->road->read_only_below(own_.options.queued_bytes_per_client);
+    from->road->refuse_with([task = own_.task_field()](status why) {
+      why.message = "a message of this client was refused, and the connection closed (server_options::frames): " + why.message;
+      why.task = task;
+      return encode_refusal(why);
+    });
   } else accepted_.add(hello, from->road);
 }
 
