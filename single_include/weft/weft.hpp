@@ -19771,12 +19771,14 @@ WEFT_DECL void blocking_connection::send(message m) {
   frame_writer frame(std::move(m), options_.limits);
   const std::lock_guard<std::mutex> one(sending_);
   check_usable();
-  while (frame.remaining() > 0) {
+  while (frame.remaining() > 0 && gone_.load() == 0) {
     std::uint64_t bytes = 0;
     const detail::io_result result = detail::send_frame(socket_.get(), stream_.get(), frame, std::size_t{64} << 20, bytes);
-    if (result == detail::io_result::lost && (errno == EPIPE || errno == ECONNRESET)) return gone_.store(errno);
-    if (result == detail::io_result::lost) lose(detail::lost_connection(remote_, errno, false, stream_.get()));
     if (result == detail::io_result::done) continue;
+    if (result == detail::io_result::lost) {
+      if (errno != EPIPE && errno != ECONNRESET) lose(detail::lost_connection(remote_, errno, false, stream_.get()));
+      return gone_.store(errno);
+    }
     const bool endless = options_.frame_timeout.count() <= 0;
     if (!detail::wait_for(socket_.get(), POLLOUT, clock::now() + detail::bounded(endless ? std::chrono::hours(24 * 365) : options_.frame_timeout)))
       lose(detail::stuck_connection(remote_, options_.frame_timeout));
@@ -21610,7 +21612,9 @@ class connection_deadlines {
   std::uint64_t sent_by_then_ = 0;
 };
 
-inline std::optional<status> connection_deadlines::look(const progress& at, const std::string& remote, time_point& next) {
+#if WEFT_HAS_CLUSTER_BODIES
+
+WEFT_DECL std::optional<status> connection_deadlines::look(const progress& at, const std::string& remote, time_point& next) {
   next = expect_by_;
   if (expect_by_ <= at.now) return status(error_code::deadline_exceeded, "no message came from " + remote + " within " + duration_text(expect_within_));
   if (frame_timeout_.count() <= 0) return std::nullopt;
@@ -21627,6 +21631,8 @@ inline std::optional<status> connection_deadlines::look(const progress& at, cons
   }
   return std::nullopt;
 }
+
+#endif
 
 }  // namespace weft::detail
 
@@ -21837,7 +21843,6 @@ class send_gauge {
 #define WEFT_CLUSTER_CONNECTION_HPP
 // A TCP connection between tasks that belongs to an event loop: messages in, messages out, in order.
 
-#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>

@@ -201,12 +201,7 @@ class log_lines {
     };
   }
   /// Whether there is a line with this, now or soon.
-  bool has(const std::string& part) const {
-    const auto until = std::chrono::steady_clock::now() + fake::patience;
-    while (!has_now(part))
-      if (std::chrono::steady_clock::now() > until) return false;
-    return true;
-  }
+  bool has(const std::string& part) const { return process_counts::soon([&] { return has_now(part); }); }
   std::size_t size() const {
     const std::lock_guard<std::mutex> lock(mutex_);
     return lines_.size();
@@ -230,8 +225,7 @@ class one_server {
   explicit one_server(weft::server_options options = test_ops::options()) : one_server(std::move(options), 0) {}
   ~one_server() {
     CHECK(served());
-    const auto until = std::chrono::steady_clock::now() + fake::patience;
-    while (!is_back() && std::chrono::steady_clock::now() < until) std::this_thread::yield();
+    static_cast<void>(process_counts::soon([&] { return is_back(); }));  // what is not back is told one by one
     const auto now = server.statistics();
     CHECK(now.connections == 1);
     CHECK(now.received_bytes == 0);

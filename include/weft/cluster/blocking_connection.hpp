@@ -272,12 +272,14 @@ WEFT_DECL void blocking_connection::send(message m) {
   frame_writer frame(std::move(m), options_.limits);
   const std::lock_guard<std::mutex> one(sending_);
   check_usable();
-  while (frame.remaining() > 0) {
+  while (frame.remaining() > 0 && gone_.load() == 0) {
     std::uint64_t bytes = 0;
     const detail::io_result result = detail::send_frame(socket_.get(), stream_.get(), frame, std::size_t{64} << 20, bytes);
-    if (result == detail::io_result::lost && (errno == EPIPE || errno == ECONNRESET)) return gone_.store(errno);
-    if (result == detail::io_result::lost) lose(detail::lost_connection(remote_, errno, false, stream_.get()));
     if (result == detail::io_result::done) continue;
+    if (result == detail::io_result::lost) {
+      if (errno != EPIPE && errno != ECONNRESET) lose(detail::lost_connection(remote_, errno, false, stream_.get()));
+      return gone_.store(errno);
+    }
     const bool endless = options_.frame_timeout.count() <= 0;
     if (!detail::wait_for(socket_.get(), POLLOUT, clock::now() + detail::bounded(endless ? std::chrono::hours(24 * 365) : options_.frame_timeout)))
       lose(detail::stuck_connection(remote_, options_.frame_timeout));

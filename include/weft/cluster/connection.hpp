@@ -14,7 +14,6 @@
 #include <weft/core/cluster_spec.hpp>
 #include <weft/core/config.hpp>
 
-#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>

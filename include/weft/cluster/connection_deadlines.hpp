@@ -3,6 +3,7 @@
 // What a connection waits for with a bound: a whole message, the rest of a frame, and at its end that what is queued is taken.
 
 #include <weft/cluster/socket.hpp>
+#include <weft/core/config.hpp>
 #include <weft/core/status.hpp>
 
 #include <algorithm>
@@ -53,7 +54,9 @@ class connection_deadlines {
   std::uint64_t sent_by_then_ = 0;
 };
 
-inline std::optional<status> connection_deadlines::look(const progress& at, const std::string& remote, time_point& next) {
+#if WEFT_HAS_CLUSTER_BODIES
+
+WEFT_DECL std::optional<status> connection_deadlines::look(const progress& at, const std::string& remote, time_point& next) {
   next = expect_by_;
   if (expect_by_ <= at.now) return status(error_code::deadline_exceeded, "no message came from " + remote + " within " + duration_text(expect_within_));
   if (frame_timeout_.count() <= 0) return std::nullopt;
@@ -70,6 +73,8 @@ inline std::optional<status> connection_deadlines::look(const progress& at, cons
   }
   return std::nullopt;
 }
+
+#endif
 
 }  // namespace weft::detail
 
