@@ -12998,7 +12998,7 @@ template <class T, int N, class U, int M> tensor<T, detail::wider_rank(N, M)> ba
 }
 
 /// The decomposition of matrices `[..., m, n]` into Q, whose columns are orthonormal, and R, which is zero below its diagonal: Q R is the matrix. Q is `[..., m, p]` and R `[..., p, n]`, p being
-/// the smaller of m and n (Qr).
+/// the smaller of m and n (Qr). It has a gradient where m and n are known while the graph is built and m is not smaller than n.
 template <class T, int N> std::tuple<tensor<T, N>, tensor<T, N>> qr(const operand<T, N>& x, op_name name = {}) {
   static_assert(N >= 2 || N == dynamic_rank, "weft: qr takes matrices");
   const node& made = detail::add_node("Qr", {x.as_input(name.site)}, name);
@@ -45928,7 +45928,12 @@ inline void add_control_gradients(gradient_registry& rules) {
 
 #ifndef WEFT_GRADIENTS_LINEAR_HPP
 #define WEFT_GRADIENTS_LINEAR_HPP
-// Gradients of matrix products.
+// Gradients of matrix products and of the QR decomposition.
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
 
 #if WEFT_HAS_BODIES
 namespace weft::detail::gradient_rules {
@@ -45961,8 +45966,55 @@ inline void batch_mat_mul_v2_gradient(gradient_context& c) {
     if (c.wants(i)) c.set(i, c.sum_to(product_gradient(c, i, "BatchMatMulV2", "adj_x", "adj_y"), c.input(i), c.input(1 - i), 2));
 }
 
+inline term product(const term& x, const term& y, bool x_transposed = false, bool y_transposed = false) {
+  return {x.make, x.make->add("BatchMatMul", {x, y}, {{"adj_x", x_transposed}, {"adj_y", y_transposed}})};
+}
+inline term transposed(const term& x) {
+  std::vector<std::int64_t> axes;
+  for (std::int64_t i = 0; i < gradient_context::shape(x).rank(); ++i) axes.push_back(i);
+  std::swap(axes[axes.size() - 2], axes.back());
+  return {x.make, x.make->add("Transpose", {x, x.make->integers(axes)})};
+}
+// The inverse of upper triangular matrices of size n, whose elements below the diagonal are zeros: first that of the diagonal, then, with each inverse of
+// diagonal blocks, that of blocks twice as large, as [[a, b], [0, c]]^-1 = [[a^-1, -a^-1 b c^-1], [0, c^-1]].
+inline term inverse_of_upper(const term& r, std::int64_t n) {
+  term inverse = apply("MatrixDiag", reciprocal(apply("MatrixDiagPart", r)));
+  for (std::int64_t block = 1; block < n; block *= 2) {
+    std::vector<std::int64_t> own, partner;
+    for (std::int64_t i = 0; i < n; ++i) {
+      own.push_back(i / block);
+      partner.push_back(own.back() ^ 1);
+    }
+    const term beside{r.make, r.make->add("Equal", {r.make->add("ExpandDims", {r.make->integers(partner), r.make->integer(1)}), r.make->integers(own)})};
+    inverse = inverse - product(product(inverse, select(beside, r, zero(r))), inverse);
+  }
+  return inverse;
+}
+
+// The size of R where the derivative is defined, which is where it is square.
+inline std::int64_t size_of_square_r(const gradient_context& c) {
+  const partial_shape &in = gradient_context::shape(c.input(0)), &r = gradient_context::shape(c.result(1));
+  const dtype type = gradient_context::dtype_of(c.input(0));
+  if (!is_floating(type)) c.fail(error_code::unimplemented, std::string("the gradient needs a real dtype, found ") + to_text(type));
+  const std::int64_t rows = r.known_rank() ? r[r.rank() - 2] : -1, columns = r.known_rank() ? r[r.rank() - 1] : -1;
+  if (rows < 0 || columns < 0)
+    c.fail(error_code::unimplemented,
+           "the gradient needs matrices whose numbers of rows and columns are known while the graph is built, found shape " + in.text() + "; give the input its shape, for example with ensure_shape");
+  if (rows < columns) c.fail(error_code::unimplemented, "the gradient needs matrices with at least as many rows as columns, found shape " + in.text());
+  if (rows > columns) c.fail(error_code::unimplemented, "the gradient with full_matrices needs square matrices, found shape " + in.text() + "; leave full_matrices false");
+  return columns;
+}
+// With p = Q^T dQ - dR R^T and l the part of p - p^T below its diagonal: Q dR + (dQ + Q (l - Q^T dQ)) R^-T. That R has an inverse is taken for granted: else infinities come.
+inline void qr_gradient(gradient_context& c) {
+  const std::int64_t n = size_of_square_r(c);
+  const term q = result(c, 0), r = result(c, 1), dq = gradient_term(c, 0), dr = gradient_term(c, 1);
+  const term turned = product(q, dq, true), p = turned - product(dr, r, false, true);
+  const term lower{&c, c.add("MatrixBandPart", {p - transposed(p), c.integer(-1, dtype::int64), c.integer(0, dtype::int64)})};
+  c.set(0, product(q, dr) + product(dq + product(q, lower - turned), inverse_of_upper(r, n), false, true));
+}
+
 inline void add_linear_gradients(gradient_registry& rules) {
-  rules.add({{"MatMul", mat_mul_gradient}, {"BatchMatMul", batch_mat_mul_gradient}, {"BatchMatMulV2", batch_mat_mul_v2_gradient}});
+  rules.add({{"MatMul", mat_mul_gradient}, {"BatchMatMul", batch_mat_mul_gradient}, {"BatchMatMulV2", batch_mat_mul_v2_gradient}, {"Qr", qr_gradient}});
 }
 
 }  // namespace weft::detail::gradient_rules
@@ -46173,7 +46225,10 @@ inline void add_math_gradients(gradient_registry& rules) {
 #define WEFT_GRADIENTS_NN_HPP
 // Gradients of the ops of neural networks.
 
+#include <cstdint>
 #include <string>
+#include <utility>
+#include <vector>
 
 #if WEFT_HAS_BODIES
 namespace weft::detail::gradient_rules {
@@ -46327,6 +46382,52 @@ inline void batch_norm_gradient(gradient_context& c, const char* op, bool third_
 inline void fused_batch_norm_gradient(gradient_context& c) { batch_norm_gradient(c, "FusedBatchNormGrad", false); }
 inline void fused_batch_norm_v2_gradient(gradient_context& c) { batch_norm_gradient(c, "FusedBatchNormGradV2", false); }
 inline void fused_batch_norm_v3_gradient(gradient_context& c) { batch_norm_gradient(c, "FusedBatchNormGradV3", true); }
+
+// Its second derivative, in float: what was normalised, h = (x - mean) / sqrt(variance + epsilon), with what belongs to each channel shaped so that it broadcasts against images.
+// While training, mean and variance are computed again, so that they depend on x in further derivatives too.
+struct normalised_term {
+  const gradient_context* make;
+  output axes, channel_shape;
+  term h{}, factor{};
+
+  term images(output x) const { return {make, make->cast(x, dtype::float32)}; }
+  term channels(output numbers) const { return {make, make->reshape(make->cast(numbers, dtype::float32), channel_shape)}; }
+  term mean(const term& x) const { return {make, make->add("Mean", {x, axes}, {{"keep_dims", true}})}; }
+};
+inline normalised_term normalised_again(const gradient_context& c, bool training) {
+  const auto& format = c.attr<std::string>("data_format");
+  const std::size_t channel_axis = format[1] == 'C' ? 1 : format.size() - 1;
+  std::vector<std::int64_t> axes, sizes(format.size(), 1);
+  sizes[channel_axis] = -1;
+  for (std::size_t i = 0; i < format.size(); ++i)
+    if (i != channel_axis) axes.push_back(static_cast<std::int64_t>(i));
+  normalised_term n{&c, c.integers(axes), c.integers(sizes)};
+  const term x = n.images(c.input(1)), centred = x - (training ? n.mean(x) : n.channels(c.input(3)));
+  const term variance = training ? n.mean(square(centred)) : n.channels(c.input(4));
+  n.factor = apply("Rsqrt", static_cast<double>(c.attr<float>("epsilon")) + variance);
+  n.h = centred * n.factor;
+  return n;
+}
+
+// The op gives the gradients scale f(dy), sum(dy h) and sum(dy). With given statistics f(v) = v factor. Those of the batch make it f(v) = (v - mean(v) - h mean(v h)) factor, which
+// is its own adjoint and how the derivative goes from h to x; they come in through h and factor once more. Mean and variance that are given have no gradients, as in TensorFlow.
+inline void batch_norm_grad_gradient(gradient_context& c) {
+  const bool training = c.attr<bool>("is_training");
+  const normalised_term n = normalised_again(c, training);
+  const term dy = n.images(c.input(0)), scale = n.channels(c.input(2)), g = n.images(c.gradient(0)), for_scale = n.channels(c.gradient(1)), for_offset = n.channels(c.gradient(2));
+  const auto back = [&](const term& v, const term& along) { return (v - n.mean(v) - n.h * along) * n.factor; };
+  const term g_along = training ? n.mean(g * n.h) : term{}, dy_along = training ? n.mean(dy * n.h) : term{};
+  const term g_back = training ? back(g, g_along) : g * n.factor, dy_back = training ? back(dy, dy_along) : dy * n.factor;
+  if (c.wants(0)) c.set(0, c.cast(scale * g_back + for_scale * n.h + for_offset, gradient_context::dtype_of(c.input(0))));
+  if (c.wants(2)) c.set(2, c.sum(g * dy_back, n.axes));
+  if (!c.wants(1)) return;
+  const auto x_gradient = [&] {
+    if (!training) return for_scale * dy_back;
+    const term factor = scale * n.factor, for_h = for_scale * dy - factor * (g * dy_along + dy * g_along);
+    return back(for_h, n.mean(for_h * n.h)) - factor * n.mean(g * dy_back) * n.h;
+  };
+  c.set(1, c.cast(x_gradient(), gradient_context::dtype_of(c.input(1))));
+}
 inline void lrn_gradient(gradient_context& c) {
   c.set(0, c.add("LRNGrad", {c.gradient(), c.input(0), c.result()}, attrs_of(c, {"depth_radius", "bias", "alpha", "beta"})));
 }
@@ -46343,7 +46444,8 @@ inline void add_nn_gradients(gradient_registry& rules) {
              {"DepthwiseConv2dNativeBackpropFilter", convolution_filter_gradient<true>}});
   rules.add({{"MaxPool", max_pool_gradient}, {"MaxPoolGrad", max_pool_grad_gradient}, {"MaxPoolGradGrad", max_pool_grad_grad_gradient}, {"AvgPool", avg_pool_gradient},
              {"AvgPoolGrad", avg_pool_grad_gradient}, {"FusedBatchNorm", fused_batch_norm_gradient}, {"FusedBatchNormV2", fused_batch_norm_v2_gradient},
-             {"FusedBatchNormV3", fused_batch_norm_v3_gradient}, {"LRN", lrn_gradient}});
+             {"FusedBatchNormV3", fused_batch_norm_v3_gradient}, {"FusedBatchNormGrad", batch_norm_grad_gradient}, {"FusedBatchNormGradV2", batch_norm_grad_gradient},
+             {"FusedBatchNormGradV3", batch_norm_grad_gradient}, {"LRN", lrn_gradient}});
 }
 
 }  // namespace weft::detail::gradient_rules

@@ -5,8 +5,10 @@
 #include <doctest/doctest.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
+using difference_quotients::argument;
 using difference_quotients::check;
 using difference_quotients::integers;
 using difference_quotients::numbers;
@@ -70,6 +72,16 @@ TEST_CASE("gradients of products: as difference quotients, for every transpositi
       check({"MatMul", {real(a ? sizes{3, 2} : sizes{2, 3}), real(b ? sizes{4, 3} : sizes{3, 4})}, {{"transpose_a", a}, {"transpose_b", b}}, 2});
       check({"BatchMatMul", {real(a ? sizes{2, 3, 2} : sizes{2, 2, 3}), real(b ? sizes{2, 4, 3} : sizes{2, 3, 4})}, {{"adj_x", a}, {"adj_y", b}}, 1});
       check({"BatchMatMulV2", {real(a ? sizes{2, 1, 3, 2} : sizes{2, 1, 2, 3}), real(b ? sizes{3, 4, 3} : sizes{3, 3, 4})}, {{"adj_x", a}, {"adj_y", b}}, 2});
+    }
+}
+
+TEST_CASE("gradients of QR decompositions: as difference quotients, twice, for square and tall matrices and batches") {
+  const sizes shapes[] = {{1, 1}, {2, 2}, {3, 3}, {4, 1}, {5, 3}, {2, 4, 3}, {2, 1, 5, 5}, {0, 3, 2}, {3, 0}};
+  for (const sizes& shape : shapes)
+    for (const bool full : {false, true}) {
+      row qr{"Qr", {real(shape)}, {{"full_matrices", full}}, 2};
+      qr.open = false;
+      if (!full || shape.back() == shape[shape.size() - 2]) check(qr);
     }
 }
 
@@ -154,6 +166,15 @@ TEST_CASE("gradients of the ops of neural networks: as difference quotients") {
   row norm{"FusedBatchNorm", {real({2, 2, 2, 3}), real({3}, 0.5, 2), real({3}), real({0}).constant(), real({0}).constant()}, {{"is_training", true}, {"epsilon", 0.01f}}, 1, 1};
   norm.type = weft::dtype::float32;
   check(norm);
+  // Its gradient once more: with statistics that are given, the gradient op by itself too.
+  const std::vector<std::pair<std::string, sizes>> formats{{"NHWC", {2, 2, 2, 3}}, {"NCHW", {2, 3, 2, 2}}, {"NDHWC", {2, 1, 2, 2, 3}}, {"NCDHW", {2, 3, 2, 1, 2}}};
+  for (const auto& format : formats) {
+    const argument x = real(format.second), scale = real({3}, 0.5, 2), offset = real({3}), mean = offset.constant(), variance = scale.constant(), unused = real({}).constant();
+    for (const bool training : {true, false}) check({"FusedBatchNormV3", {x, scale, offset, mean, variance}, {{"is_training", training}, {"epsilon", 0.1f}, {"data_format", format.first}}, 2, 1, weft::dtype::float32});
+    check({"FusedBatchNormGradV3", {x, x, scale, mean, variance, unused}, {{"is_training", false}, {"epsilon", 0.1f}, {"data_format", format.first}}, 2, 3, weft::dtype::float32});
+    if (format.first.size() == 4)
+      for (const char* op : {"FusedBatchNormGrad", "FusedBatchNormGradV2"}) check({op, {x, x, scale, mean, variance}, {{"is_training", false}, {"epsilon", 0.1f}, {"data_format", format.first}}, 1, 3, weft::dtype::float32});
+  }
   row lrn{"LRN", {real({1, 2, 1, 5})}, {{"depth_radius", 1}, {"alpha", 0.5f}}};
   lrn.type = weft::dtype::float32;
   check(lrn);

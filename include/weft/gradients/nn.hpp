@@ -5,7 +5,10 @@
 #include <weft/gradients/gradient_registry.hpp>
 #include <weft/gradients/term.hpp>
 
+#include <cstdint>
 #include <string>
+#include <utility>
+#include <vector>
 
 #if WEFT_HAS_BODIES
 namespace weft::detail::gradient_rules {
@@ -159,6 +162,52 @@ inline void batch_norm_gradient(gradient_context& c, const char* op, bool third_
 inline void fused_batch_norm_gradient(gradient_context& c) { batch_norm_gradient(c, "FusedBatchNormGrad", false); }
 inline void fused_batch_norm_v2_gradient(gradient_context& c) { batch_norm_gradient(c, "FusedBatchNormGradV2", false); }
 inline void fused_batch_norm_v3_gradient(gradient_context& c) { batch_norm_gradient(c, "FusedBatchNormGradV3", true); }
+
+// Its second derivative, in float: what was normalised, h = (x - mean) / sqrt(variance + epsilon), with what belongs to each channel shaped so that it broadcasts against images.
+// While training, mean and variance are computed again, so that they depend on x in further derivatives too.
+struct normalised_term {
+  const gradient_context* make;
+  output axes, channel_shape;
+  term h{}, factor{};
+
+  term images(output x) const { return {make, make->cast(x, dtype::float32)}; }
+  term channels(output numbers) const { return {make, make->reshape(make->cast(numbers, dtype::float32), channel_shape)}; }
+  term mean(const term& x) const { return {make, make->add("Mean", {x, axes}, {{"keep_dims", true}})}; }
+};
+inline normalised_term normalised_again(const gradient_context& c, bool training) {
+  const auto& format = c.attr<std::string>("data_format");
+  const std::size_t channel_axis = format[1] == 'C' ? 1 : format.size() - 1;
+  std::vector<std::int64_t> axes, sizes(format.size(), 1);
+  sizes[channel_axis] = -1;
+  for (std::size_t i = 0; i < format.size(); ++i)
+    if (i != channel_axis) axes.push_back(static_cast<std::int64_t>(i));
+  normalised_term n{&c, c.integers(axes), c.integers(sizes)};
+  const term x = n.images(c.input(1)), centred = x - (training ? n.mean(x) : n.channels(c.input(3)));
+  const term variance = training ? n.mean(square(centred)) : n.channels(c.input(4));
+  n.factor = apply("Rsqrt", static_cast<double>(c.attr<float>("epsilon")) + variance);
+  n.h = centred * n.factor;
+  return n;
+}
+
+// The op gives the gradients scale f(dy), sum(dy h) and sum(dy). With given statistics f(v) = v factor. Those of the batch make it f(v) = (v - mean(v) - h mean(v h)) factor, which
+// is its own adjoint and how the derivative goes from h to x; they come in through h and factor once more. Mean and variance that are given have no gradients, as in TensorFlow.
+inline void batch_norm_grad_gradient(gradient_context& c) {
+  const bool training = c.attr<bool>("is_training");
+  const normalised_term n = normalised_again(c, training);
+  const term dy = n.images(c.input(0)), scale = n.channels(c.input(2)), g = n.images(c.gradient(0)), for_scale = n.channels(c.gradient(1)), for_offset = n.channels(c.gradient(2));
+  const auto back = [&](const term& v, const term& along) { return (v - n.mean(v) - n.h * along) * n.factor; };
+  const term g_along = training ? n.mean(g * n.h) : term{}, dy_along = training ? n.mean(dy * n.h) : term{};
+  const term g_back = training ? back(g, g_along) : g * n.factor, dy_back = training ? back(dy, dy_along) : dy * n.factor;
+  if (c.wants(0)) c.set(0, c.cast(scale * g_back + for_scale * n.h + for_offset, gradient_context::dtype_of(c.input(0))));
+  if (c.wants(2)) c.set(2, c.sum(g * dy_back, n.axes));
+  if (!c.wants(1)) return;
+  const auto x_gradient = [&] {
+    if (!training) return for_scale * dy_back;
+    const term factor = scale * n.factor, for_h = for_scale * dy - factor * (g * dy_along + dy * g_along);
+    return back(for_h, n.mean(for_h * n.h)) - factor * n.mean(g * dy_back) * n.h;
+  };
+  c.set(1, c.cast(x_gradient(), gradient_context::dtype_of(c.input(1))));
+}
 inline void lrn_gradient(gradient_context& c) {
   c.set(0, c.add("LRNGrad", {c.gradient(), c.input(0), c.result()}, attrs_of(c, {"depth_radius", "bias", "alpha", "beta"})));
 }
@@ -175,7 +224,8 @@ inline void add_nn_gradients(gradient_registry& rules) {
              {"DepthwiseConv2dNativeBackpropFilter", convolution_filter_gradient<true>}});
   rules.add({{"MaxPool", max_pool_gradient}, {"MaxPoolGrad", max_pool_grad_gradient}, {"MaxPoolGradGrad", max_pool_grad_grad_gradient}, {"AvgPool", avg_pool_gradient},
              {"AvgPoolGrad", avg_pool_grad_gradient}, {"FusedBatchNorm", fused_batch_norm_gradient}, {"FusedBatchNormV2", fused_batch_norm_v2_gradient},
-             {"FusedBatchNormV3", fused_batch_norm_v3_gradient}, {"LRN", lrn_gradient}});
+             {"FusedBatchNormV3", fused_batch_norm_v3_gradient}, {"FusedBatchNormGrad", batch_norm_grad_gradient}, {"FusedBatchNormGradV2", batch_norm_grad_gradient},
+             {"FusedBatchNormGradV3", batch_norm_grad_gradient}, {"LRN", lrn_gradient}});
 }
 
 }  // namespace weft::detail::gradient_rules

@@ -105,7 +105,7 @@ template <class T, int N, class U, int M> tensor<T, detail::wider_rank(N, M)> ba
 }
 
 /// The decomposition of matrices `[..., m, n]` into Q, whose columns are orthonormal, and R, which is zero below its diagonal: Q R is the matrix. Q is `[..., m, p]` and R `[..., p, n]`, p being
-/// the smaller of m and n (Qr).
+/// the smaller of m and n (Qr). It has a gradient where m and n are known while the graph is built and m is not smaller than n.
 template <class T, int N> std::tuple<tensor<T, N>, tensor<T, N>> qr(const operand<T, N>& x, op_name name = {}) {
   static_assert(N >= 2 || N == dynamic_rank, "weft: qr takes matrices");
   const node& made = detail::add_node("Qr", {x.as_input(name.site)}, name);
