@@ -48,6 +48,14 @@
 #endif
 #endif
 
+// Stands before the declaration of a virtual function whose body follows its class. Without it, a file that holds the bodies would emit the class's table and all that can be reached from
+// there, whether the program uses the class or not.
+#if defined(WEFT_SEPARATE_COMPILATION)
+#define WEFT_INLINE
+#else
+#define WEFT_INLINE inline
+#endif
+
 // Stands before the definition (never the declaration) of a function whose body is hidden under separate compilation, be it free or a member. An implementation file emits it even
 // when it does not call it; the linker keeps one copy of what several files emit.
 #if !defined(WEFT_SEPARATE_COMPILATION)

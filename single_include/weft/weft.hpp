@@ -48,6 +48,14 @@
 #endif
 #endif
 
+// Stands before the declaration of a virtual function whose body follows its class. Without it, a file that holds the bodies would emit the class's table and all that can be reached from
+// there, whether the program uses the class or not.
+#if defined(WEFT_SEPARATE_COMPILATION)
+#define WEFT_INLINE
+#else
+#define WEFT_INLINE inline
+#endif
+
 // Stands before the definition (never the declaration) of a function whose body is hidden under separate compilation, be it free or a member. An implementation file emits it even
 // when it does not call it; the linker keeps one copy of what several files emit.
 #if !defined(WEFT_SEPARATE_COMPILATION)
@@ -4008,7 +4016,7 @@ class npz_file final : public tensor_file {
  public:
   /// Throws NOT_FOUND, DATA_LOSS with the file and the fault, UNIMPLEMENTED for compressed archives and for dtypes that weft has not.
   explicit npz_file(const std::string& path);
-  tensor_value read(const tensor_entry& entry) const override;
+  WEFT_INLINE tensor_value read(const tensor_entry& entry) const override;
   using tensor_file::read;
 
  private:
@@ -4289,7 +4297,7 @@ class safetensors_file final : public tensor_file {
 
   /// The texts in `__metadata__`.
   const std::map<std::string, std::string>& metadata() const noexcept { return metadata_; }
-  tensor_value read(const tensor_entry& entry) const override;
+  WEFT_INLINE tensor_value read(const tensor_entry& entry) const override;
   using tensor_file::read;
 
  private:
@@ -4490,7 +4498,7 @@ class tensorflow_checkpoint final : public tensor_file {
  public:
   /// Opens `prefix.index`. Throws NOT_FOUND, DATA_LOSS with the file and the fault, UNIMPLEMENTED for compressed tables and big-endian data.
   explicit tensorflow_checkpoint(const std::string& index_path);
-  tensor_value read(const tensor_entry& entry) const override;
+  WEFT_INLINE tensor_value read(const tensor_entry& entry) const override;
   using tensor_file::read;
 
  private:
@@ -5968,8 +5976,8 @@ class buffer_pool final : public memory, public std::enable_shared_from_this<buf
   buffer_pool& operator=(const buffer_pool&) = delete;
   ~buffer_pool() override { trim(0); }
 
-  void* allocate(std::size_t bytes) override;
-  void deallocate(void* data, std::size_t bytes) noexcept override;
+  WEFT_INLINE void* allocate(std::size_t bytes) override;
+  WEFT_INLINE void deallocate(void* data, std::size_t bytes) noexcept override;
   bool host() const noexcept override { return true; }
   std::string_view name() const noexcept override { return "host"; }
 
@@ -20316,9 +20324,9 @@ class remote_rendezvous final : public rendezvous {
   remote_rendezvous(step_id step, const std::vector<part_edge>& edges, std::map<task_id, std::shared_ptr<tensor_outlet>> outlets,
                     std::function<void(const status&)> on_abort, step_statistics* statistics = nullptr);
 
-  status send(const rendezvous_key& key, tensor_value value, bool is_dead) override;
-  void receive(const rendezvous_key& key, receiver done) override;
-  void abort(const status& why) override;
+  WEFT_INLINE status send(const rendezvous_key& key, tensor_value value, bool is_dead) override;
+  WEFT_INLINE void receive(const rendezvous_key& key, receiver done) override;
+  WEFT_INLINE void abort(const status& why) override;
 
   /// Takes a tensor that came from `from`, with the lease on its bytes. Aborts the step when it does not belong here.
   void deliver(const task_id& from, const rendezvous_key& key, tensor_value value, bool is_dead, receive_lease_ptr lease);
@@ -24881,7 +24889,7 @@ class binary_kernel final : public kernel {
     const bool* strict = n.find_attr<bool>("incompatible_shape_error");
     lenient_ = strict != nullptr && !*strict;
   }
-  void compute(kernel_context& context) override;
+  WEFT_INLINE void compute(kernel_context& context) override;
   bool expensive(const kernel_context& context) const noexcept override { return input_elements(context) > 2 * expensive_elements; }
 
  private:
@@ -24972,7 +24980,7 @@ class unary_kernel final : public kernel {
       narrow_ = nullptr;
     }
   }
-  void compute(kernel_context& context) override;
+  WEFT_INLINE void compute(kernel_context& context) override;
   bool expensive(const kernel_context& context) const noexcept override { return input_elements(context) > (loop_ == nullptr ? expensive_elements / 8 : expensive_elements); }
 
  private:
@@ -25017,7 +25025,7 @@ class add_n_kernel final : public kernel {
   explicit add_n_kernel(const node& n) : type_(type_attr(n, "T")), add_(*find_pair_op("AddV2"), type_) {
     if (!add_.exists()) fail_without_loop(n, type_);
   }
-  void compute(kernel_context& context) override;
+  WEFT_INLINE void compute(kernel_context& context) override;
   bool expensive(const kernel_context& context) const noexcept override { return input_elements(context) > 2 * expensive_elements; }
 
  private:
@@ -25119,7 +25127,7 @@ class accumulator_resource final : public resource, public std::enable_shared_fr
   void set_step(std::int64_t step);
   std::int64_t count() const;
   /// Sends everybody away.
-  void close(const status& why) override;
+  WEFT_INLINE void close(const status& why) override;
 
   /// The mean, or the sum, of what was taken.
   tensor_value reduced(const accumulated& taken) const;
@@ -26098,7 +26106,7 @@ class shape_kernel final : public cheap_kernel {
     if (type_ != dtype::int32 && type_ != dtype::int64)
       n.fail_about(error_code::invalid_argument, std::string("attribute 'out_type' must be int32 or int64, found ") + to_text(type_));
   }
-  void compute(kernel_context& context) override;
+  WEFT_INLINE void compute(kernel_context& context) override;
 
  private:
   std::string op_;
@@ -26127,7 +26135,7 @@ inline void shape_kernel::compute(kernel_context& context) {
 class fill_kernel final : public kernel {
  public:
   explicit fill_kernel(const node& n) : op_(n.op()), type_(type_attr(n, "T")) {}
-  void compute(kernel_context& context) override;
+  WEFT_INLINE void compute(kernel_context& context) override;
   bool expensive(const kernel_context& context) const noexcept override { return op_ == "Fill" || input_elements(context) > expensive_elements; }
 
  private:
@@ -27946,7 +27954,7 @@ template <class Bits> void cut_mantissa(void* elements, std::size_t count, int b
 class cast_kernel final : public kernel {
  public:
   explicit cast_kernel(const node& n);
-  void compute(kernel_context& context) override;
+  WEFT_INLINE void compute(kernel_context& context) override;
   bool expensive(const kernel_context& context) const noexcept override { return input_elements(context) > expensive_elements; }
 
  private:
@@ -28948,7 +28956,7 @@ class bias_kernel final : public kernel {
     add_ = expect_function(n, adds, type_);
     sum_ = expect_function(n, sums, type_);
   }
-  void compute(kernel_context& context) override;
+  WEFT_INLINE void compute(kernel_context& context) override;
   bool expensive(const kernel_context& context) const noexcept override { return input_elements(context) > expensive_elements; }
 
  private:
@@ -29140,7 +29148,7 @@ class cross_entropy_kernel final : public kernel {
     constexpr wide_functions<cross_entropy_function> sparse{sparse_cross_entropy_rows<float>, sparse_cross_entropy_rows<double>, nullptr, nullptr, nullptr};
     function_ = expect_function(n, sparse_ ? sparse : dense, type_);
   }
-  void compute(kernel_context& context) override;
+  WEFT_INLINE void compute(kernel_context& context) override;
   bool expensive(const kernel_context& context) const noexcept override { return input_elements(context) > expensive_elements / 4; }
 
  private:
@@ -29321,7 +29329,7 @@ struct fused_step {
 class fused_kernel final : public kernel {
  public:
   explicit fused_kernel(const node& n);
-  void compute(kernel_context& context) override;
+  WEFT_INLINE void compute(kernel_context& context) override;
   bool expensive(const kernel_context& context) const noexcept override { return input_elements(context) > expensive_elements; }
 
  private:
@@ -30229,7 +30237,7 @@ class matmul_kernel final : public kernel {
   explicit matmul_kernel(const node& n)
       : type_(type_attr(n, "T")), batched_(n.op() != "MatMul"), broadcasts_(n.op() == "BatchMatMulV2"), flip_a_(n.attr<bool>(batched_ ? "adj_x" : "transpose_a")),
         flip_b_(n.attr<bool>(batched_ ? "adj_y" : "transpose_b")), function_(find_product(n, type_)) {}
-  void compute(kernel_context& context) override;
+  WEFT_INLINE void compute(kernel_context& context) override;
   bool expensive(const kernel_context& context) const noexcept override {
     if (context.input_count() != 2) return false;
     const shape &a = context.input(0).shape(), &b = context.input(1).shape();
@@ -30916,7 +30924,7 @@ class conv2d_kernel final : public kernel {
     constexpr wide_functions<convolution_function> to_filter{convolve_back_to_filter<float>, convolve_back_to_filter<double>, nullptr, nullptr, nullptr};
     function_ = expect_function(n, to_input_ ? to_input : to_filter_ ? to_filter : forward, type_);
   }
-  void compute(kernel_context& context) override;
+  WEFT_INLINE void compute(kernel_context& context) override;
   bool expensive(const kernel_context& context) const noexcept override { return input_elements(context) > 1024; }
 
  private:
@@ -31065,7 +31073,7 @@ class depthwise_kernel final : public kernel {
     constexpr wide_functions<depthwise_function> functions{depthwise<float>, depthwise<double>, nullptr, nullptr, nullptr};
     function_ = expect_function(n, functions, type_);
   }
-  void compute(kernel_context& context) override;
+  WEFT_INLINE void compute(kernel_context& context) override;
   bool expensive(const kernel_context& context) const noexcept override { return input_elements(context) > 1024; }
 
  private:
@@ -31215,7 +31223,7 @@ class batch_norm_kernel final : public kernel {
     if (wide_dtype(type_) != dtype::float32 || wide_dtype(numbers_) != dtype::float32)
       n.fail_about(error_code::unimplemented, std::string("no kernel of this op takes elements of dtype ") + to_text(type_) + " and numbers of dtype " + to_text(numbers_));
   }
-  void compute(kernel_context& context) override;
+  WEFT_INLINE void compute(kernel_context& context) override;
   bool expensive(const kernel_context& context) const noexcept override { return input_elements(context) > expensive_elements / 8; }
 
  private:
@@ -31369,7 +31377,7 @@ class lrn_kernel final : public kernel {
     if (wide_dtype(type_) != dtype::float32) n.fail_about(error_code::unimplemented, std::string("no kernel of this op takes elements of dtype ") + to_text(type_));
     if (radius_ < 0) n.fail_about(error_code::invalid_argument, "attribute 'depth_radius' must not be negative, found " + std::to_string(radius_));
   }
-  void compute(kernel_context& context) override;
+  WEFT_INLINE void compute(kernel_context& context) override;
   bool expensive(const kernel_context& context) const noexcept override { return input_elements(context) > 1024; }
 
  private:
@@ -31588,7 +31596,7 @@ template <class T, bool Gradient> void average_pool(const pool_plan& p, dtype, c
 class pool_kernel final : public kernel {
  public:
   explicit pool_kernel(const node& n);
-  void compute(kernel_context& context) override;
+  WEFT_INLINE void compute(kernel_context& context) override;
   bool expensive(const kernel_context& context) const noexcept override { return input_elements(context) > 4096; }
 
  private:
@@ -31961,7 +31969,7 @@ class queue_resource final : public resource, public std::enable_shared_from_thi
   std::int64_t size() const;
   bool is_closed() const;
   /// Sends everybody away.
-  void close(const status& why) override;
+  WEFT_INLINE void close(const status& why) override;
 
  private:
   enum class operation : unsigned char { enqueue, dequeue, close };
@@ -32313,7 +32321,7 @@ class queue_handle_kernel final : public cheap_kernel {
     spec_.name = handle_.name();
   }
   static std::unique_ptr<kernel> make(const kernel_construction& what) { return std::make_unique<queue_handle_kernel>(what); }
-  void compute(kernel_context& context) override;
+  WEFT_INLINE void compute(kernel_context& context) override;
 
  private:
   static std::int64_t integer_attr(const node& n, std::string_view name, std::int64_t otherwise) {
@@ -32385,7 +32393,7 @@ class queue_user : public kernel {
 class enqueue_kernel final : public queue_user {
  public:
   explicit enqueue_kernel(const node& n) : queue_user(n), many_(n.op() == "QueueEnqueueManyV2") {}
-  void compute_async(kernel_context& context, kernel_done done) override;
+  WEFT_INLINE void compute_async(kernel_context& context, kernel_done done) override;
 
  private:
   // The most rows without a byte that a batch may have: they cost memory that the batch itself does not.
@@ -32434,7 +32442,7 @@ class dequeue_kernel final : public queue_user {
  public:
   explicit dequeue_kernel(const node& n)
       : queue_user(n), types_(n.attr<std::vector<dtype>>("component_types")), many_(n.op() != "QueueDequeueV2"), at_most_(n.op() == "QueueDequeueUpToV2") {}
-  void compute_async(kernel_context& context, kernel_done done) override;
+  WEFT_INLINE void compute_async(kernel_context& context, kernel_done done) override;
   // A batch is gathered element by element.
   bool expensive(const kernel_context&) const noexcept override { return many_; }
 
@@ -32752,8 +32760,8 @@ template <class T> void fill_floats(distribution kind, philox_random generator, 
 class random_kernel final : public kernel {
  public:
   explicit random_kernel(const node& n);
-  void compute(kernel_context& context) override;
-  bool expensive(const kernel_context& context) const noexcept override;
+  WEFT_INLINE void compute(kernel_context& context) override;
+  WEFT_INLINE bool expensive(const kernel_context& context) const noexcept override;
 
  private:
   philox_random stateless_stream(const kernel_context& context) const;
@@ -32848,7 +32856,7 @@ inline void random_kernel::compute(kernel_context& context) {
 class shuffle_kernel final : public kernel {
  public:
   explicit shuffle_kernel(const node& n) : type_(type_attr(n, "T")), seeds_(random_seeds::of(n)) {}
-  void compute(kernel_context& context) override;
+  WEFT_INLINE void compute(kernel_context& context) override;
   bool expensive(const kernel_context& context) const noexcept override { return input_elements(context) > 4096; }
 
  private:
@@ -32884,7 +32892,7 @@ class multinomial_kernel final : public kernel {
     if (wide_dtype(type_) == dtype::invalid || wide_dtype(type_) == dtype::boolean || (out_type_ != dtype::int32 && out_type_ != dtype::int64))
       n.fail_about(error_code::unimplemented, std::string("no kernel of this op takes logits of dtype ") + to_text(type_) + " and gives " + to_text(out_type_));
   }
-  void compute(kernel_context& context) override;
+  WEFT_INLINE void compute(kernel_context& context) override;
   bool expensive(const kernel_context&) const noexcept override { return true; }
 
  private:
@@ -33028,7 +33036,7 @@ class reduce_kernel final : public kernel {
     function_ = find_reduction(n.op(), type_);
     if (function_ == nullptr) n.fail_about(error_code::unimplemented, std::string("no kernel of this op takes elements of dtype ") + to_text(type_));
   }
-  void compute(kernel_context& context) override;
+  WEFT_INLINE void compute(kernel_context& context) override;
   bool expensive(const kernel_context& context) const noexcept override { return input_elements(context) > expensive_elements; }
 
  private:
@@ -33121,7 +33129,7 @@ class l2_loss_kernel final : public kernel {
   explicit l2_loss_kernel(const node& n) : type_(type_attr(n, "T")) {
     if (!is_floating(type_)) n.fail_about(error_code::unimplemented, std::string("no kernel of this op takes elements of dtype ") + to_text(type_));
   }
-  void compute(kernel_context& context) override;
+  WEFT_INLINE void compute(kernel_context& context) override;
   bool expensive(const kernel_context& context) const noexcept override { return input_elements(context) > expensive_elements; }
 
  private:
@@ -33236,7 +33244,7 @@ class arg_kernel final : public kernel {
     function_ = functions.of(type_);
     if (function_ == nullptr || !is_integer(out_type_)) n.fail_about(error_code::unimplemented, std::string("no kernel of this op takes elements of dtype ") + to_text(type_));
   }
-  void compute(kernel_context& context) override;
+  WEFT_INLINE void compute(kernel_context& context) override;
   bool expensive(const kernel_context& context) const noexcept override { return input_elements(context) > expensive_elements; }
 
  private:
@@ -33308,7 +33316,7 @@ class cumulative_kernel final : public kernel {
     function_ = (n.op() == "Cumsum" ? sums : products).of(type_);
     if (function_ == nullptr) n.fail_about(error_code::unimplemented, std::string("no kernel of this op takes elements of dtype ") + to_text(type_));
   }
-  void compute(kernel_context& context) override;
+  WEFT_INLINE void compute(kernel_context& context) override;
   bool expensive(const kernel_context& context) const noexcept override { return input_elements(context) > expensive_elements; }
 
  private:
@@ -33341,7 +33349,7 @@ template <class T> void count_values(const tensor_value& values, const tensor_va
 class bincount_kernel final : public kernel {
  public:
   explicit bincount_kernel(const node& n) : type_(type_attr(n, "T")) {}
-  void compute(kernel_context& context) override;
+  WEFT_INLINE void compute(kernel_context& context) override;
   bool expensive(const kernel_context& context) const noexcept override { return input_elements(context) > expensive_elements; }
 
  private:
@@ -33496,7 +33504,7 @@ class segment_kernel_of final : public kernel {
   explicit segment_kernel_of(const node& n) : sparse_(n.op()[1] == 'p'), rule_(rule_of_segment_op(n.op())), type_(type_attr(n, "T")), rows_(rule_, type_) {
     if (!rows_.exists()) n.fail_about(error_code::unimplemented, std::string("no kernel of this op takes elements of dtype ") + to_text(type_));
   }
-  void compute(kernel_context& context) override;
+  WEFT_INLINE void compute(kernel_context& context) override;
   bool expensive(const kernel_context& context) const noexcept override { return input_elements(context) > expensive_elements; }
 
  private:
@@ -33564,7 +33572,7 @@ class unsorted_segment_kernel final : public kernel {
   explicit unsorted_segment_kernel(const node& n) : type_(type_attr(n, "T")), rows_(rule_of_segment_op(n.op()), type_) {
     if (!rows_.exists()) n.fail_about(error_code::unimplemented, std::string("no kernel of this op takes elements of dtype ") + to_text(type_));
   }
-  void compute(kernel_context& context) override;
+  WEFT_INLINE void compute(kernel_context& context) override;
   bool expensive(const kernel_context& context) const noexcept override { return input_elements(context) > expensive_elements; }
 
  private:
@@ -33859,7 +33867,7 @@ class assign_variable_kernel final : public cheap_kernel {
     const bool* validate = n.find_attr<bool>("validate_shape");
     validate_shape_ = validate != nullptr && *validate;
   }
-  void compute(kernel_context& context) override;
+  WEFT_INLINE void compute(kernel_context& context) override;
 
  private:
   dtype type_;
@@ -33890,7 +33898,7 @@ class update_variable_kernel final : public kernel {
       : type_(type_attr(n, "dtype")), rows_(*find_pair_op(n.op() == "AssignSubVariableOp" ? "Sub" : "Add"), type_) {
     if (!rows_.exists()) fail_without_loop(n, type_);
   }
-  void compute(kernel_context& context) override;
+  WEFT_INLINE void compute(kernel_context& context) override;
   bool expensive(const kernel_context& context) const noexcept override { return input_elements(context) > expensive_elements; }
 
  private:
@@ -34075,7 +34083,7 @@ class slice_update {
 class scatter_variable_kernel final : public kernel {
  public:
   explicit scatter_variable_kernel(const node& n) : type_(type_attr(n, "dtype")), update_(n, std::string_view(n.op()).substr(std::string_view("ResourceScatter").size()), type_) {}
-  void compute(kernel_context& context) override;
+  WEFT_INLINE void compute(kernel_context& context) override;
 
  private:
   dtype type_;
@@ -34163,7 +34171,7 @@ class gather_nd_variable_kernel final : public kernel {
 class scatter_nd_variable_kernel final : public kernel {
  public:
   explicit scatter_nd_variable_kernel(const node& n) : type_(type_attr(n, "T")), update_(n, std::string_view(n.op()).substr(std::string_view("ResourceScatterNd").size()), type_) {}
-  void compute(kernel_context& context) override;
+  WEFT_INLINE void compute(kernel_context& context) override;
 
  private:
   dtype type_;
@@ -34191,7 +34199,7 @@ inline void scatter_nd_variable_kernel::compute(kernel_context& context) {
 class variable_shape_kernel final : public cheap_kernel {
  public:
   explicit variable_shape_kernel(const node& n) : type_(type_attr(n, "out_type")) {}
-  void compute(kernel_context& context) override;
+  WEFT_INLINE void compute(kernel_context& context) override;
 
  private:
   dtype type_;
@@ -34303,7 +34311,7 @@ class step_barrier final : public resource, public std::enable_shared_from_this<
   void leave(bool chief);
   /// The update is made: everybody goes on. With `reset` the passes so far are forgotten.
   void advance(std::int64_t step, bool reset);
-  void close(const status& why) override;
+  WEFT_INLINE void close(const status& why) override;
 
  private:
   struct pass {
@@ -34873,7 +34881,7 @@ class rule_reader {
 class training_update_kernel final : public kernel {
  public:
   explicit training_update_kernel(const node& n);
-  void compute(kernel_context& context) override;
+  WEFT_INLINE void compute(kernel_context& context) override;
   bool expensive(const kernel_context& context) const noexcept override { return input_elements(context) > expensive_elements / 4; }
 
  private:
@@ -36359,9 +36367,9 @@ namespace weft {
 /// that brings the second of the two.
 class local_rendezvous final : public rendezvous {
  public:
-  status send(const rendezvous_key& key, tensor_value value, bool is_dead) override;
-  void receive(const rendezvous_key& key, receiver done) override;
-  void abort(const status& why) override;
+  WEFT_INLINE status send(const rendezvous_key& key, tensor_value value, bool is_dead) override;
+  WEFT_INLINE void receive(const rendezvous_key& key, receiver done) override;
+  WEFT_INLINE void abort(const status& why) override;
   /// Makes it ready for another step: forgets the reason of an abort and values that nobody took. No receiver may be waiting.
   void reset();
 
@@ -43124,8 +43132,8 @@ class seeded_step final : private answer_listener {
     status outcome;
   };
 
-  void answered_elsewhere(step_state& state, std::uint32_t node, const status& s) override;
-  void settled(step_state& state, std::uint32_t node) override;
+  WEFT_INLINE void answered_elsewhere(step_state& state, std::uint32_t node, const status& s) override;
+  WEFT_INLINE void settled(step_state& state, std::uint32_t node) override;
   const plan_node& node_at(const place& p) const { return states_[p.part]->plan.nodes[p.node]; }
   std::size_t part_of(const step_state& state) const { return static_cast<std::size_t>(std::find(states_.begin(), states_.end(), &state) - states_.begin()); }
   bool waits(const place& p) const { return std::find(waiting_.begin(), waiting_.end(), p) != waiting_.end(); }
@@ -43488,8 +43496,8 @@ class local_runtime {
 class local_step : public prepared_step {
  public:
   local_step(std::shared_ptr<local_runtime> runtime, const step_signature& signature);
-  ~local_step() override;
-  void run(tensor_value* feeds, tensor_value* fetches, const run_options& options) override;
+  WEFT_INLINE ~local_step() override;
+  WEFT_INLINE void run(tensor_value* feeds, tensor_value* fetches, const run_options& options) override;
 
  private:
   struct task_part {
@@ -43774,11 +43782,11 @@ class local_session : public session_interface {
   /// A session in which every task of the cluster runs in this process, with the partitions of the real cluster.
   explicit local_session(const cluster_spec& cluster, session_options options = {}, const weft::graph& g = default_graph());
 
-  const weft::graph& graph() const override;
-  std::shared_ptr<prepared_step> prepare(const step_signature& signature) override;
-  partitioned_graph partitions(const step_signature& signature) override;
-  std::vector<device> list_devices() override;
-  void close() override;
+  WEFT_INLINE const weft::graph& graph() const override;
+  WEFT_INLINE std::shared_ptr<prepared_step> prepare(const step_signature& signature) override;
+  WEFT_INLINE partitioned_graph partitions(const step_signature& signature) override;
+  WEFT_INLINE std::vector<device> list_devices() override;
+  WEFT_INLINE void close() override;
 
  private:
   std::unique_ptr<session_interface> inner_;
@@ -44247,7 +44255,7 @@ class remote_step final : public prepared_step {
  public:
   remote_step(std::shared_ptr<remote_runtime> runtime, step_signature signature) : runtime_(std::move(runtime)), signature_(std::move(signature)) {}
 
-  void run(tensor_value* feeds, tensor_value* fetches, const run_options& options) override;
+  WEFT_INLINE void run(tensor_value* feeds, tensor_value* fetches, const run_options& options) override;
   /// Prepares it on the present connection.
   void prepare() { (void)place(); }
 
@@ -44380,14 +44388,14 @@ class session : public session_interface {
   /// server leads. Throws INVALID_ARGUMENT for a target without a server, and the reason if a task cannot be reached; the others are cleared then.
   static void reset(std::string_view target, const std::vector<std::string>& containers = {}, const session_options& options = {});
 
-  const weft::graph& graph() const override;
-  std::shared_ptr<prepared_step> prepare(const step_signature& signature) override;
-  partitioned_graph partitions(const step_signature& signature) override;
-  std::vector<device> list_devices() override;
-  void wait_for_tasks(std::chrono::milliseconds time) override;
-  task_count count_tasks(std::chrono::milliseconds within) override;
-  void update_cluster(const cluster_spec& next) override;
-  void close() override;
+  WEFT_INLINE const weft::graph& graph() const override;
+  WEFT_INLINE std::shared_ptr<prepared_step> prepare(const step_signature& signature) override;
+  WEFT_INLINE partitioned_graph partitions(const step_signature& signature) override;
+  WEFT_INLINE std::vector<device> list_devices() override;
+  WEFT_INLINE void wait_for_tasks(std::chrono::milliseconds time) override;
+  WEFT_INLINE task_count count_tasks(std::chrono::milliseconds within) override;
+  WEFT_INLINE void update_cluster(const cluster_spec& next) override;
+  WEFT_INLINE void close() override;
 
  private:
   std::unique_ptr<session_interface> inner_;
@@ -49198,7 +49206,7 @@ class optimizer {
   virtual std::vector<grad_and_variable> compute_gradients(const gradient_ys& loss, const compute_gradients_options& options = {}) { return weft::compute_gradients(loss, options, name_); }
   /// An operation that makes one step: updates each variable that has a gradient where the variable lives, then, if there is a counter,
   /// adds one to it. Throws INVALID_ARGUMENT when no variable has a gradient.
-  virtual operation apply_gradients(const std::vector<grad_and_variable>& gradients, const any_variable& global_step = {}, op_name name = {});
+  WEFT_INLINE virtual operation apply_gradients(const std::vector<grad_and_variable>& gradients, const any_variable& global_step = {}, op_name name = {});
   /// Both in one.
   operation minimize(const gradient_ys& loss, const any_variable& global_step = {}, const compute_gradients_options& options = {}, op_name name = {});
 
@@ -49209,9 +49217,9 @@ class optimizer {
     return made.from == nullptr ? any_variable() : any_variable(made);
   }
   /// The names of its slots, in the order of their making.
-  virtual std::vector<std::string> slot_names() const;
+  WEFT_INLINE virtual std::vector<std::string> slot_names() const;
   /// All variables that it has made, slots and others, in the order of their making.
-  virtual std::vector<any_variable> variables() const;
+  WEFT_INLINE virtual std::vector<any_variable> variables() const;
 
  protected:
   explicit optimizer(std::string name) : name_(std::move(name)) {}
@@ -49225,9 +49233,9 @@ class optimizer {
   /// As above for rows that are all different.
   virtual const node& apply_rows(const output& values, const output& indices, const output& variable) = 0;
   /// As above for any rows; sums those with the same index first.
-  virtual const node& apply_slices(const indexed_slices& rows, const output& variable);
+  WEFT_INLINE virtual const node& apply_slices(const indexed_slices& rows, const output& variable);
   /// What is done after the updates, as one operation of this name.
-  virtual operation finish(std::vector<operation> updates, const op_name& name);
+  WEFT_INLINE virtual operation finish(std::vector<operation> updates, const op_name& name);
 
   /// Makes a slot of the shape of `variable` and with it, named after variable and optimizer (`w/Momentum`), unless it is there.
   void make_slot(const output& variable, const char* slot_name, const hyper_parameter& initial);
@@ -52160,9 +52168,9 @@ class stop_at_step_hook final : public session_hook {
   explicit stop_at_step_hook(std::int64_t last_step) : last_(last_step) {}
   /// Stops so many steps after the one at which this session begins.
   static std::shared_ptr<stop_at_step_hook> after(std::int64_t steps);
-  void begin(const graph& g) override;
-  void after_create_session(hook_context& context) override;
-  void after_run(hook_context& context, const std::vector<tensor_value>&) override;
+  WEFT_INLINE void begin(const graph& g) override;
+  WEFT_INLINE void after_create_session(hook_context& context) override;
+  WEFT_INLINE void after_run(hook_context& context, const std::vector<tensor_value>&) override;
 
  private:
   std::int64_t last_, steps_ = 0;
@@ -52181,9 +52189,9 @@ struct checkpoint_hook_options {
 class checkpoint_hook final : public session_hook {
  public:
   checkpoint_hook(saver& with, checkpoint_hook_options options = {}) : saver_(&with), options_(std::move(options)), timer_(options_.steps, options_.seconds) {}
-  void after_create_session(hook_context& context) override;
-  void after_run(hook_context& context, const std::vector<tensor_value>&) override;
-  void end(hook_context& context) override;
+  WEFT_INLINE void after_create_session(hook_context& context) override;
+  WEFT_INLINE void after_run(hook_context& context, const std::vector<tensor_value>&) override;
+  WEFT_INLINE void end(hook_context& context) override;
 
  private:
   void save(hook_context& context, std::int64_t step);
@@ -52197,7 +52205,7 @@ class checkpoint_hook final : public session_hook {
 class step_counter_hook final : public session_hook {
  public:
   explicit step_counter_hook(std::int64_t every_steps = 100, line_function log = {}) : timer_(every_steps, {}), log_(std::move(log)) {}
-  void after_run(hook_context& context, const std::vector<tensor_value>&) override;
+  WEFT_INLINE void after_run(hook_context& context, const std::vector<tensor_value>&) override;
   /// The last one reported; 0 before.
   double steps_per_second() const noexcept { return rate_; }
 
@@ -52216,7 +52224,7 @@ class nan_hook final : public session_hook {
   explicit nan_hook(output loss, nan_loss then = nan_loss::fail) : loss_(loss), then_(then) {}
   template <class T, int N> explicit nan_hook(const tensor<T, N>& loss, nan_loss then = nan_loss::fail) : nan_hook(loss.raw(), then) {}
   void before_run(hook_context&, hook_request& request) override { request.fetches.push_back(loss_); }
-  void after_run(hook_context& context, const std::vector<tensor_value>& values) override;
+  WEFT_INLINE void after_run(hook_context& context, const std::vector<tensor_value>& values) override;
 
  private:
   output loss_;
@@ -52238,8 +52246,8 @@ class logging_hook final : public session_hook {
  public:
   logging_hook(std::vector<std::pair<std::string, output>> values, std::int64_t every_steps = 100, line_function log = {}, std::chrono::milliseconds every = std::chrono::milliseconds(0))
       : values_(std::move(values)), timer_(every_steps, every), log_(std::move(log)) {}
-  void before_run(hook_context& context, hook_request& request) override;
-  void after_run(hook_context& context, const std::vector<tensor_value>& values) override;
+  WEFT_INLINE void before_run(hook_context& context, hook_request& request) override;
+  WEFT_INLINE void after_run(hook_context& context, const std::vector<tensor_value>& values) override;
 
  private:
   std::vector<std::pair<std::string, output>> values_;
@@ -52254,9 +52262,9 @@ class summary_hook final : public session_hook {
  public:
   summary_hook(std::string directory, std::vector<std::pair<std::string, output>> scalars, std::int64_t every_steps = 100, std::chrono::milliseconds every = std::chrono::milliseconds(0))
       : directory_(std::move(directory)), scalars_(std::move(scalars)), timer_(every_steps, every) {}
-  ~summary_hook() override;
-  void before_run(hook_context& context, hook_request& request) override;
-  void after_run(hook_context& context, const std::vector<tensor_value>& values) override;
+  WEFT_INLINE ~summary_hook() override;
+  WEFT_INLINE void before_run(hook_context& context, hook_request& request) override;
+  WEFT_INLINE void after_run(hook_context& context, const std::vector<tensor_value>& values) override;
 
  private:
   std::string directory_;
@@ -52272,8 +52280,8 @@ class profile_hook final : public session_hook {
  public:
   explicit profile_hook(std::string directory, std::int64_t every_steps = 100, std::chrono::milliseconds every = std::chrono::milliseconds(0))
       : directory_(std::move(directory)), timer_(every_steps, every) {}
-  void before_run(hook_context& context, hook_request& request) override;
-  void after_run(hook_context& context, const std::vector<tensor_value>& values) override;
+  WEFT_INLINE void before_run(hook_context& context, hook_request& request) override;
+  WEFT_INLINE void after_run(hook_context& context, const std::vector<tensor_value>& values) override;
 
  private:
   std::string directory_;
@@ -52288,11 +52296,11 @@ class progress_hook final : public session_hook {
  public:
   /// `last_step` is where the training ends, 0 when that is not known; `loss` may be an empty output.
   explicit progress_hook(std::int64_t last_step = 0, output loss = {}, line_function write = {});
-  ~progress_hook() override;
+  WEFT_INLINE ~progress_hook() override;
   template <class T, int N> progress_hook(std::int64_t last_step, const tensor<T, N>& loss) : progress_hook(last_step, loss.raw()) {}
-  void before_run(hook_context&, hook_request& request) override;
-  void after_run(hook_context& context, const std::vector<tensor_value>& values) override;
-  void end(hook_context&) override;
+  WEFT_INLINE void before_run(hook_context&, hook_request& request) override;
+  WEFT_INLINE void after_run(hook_context& context, const std::vector<tensor_value>& values) override;
+  WEFT_INLINE void end(hook_context&) override;
 
  private:
   std::int64_t last_step_, first_step_ = 0, own_steps_ = 0;
@@ -53268,7 +53276,7 @@ class monitored_session final : public session_interface {
   /// when the chief's initialization leaves some out; and what the saver throws.
   monitored_session(session_factory open, monitored_session_options options = {}, const weft::graph& g = default_graph());
   /// Closes it; without `end` of the hooks when an exception is on its way.
-  ~monitored_session() override;
+  WEFT_INLINE ~monitored_session() override;
 
   /// Whether to leave the loop: somebody asked to stop, here or in another session of the training, or the input has ended.
   bool should_stop() const noexcept;
@@ -53281,12 +53289,12 @@ class monitored_session final : public session_interface {
   /// How many times it has come back after a failure.
   int recoveries() const noexcept;
 
-  const weft::graph& graph() const override;
-  std::shared_ptr<prepared_step> prepare(const step_signature& signature) override;
-  partitioned_graph partitions(const step_signature& signature) override;
-  std::vector<device> list_devices() override;
+  WEFT_INLINE const weft::graph& graph() const override;
+  WEFT_INLINE std::shared_ptr<prepared_step> prepare(const step_signature& signature) override;
+  WEFT_INLINE partitioned_graph partitions(const step_signature& signature) override;
+  WEFT_INLINE std::vector<device> list_devices() override;
   /// Ends the hooks, saves, as the chief, and closes the session. Idempotent.
-  void close() override;
+  WEFT_INLINE void close() override;
 
  private:
   struct state;
@@ -53336,7 +53344,7 @@ struct monitored_session::state final : hook_context {
     if (step_read.from == nullptr) return -1;
     return inner->run(run_options(), std::vector<feed>(), std::vector<output>{step_read})[0].item<std::int64_t>();
   }
-  void request_stop() override;
+  WEFT_INLINE void request_stop() override;
   bool is_chief() const noexcept override { return options.role == session_role::chief; }
 
   void build();
@@ -53879,9 +53887,9 @@ class op_optimizer : public optimizer {
   /// An attribute of both ops.
   void add_attr(const char* attr, attr_value value) { attrs_[attr] = std::move(value); }
   /// An argument that is neither variable, slot, number, gradient nor indices.
-  virtual output other_argument(std::string_view argument, const output& variable);
+  WEFT_INLINE virtual output other_argument(std::string_view argument, const output& variable);
 
-  void create_slots(const std::vector<output>& variables) override;
+  WEFT_INLINE void create_slots(const std::vector<output>& variables) override;
   const node& apply_dense(const output& gradient, const output& variable) override { return update(dense_, gradient, output(), variable); }
   const node& apply_rows(const output& values, const output& indices, const output& variable) override { return update(rows_, values, indices, variable); }
 
@@ -53903,7 +53911,7 @@ class gradient_descent_optimizer : public op_optimizer {
   explicit gradient_descent_optimizer(hyper_parameter learning_rate, std::string name = "GradientDescent");
 
  protected:
-  const node& apply_rows(const output& values, const output& indices, const output& variable) override;
+  WEFT_INLINE const node& apply_rows(const output& values, const output& indices, const output& variable) override;
   const node& apply_slices(const indexed_slices& rows, const output& variable) override { return apply_rows(rows.values, rows.indices, variable); }
 
  private:
@@ -53949,11 +53957,11 @@ class adam_optimizer : public op_optimizer {
   explicit adam_optimizer(hyper_parameter learning_rate = 0.001f, hyper_parameter beta1 = 0.9f, hyper_parameter beta2 = 0.999f, hyper_parameter epsilon = 1e-8f, std::string name = "Adam");
 
  protected:
-  void create_slots(const std::vector<output>& variables) override;
-  void prepare() override;
-  output other_argument(std::string_view argument, const output& variable) override;
-  const node& apply_rows(const output& values, const output& indices, const output& variable) override;
-  operation finish(std::vector<operation> updates, const op_name& name) override;
+  WEFT_INLINE void create_slots(const std::vector<output>& variables) override;
+  WEFT_INLINE void prepare() override;
+  WEFT_INLINE output other_argument(std::string_view argument, const output& variable) override;
+  WEFT_INLINE const node& apply_rows(const output& values, const output& indices, const output& variable) override;
+  WEFT_INLINE operation finish(std::vector<operation> updates, const op_name& name) override;
 
  private:
   // The slot times beta, plus (1 - beta) times the rows: its node, after which reads of the slot see both.
@@ -53981,7 +53989,7 @@ class ftrl_optimizer : public op_optimizer {
   explicit ftrl_optimizer(hyper_parameter learning_rate, const ftrl_options& options = {}, std::string name = "Ftrl");
 
  protected:
-  output other_argument(std::string_view argument, const output& variable) override;
+  WEFT_INLINE output other_argument(std::string_view argument, const output& variable) override;
 
  private:
   hyper_parameter learning_rate_, l2_, half_beta_;
@@ -54008,7 +54016,7 @@ class adagrad_da_optimizer : public op_optimizer {
                        hyper_parameter l2_regularization_strength = 0.f, std::string name = "AdagradDA");
 
  protected:
-  void prepare() override;
+  WEFT_INLINE void prepare() override;
   output other_argument(std::string_view, const output&) override { return next_step_; }
 
  private:
@@ -54858,7 +54866,7 @@ class sync_replicas_optimizer final : public optimizer {
   std::vector<grad_and_variable> compute_gradients(const gradient_ys& loss, const compute_gradients_options& options = {}) override { return inner_.compute_gradients(loss, options); }
   /// The pass of a worker: pushes the gradients, waits for the update. The counter, an int64, is needed: it tells which gradients are stale. Throws INVALID_ARGUMENT without one, FAILED_PRECONDITION
   /// when called twice.
-  operation apply_gradients(const std::vector<grad_and_variable>& gradients, const any_variable& global_step = {}, op_name name = {}) override;
+  WEFT_INLINE operation apply_gradients(const std::vector<grad_and_variable>& gradients, const any_variable& global_step = {}, op_name name = {}) override;
   std::vector<std::string> slot_names() const override { return inner_.slot_names(); }
   std::vector<any_variable> variables() const override { return inner_.variables(); }
 
@@ -55225,11 +55233,11 @@ class sync_replicas_hook final : public session_hook {
  public:
   /// `sync` must live as long as this.
   explicit sync_replicas_hook(sync_replicas_optimizer& sync, sync_replica_options options = {});
-  ~sync_replicas_hook() override;
-  void after_create_session(hook_context& context) override;
+  WEFT_INLINE ~sync_replicas_hook() override;
+  WEFT_INLINE void after_create_session(hook_context& context) override;
   /// Throws what has ended the chief's thread.
-  void before_run(hook_context& context, hook_request& request) override;
-  void end(hook_context& context) override;
+  WEFT_INLINE void before_run(hook_context& context, hook_request& request) override;
+  WEFT_INLINE void end(hook_context& context) override;
 
  private:
   sync_replicas_optimizer& sync_;

@@ -63,9 +63,9 @@ class remote_rendezvous final : public rendezvous {
   remote_rendezvous(step_id step, const std::vector<part_edge>& edges, std::map<task_id, std::shared_ptr<tensor_outlet>> outlets,
                     std::function<void(const status&)> on_abort, step_statistics* statistics = nullptr);
 
-  status send(const rendezvous_key& key, tensor_value value, bool is_dead) override;
-  void receive(const rendezvous_key& key, receiver done) override;
-  void abort(const status& why) override;
+  WEFT_INLINE status send(const rendezvous_key& key, tensor_value value, bool is_dead) override;
+  WEFT_INLINE void receive(const rendezvous_key& key, receiver done) override;
+  WEFT_INLINE void abort(const status& why) override;
 
   /// Takes a tensor that came from `from`, with the lease on its bytes. Aborts the step when it does not belong here.
   void deliver(const task_id& from, const rendezvous_key& key, tensor_value value, bool is_dead, receive_lease_ptr lease);

@@ -382,7 +382,7 @@ class remote_step final : public prepared_step {
  public:
   remote_step(std::shared_ptr<remote_runtime> runtime, step_signature signature) : runtime_(std::move(runtime)), signature_(std::move(signature)) {}
 
-  void run(tensor_value* feeds, tensor_value* fetches, const run_options& options) override;
+  WEFT_INLINE void run(tensor_value* feeds, tensor_value* fetches, const run_options& options) override;
   /// Prepares it on the present connection.
   void prepare() { (void)place(); }
 

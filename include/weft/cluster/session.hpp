@@ -32,14 +32,14 @@ class session : public session_interface {
   /// server leads. Throws INVALID_ARGUMENT for a target without a server, and the reason if a task cannot be reached; the others are cleared then.
   static void reset(std::string_view target, const std::vector<std::string>& containers = {}, const session_options& options = {});
 
-  const weft::graph& graph() const override;
-  std::shared_ptr<prepared_step> prepare(const step_signature& signature) override;
-  partitioned_graph partitions(const step_signature& signature) override;
-  std::vector<device> list_devices() override;
-  void wait_for_tasks(std::chrono::milliseconds time) override;
-  task_count count_tasks(std::chrono::milliseconds within) override;
-  void update_cluster(const cluster_spec& next) override;
-  void close() override;
+  WEFT_INLINE const weft::graph& graph() const override;
+  WEFT_INLINE std::shared_ptr<prepared_step> prepare(const step_signature& signature) override;
+  WEFT_INLINE partitioned_graph partitions(const step_signature& signature) override;
+  WEFT_INLINE std::vector<device> list_devices() override;
+  WEFT_INLINE void wait_for_tasks(std::chrono::milliseconds time) override;
+  WEFT_INLINE task_count count_tasks(std::chrono::milliseconds within) override;
+  WEFT_INLINE void update_cluster(const cluster_spec& next) override;
+  WEFT_INLINE void close() override;
 
  private:
   std::unique_ptr<session_interface> inner_;

@@ -140,10 +140,10 @@ class tls_stream final : public secured_stream {
  public:
   tls_stream(std::shared_ptr<const tls_setup> setup, int descriptor, transport_security::side which, const std::string& host);
 
-  progress handshake() noexcept override;
-  ssize_t read(const iovec* parts, std::size_t count) noexcept override;
-  ssize_t write(const iovec* parts, std::size_t count) noexcept override;
-  status problem() const override;
+  WEFT_INLINE progress handshake() noexcept override;
+  WEFT_INLINE ssize_t read(const iovec* parts, std::size_t count) noexcept override;
+  WEFT_INLINE ssize_t write(const iovec* parts, std::size_t count) noexcept override;
+  WEFT_INLINE status problem() const override;
 
  private:
   // A record's worth of plain bytes.

@@ -19,7 +19,7 @@ class npz_file final : public tensor_file {
  public:
   /// Throws NOT_FOUND, DATA_LOSS with the file and the fault, UNIMPLEMENTED for compressed archives and for dtypes that weft has not.
   explicit npz_file(const std::string& path);
-  tensor_value read(const tensor_entry& entry) const override;
+  WEFT_INLINE tensor_value read(const tensor_entry& entry) const override;
   using tensor_file::read;
 
  private:

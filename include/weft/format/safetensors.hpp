@@ -26,7 +26,7 @@ class safetensors_file final : public tensor_file {
 
   /// The texts in `__metadata__`.
   const std::map<std::string, std::string>& metadata() const noexcept { return metadata_; }
-  tensor_value read(const tensor_entry& entry) const override;
+  WEFT_INLINE tensor_value read(const tensor_entry& entry) const override;
   using tensor_file::read;
 
  private:

@@ -22,7 +22,7 @@ class tensorflow_checkpoint final : public tensor_file {
  public:
   /// Opens `prefix.index`. Throws NOT_FOUND, DATA_LOSS with the file and the fault, UNIMPLEMENTED for compressed tables and big-endian data.
   explicit tensorflow_checkpoint(const std::string& index_path);
-  tensor_value read(const tensor_entry& entry) const override;
+  WEFT_INLINE tensor_value read(const tensor_entry& entry) const override;
   using tensor_file::read;
 
  private:

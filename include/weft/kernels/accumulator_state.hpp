@@ -66,7 +66,7 @@ class accumulator_resource final : public resource, public std::enable_shared_fr
   void set_step(std::int64_t step);
   std::int64_t count() const;
   /// Sends everybody away.
-  void close(const status& why) override;
+  WEFT_INLINE void close(const status& why) override;
 
   /// The mean, or the sum, of what was taken.
   tensor_value reduced(const accumulated& taken) const;

@@ -143,7 +143,7 @@ class shape_kernel final : public cheap_kernel {
     if (type_ != dtype::int32 && type_ != dtype::int64)
       n.fail_about(error_code::invalid_argument, std::string("attribute 'out_type' must be int32 or int64, found ") + to_text(type_));
   }
-  void compute(kernel_context& context) override;
+  WEFT_INLINE void compute(kernel_context& context) override;
 
  private:
   std::string op_;
@@ -172,7 +172,7 @@ inline void shape_kernel::compute(kernel_context& context) {
 class fill_kernel final : public kernel {
  public:
   explicit fill_kernel(const node& n) : op_(n.op()), type_(type_attr(n, "T")) {}
-  void compute(kernel_context& context) override;
+  WEFT_INLINE void compute(kernel_context& context) override;
   bool expensive(const kernel_context& context) const noexcept override { return op_ == "Fill" || input_elements(context) > expensive_elements; }
 
  private:

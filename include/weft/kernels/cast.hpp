@@ -53,7 +53,7 @@ template <class Bits> void cut_mantissa(void* elements, std::size_t count, int b
 class cast_kernel final : public kernel {
  public:
   explicit cast_kernel(const node& n);
-  void compute(kernel_context& context) override;
+  WEFT_INLINE void compute(kernel_context& context) override;
   bool expensive(const kernel_context& context) const noexcept override { return input_elements(context) > expensive_elements; }
 
  private:

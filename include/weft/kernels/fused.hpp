@@ -71,7 +71,7 @@ struct fused_step {
 class fused_kernel final : public kernel {
  public:
   explicit fused_kernel(const node& n);
-  void compute(kernel_context& context) override;
+  WEFT_INLINE void compute(kernel_context& context) override;
   bool expensive(const kernel_context& context) const noexcept override { return input_elements(context) > expensive_elements; }
 
  private:

@@ -50,7 +50,7 @@ class matmul_kernel final : public kernel {
   explicit matmul_kernel(const node& n)
       : type_(type_attr(n, "T")), batched_(n.op() != "MatMul"), broadcasts_(n.op() == "BatchMatMulV2"), flip_a_(n.attr<bool>(batched_ ? "adj_x" : "transpose_a")),
         flip_b_(n.attr<bool>(batched_ ? "adj_y" : "transpose_b")), function_(find_product(n, type_)) {}
-  void compute(kernel_context& context) override;
+  WEFT_INLINE void compute(kernel_context& context) override;
   bool expensive(const kernel_context& context) const noexcept override {
     if (context.input_count() != 2) return false;
     const shape &a = context.input(0).shape(), &b = context.input(1).shape();

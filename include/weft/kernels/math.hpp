@@ -166,7 +166,7 @@ class binary_kernel final : public kernel {
     const bool* strict = n.find_attr<bool>("incompatible_shape_error");
     lenient_ = strict != nullptr && !*strict;
   }
-  void compute(kernel_context& context) override;
+  WEFT_INLINE void compute(kernel_context& context) override;
   bool expensive(const kernel_context& context) const noexcept override { return input_elements(context) > 2 * expensive_elements; }
 
  private:
@@ -257,7 +257,7 @@ class unary_kernel final : public kernel {
       narrow_ = nullptr;
     }
   }
-  void compute(kernel_context& context) override;
+  WEFT_INLINE void compute(kernel_context& context) override;
   bool expensive(const kernel_context& context) const noexcept override { return input_elements(context) > (loop_ == nullptr ? expensive_elements / 8 : expensive_elements); }
 
  private:
@@ -302,7 +302,7 @@ class add_n_kernel final : public kernel {
   explicit add_n_kernel(const node& n) : type_(type_attr(n, "T")), add_(*find_pair_op("AddV2"), type_) {
     if (!add_.exists()) fail_without_loop(n, type_);
   }
-  void compute(kernel_context& context) override;
+  WEFT_INLINE void compute(kernel_context& context) override;
   bool expensive(const kernel_context& context) const noexcept override { return input_elements(context) > 2 * expensive_elements; }
 
  private:

@@ -92,7 +92,7 @@ class bias_kernel final : public kernel {
     add_ = expect_function(n, adds, type_);
     sum_ = expect_function(n, sums, type_);
   }
-  void compute(kernel_context& context) override;
+  WEFT_INLINE void compute(kernel_context& context) override;
   bool expensive(const kernel_context& context) const noexcept override { return input_elements(context) > expensive_elements; }
 
  private:
@@ -284,7 +284,7 @@ class cross_entropy_kernel final : public kernel {
     constexpr wide_functions<cross_entropy_function> sparse{sparse_cross_entropy_rows<float>, sparse_cross_entropy_rows<double>, nullptr, nullptr, nullptr};
     function_ = expect_function(n, sparse_ ? sparse : dense, type_);
   }
-  void compute(kernel_context& context) override;
+  WEFT_INLINE void compute(kernel_context& context) override;
   bool expensive(const kernel_context& context) const noexcept override { return input_elements(context) > expensive_elements / 4; }
 
  private:

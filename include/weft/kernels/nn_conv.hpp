@@ -386,7 +386,7 @@ class conv2d_kernel final : public kernel {
     constexpr wide_functions<convolution_function> to_filter{convolve_back_to_filter<float>, convolve_back_to_filter<double>, nullptr, nullptr, nullptr};
     function_ = expect_function(n, to_input_ ? to_input : to_filter_ ? to_filter : forward, type_);
   }
-  void compute(kernel_context& context) override;
+  WEFT_INLINE void compute(kernel_context& context) override;
   bool expensive(const kernel_context& context) const noexcept override { return input_elements(context) > 1024; }
 
  private:

@@ -87,7 +87,7 @@ class depthwise_kernel final : public kernel {
     constexpr wide_functions<depthwise_function> functions{depthwise<float>, depthwise<double>, nullptr, nullptr, nullptr};
     function_ = expect_function(n, functions, type_);
   }
-  void compute(kernel_context& context) override;
+  WEFT_INLINE void compute(kernel_context& context) override;
   bool expensive(const kernel_context& context) const noexcept override { return input_elements(context) > 1024; }
 
  private:

@@ -108,7 +108,7 @@ class batch_norm_kernel final : public kernel {
     if (wide_dtype(type_) != dtype::float32 || wide_dtype(numbers_) != dtype::float32)
       n.fail_about(error_code::unimplemented, std::string("no kernel of this op takes elements of dtype ") + to_text(type_) + " and numbers of dtype " + to_text(numbers_));
   }
-  void compute(kernel_context& context) override;
+  WEFT_INLINE void compute(kernel_context& context) override;
   bool expensive(const kernel_context& context) const noexcept override { return input_elements(context) > expensive_elements / 8; }
 
  private:
@@ -262,7 +262,7 @@ class lrn_kernel final : public kernel {
     if (wide_dtype(type_) != dtype::float32) n.fail_about(error_code::unimplemented, std::string("no kernel of this op takes elements of dtype ") + to_text(type_));
     if (radius_ < 0) n.fail_about(error_code::invalid_argument, "attribute 'depth_radius' must not be negative, found " + std::to_string(radius_));
   }
-  void compute(kernel_context& context) override;
+  WEFT_INLINE void compute(kernel_context& context) override;
   bool expensive(const kernel_context& context) const noexcept override { return input_elements(context) > 1024; }
 
  private:

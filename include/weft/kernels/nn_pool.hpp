@@ -158,7 +158,7 @@ template <class T, bool Gradient> void average_pool(const pool_plan& p, dtype, c
 class pool_kernel final : public kernel {
  public:
   explicit pool_kernel(const node& n);
-  void compute(kernel_context& context) override;
+  WEFT_INLINE void compute(kernel_context& context) override;
   bool expensive(const kernel_context& context) const noexcept override { return input_elements(context) > 4096; }
 
  private:

@@ -158,7 +158,7 @@ class onednn_conv2d final : public onednn_kernel {
 #endif
     return {c, desc, dnnl::convolution_forward(desc)};
   }
-  bool run(kernel_context& context) override;
+  WEFT_INLINE bool run(kernel_context& context) override;
   window_attrs attrs_;
   onednn_last<prepared> last_;
 };

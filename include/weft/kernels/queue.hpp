@@ -47,7 +47,7 @@ class queue_handle_kernel final : public cheap_kernel {
     spec_.name = handle_.name();
   }
   static std::unique_ptr<kernel> make(const kernel_construction& what) { return std::make_unique<queue_handle_kernel>(what); }
-  void compute(kernel_context& context) override;
+  WEFT_INLINE void compute(kernel_context& context) override;
 
  private:
   static std::int64_t integer_attr(const node& n, std::string_view name, std::int64_t otherwise) {
@@ -119,7 +119,7 @@ class queue_user : public kernel {
 class enqueue_kernel final : public queue_user {
  public:
   explicit enqueue_kernel(const node& n) : queue_user(n), many_(n.op() == "QueueEnqueueManyV2") {}
-  void compute_async(kernel_context& context, kernel_done done) override;
+  WEFT_INLINE void compute_async(kernel_context& context, kernel_done done) override;
 
  private:
   // The most rows without a byte that a batch may have: they cost memory that the batch itself does not.
@@ -168,7 +168,7 @@ class dequeue_kernel final : public queue_user {
  public:
   explicit dequeue_kernel(const node& n)
       : queue_user(n), types_(n.attr<std::vector<dtype>>("component_types")), many_(n.op() != "QueueDequeueV2"), at_most_(n.op() == "QueueDequeueUpToV2") {}
-  void compute_async(kernel_context& context, kernel_done done) override;
+  WEFT_INLINE void compute_async(kernel_context& context, kernel_done done) override;
   // A batch is gathered element by element.
   bool expensive(const kernel_context&) const noexcept override { return many_; }
 

@@ -73,7 +73,7 @@ class queue_resource final : public resource, public std::enable_shared_from_thi
   std::int64_t size() const;
   bool is_closed() const;
   /// Sends everybody away.
-  void close(const status& why) override;
+  WEFT_INLINE void close(const status& why) override;
 
  private:
   enum class operation : unsigned char { enqueue, dequeue, close };

@@ -143,8 +143,8 @@ template <class T> void fill_floats(distribution kind, philox_random generator, 
 class random_kernel final : public kernel {
  public:
   explicit random_kernel(const node& n);
-  void compute(kernel_context& context) override;
-  bool expensive(const kernel_context& context) const noexcept override;
+  WEFT_INLINE void compute(kernel_context& context) override;
+  WEFT_INLINE bool expensive(const kernel_context& context) const noexcept override;
 
  private:
   philox_random stateless_stream(const kernel_context& context) const;
@@ -239,7 +239,7 @@ inline void random_kernel::compute(kernel_context& context) {
 class shuffle_kernel final : public kernel {
  public:
   explicit shuffle_kernel(const node& n) : type_(type_attr(n, "T")), seeds_(random_seeds::of(n)) {}
-  void compute(kernel_context& context) override;
+  WEFT_INLINE void compute(kernel_context& context) override;
   bool expensive(const kernel_context& context) const noexcept override { return input_elements(context) > 4096; }
 
  private:
@@ -275,7 +275,7 @@ class multinomial_kernel final : public kernel {
     if (wide_dtype(type_) == dtype::invalid || wide_dtype(type_) == dtype::boolean || (out_type_ != dtype::int32 && out_type_ != dtype::int64))
       n.fail_about(error_code::unimplemented, std::string("no kernel of this op takes logits of dtype ") + to_text(type_) + " and gives " + to_text(out_type_));
   }
-  void compute(kernel_context& context) override;
+  WEFT_INLINE void compute(kernel_context& context) override;
   bool expensive(const kernel_context&) const noexcept override { return true; }
 
  private:

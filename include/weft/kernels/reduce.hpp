@@ -72,7 +72,7 @@ class reduce_kernel final : public kernel {
     function_ = find_reduction(n.op(), type_);
     if (function_ == nullptr) n.fail_about(error_code::unimplemented, std::string("no kernel of this op takes elements of dtype ") + to_text(type_));
   }
-  void compute(kernel_context& context) override;
+  WEFT_INLINE void compute(kernel_context& context) override;
   bool expensive(const kernel_context& context) const noexcept override { return input_elements(context) > expensive_elements; }
 
  private:
@@ -165,7 +165,7 @@ class l2_loss_kernel final : public kernel {
   explicit l2_loss_kernel(const node& n) : type_(type_attr(n, "T")) {
     if (!is_floating(type_)) n.fail_about(error_code::unimplemented, std::string("no kernel of this op takes elements of dtype ") + to_text(type_));
   }
-  void compute(kernel_context& context) override;
+  WEFT_INLINE void compute(kernel_context& context) override;
   bool expensive(const kernel_context& context) const noexcept override { return input_elements(context) > expensive_elements; }
 
  private:

@@ -84,7 +84,7 @@ class arg_kernel final : public kernel {
     function_ = functions.of(type_);
     if (function_ == nullptr || !is_integer(out_type_)) n.fail_about(error_code::unimplemented, std::string("no kernel of this op takes elements of dtype ") + to_text(type_));
   }
-  void compute(kernel_context& context) override;
+  WEFT_INLINE void compute(kernel_context& context) override;
   bool expensive(const kernel_context& context) const noexcept override { return input_elements(context) > expensive_elements; }
 
  private:
@@ -156,7 +156,7 @@ class cumulative_kernel final : public kernel {
     function_ = (n.op() == "Cumsum" ? sums : products).of(type_);
     if (function_ == nullptr) n.fail_about(error_code::unimplemented, std::string("no kernel of this op takes elements of dtype ") + to_text(type_));
   }
-  void compute(kernel_context& context) override;
+  WEFT_INLINE void compute(kernel_context& context) override;
   bool expensive(const kernel_context& context) const noexcept override { return input_elements(context) > expensive_elements; }
 
  private:
@@ -189,7 +189,7 @@ template <class T> void count_values(const tensor_value& values, const tensor_va
 class bincount_kernel final : public kernel {
  public:
   explicit bincount_kernel(const node& n) : type_(type_attr(n, "T")) {}
-  void compute(kernel_context& context) override;
+  WEFT_INLINE void compute(kernel_context& context) override;
   bool expensive(const kernel_context& context) const noexcept override { return input_elements(context) > expensive_elements; }
 
  private:

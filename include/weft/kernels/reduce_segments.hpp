@@ -118,7 +118,7 @@ class segment_kernel_of final : public kernel {
   explicit segment_kernel_of(const node& n) : sparse_(n.op()[1] == 'p'), rule_(rule_of_segment_op(n.op())), type_(type_attr(n, "T")), rows_(rule_, type_) {
     if (!rows_.exists()) n.fail_about(error_code::unimplemented, std::string("no kernel of this op takes elements of dtype ") + to_text(type_));
   }
-  void compute(kernel_context& context) override;
+  WEFT_INLINE void compute(kernel_context& context) override;
   bool expensive(const kernel_context& context) const noexcept override { return input_elements(context) > expensive_elements; }
 
  private:
@@ -186,7 +186,7 @@ class unsorted_segment_kernel final : public kernel {
   explicit unsorted_segment_kernel(const node& n) : type_(type_attr(n, "T")), rows_(rule_of_segment_op(n.op()), type_) {
     if (!rows_.exists()) n.fail_about(error_code::unimplemented, std::string("no kernel of this op takes elements of dtype ") + to_text(type_));
   }
-  void compute(kernel_context& context) override;
+  WEFT_INLINE void compute(kernel_context& context) override;
   bool expensive(const kernel_context& context) const noexcept override { return input_elements(context) > expensive_elements; }
 
  private:

@@ -88,7 +88,7 @@ class assign_variable_kernel final : public cheap_kernel {
     const bool* validate = n.find_attr<bool>("validate_shape");
     validate_shape_ = validate != nullptr && *validate;
   }
-  void compute(kernel_context& context) override;
+  WEFT_INLINE void compute(kernel_context& context) override;
 
  private:
   dtype type_;
@@ -119,7 +119,7 @@ class update_variable_kernel final : public kernel {
       : type_(type_attr(n, "dtype")), rows_(*find_pair_op(n.op() == "AssignSubVariableOp" ? "Sub" : "Add"), type_) {
     if (!rows_.exists()) fail_without_loop(n, type_);
   }
-  void compute(kernel_context& context) override;
+  WEFT_INLINE void compute(kernel_context& context) override;
   bool expensive(const kernel_context& context) const noexcept override { return input_elements(context) > expensive_elements; }
 
  private:

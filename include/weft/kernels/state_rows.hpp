@@ -121,7 +121,7 @@ class slice_update {
 class scatter_variable_kernel final : public kernel {
  public:
   explicit scatter_variable_kernel(const node& n) : type_(type_attr(n, "dtype")), update_(n, std::string_view(n.op()).substr(std::string_view("ResourceScatter").size()), type_) {}
-  void compute(kernel_context& context) override;
+  WEFT_INLINE void compute(kernel_context& context) override;
 
  private:
   dtype type_;
@@ -209,7 +209,7 @@ class gather_nd_variable_kernel final : public kernel {
 class scatter_nd_variable_kernel final : public kernel {
  public:
   explicit scatter_nd_variable_kernel(const node& n) : type_(type_attr(n, "T")), update_(n, std::string_view(n.op()).substr(std::string_view("ResourceScatterNd").size()), type_) {}
-  void compute(kernel_context& context) override;
+  WEFT_INLINE void compute(kernel_context& context) override;
 
  private:
   dtype type_;
@@ -237,7 +237,7 @@ inline void scatter_nd_variable_kernel::compute(kernel_context& context) {
 class variable_shape_kernel final : public cheap_kernel {
  public:
   explicit variable_shape_kernel(const node& n) : type_(type_attr(n, "out_type")) {}
-  void compute(kernel_context& context) override;
+  WEFT_INLINE void compute(kernel_context& context) override;
 
  private:
   dtype type_;

@@ -49,7 +49,7 @@ class step_barrier final : public resource, public std::enable_shared_from_this<
   void leave(bool chief);
   /// The update is made: everybody goes on. With `reset` the passes so far are forgotten.
   void advance(std::int64_t step, bool reset);
-  void close(const status& why) override;
+  WEFT_INLINE void close(const status& why) override;
 
  private:
   struct pass {

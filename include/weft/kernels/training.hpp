@@ -178,7 +178,7 @@ class rule_reader {
 class training_update_kernel final : public kernel {
  public:
   explicit training_update_kernel(const node& n);
-  void compute(kernel_context& context) override;
+  WEFT_INLINE void compute(kernel_context& context) override;
   bool expensive(const kernel_context& context) const noexcept override { return input_elements(context) > expensive_elements / 4; }
 
  private:

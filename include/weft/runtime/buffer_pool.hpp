@@ -27,8 +27,8 @@ class buffer_pool final : public memory, public std::enable_shared_from_this<buf
   buffer_pool& operator=(const buffer_pool&) = delete;
   ~buffer_pool() override { trim(0); }
 
-  void* allocate(std::size_t bytes) override;
-  void deallocate(void* data, std::size_t bytes) noexcept override;
+  WEFT_INLINE void* allocate(std::size_t bytes) override;
+  WEFT_INLINE void deallocate(void* data, std::size_t bytes) noexcept override;
   bool host() const noexcept override { return true; }
   std::string_view name() const noexcept override { return "host"; }
 

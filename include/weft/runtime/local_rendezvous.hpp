@@ -18,9 +18,9 @@ namespace weft {
 /// that brings the second of the two.
 class local_rendezvous final : public rendezvous {
  public:
-  status send(const rendezvous_key& key, tensor_value value, bool is_dead) override;
-  void receive(const rendezvous_key& key, receiver done) override;
-  void abort(const status& why) override;
+  WEFT_INLINE status send(const rendezvous_key& key, tensor_value value, bool is_dead) override;
+  WEFT_INLINE void receive(const rendezvous_key& key, receiver done) override;
+  WEFT_INLINE void abort(const status& why) override;
   /// Makes it ready for another step: forgets the reason of an abort and values that nobody took. No receiver may be waiting.
   void reset();
 

@@ -53,8 +53,8 @@ class seeded_step final : private answer_listener {
     status outcome;
   };
 
-  void answered_elsewhere(step_state& state, std::uint32_t node, const status& s) override;
-  void settled(step_state& state, std::uint32_t node) override;
+  WEFT_INLINE void answered_elsewhere(step_state& state, std::uint32_t node, const status& s) override;
+  WEFT_INLINE void settled(step_state& state, std::uint32_t node) override;
   const plan_node& node_at(const place& p) const { return states_[p.part]->plan.nodes[p.node]; }
   std::size_t part_of(const step_state& state) const { return static_cast<std::size_t>(std::find(states_.begin(), states_.end(), &state) - states_.begin()); }
   bool waits(const place& p) const { return std::find(waiting_.begin(), waiting_.end(), p) != waiting_.end(); }

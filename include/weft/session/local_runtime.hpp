@@ -114,8 +114,8 @@ class local_runtime {
 class local_step : public prepared_step {
  public:
   local_step(std::shared_ptr<local_runtime> runtime, const step_signature& signature);
-  ~local_step() override;
-  void run(tensor_value* feeds, tensor_value* fetches, const run_options& options) override;
+  WEFT_INLINE ~local_step() override;
+  WEFT_INLINE void run(tensor_value* feeds, tensor_value* fetches, const run_options& options) override;
 
  private:
   struct task_part {

@@ -27,11 +27,11 @@ class local_session : public session_interface {
   /// A session in which every task of the cluster runs in this process, with the partitions of the real cluster.
   explicit local_session(const cluster_spec& cluster, session_options options = {}, const weft::graph& g = default_graph());
 
-  const weft::graph& graph() const override;
-  std::shared_ptr<prepared_step> prepare(const step_signature& signature) override;
-  partitioned_graph partitions(const step_signature& signature) override;
-  std::vector<device> list_devices() override;
-  void close() override;
+  WEFT_INLINE const weft::graph& graph() const override;
+  WEFT_INLINE std::shared_ptr<prepared_step> prepare(const step_signature& signature) override;
+  WEFT_INLINE partitioned_graph partitions(const step_signature& signature) override;
+  WEFT_INLINE std::vector<device> list_devices() override;
+  WEFT_INLINE void close() override;
 
  private:
   std::unique_ptr<session_interface> inner_;

@@ -54,9 +54,9 @@ class stop_at_step_hook final : public session_hook {
   explicit stop_at_step_hook(std::int64_t last_step) : last_(last_step) {}
   /// Stops so many steps after the one at which this session begins.
   static std::shared_ptr<stop_at_step_hook> after(std::int64_t steps);
-  void begin(const graph& g) override;
-  void after_create_session(hook_context& context) override;
-  void after_run(hook_context& context, const std::vector<tensor_value>&) override;
+  WEFT_INLINE void begin(const graph& g) override;
+  WEFT_INLINE void after_create_session(hook_context& context) override;
+  WEFT_INLINE void after_run(hook_context& context, const std::vector<tensor_value>&) override;
 
  private:
   std::int64_t last_, steps_ = 0;
@@ -75,9 +75,9 @@ struct checkpoint_hook_options {
 class checkpoint_hook final : public session_hook {
  public:
   checkpoint_hook(saver& with, checkpoint_hook_options options = {}) : saver_(&with), options_(std::move(options)), timer_(options_.steps, options_.seconds) {}
-  void after_create_session(hook_context& context) override;
-  void after_run(hook_context& context, const std::vector<tensor_value>&) override;
-  void end(hook_context& context) override;
+  WEFT_INLINE void after_create_session(hook_context& context) override;
+  WEFT_INLINE void after_run(hook_context& context, const std::vector<tensor_value>&) override;
+  WEFT_INLINE void end(hook_context& context) override;
 
  private:
   void save(hook_context& context, std::int64_t step);
@@ -91,7 +91,7 @@ class checkpoint_hook final : public session_hook {
 class step_counter_hook final : public session_hook {
  public:
   explicit step_counter_hook(std::int64_t every_steps = 100, line_function log = {}) : timer_(every_steps, {}), log_(std::move(log)) {}
-  void after_run(hook_context& context, const std::vector<tensor_value>&) override;
+  WEFT_INLINE void after_run(hook_context& context, const std::vector<tensor_value>&) override;
   /// The last one reported; 0 before.
   double steps_per_second() const noexcept { return rate_; }
 
@@ -110,7 +110,7 @@ class nan_hook final : public session_hook {
   explicit nan_hook(output loss, nan_loss then = nan_loss::fail) : loss_(loss), then_(then) {}
   template <class T, int N> explicit nan_hook(const tensor<T, N>& loss, nan_loss then = nan_loss::fail) : nan_hook(loss.raw(), then) {}
   void before_run(hook_context&, hook_request& request) override { request.fetches.push_back(loss_); }
-  void after_run(hook_context& context, const std::vector<tensor_value>& values) override;
+  WEFT_INLINE void after_run(hook_context& context, const std::vector<tensor_value>& values) override;
 
  private:
   output loss_;
@@ -132,8 +132,8 @@ class logging_hook final : public session_hook {
  public:
   logging_hook(std::vector<std::pair<std::string, output>> values, std::int64_t every_steps = 100, line_function log = {}, std::chrono::milliseconds every = std::chrono::milliseconds(0))
       : values_(std::move(values)), timer_(every_steps, every), log_(std::move(log)) {}
-  void before_run(hook_context& context, hook_request& request) override;
-  void after_run(hook_context& context, const std::vector<tensor_value>& values) override;
+  WEFT_INLINE void before_run(hook_context& context, hook_request& request) override;
+  WEFT_INLINE void after_run(hook_context& context, const std::vector<tensor_value>& values) override;
 
  private:
   std::vector<std::pair<std::string, output>> values_;
@@ -148,9 +148,9 @@ class summary_hook final : public session_hook {
  public:
   summary_hook(std::string directory, std::vector<std::pair<std::string, output>> scalars, std::int64_t every_steps = 100, std::chrono::milliseconds every = std::chrono::milliseconds(0))
       : directory_(std::move(directory)), scalars_(std::move(scalars)), timer_(every_steps, every) {}
-  ~summary_hook() override;
-  void before_run(hook_context& context, hook_request& request) override;
-  void after_run(hook_context& context, const std::vector<tensor_value>& values) override;
+  WEFT_INLINE ~summary_hook() override;
+  WEFT_INLINE void before_run(hook_context& context, hook_request& request) override;
+  WEFT_INLINE void after_run(hook_context& context, const std::vector<tensor_value>& values) override;
 
  private:
   std::string directory_;
@@ -166,8 +166,8 @@ class profile_hook final : public session_hook {
  public:
   explicit profile_hook(std::string directory, std::int64_t every_steps = 100, std::chrono::milliseconds every = std::chrono::milliseconds(0))
       : directory_(std::move(directory)), timer_(every_steps, every) {}
-  void before_run(hook_context& context, hook_request& request) override;
-  void after_run(hook_context& context, const std::vector<tensor_value>& values) override;
+  WEFT_INLINE void before_run(hook_context& context, hook_request& request) override;
+  WEFT_INLINE void after_run(hook_context& context, const std::vector<tensor_value>& values) override;
 
  private:
   std::string directory_;
@@ -182,11 +182,11 @@ class progress_hook final : public session_hook {
  public:
   /// `last_step` is where the training ends, 0 when that is not known; `loss` may be an empty output.
   explicit progress_hook(std::int64_t last_step = 0, output loss = {}, line_function write = {});
-  ~progress_hook() override;
+  WEFT_INLINE ~progress_hook() override;
   template <class T, int N> progress_hook(std::int64_t last_step, const tensor<T, N>& loss) : progress_hook(last_step, loss.raw()) {}
-  void before_run(hook_context&, hook_request& request) override;
-  void after_run(hook_context& context, const std::vector<tensor_value>& values) override;
-  void end(hook_context&) override;
+  WEFT_INLINE void before_run(hook_context&, hook_request& request) override;
+  WEFT_INLINE void after_run(hook_context& context, const std::vector<tensor_value>& values) override;
+  WEFT_INLINE void end(hook_context&) override;
 
  private:
   std::int64_t last_step_, first_step_ = 0, own_steps_ = 0;

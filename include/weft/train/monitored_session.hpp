@@ -66,7 +66,7 @@ class monitored_session final : public session_interface {
   /// when the chief's initialization leaves some out; and what the saver throws.
   monitored_session(session_factory open, monitored_session_options options = {}, const weft::graph& g = default_graph());
   /// Closes it; without `end` of the hooks when an exception is on its way.
-  ~monitored_session() override;
+  WEFT_INLINE ~monitored_session() override;
 
   /// Whether to leave the loop: somebody asked to stop, here or in another session of the training, or the input has ended.
   bool should_stop() const noexcept;
@@ -79,12 +79,12 @@ class monitored_session final : public session_interface {
   /// How many times it has come back after a failure.
   int recoveries() const noexcept;
 
-  const weft::graph& graph() const override;
-  std::shared_ptr<prepared_step> prepare(const step_signature& signature) override;
-  partitioned_graph partitions(const step_signature& signature) override;
-  std::vector<device> list_devices() override;
+  WEFT_INLINE const weft::graph& graph() const override;
+  WEFT_INLINE std::shared_ptr<prepared_step> prepare(const step_signature& signature) override;
+  WEFT_INLINE partitioned_graph partitions(const step_signature& signature) override;
+  WEFT_INLINE std::vector<device> list_devices() override;
   /// Ends the hooks, saves, as the chief, and closes the session. Idempotent.
-  void close() override;
+  WEFT_INLINE void close() override;
 
  private:
   struct state;
@@ -141,7 +141,7 @@ struct monitored_session::state final : hook_context {
     if (step_read.from == nullptr) return -1;
     return inner->run(run_options(), std::vector<feed>(), std::vector<output>{step_read})[0].item<std::int64_t>();
   }
-  void request_stop() override;
+  WEFT_INLINE void request_stop() override;
   bool is_chief() const noexcept override { return options.role == session_role::chief; }
 
   void build();

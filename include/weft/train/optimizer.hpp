@@ -67,7 +67,7 @@ class optimizer {
   virtual std::vector<grad_and_variable> compute_gradients(const gradient_ys& loss, const compute_gradients_options& options = {}) { return weft::compute_gradients(loss, options, name_); }
   /// An operation that makes one step: updates each variable that has a gradient where the variable lives, then, if there is a counter,
   /// adds one to it. Throws INVALID_ARGUMENT when no variable has a gradient.
-  virtual operation apply_gradients(const std::vector<grad_and_variable>& gradients, const any_variable& global_step = {}, op_name name = {});
+  WEFT_INLINE virtual operation apply_gradients(const std::vector<grad_and_variable>& gradients, const any_variable& global_step = {}, op_name name = {});
   /// Both in one.
   operation minimize(const gradient_ys& loss, const any_variable& global_step = {}, const compute_gradients_options& options = {}, op_name name = {});
 
@@ -78,9 +78,9 @@ class optimizer {
     return made.from == nullptr ? any_variable() : any_variable(made);
   }
   /// The names of its slots, in the order of their making.
-  virtual std::vector<std::string> slot_names() const;
+  WEFT_INLINE virtual std::vector<std::string> slot_names() const;
   /// All variables that it has made, slots and others, in the order of their making.
-  virtual std::vector<any_variable> variables() const;
+  WEFT_INLINE virtual std::vector<any_variable> variables() const;
 
  protected:
   explicit optimizer(std::string name) : name_(std::move(name)) {}
@@ -94,9 +94,9 @@ class optimizer {
   /// As above for rows that are all different.
   virtual const node& apply_rows(const output& values, const output& indices, const output& variable) = 0;
   /// As above for any rows; sums those with the same index first.
-  virtual const node& apply_slices(const indexed_slices& rows, const output& variable);
+  WEFT_INLINE virtual const node& apply_slices(const indexed_slices& rows, const output& variable);
   /// What is done after the updates, as one operation of this name.
-  virtual operation finish(std::vector<operation> updates, const op_name& name);
+  WEFT_INLINE virtual operation finish(std::vector<operation> updates, const op_name& name);
 
   /// Makes a slot of the shape of `variable` and with it, named after variable and optimizer (`w/Momentum`), unless it is there.
   void make_slot(const output& variable, const char* slot_name, const hyper_parameter& initial);

@@ -26,9 +26,9 @@ class op_optimizer : public optimizer {
   /// An attribute of both ops.
   void add_attr(const char* attr, attr_value value) { attrs_[attr] = std::move(value); }
   /// An argument that is neither variable, slot, number, gradient nor indices.
-  virtual output other_argument(std::string_view argument, const output& variable);
+  WEFT_INLINE virtual output other_argument(std::string_view argument, const output& variable);
 
-  void create_slots(const std::vector<output>& variables) override;
+  WEFT_INLINE void create_slots(const std::vector<output>& variables) override;
   const node& apply_dense(const output& gradient, const output& variable) override { return update(dense_, gradient, output(), variable); }
   const node& apply_rows(const output& values, const output& indices, const output& variable) override { return update(rows_, values, indices, variable); }
 
@@ -50,7 +50,7 @@ class gradient_descent_optimizer : public op_optimizer {
   explicit gradient_descent_optimizer(hyper_parameter learning_rate, std::string name = "GradientDescent");
 
  protected:
-  const node& apply_rows(const output& values, const output& indices, const output& variable) override;
+  WEFT_INLINE const node& apply_rows(const output& values, const output& indices, const output& variable) override;
   const node& apply_slices(const indexed_slices& rows, const output& variable) override { return apply_rows(rows.values, rows.indices, variable); }
 
  private:
@@ -96,11 +96,11 @@ class adam_optimizer : public op_optimizer {
   explicit adam_optimizer(hyper_parameter learning_rate = 0.001f, hyper_parameter beta1 = 0.9f, hyper_parameter beta2 = 0.999f, hyper_parameter epsilon = 1e-8f, std::string name = "Adam");
 
  protected:
-  void create_slots(const std::vector<output>& variables) override;
-  void prepare() override;
-  output other_argument(std::string_view argument, const output& variable) override;
-  const node& apply_rows(const output& values, const output& indices, const output& variable) override;
-  operation finish(std::vector<operation> updates, const op_name& name) override;
+  WEFT_INLINE void create_slots(const std::vector<output>& variables) override;
+  WEFT_INLINE void prepare() override;
+  WEFT_INLINE output other_argument(std::string_view argument, const output& variable) override;
+  WEFT_INLINE const node& apply_rows(const output& values, const output& indices, const output& variable) override;
+  WEFT_INLINE operation finish(std::vector<operation> updates, const op_name& name) override;
 
  private:
   // The slot times beta, plus (1 - beta) times the rows: its node, after which reads of the slot see both.
@@ -128,7 +128,7 @@ class ftrl_optimizer : public op_optimizer {
   explicit ftrl_optimizer(hyper_parameter learning_rate, const ftrl_options& options = {}, std::string name = "Ftrl");
 
  protected:
-  output other_argument(std::string_view argument, const output& variable) override;
+  WEFT_INLINE output other_argument(std::string_view argument, const output& variable) override;
 
  private:
   hyper_parameter learning_rate_, l2_, half_beta_;
@@ -155,7 +155,7 @@ class adagrad_da_optimizer : public op_optimizer {
                        hyper_parameter l2_regularization_strength = 0.f, std::string name = "AdagradDA");
 
  protected:
-  void prepare() override;
+  WEFT_INLINE void prepare() override;
   output other_argument(std::string_view, const output&) override { return next_step_; }
 
  private:

@@ -54,11 +54,11 @@ class sync_replicas_hook final : public session_hook {
  public:
   /// `sync` must live as long as this.
   explicit sync_replicas_hook(sync_replicas_optimizer& sync, sync_replica_options options = {});
-  ~sync_replicas_hook() override;
-  void after_create_session(hook_context& context) override;
+  WEFT_INLINE ~sync_replicas_hook() override;
+  WEFT_INLINE void after_create_session(hook_context& context) override;
   /// Throws what has ended the chief's thread.
-  void before_run(hook_context& context, hook_request& request) override;
-  void end(hook_context& context) override;
+  WEFT_INLINE void before_run(hook_context& context, hook_request& request) override;
+  WEFT_INLINE void end(hook_context& context) override;
 
  private:
   sync_replicas_optimizer& sync_;

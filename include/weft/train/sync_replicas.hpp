@@ -47,7 +47,7 @@ class sync_replicas_optimizer final : public optimizer {
   std::vector<grad_and_variable> compute_gradients(const gradient_ys& loss, const compute_gradients_options& options = {}) override { return inner_.compute_gradients(loss, options); }
   /// The pass of a worker: pushes the gradients, waits for the update. The counter, an int64, is needed: it tells which gradients are stale. Throws INVALID_ARGUMENT without one, FAILED_PRECONDITION
   /// when called twice.
-  operation apply_gradients(const std::vector<grad_and_variable>& gradients, const any_variable& global_step = {}, op_name name = {}) override;
+  WEFT_INLINE operation apply_gradients(const std::vector<grad_and_variable>& gradients, const any_variable& global_step = {}, op_name name = {}) override;
   std::vector<std::string> slot_names() const override { return inner_.slot_names(); }
   std::vector<any_variable> variables() const override { return inner_.variables(); }
 
