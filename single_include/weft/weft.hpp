@@ -17883,7 +17883,7 @@ struct frame_limits {
 
 namespace weft {
 
-/// Receives one line of a server's log: level (`info`, `warning`, `error`) and text. Called from any of the server's threads.
+/// Receives one line of a server's log: level (`info`, `warning`, `error`) and text. Called from any of the server's threads. A line that it throws at goes to standard error.
 using log_function = std::function<void(const char* level, const std::string& text)>;
 
 /// Options of a server; the defaults fit a task on a trusted machine.
@@ -19208,6 +19208,24 @@ class transport_security {
 #endif
 #endif
 
+#ifndef WEFT_CORE_BOUNDED_WAIT_HPP
+#define WEFT_CORE_BOUNDED_WAIT_HPP
+// Durations that a user gives, made fit for arithmetic.
+
+#include <algorithm>
+#include <chrono>
+
+namespace weft::detail {
+
+/// From 0 to a year: a wait that can be added to any point of time and to others, also where the user says `milliseconds::max()`.
+inline std::chrono::milliseconds bounded(std::chrono::milliseconds time) noexcept {
+  return std::min<std::chrono::milliseconds>(std::max(time, std::chrono::milliseconds(0)), std::chrono::hours(24 * 365));
+}
+
+}  // namespace weft::detail
+
+#endif
+
 #if WEFT_HAS_CLUSTER_BODIES
 #ifndef WEFT_CLUSTER_SOCKET_HPP
 #define WEFT_CLUSTER_SOCKET_HPP
@@ -19294,11 +19312,6 @@ inline void set_up(int socket) noexcept {
 }
 
 inline std::string errno_text(int number) { return std::generic_category().message(number); }
-
-// A wait that can be added to any point of time.
-inline std::chrono::milliseconds bounded(std::chrono::milliseconds time) noexcept {
-  return std::min<std::chrono::milliseconds>(std::max(time, std::chrono::milliseconds(0)), std::chrono::hours(24 * 365));
-}
 
 // `10 s`, `1.5 s`, `100 ms`.
 std::string duration_text(std::chrono::milliseconds time);
@@ -21177,8 +21190,8 @@ class client_channel {
 
 #if WEFT_HAS_CLUSTER_BODIES
 
-WEFT_DECL client_channel::client_channel(const host_port& to, std::chrono::milliseconds deadline, std::chrono::milliseconds heartbeat, const connection_options& options) : heartbeat_(heartbeat) {
-  const auto until = clock::now() + deadline;
+WEFT_DECL client_channel::client_channel(const host_port& to, std::chrono::milliseconds deadline, std::chrono::milliseconds heartbeat, const connection_options& options) : heartbeat_(bounded(heartbeat)) {
+  const auto until = clock::now() + bounded(deadline);
   try {
     road_ = blocking_connection::connect(to, deadline, options);
     greet(until);
@@ -35343,6 +35356,7 @@ struct task_context {
       : cluster(std::move(spec)), self(std::move(own)), options(std::move(how)), ops(options.ops ? *options.ops : standard_ops()),
         kernels(options.kernels ? *options.kernels : standard_kernels()), catalogue(std::make_shared<const kernel_catalogue>(kernels.catalogue())),
         received(std::make_shared<receive_budget>(options.received_bytes)), resources(self.job) {
+    for (std::chrono::milliseconds* time : {&options.connect_timeout, &options.handshake_timeout, &options.abort_grace, &options.heartbeat, &options.registration_lease}) *time = bounded(*time);
     connections.budget = received;
     connections.budget_share = options.received_bytes_per_peer;
     connections.memory = buffers;
@@ -35374,9 +35388,18 @@ struct task_context {
     return out;
   }
   graph_limits graph_limit() const { return {options.max_graph_nodes, options.max_node_inputs, options.max_name_bytes}; }
-  void log(const char* level, const std::string& text) const {
-    if (options.log) return options.log(level, text);
-    std::clog << "weft: " + text + "\n";
+  /// What is said by the way ends nothing: a log function that throws is named, and its line written to the standard log.
+  void log(const char* level, const std::string& text) const noexcept {
+    const char* failure = "";
+    try {
+      if (options.log) return options.log(level, text);
+    } catch (...) {
+      failure = "server_options::log threw at: ";
+    }
+    try {
+      std::clog << std::string("weft: ") + failure + text + "\n";
+    } catch (...) {  // no memory for the line
+    }
   }
 
   asio::io_context io{1};
@@ -37952,6 +37975,8 @@ inline graph optimized_part(const graph& part, const kernel_registry& kernels, c
 
 namespace weft::detail {
 
+inline status forgotten_registration(std::uint64_t number) { return status(error_code::cancelled, "registration " + std::to_string(number) + " was forgotten before it was made"); }
+
 /// See the head of this file.
 class worker {
  public:
@@ -38112,7 +38137,7 @@ WEFT_DECL void worker::register_part(std::uint64_t master_number, register_part_
                made->runs = std::move(*runs);
                if (result.ok() && wanted) return open_roads(made, done);
                if (wanted) still->second.parts.erase(number);
-               status s = result.ok() ? status(error_code::cancelled, "registration " + std::to_string(number) + " was forgotten before it was made") : result;
+               status s = result.ok() ? forgotten_registration(number) : result;
                if (s.task.empty()) s.task = own_.task_field();
                done(s);
              });
@@ -40579,6 +40604,8 @@ inline status restarted(const task_context& own, const task_id& task) {
   return status(error_code::aborted, "task " + own.describe(task) + " was restarted; what it kept (variables, queues) is lost, the next run starts with it anew");
 }
 
+inline status session_was_closed() { return status(error_code::cancelled, "the session was closed"); }
+
 #if WEFT_HAS_CLUSTER_BODIES
 
 WEFT_DECL void planner::prepare(const std::shared_ptr<step_plan>& plan, std::function<void(const status&)> done) {
@@ -40603,7 +40630,7 @@ WEFT_DECL void planner::build(const preparation_ptr& work, std::function<void()>
 
 // The signature's numbers as nodes of the session's graph.
 WEFT_DECL void planner::name_step(preparation& work) const {
-  if (work.session == nullptr || work.session->closed) fail(error_code::cancelled, "the session was closed");
+  if (work.session == nullptr || work.session->closed) throw error(session_was_closed());
   const std::vector<const node*> nodes = work.session->graph.nodes();
   const auto node_at = [&](std::uint32_t number) {
     if (number >= nodes.size()) fail(error_code::invalid_argument, "the step names node " + std::to_string(number) + ", the graph has " + std::to_string(nodes.size()));
@@ -40778,6 +40805,7 @@ WEFT_DECL std::vector<part_edge> planner::edges_of(const partitioned_graph& cut,
 
 // 6. To the tasks; the own part needs no socket.
 WEFT_DECL void planner::send_parts(const preparation_ptr& work) {
+  if (work->session->closed) throw error(session_was_closed());
   const std::uint64_t number = work->plan->registration = ++last_registration_;
   pending_registration& waits = pending_[number];
   waits.work = work;
@@ -40816,12 +40844,14 @@ WEFT_DECL void planner::registered(std::uint64_t number, const task_id& task, co
   if (result.ok() && !it->second.missing.empty()) return;
   const preparation_ptr work = it->second.work;
   pending_.erase(it);
-  if (!result.ok()) {
+  // Nobody else unregisters what was asked for before the session was closed.
+  const status outcome = result.ok() && work->session->closed ? session_was_closed() : result;
+  if (!outcome.ok()) {
     unregister(*work->plan);
     constexpr int most_attempts = 8;
-    if (result.code == error_code::resource_exhausted && ++work->attempts < most_attempts && make_room && make_room(*work->plan)) return guarded(work, [&] { send_parts(work); });
+    if (outcome.code == error_code::resource_exhausted && ++work->attempts < most_attempts && make_room && make_room(*work->plan)) return guarded(work, [&] { send_parts(work); });
   }
-  finish(work, result);
+  finish(work, outcome);
 }
 
 WEFT_DECL void planner::finish(const preparation_ptr& work, const status& result) {
@@ -41739,6 +41769,73 @@ WEFT_DECL void master::stop(const status& why) {
 #endif
 
 #if WEFT_HAS_CLUSTER_BODIES
+#ifndef WEFT_CLUSTER_REGISTRATION_READER_HPP
+#define WEFT_CLUSTER_REGISTRATION_READER_HPP
+// Decodes the parts that other tasks register here, large ones beside the event loop, and gives them to the worker. A part that is taken back, or whose connection
+// is lost, while it is decoded does not get there: nobody would take it back again.
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+
+namespace weft::detail {
+
+/// See the head of this file. Lives on the event loop.
+class registration_reader {
+ public:
+  registration_reader(task_context& own, worker& to) : own_(own), worker_(to) {}
+
+  /// Takes a `register_part` of a master and answers on its connection.
+  void take(const std::shared_ptr<connection>& from, std::uint64_t master, message m);
+  /// Forgets a part, be it decoded or not.
+  void unregister(const connection& from, std::uint64_t master, std::uint64_t number);
+  /// Nothing that came by this connection is wanted any more unless it is decoded already.
+  void lost(const connection& from) { decoding_.erase(decoding_.lower_bound({&from, 0}), decoding_.upper_bound({&from, UINT64_MAX})); }
+
+ private:
+  task_context& own_;
+  worker& worker_;
+  std::set<std::pair<const connection*, std::uint64_t>> decoding_;
+};
+
+#if WEFT_HAS_CLUSTER_BODIES
+
+WEFT_DECL void registration_reader::take(const std::shared_ptr<connection>& from, std::uint64_t master, message m) {
+  wire_reader peek(m.head, "registration");
+  const std::uint64_t number = peek.u64();
+  const auto answer = [from, number](const status& result) { from->send(part_registered_message{number, result}.encode()); };
+  if (m.refused) return answer(status(error_code::resource_exhausted, "the graph's constants do not fit into what may be received (server_options::received_bytes)"));
+  if (!decoding_.insert({from.get(), number}).second) return answer(status(error_code::already_exists, "registration " + std::to_string(number) + " is being made already"));
+  constexpr std::size_t node_bytes = 64;
+  const std::size_t about = m.head.size() / node_bytes;
+  const graph part(own_.ops);
+  const auto sent = std::make_shared<message>(std::move(m));
+  const auto what = std::make_shared<register_part_message>();
+  own_.build(about, [this, sent, what, part = part.state()] { *what = register_part_message::decode(*sent, graph(part), own_.graph_limit()); },
+             [this, from, master, number, what, answer, part = part.state()](const status& result) {
+               const bool wanted = decoding_.erase({from.get(), number}) != 0;
+               if (!result.ok()) return answer(result);
+               if (!wanted) return answer(forgotten_registration(number));
+               worker_.register_part(master, std::move(*what), graph(part), answer);
+             });
+}
+
+WEFT_DECL void registration_reader::unregister(const connection& from, std::uint64_t master, std::uint64_t number) {
+  decoding_.erase({&from, number});
+  worker_.unregister_part(master, number);
+}
+
+#endif
+
+}  // namespace weft::detail
+
+#endif
+#endif
+
+#if WEFT_HAS_CLUSTER_BODIES
 #ifndef WEFT_CLUSTER_RESOURCE_REPORT_HPP
 #define WEFT_CLUSTER_RESOURCE_REPORT_HPP
 // What a task keeps between steps, for those who ask.
@@ -41873,7 +41970,6 @@ class server_core {
   std::optional<status> reason_to_refuse(const hello_message& hello) const;
   std::optional<status> too_many() const;
   void take_from_master(const visitor_ptr& from, message m);
-  void register_part(const visitor_ptr& from, message m);
   part_answer answer_to(const visitor_ptr& from);
   void left(const visitor_ptr& who, const status& why);
   void take_from_link(peer_link& link, message m);
@@ -41887,6 +41983,7 @@ class server_core {
   peers roads_;
   accepted_peers accepted_;
   worker worker_;
+  registration_reader registrations_;
   master master_;
   cluster_reset reset_;
   std::set<visitor_ptr> visitors_;
@@ -41917,7 +42014,7 @@ WEFT_DECL server_core::server_core(cluster_spec cluster, task_id self, server_op
                master_.lost(link.task(), why);
                reset_.lost(link.task(), why);
              }),
-      worker_(own_, roads_, accepted_), master_(own_, roads_, worker_), reset_(own_, roads_), beat_timer_(own_.io) {
+      worker_(own_, roads_, accepted_), registrations_(own_, worker_), master_(own_, roads_, worker_), reset_(own_, roads_), beat_timer_(own_.io) {
   listen();
 }
 
@@ -42158,8 +42255,8 @@ WEFT_DECL part_answer server_core::answer_to(const visitor_ptr& from) {
 WEFT_DECL void server_core::take_from_master(const visitor_ptr& from, message m) {
   const hello_message& hello = *from->hello;
   switch (type_of(m)) {
-    case message_type::register_part: return register_part(from, std::move(m));
-    case message_type::unregister_part: return worker_.unregister_part(hello.incarnation, decode_forget(m));
+    case message_type::register_part: return registrations_.take(from->road, hello.incarnation, std::move(m));
+    case message_type::unregister_part: return registrations_.unregister(*from->road, hello.incarnation, decode_forget(m));
     case message_type::forget_session: return worker_.forget_session(hello.incarnation, decode_forget(m));
     case message_type::run_part: {
       const run_part_message what = run_part_message::decode(m);
@@ -42180,25 +42277,9 @@ WEFT_DECL void server_core::take_from_master(const visitor_ptr& from, message m)
   }
 }
 
-WEFT_DECL void server_core::register_part(const visitor_ptr& from, message m) {
-  wire_reader peek(m.head, "registration");
-  const std::uint64_t number = peek.u64();
-  const auto answer = [road = from->road, number](const status& result) { road->send(part_registered_message{number, result}.encode()); };
-  if (m.refused) return answer(status(error_code::resource_exhausted, "the graph's constants do not fit into what may be received (server_options::received_bytes)"));
-  constexpr std::size_t node_bytes = 64;
-  const std::size_t about = m.head.size() / node_bytes;
-  const graph part(own_.ops);
-  const auto sent = std::make_shared<message>(std::move(m));
-  const auto what = std::make_shared<register_part_message>();
-  own_.build(about, [this, sent, what, part = part.state()] { *what = register_part_message::decode(*sent, graph(part), own_.graph_limit()); },
-             [this, what, answer, part = part.state(), master = from->hello->incarnation](const status& result) {
-               if (!result.ok()) return answer(result);
-               worker_.register_part(master, std::move(*what), graph(part), answer);
-             });
-}
-
 WEFT_DECL void server_core::left(const visitor_ptr& who, const status& why) {
   visitors_.erase(who);
+  registrations_.lost(*who->road);
   if (why.code != error_code::unavailable && why.code != error_code::cancelled) {
     own_.counters->ended(why);
     const std::string whose = !who->hello ? "" : who->client ? "of a client " : "of " + to_text(who->hello->task) + " ";
@@ -43262,7 +43343,7 @@ WEFT_DECL status seeded_step::finish() {
 }
 
 WEFT_DECL status seeded_step::run(std::chrono::milliseconds timeout) {
-  if (timeout.count() > 0) deadline_ = clock::now() + timeout;
+  if (timeout.count() > 0) deadline_ = clock::now() + bounded(timeout);
   begin();
   start();
   for (;;) {
@@ -43725,7 +43806,7 @@ WEFT_DECL status local_step::run_parts(tensor_value* feeds, tensor_value* fetche
   std::unique_lock<std::mutex> lock(step.mutex);
   const auto ended = [&step] { return step.parts_left == 0; };
   const thread_pool::blocking place(&runtime_->pool());
-  if (asked.timeout.count() > 0 && !step.changed.wait_for(lock, asked.timeout, ended)) {
+  if (asked.timeout.count() > 0 && !step.changed.wait_for(lock, bounded(asked.timeout), ended)) {
     lock.unlock();
     step.fail_step(status(error_code::deadline_exceeded, "the step did not end within " + std::to_string(asked.timeout.count()) + " ms"));
     lock.lock();
@@ -43855,7 +43936,7 @@ WEFT_DECL std::vector<told_task> tell_cluster(const cluster_spec& next, const st
       const auto channel = open(parse_host_port(next.task_address(tasks[i])));
       out[i].incarnation = channel->incarnation();
       update_cluster_message what{channel->new_request(), next};
-      out[i].result = channel->call(what.request, what.encode(), client_channel::clock::now() + time).result;
+      out[i].result = channel->call(what.request, what.encode(), client_channel::clock::now() + bounded(time)).result;
     } catch (const error& e) {
       out[i].result = e.status();
     }
@@ -43957,7 +44038,7 @@ class remote_runtime : public std::enable_shared_from_this<remote_runtime> {
   partitioned_graph partitions(const step_signature& signature);
   void close();
   [[noreturn]] void fail_with(status s) const;
-  clock::time_point protocol_deadline() const { return clock::now() + 2 * options_.connect_timeout; }
+  clock::time_point protocol_deadline() const { return clock::now() + 2 * bounded(options_.connect_timeout); }
 
  private:
   void open(const std::shared_ptr<remote_link>& to);
@@ -44176,7 +44257,7 @@ inline task_count remote_runtime::count_tasks(std::chrono::milliseconds within) 
 
 // Each task is told by this client itself: between tasks that know different clusters no message could pass.
 inline void remote_runtime::update_cluster(const cluster_spec& next) {
-  const std::vector<told_task> told = tell_cluster(next, [this](const host_port& to) { return open_channel(to); }, 2 * options_.connect_timeout);
+  const std::vector<told_task> told = tell_cluster(next, [this](const host_port& to) { return open_channel(to); }, 2 * bounded(options_.connect_timeout));
   const std::vector<task_id> tasks = next.tasks();
   std::string missed;
   for (std::size_t i = 0; i < tasks.size(); ++i)
@@ -44243,7 +44324,7 @@ inline void remote_runtime::close() {
     session_request what;
     what.request = last->channel.new_request();
     what.session = last->session;
-    if (last->session != 0) (void)last->channel.call(what.request, what.encode(message_type::close_session), clock::now() + options_.connect_timeout);
+    if (last->session != 0) (void)last->channel.call(what.request, what.encode(message_type::close_session), clock::now() + bounded(options_.connect_timeout));
   } catch (const error&) {
     // The server is gone, and the session with it.
   }
@@ -44294,7 +44375,7 @@ inline void remote_step::run(tensor_value* feeds, tensor_value* fetches, const r
     what.timeout = std::max<std::int64_t>(options.timeout.count(), 0);
     what.trace = options.trace != nullptr;
     std::optional<remote_runtime::clock::time_point> deadline;
-    if (options.timeout.count() > 0) deadline = remote_runtime::clock::now() + options.timeout + 2 * runtime_->options().abort_grace + runtime_->options().connect_timeout;
+    if (options.timeout.count() > 0) deadline = remote_runtime::clock::now() + bounded(options.timeout) + 2 * bounded(runtime_->options().abort_grace) + bounded(runtime_->options().connect_timeout);
     reply_message reply = runtime_->ask(at.link, what.request, what.encode(values), deadline, true);
     if (reply.result.ok()) {
       if (options.trace != nullptr) *options.trace = decode_traces(reply.body, reply.tensors);
@@ -44346,7 +44427,7 @@ WEFT_DECL void refuse_local_options(const host_port& to, const session_options& 
 WEFT_DECL void reset_remote(const host_port& to, const std::vector<std::string>& containers, const session_options& options) {
   client_channel channel(to, options.connect_timeout, options.heartbeat, remote_link::connection(options));
   const std::uint32_t request = channel.new_request();
-  const reply_message reply = channel.call(request, reset_message{request, containers}.encode(message_type::reset), client_channel::clock::now() + 3 * options.connect_timeout);
+  const reply_message reply = channel.call(request, reset_message{request, containers}.encode(message_type::reset), client_channel::clock::now() + 3 * bounded(options.connect_timeout));
   if (!reply.result.ok()) throw error(reply.result);
 }
 
@@ -49861,7 +49942,7 @@ WEFT_DECL bool coordinator::should_stop() const {
 
 WEFT_DECL bool coordinator::wait_for_stop(std::chrono::milliseconds limit) const {
   std::unique_lock<std::mutex> lock(mutex_);
-  return changed_.wait_for(lock, limit, [this] { return stopping_; });
+  return changed_.wait_for(lock, detail::bounded(limit), [this] { return stopping_; });
 }
 
 WEFT_DECL void coordinator::on_stop(std::function<void()> wake) {
@@ -53421,7 +53502,7 @@ WEFT_DECL bool monitored_session::state::initialize(bool first) {
 }
 
 WEFT_DECL bool monitored_session::state::prepare_session(bool first) {
-  const auto deadline = std::chrono::steady_clock::now() + options.patience;
+  const auto deadline = std::chrono::steady_clock::now() + detail::bounded(options.patience);
   auto pause = std::chrono::milliseconds(10);
   bool set_back = false;
   for (std::string waiting_for;;) {
@@ -55282,7 +55363,7 @@ struct sync_replica::state {
 
 // Until the chief has initialised the counter.
 WEFT_DECL void sync_replica::state::init_worker() {
-  const auto until = std::chrono::steady_clock::now() + options.ready_timeout;
+  const auto until = std::chrono::steady_clock::now() + detail::bounded(options.ready_timeout);
   for (;;) {
     try {
       session.run(sync.local_init());

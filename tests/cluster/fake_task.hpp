@@ -160,8 +160,12 @@ class deaf_worker {
     thread_ = std::thread([this, welcome = std::move(welcome)] { work(welcome); });
   }
   int aborts() const noexcept { return aborts_; }
+  /// Parts that the master has taken back.
+  int unregistered() const noexcept { return unregistered_; }
   /// Messages on the control connection but signs of life.
   int messages() const noexcept { return messages_; }
+  /// To be set before `serve`: called before a registration is answered.
+  std::function<void()> before_registered;
   /// To be set before `serve`: each step is over when it is ordered, without values.
   bool is_prompt = false;
   /// To be set before `serve`: each step takes one large tensor, four mebibytes at a time, with `pause` before each time; `taken` gets it, and the step is over.
@@ -233,6 +237,8 @@ class deaf_worker {
       weft::wire_reader head(m.head);
       if (weft::type_of(m) != weft::message_type::heartbeat) ++messages_;
       if (weft::type_of(m) == weft::message_type::run_part && is_prompt) send(control_, weft::part_done_message{head.i64(), {}, true}.encode({}));
+      if (weft::type_of(m) == weft::message_type::unregister_part) ++unregistered_;
+      if (weft::type_of(m) == weft::message_type::register_part && before_registered) before_registered();
       if (weft::type_of(m) == weft::message_type::register_part) send(control_, weft::part_registered_message{head.u64(), {}}.encode());
       if (weft::type_of(m) == weft::message_type::run_part && taken) take_tensor(weft::run_part_message::decode(m), bulk);
       if (weft::type_of(m) != weft::message_type::abort_part) continue;
@@ -242,7 +248,7 @@ class deaf_worker {
   }
 
   int listening_, port_ = 0;
-  std::atomic<int> control_{-1}, bulk_{-1}, aborts_{0}, messages_{0};
+  std::atomic<int> control_{-1}, bulk_{-1}, aborts_{0}, messages_{0}, unregistered_{0};
   std::uint64_t master_ = 0;
   std::thread thread_;
 };

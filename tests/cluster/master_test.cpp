@@ -3,7 +3,10 @@
 #include <weft/cluster/server.hpp>
 
 #include "fake_task.hpp"
+#include "process_counts.hpp"
 #include "test_ops.hpp"
+
+#include <future>
 
 using test_ops::error_of;
 using weft::error_code;
@@ -237,4 +240,29 @@ TEST_CASE("master: a variable that is updated while a slow task takes it arrives
   done = true;
   updating.join();
   CHECK(uniform == 3);
+}
+
+TEST_CASE("master: what a session registers while it is closed is taken back") {
+  std::promise<void> asked, closed;
+  with_deaf_worker cluster([&](fake::deaf_worker& slow) {
+    slow.before_registered = [&] {
+      asked.set_value();
+      closed.get_future().wait_for(fake::patience);
+    };
+  });
+  const weft::graph g;
+  const auto scope = g.as_default();
+  weft::tensor<float, 0> y;
+  weft::with_device("/job:far/task:0", [&] { y = weft::constant(1.f) + 1.f; });
+  weft::session session(cluster.server->target(), {}, g);
+  weft::status outcome;
+  std::thread running([&] { outcome = error_of([&] { session.run(weft::run_options{fake::patience}, y); }); });
+  CHECK(asked.get_future().wait_for(fake::patience) == std::future_status::ready);
+  session.close();
+  closed.set_value();
+  running.join();
+  CHECK(outcome.code == error_code::cancelled);
+  CHECK(process_counts::soon([&] { return cluster.worker.unregistered() == 1; }));
+  CHECK(cluster.server->statistics().registrations == 0);
+  CHECK(cluster.server->statistics().sessions == 0);
 }

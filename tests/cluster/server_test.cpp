@@ -227,6 +227,44 @@ TEST_CASE("server: bytes that are no message close their connection, and it serv
   CHECK(lines[0].find("/job:work/task:0 closed the connection from 127.0.0.1:") == 0);
 }
 
+TEST_CASE("server: a log function that throws ends neither the server nor what it was told about") {
+  auto options = quiet();
+  std::atomic<int> lines{0};
+  options.log = [&](const char*, const std::string&) {
+    ++lines;
+    throw std::runtime_error("the disk is full");
+  };
+  weft::server server({{"work", {"127.0.0.1:0"}}}, "work", 0, options);
+  const weft::graph g;
+  const auto scope = g.as_default();
+  const auto y = weft::constant(1.f) + 1.f;
+  {
+    plain_socket socket(server.cluster().task_address("work", 0));
+    socket.send("GET / HTTP/1.1\r\n\r\n");
+    CHECK(socket.is_closed());
+  }
+  weft::session session(server.target(), {}, g);
+  CHECK(session.run(y) == 2.f);
+  CHECK(lines >= 2);
+}
+
+TEST_CASE("server: the longest of waits is a wait") {
+  auto longest = std::chrono::milliseconds::max();
+  auto options = quiet();
+  options.connect_timeout = options.handshake_timeout = options.abort_grace = options.heartbeat = options.registration_lease = longest;
+  weft::server server({{"work", {"127.0.0.1:0"}}}, "work", 0, options);
+  const weft::graph g;
+  const auto scope = g.as_default();
+  const auto y = weft::constant(1.f) + 1.f;
+  weft::session_options how;
+  how.connect_timeout = how.abort_grace = how.heartbeat = longest;
+  weft::session session(server.target(), how, g);
+  CHECK(session.run(weft::run_options{longest}, y) == 2.f);
+  CHECK(session.run(weft::run_options{longest - std::chrono::milliseconds(1)}, y) == 2.f);
+  session.close();
+  weft::session::reset(server.target(), {}, how);
+}
+
 TEST_CASE("server: whoever connects and says nothing is sent away") {
   auto options = quiet();
   options.handshake_timeout = std::chrono::milliseconds(50);

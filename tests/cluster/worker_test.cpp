@@ -5,6 +5,7 @@
 #include <weft/graph.hpp>
 
 #include "fake_task.hpp"
+#include "process_counts.hpp"
 
 #include <random>
 
@@ -23,6 +24,18 @@ struct one_server {
   weft::server server;
   weft::cluster_spec cluster;
 };
+
+// A registration that is decoded beside the event loop.
+weft::message large_registration(std::uint64_t number) {
+  const weft::graph g;
+  const auto scope = g.as_default();
+  const auto device = weft::with_device("/job:work/task:0/device:CPU:0");
+  for (int i = 0; i < 20000; ++i) weft::no_op();
+  weft::register_part_message what;
+  what.registration = number;
+  what.session = 1;
+  return what.encode(g);
+}
 
 float value_of(const std::vector<weft::tensor_value>& values) {
   REQUIRE(values.size() == 1);
@@ -271,4 +284,42 @@ TEST_CASE("worker: damaged messages close their connection and nothing else") {
   lead.run(1, 2);
   again.send(fake::tensor(lead.step(1), 1.f));
   CHECK(value_of(lead.answer().second) == 1.f);
+}
+
+TEST_CASE("worker: a part that is taken back, or whose master is lost, while it is decoded is not kept") {
+  weft::server_options options;
+  options.registration_lease = std::chrono::milliseconds(30);  // for those that are decoded before the loss is seen
+  options.heartbeat = std::chrono::milliseconds(3000);
+  one_server here(options);
+  for (const bool lost : {false, true}) {
+    CAPTURE(lost);
+    auto lead = std::make_unique<fake::road>(here.cluster, work, first, 11);
+    for (const std::uint64_t number : {1U, 2U, 3U}) lead->send(large_registration(number));
+    if (lost) lead.reset();
+    else
+      for (const std::uint64_t number : {1U, 2U, 3U}) lead->send(weft::encode_forget(message_type::unregister_part, number));
+    for (int i = 0; lead != nullptr && i < 3; ++i) {
+      const auto answer = weft::part_registered_message::decode(lead->next());
+      CHECK((answer.result.ok() || answer.result.code == error_code::cancelled));
+    }
+    {  // What comes later is decoded later: when this is there, nothing of the others is still to come.
+      fake::road other(here.cluster, work, second, 22);
+      other.send(large_registration(9));
+      CHECK(weft::part_registered_message::decode(other.next()).result.ok());
+      other.send(weft::encode_forget(message_type::unregister_part, 9));
+      other.settle();
+    }
+    CHECK(process_counts::soon([&] { return here.server.statistics().registrations == 0; }));
+  }
+}
+
+TEST_CASE("worker: a part of a number that is being decoded is refused") {
+  one_server here;
+  fake::road lead(here.cluster, work, first, 11);
+  lead.send(large_registration(1));
+  lead.send(large_registration(1));
+  std::vector<error_code> codes;
+  for (int i = 0; i < 2; ++i) codes.push_back(weft::part_registered_message::decode(lead.next()).result.code);
+  std::sort(codes.begin(), codes.end());
+  CHECK(codes == std::vector<error_code>{error_code::ok, error_code::already_exists});
 }

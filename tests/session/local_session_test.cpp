@@ -69,6 +69,18 @@ TEST_CASE("local_session: a job of another cluster gets a hint") {
   CHECK(refused.message.find("the session is local") != std::string::npos);
 }
 
+TEST_CASE("local_session: the longest timeout is one") {
+  const weft::graph g;
+  const auto scope = g.as_default();
+  const auto y = weft::constant(1.f) + 1.f;
+  for (const bool seeded : {false, true}) {
+    weft::session_options options;
+    if (seeded) options.schedule_seed = 1;
+    weft::local_session session(options, g);
+    CHECK(session.run(weft::run_options{std::chrono::milliseconds::max()}, y) == 2.f);
+  }
+}
+
 TEST_CASE("local_session: a step ends at its timeout and the session goes on") {
   const weft::graph g(ops_that_wait());
   const auto scope = g.as_default();

@@ -5,6 +5,7 @@
 
 #include <weft/cluster/blocking_connection.hpp>
 #include <weft/cluster/messages.hpp>
+#include <weft/core/bounded_wait.hpp>
 #include <weft/core/cluster_spec.hpp>
 #include <weft/core/config.hpp>
 #include <weft/runtime/thread_pool.hpp>
@@ -86,8 +87,8 @@ class client_channel {
 
 #if WEFT_HAS_CLUSTER_BODIES
 
-WEFT_DECL client_channel::client_channel(const host_port& to, std::chrono::milliseconds deadline, std::chrono::milliseconds heartbeat, const connection_options& options) : heartbeat_(heartbeat) {
-  const auto until = clock::now() + deadline;
+WEFT_DECL client_channel::client_channel(const host_port& to, std::chrono::milliseconds deadline, std::chrono::milliseconds heartbeat, const connection_options& options) : heartbeat_(bounded(heartbeat)) {
+  const auto until = clock::now() + bounded(deadline);
   try {
     road_ = blocking_connection::connect(to, deadline, options);
     greet(until);

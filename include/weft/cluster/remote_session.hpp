@@ -8,6 +8,7 @@
 #include <weft/cluster/partition_codec.hpp>
 #include <weft/cluster/step_trace_codec.hpp>
 #include <weft/cluster/tell_cluster.hpp>
+#include <weft/core/bounded_wait.hpp>
 #include <weft/core/cluster_spec.hpp>
 #include <weft/core/config.hpp>
 #include <weft/placement/placer.hpp>
@@ -84,7 +85,7 @@ class remote_runtime : public std::enable_shared_from_this<remote_runtime> {
   partitioned_graph partitions(const step_signature& signature);
   void close();
   [[noreturn]] void fail_with(status s) const;
-  clock::time_point protocol_deadline() const { return clock::now() + 2 * options_.connect_timeout; }
+  clock::time_point protocol_deadline() const { return clock::now() + 2 * bounded(options_.connect_timeout); }
 
  private:
   void open(const std::shared_ptr<remote_link>& to);
@@ -303,7 +304,7 @@ inline task_count remote_runtime::count_tasks(std::chrono::milliseconds within) 
 
 // Each task is told by this client itself: between tasks that know different clusters no message could pass.
 inline void remote_runtime::update_cluster(const cluster_spec& next) {
-  const std::vector<told_task> told = tell_cluster(next, [this](const host_port& to) { return open_channel(to); }, 2 * options_.connect_timeout);
+  const std::vector<told_task> told = tell_cluster(next, [this](const host_port& to) { return open_channel(to); }, 2 * bounded(options_.connect_timeout));
   const std::vector<task_id> tasks = next.tasks();
   std::string missed;
   for (std::size_t i = 0; i < tasks.size(); ++i)
@@ -370,7 +371,7 @@ inline void remote_runtime::close() {
     session_request what;
     what.request = last->channel.new_request();
     what.session = last->session;
-    if (last->session != 0) (void)last->channel.call(what.request, what.encode(message_type::close_session), clock::now() + options_.connect_timeout);
+    if (last->session != 0) (void)last->channel.call(what.request, what.encode(message_type::close_session), clock::now() + bounded(options_.connect_timeout));
   } catch (const error&) {
     // The server is gone, and the session with it.
   }
@@ -421,7 +422,7 @@ inline void remote_step::run(tensor_value* feeds, tensor_value* fetches, const r
     what.timeout = std::max<std::int64_t>(options.timeout.count(), 0);
     what.trace = options.trace != nullptr;
     std::optional<remote_runtime::clock::time_point> deadline;
-    if (options.timeout.count() > 0) deadline = remote_runtime::clock::now() + options.timeout + 2 * runtime_->options().abort_grace + runtime_->options().connect_timeout;
+    if (options.timeout.count() > 0) deadline = remote_runtime::clock::now() + bounded(options.timeout) + 2 * bounded(runtime_->options().abort_grace) + bounded(runtime_->options().connect_timeout);
     reply_message reply = runtime_->ask(at.link, what.request, what.encode(values), deadline, true);
     if (reply.result.ok()) {
       if (options.trace != nullptr) *options.trace = decode_traces(reply.body, reply.tensors);
@@ -473,7 +474,7 @@ WEFT_DECL void refuse_local_options(const host_port& to, const session_options& 
 WEFT_DECL void reset_remote(const host_port& to, const std::vector<std::string>& containers, const session_options& options) {
   client_channel channel(to, options.connect_timeout, options.heartbeat, remote_link::connection(options));
   const std::uint32_t request = channel.new_request();
-  const reply_message reply = channel.call(request, reset_message{request, containers}.encode(message_type::reset), client_channel::clock::now() + 3 * options.connect_timeout);
+  const reply_message reply = channel.call(request, reset_message{request, containers}.encode(message_type::reset), client_channel::clock::now() + 3 * bounded(options.connect_timeout));
   if (!reply.result.ok()) throw error(reply.result);
 }
 

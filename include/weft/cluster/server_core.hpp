@@ -10,6 +10,7 @@
 #include <weft/cluster/listener.hpp>
 #include <weft/cluster/master.hpp>
 #include <weft/cluster/peers.hpp>
+#include <weft/cluster/registration_reader.hpp>
 #include <weft/cluster/resource_report.hpp>
 #include <weft/cluster/spin_wait.hpp>
 #include <weft/cluster/task_context.hpp>
@@ -98,7 +99,6 @@ class server_core {
   std::optional<status> reason_to_refuse(const hello_message& hello) const;
   std::optional<status> too_many() const;
   void take_from_master(const visitor_ptr& from, message m);
-  void register_part(const visitor_ptr& from, message m);
   part_answer answer_to(const visitor_ptr& from);
   void left(const visitor_ptr& who, const status& why);
   void take_from_link(peer_link& link, message m);
@@ -112,6 +112,7 @@ class server_core {
   peers roads_;
   accepted_peers accepted_;
   worker worker_;
+  registration_reader registrations_;
   master master_;
   cluster_reset reset_;
   std::set<visitor_ptr> visitors_;
@@ -142,7 +143,7 @@ WEFT_DECL server_core::server_core(cluster_spec cluster, task_id self, server_op
                master_.lost(link.task(), why);
                reset_.lost(link.task(), why);
              }),
-      worker_(own_, roads_, accepted_), master_(own_, roads_, worker_), reset_(own_, roads_), beat_timer_(own_.io) {
+      worker_(own_, roads_, accepted_), registrations_(own_, worker_), master_(own_, roads_, worker_), reset_(own_, roads_), beat_timer_(own_.io) {
   listen();
 }
 
@@ -383,8 +384,8 @@ WEFT_DECL part_answer server_core::answer_to(const visitor_ptr& from) {
 WEFT_DECL void server_core::take_from_master(const visitor_ptr& from, message m) {
   const hello_message& hello = *from->hello;
   switch (type_of(m)) {
-    case message_type::register_part: return register_part(from, std::move(m));
-    case message_type::unregister_part: return worker_.unregister_part(hello.incarnation, decode_forget(m));
+    case message_type::register_part: return registrations_.take(from->road, hello.incarnation, std::move(m));
+    case message_type::unregister_part: return registrations_.unregister(*from->road, hello.incarnation, decode_forget(m));
     case message_type::forget_session: return worker_.forget_session(hello.incarnation, decode_forget(m));
     case message_type::run_part: {
       const run_part_message what = run_part_message::decode(m);
@@ -405,25 +406,9 @@ WEFT_DECL void server_core::take_from_master(const visitor_ptr& from, message m)
   }
 }
 
-WEFT_DECL void server_core::register_part(const visitor_ptr& from, message m) {
-  wire_reader peek(m.head, "registration");
-  const std::uint64_t number = peek.u64();
-  const auto answer = [road = from->road, number](const status& result) { road->send(part_registered_message{number, result}.encode()); };
-  if (m.refused) return answer(status(error_code::resource_exhausted, "the graph's constants do not fit into what may be received (server_options::received_bytes)"));
-  constexpr std::size_t node_bytes = 64;
-  const std::size_t about = m.head.size() / node_bytes;
-  const graph part(own_.ops);
-  const auto sent = std::make_shared<message>(std::move(m));
-  const auto what = std::make_shared<register_part_message>();
-  own_.build(about, [this, sent, what, part = part.state()] { *what = register_part_message::decode(*sent, graph(part), own_.graph_limit()); },
-             [this, what, answer, part = part.state(), master = from->hello->incarnation](const status& result) {
-               if (!result.ok()) return answer(result);
-               worker_.register_part(master, std::move(*what), graph(part), answer);
-             });
-}
-
 WEFT_DECL void server_core::left(const visitor_ptr& who, const status& why) {
   visitors_.erase(who);
+  registrations_.lost(*who->road);
   if (why.code != error_code::unavailable && why.code != error_code::cancelled) {
     own_.counters->ended(why);
     const std::string whose = !who->hello ? "" : who->client ? "of a client " : "of " + to_text(who->hello->task) + " ";

@@ -15,7 +15,7 @@
 
 namespace weft {
 
-/// Receives one line of a server's log: level (`info`, `warning`, `error`) and text. Called from any of the server's threads.
+/// Receives one line of a server's log: level (`info`, `warning`, `error`) and text. Called from any of the server's threads. A line that it throws at goes to standard error.
 using log_function = std::function<void(const char* level, const std::string& text)>;
 
 /// Options of a server; the defaults fit a task on a trusted machine.

@@ -5,6 +5,7 @@
 #include <weft/cluster/frame_reader.hpp>
 #include <weft/cluster/frame_writer.hpp>
 #include <weft/cluster/transport.hpp>
+#include <weft/core/bounded_wait.hpp>
 #include <weft/core/cluster_spec.hpp>
 #include <weft/core/config.hpp>
 #include <weft/core/status.hpp>
@@ -90,11 +91,6 @@ inline void set_up(int socket) noexcept {
 }
 
 inline std::string errno_text(int number) { return std::generic_category().message(number); }
-
-// A wait that can be added to any point of time.
-inline std::chrono::milliseconds bounded(std::chrono::milliseconds time) noexcept {
-  return std::min<std::chrono::milliseconds>(std::max(time, std::chrono::milliseconds(0)), std::chrono::hours(24 * 365));
-}
 
 // `10 s`, `1.5 s`, `100 ms`.
 std::string duration_text(std::chrono::milliseconds time);

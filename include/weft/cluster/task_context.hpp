@@ -7,6 +7,7 @@
 #include <weft/cluster/messages.hpp>
 #include <weft/cluster/server_options.hpp>
 #include <weft/cluster/server_statistics.hpp>
+#include <weft/core/bounded_wait.hpp>
 #include <weft/core/cluster_spec.hpp>
 #include <weft/graph/op_registry.hpp>
 #include <weft/kernels/standard.hpp>
@@ -41,6 +42,7 @@ struct task_context {
       : cluster(std::move(spec)), self(std::move(own)), options(std::move(how)), ops(options.ops ? *options.ops : standard_ops()),
         kernels(options.kernels ? *options.kernels : standard_kernels()), catalogue(std::make_shared<const kernel_catalogue>(kernels.catalogue())),
         received(std::make_shared<receive_budget>(options.received_bytes)), resources(self.job) {
+    for (std::chrono::milliseconds* time : {&options.connect_timeout, &options.handshake_timeout, &options.abort_grace, &options.heartbeat, &options.registration_lease}) *time = bounded(*time);
     connections.budget = received;
     connections.budget_share = options.received_bytes_per_peer;
     connections.memory = buffers;
@@ -72,9 +74,18 @@ struct task_context {
     return out;
   }
   graph_limits graph_limit() const { return {options.max_graph_nodes, options.max_node_inputs, options.max_name_bytes}; }
-  void log(const char* level, const std::string& text) const {
-    if (options.log) return options.log(level, text);
-    std::clog << "weft: " + text + "\n";
+  /// What is said by the way ends nothing: a log function that throws is named, and its line written to the standard log.
+  void log(const char* level, const std::string& text) const noexcept {
+    const char* failure = "";
+    try {
+      if (options.log) return options.log(level, text);
+    } catch (...) {
+      failure = "server_options::log threw at: ";
+    }
+    try {
+      std::clog << std::string("weft: ") + failure + text + "\n";
+    } catch (...) {  // no memory for the line
+    }
   }
 
   asio::io_context io{1};

@@ -4,6 +4,7 @@
 
 #include <weft/cluster/client_channel.hpp>
 #include <weft/cluster/messages.hpp>
+#include <weft/core/bounded_wait.hpp>
 #include <weft/core/cluster_spec.hpp>
 #include <weft/core/config.hpp>
 
@@ -42,7 +43,7 @@ WEFT_DECL std::vector<told_task> tell_cluster(const cluster_spec& next, const st
       const auto channel = open(parse_host_port(next.task_address(tasks[i])));
       out[i].incarnation = channel->incarnation();
       update_cluster_message what{channel->new_request(), next};
-      out[i].result = channel->call(what.request, what.encode(), client_channel::clock::now() + time).result;
+      out[i].result = channel->call(what.request, what.encode(), client_channel::clock::now() + bounded(time)).result;
     } catch (const error& e) {
       out[i].result = e.status();
     }

@@ -30,6 +30,8 @@
 
 namespace weft::detail {
 
+inline status forgotten_registration(std::uint64_t number) { return status(error_code::cancelled, "registration " + std::to_string(number) + " was forgotten before it was made"); }
+
 /// See the head of this file.
 class worker {
  public:
@@ -190,7 +192,7 @@ WEFT_DECL void worker::register_part(std::uint64_t master_number, register_part_
                made->runs = std::move(*runs);
                if (result.ok() && wanted) return open_roads(made, done);
                if (wanted) still->second.parts.erase(number);
-               status s = result.ok() ? status(error_code::cancelled, "registration " + std::to_string(number) + " was forgotten before it was made") : result;
+               status s = result.ok() ? forgotten_registration(number) : result;
                if (s.task.empty()) s.task = own_.task_field();
                done(s);
              });

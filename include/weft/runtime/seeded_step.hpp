@@ -3,6 +3,7 @@
 // A step whose parts all run on the calling thread, in an order that a seed draws among the ready nodes: the same seed, the same order. What depends on the order is found by trying seeds, and found again
 // by its seed.
 
+#include <weft/core/bounded_wait.hpp>
 #include <weft/core/config.hpp>
 #include <weft/core/split_mix.hpp>
 #include <weft/runtime/executor.hpp>
@@ -183,7 +184,7 @@ WEFT_DECL status seeded_step::finish() {
 }
 
 WEFT_DECL status seeded_step::run(std::chrono::milliseconds timeout) {
-  if (timeout.count() > 0) deadline_ = clock::now() + timeout;
+  if (timeout.count() > 0) deadline_ = clock::now() + bounded(timeout);
   begin();
   start();
   for (;;) {

@@ -2,6 +2,7 @@
 #define WEFT_SESSION_LOCAL_RUNTIME_HPP
 // What a local session runs on: the tasks' state, the threads, the placement, and steps with one executor per task.
 
+#include <weft/core/bounded_wait.hpp>
 #include <weft/core/config.hpp>
 #include <weft/kernels/standard.hpp>
 #include <weft/partition/partition.hpp>
@@ -343,7 +344,7 @@ WEFT_DECL status local_step::run_parts(tensor_value* feeds, tensor_value* fetche
   std::unique_lock<std::mutex> lock(step.mutex);
   const auto ended = [&step] { return step.parts_left == 0; };
   const thread_pool::blocking place(&runtime_->pool());
-  if (asked.timeout.count() > 0 && !step.changed.wait_for(lock, asked.timeout, ended)) {
+  if (asked.timeout.count() > 0 && !step.changed.wait_for(lock, bounded(asked.timeout), ended)) {
     lock.unlock();
     step.fail_step(status(error_code::deadline_exceeded, "the step did not end within " + std::to_string(asked.timeout.count()) + " ms"));
     lock.lock();

@@ -2,6 +2,7 @@
 #define WEFT_TRAIN_COORDINATOR_HPP
 // Threads that stop together: each asks whether it should stop, any may ask all to stop and say why, and whoever joins them learns the first reason.
 
+#include <weft/core/bounded_wait.hpp>
 #include <weft/core/config.hpp>
 #include <weft/core/status.hpp>
 
@@ -156,7 +157,7 @@ WEFT_DECL bool coordinator::should_stop() const {
 
 WEFT_DECL bool coordinator::wait_for_stop(std::chrono::milliseconds limit) const {
   std::unique_lock<std::mutex> lock(mutex_);
-  return changed_.wait_for(lock, limit, [this] { return stopping_; });
+  return changed_.wait_for(lock, detail::bounded(limit), [this] { return stopping_; });
 }
 
 WEFT_DECL void coordinator::on_stop(std::function<void()> wake) {

@@ -2,6 +2,7 @@
 #define WEFT_TRAIN_MONITORED_SESSION_HPP
 // A session for training: it initializes or restores the variables or waits for whoever does, calls hooks around each step, comes back after failures of tasks, and ends together with those of the other workers.
 
+#include <weft/core/bounded_wait.hpp>
 #include <weft/core/config.hpp>
 #include <weft/session/session_interface.hpp>
 #include <weft/train/saver.hpp>
@@ -218,7 +219,7 @@ WEFT_DECL bool monitored_session::state::initialize(bool first) {
 }
 
 WEFT_DECL bool monitored_session::state::prepare_session(bool first) {
-  const auto deadline = std::chrono::steady_clock::now() + options.patience;
+  const auto deadline = std::chrono::steady_clock::now() + detail::bounded(options.patience);
   auto pause = std::chrono::milliseconds(10);
   bool set_back = false;
   for (std::string waiting_for;;) {

@@ -2,6 +2,7 @@
 #define WEFT_TRAIN_SYNC_REPLICA_HPP
 // A replica of synchronous training at work: what has to be initialised for it, and on the chief the thread that makes the updates.
 
+#include <weft/core/bounded_wait.hpp>
 #include <weft/core/config.hpp>
 #include <weft/session/session_interface.hpp>
 #include <weft/train/coordinator.hpp>
@@ -103,7 +104,7 @@ struct sync_replica::state {
 
 // Until the chief has initialised the counter.
 WEFT_DECL void sync_replica::state::init_worker() {
-  const auto until = std::chrono::steady_clock::now() + options.ready_timeout;
+  const auto until = std::chrono::steady_clock::now() + detail::bounded(options.ready_timeout);
   for (;;) {
     try {
       session.run(sync.local_init());
