@@ -66,19 +66,20 @@ class proxy {
     choose_ = std::move(faults);
     connections_ = 0;
   }
+  /// When it returns, no observer of before is being called any more. Not to be called by an observer.
   void watch(observer sees) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    watch_ = std::move(sees);
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      watch_ = std::move(sees);
+    }
+    do_between([] {});
   }
   /// From now on nothing passes in either direction, or all ends.
   void strike(fault::end how) {
-    std::promise<void> done;
-    asio::post(io_, [this, how, &done] {
+    do_between([this, how] {
       for (const auto& weak : links_)
         if (const auto each = weak.lock()) each->strike(how);
-      done.set_value();
     });
-    done.get_future().wait();
   }
 
  private:
@@ -162,6 +163,16 @@ class proxy {
   tcp::acceptor acceptor_;
   asio::executor_work_guard<asio::io_context::executor_type> busy_;
   std::vector<std::weak_ptr<link>> links_;
+  // Does something between two events, and waits for that.
+  template <class F> void do_between(F what) {
+    std::promise<void> done;
+    asio::post(io_, [&] {
+      what();
+      done.set_value();
+    });
+    done.get_future().wait();
+  }
+
   std::mutex mutex_;
   chooser choose_;
   observer watch_;
