@@ -40604,8 +40604,6 @@ inline status restarted(const task_context& own, const task_id& task) {
   return status(error_code::aborted, "task " + own.describe(task) + " was restarted; what it kept (variables, queues) is lost, the next run starts with it anew");
 }
 
-inline status session_was_closed() { return status(error_code::cancelled, "the session was closed"); }
-
 #if WEFT_HAS_CLUSTER_BODIES
 
 WEFT_DECL void planner::prepare(const std::shared_ptr<step_plan>& plan, std::function<void(const status&)> done) {
@@ -40630,7 +40628,7 @@ WEFT_DECL void planner::build(const preparation_ptr& work, std::function<void()>
 
 // The signature's numbers as nodes of the session's graph.
 WEFT_DECL void planner::name_step(preparation& work) const {
-  if (work.session == nullptr || work.session->closed) throw error(session_was_closed());
+  if (work.session == nullptr || work.session->closed) fail(error_code::cancelled, "the session was closed");
   const std::vector<const node*> nodes = work.session->graph.nodes();
   const auto node_at = [&](std::uint32_t number) {
     if (number >= nodes.size()) fail(error_code::invalid_argument, "the step names node " + std::to_string(number) + ", the graph has " + std::to_string(nodes.size()));
@@ -40805,7 +40803,7 @@ WEFT_DECL std::vector<part_edge> planner::edges_of(const partitioned_graph& cut,
 
 // 6. To the tasks; the own part needs no socket.
 WEFT_DECL void planner::send_parts(const preparation_ptr& work) {
-  if (work->session->closed) throw error(session_was_closed());
+  if (work->session->closed) throw error(work->session->closed_for);
   const std::uint64_t number = work->plan->registration = ++last_registration_;
   pending_registration& waits = pending_[number];
   waits.work = work;
@@ -40845,7 +40843,7 @@ WEFT_DECL void planner::registered(std::uint64_t number, const task_id& task, co
   const preparation_ptr work = it->second.work;
   pending_.erase(it);
   // Nobody else unregisters what was asked for before the session was closed.
-  const status outcome = result.ok() && work->session->closed ? session_was_closed() : result;
+  const status outcome = result.ok() && work->session->closed ? work->session->closed_for : result;
   if (!outcome.ok()) {
     unregister(*work->plan);
     constexpr int most_attempts = 8;
