@@ -17915,6 +17915,11 @@ struct server_options {
   std::chrono::milliseconds connect_timeout{10000};
   /// Longest wait for the greeting of whoever connects.
   std::chrono::milliseconds handshake_timeout{5000};
+  /// The longest pause inside a message that has begun to arrive; past it the connection ends. Zero: none.
+  std::chrono::milliseconds frame_timeout{30000};
+  /// Bytes of a message that have to come within each `frame_timeout`, unless its end comes; with fewer the connection ends. Who sends a byte now and then does not
+  /// hold what has come before for ever. Zero: a byte is enough.
+  std::size_t frame_pace = std::size_t{256} << 10;
   /// How long a failed step waits for tasks to confirm that nothing of it is running.
   std::chrono::milliseconds abort_grace{2000};
   /// A task of which nothing was heard for this long is lost.
@@ -17930,7 +17935,7 @@ struct server_options {
   std::size_t small_tensor_bytes = std::size_t{64} << 10;
   /// Bytes that one task may leave here for steps that are not known yet; past it such a step fails with RESOURCE_EXHAUSTED.
   std::size_t parked_bytes_per_peer = std::size_t{256} << 20;
-  /// Bytes received for running steps and not used yet; past it the step fails with RESOURCE_EXHAUSTED.
+  /// Bytes received for running steps and not used yet, counted as they come; past it the step fails with RESOURCE_EXHAUSTED.
   std::size_t received_bytes = std::size_t{8} << 30;
   /// The most of them that one connection may have.
   std::size_t received_bytes_per_peer = std::size_t{4} << 30;
@@ -18427,6 +18432,9 @@ struct connection_options {
   std::chrono::microseconds spin_time{0};
   /// The longest pause inside a frame that has begun to arrive; past it the connection is closed with DEADLINE_EXCEEDED. Zero: none.
   std::chrono::milliseconds frame_timeout{30000};
+  /// Bytes of a frame that have to come within each `frame_timeout`, unless its end comes; with fewer the connection is closed with DEADLINE_EXCEEDED.
+  /// Zero: one is enough.
+  std::uint64_t frame_pace = std::uint64_t{256} << 10;
   /// How long after its start a connection may take to deliver its first whole message. Zero: for ever.
   std::chrono::milliseconds first_message_timeout{0};
 };
@@ -18726,8 +18734,8 @@ WEFT_DECL void encode_entry(wire_writer& table, const tensor_value& value, std::
 
 namespace weft {
 
-/// Puts frames together. Memory for a tensor is reserved, not touched, when its checked size is known and the budget has it; memory for
-/// head and table grows with what has arrived.
+/// Puts frames together. Memory for a tensor is reserved, not touched, when its checked size is known; memory for head and table grows with what
+/// has arrived. The budget pays for what has arrived, not for what was claimed: whoever claims much and sends little takes little from others.
 class frame_reader {
  public:
   /// The most pieces that `space` names.
@@ -18752,13 +18760,18 @@ class frame_reader {
 
   std::size_t buffered() const noexcept { return end_ - begin_; }
   frame_limits limits() const noexcept;
+  std::uint64_t head_and_table() const noexcept { return std::uint64_t{header_.head_bytes} + header_.table_bytes; }
+  [[noreturn]] void fail_for_head(std::uint64_t bytes) const;
   bool read_header();
-  void take_for_head();
   bool collect(std::string& into, std::size_t bytes);
+  void pay_for_head();
   void begin_body();
   void make_tensors();
+  bool take(std::uint64_t bytes);
+  bool pay(std::uint64_t arrived, std::uint64_t of);
   void refuse() noexcept;
   bool read_body();
+  bool fill_tensors();
   void pass(std::size_t bytes) noexcept;
   void finish_objects();
   void finish(message& into);
@@ -18780,13 +18793,14 @@ class frame_reader {
   frame_header header_;
   std::string table_;
   message message_;
-  // The message's, while it may still grow.
+  // The message's, while it may still grow, and how much of the head and table, later of the body, it has paid for.
   std::shared_ptr<receive_lease> lease_;
+  std::uint64_t paid_ = 0;
   // Tensors of objects: their number and what they will be; until the body is there, raw bytes stand in their place.
   std::vector<std::pair<std::size_t, detail::tensor_entry>> objects_;
-  // The tensor that is being filled, and how far; the bytes of a refused body that are still to come.
+  // The tensor that is being filled, and how far; the bytes of the body that have come; those of a refused one that are still to come.
   std::size_t tensor_ = 0, offset_ = 0;
-  std::uint64_t discard_ = 0;
+  std::uint64_t arrived_ = 0, discard_ = 0;
 };
 
 #if WEFT_HAS_CLUSTER_BODIES
@@ -18878,7 +18892,8 @@ WEFT_DECL bool frame_reader::read_header() {
     return false;
   }
   header_ = decode_header(at, limits());
-  take_for_head();
+  paid_ = 0;
+  if (const std::uint64_t bytes = head_and_table(); budget_ != nullptr && bytes > buffer_bytes && bytes > budget_->limit()) fail_for_head(bytes);
   begin_ += frame_header::size;
   message_.type = header_.type;
   message_.flags = header_.flags;
@@ -18886,14 +18901,33 @@ WEFT_DECL bool frame_reader::read_header() {
   return true;
 }
 
-// The budget pays for heads and tables too, unless they are small. Without them nobody could be told that the message does not fit, so the connection ends.
-WEFT_DECL void frame_reader::take_for_head() {
-  const std::uint64_t bytes = std::uint64_t{header_.head_bytes} + header_.table_bytes;
-  if (budget_ == nullptr || bytes <= buffer_bytes) return;
-  if (!budget_->try_take(bytes))
-    fail(error_code::resource_exhausted, "frame with " + std::to_string(bytes) + " bytes of head and table does not fit: " + std::to_string(budget_->used()) + " bytes are received and not used yet, at most " +
-                                             std::to_string(budget_->limit()) + " may be (received_bytes and received_bytes_per_peer in the options)");
-  message_.lease = lease_ = std::make_shared<receive_lease>(budget_, bytes);
+// Without head and table nobody could be told that the message does not fit, so the connection ends.
+WEFT_DECL void frame_reader::fail_for_head(std::uint64_t bytes) const {
+  fail(error_code::resource_exhausted, "frame with " + std::to_string(bytes) + " bytes of head and table does not fit: " + std::to_string(budget_->used()) + " bytes are received and not used yet, at most " +
+                                           std::to_string(budget_->limit()) + " may be (received_bytes and received_bytes_per_peer in the options)");
+}
+
+// The budget pays for heads and tables too, unless they are small.
+WEFT_DECL void frame_reader::pay_for_head() {
+  const std::uint64_t bytes = head_and_table();
+  if (bytes > buffer_bytes && !pay(table_.size() + message_.head.size(), bytes)) fail_for_head(bytes);
+}
+
+// Takes from the budget what has arrived of so many bytes, and a little more, so that it need not be asked for each piece. False when it does not have that.
+WEFT_DECL bool frame_reader::pay(std::uint64_t arrived, std::uint64_t of) {
+  if (budget_ == nullptr || arrived <= paid_) return true;
+  const std::uint64_t due = std::min(of, (arrived + buffer_bytes - 1) / buffer_bytes * buffer_bytes);
+  if (!take(due - paid_)) return false;
+  paid_ = due;
+  return true;
+}
+
+// Takes bytes from the budget, for as long as anybody holds the message's lease.
+WEFT_DECL bool frame_reader::take(std::uint64_t bytes) {
+  if (lease_ == nullptr) message_.lease = lease_ = std::make_shared<receive_lease>(budget_, 0);
+  if (!budget_->try_take(bytes)) return false;
+  lease_->add(bytes);
+  return true;
 }
 
 // Moves bytes from the buffer until `into` has so many. Capacity grows with what is there, whatever was claimed.
@@ -18901,23 +18935,21 @@ WEFT_DECL bool frame_reader::collect(std::string& into, std::size_t bytes) {
   const std::size_t step = std::min(buffered(), bytes - into.size());
   into.append(buffer_.get() + begin_, step);
   begin_ += step;
+  pay_for_head();
   return into.size() == bytes;
 }
 
 WEFT_DECL void frame_reader::begin_body() {
   tensor_ = offset_ = 0;
+  arrived_ = paid_ = 0;
   if (header_.body_bytes > buffer_bytes) ahead_ = least_ahead;
   // 1. Check the whole table before anything is taken.
   std::uint64_t memory = 0;
   detail::tensor_entry entry;
   for (detail::tensor_table_reader table(table_, header_, limits_); table.next(entry);) memory += detail::memory_bytes(entry);
   if (header_.tensors == 0) return;
-  // 2. Take the budget, then the memory; a body for which there is none is read and thrown away.
-  if (budget_ != nullptr) {
-    if (!budget_->try_take(memory)) return refuse();
-    if (lease_ != nullptr) lease_->add(memory);
-    else message_.lease = std::make_shared<const receive_lease>(budget_, memory);
-  }
+  // 2. Take the budget for what is around the elements, then the memory; a body for which there is none, or that can never fit, is read and thrown away.
+  if (budget_ != nullptr && (memory > budget_->limit() || !take(memory - header_.body_bytes))) return refuse();
   try {
     make_tensors();
   } catch (const error& e) {
@@ -18948,16 +18980,23 @@ WEFT_DECL void frame_reader::refuse() noexcept {
   lease_.reset();
   message_.refused = true;
   objects_.clear();
-  discard_ = header_.body_bytes;
+  discard_ = header_.body_bytes - arrived_;
 }
 
 WEFT_DECL bool frame_reader::read_body() {
-  if (discard_ != 0) {
-    const auto step = static_cast<std::size_t>(std::min<std::uint64_t>(buffered(), discard_));
-    begin_ += step;
-    discard_ -= step;
-    return discard_ == 0;
+  bool whole = false;
+  if (discard_ == 0) {
+    whole = fill_tensors();
+    if (!pay(arrived_, header_.body_bytes)) refuse();
   }
+  if (discard_ == 0) return whole || message_.refused;
+  const auto step = static_cast<std::size_t>(std::min<std::uint64_t>(buffered(), discard_));
+  begin_ += step;
+  discard_ -= step;
+  return discard_ == 0;
+}
+
+WEFT_DECL bool frame_reader::fill_tensors() {
   while (tensor_ < message_.tensors.size()) {
     tensor_value& tensor = message_.tensors[tensor_];
     const std::size_t step = std::min(buffered(), tensor.bytes() - offset_);
@@ -18973,6 +19012,7 @@ WEFT_DECL bool frame_reader::read_body() {
 // Counts bytes of the current tensor, and goes to the next behind its last one.
 WEFT_DECL void frame_reader::pass(std::size_t bytes) noexcept {
   offset_ += bytes;
+  arrived_ += bytes;
   if (offset_ < message_.tensors[tensor_].bytes()) return;
   offset_ = 0;
   ++tensor_;
@@ -19434,6 +19474,61 @@ WEFT_DECL std::string duration_text(std::chrono::milliseconds time) {
 #endif
 
 #if WEFT_HAS_CLUSTER_BODIES
+#ifndef WEFT_CLUSTER_FRAME_PACE_HPP
+#define WEFT_CLUSTER_FRAME_PACE_HPP
+// Whether the rest of a message that has begun comes fast enough.
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace weft::detail {
+
+/// Counts what has come of a message, and the time that it was waited for: in each `window` at least `bytes`, or its end. It has no clock: its owner tells it the
+/// time. A long step of that time counts as a quarter of the window only, since then this program stood still and not the other end.
+class frame_pace {
+ public:
+  using duration = std::chrono::steady_clock::duration;
+
+  /// Either may be zero: then nothing is too slow.
+  frame_pace(std::chrono::milliseconds window, std::uint64_t bytes) : window_(bounded(window)), said_(window), least_(window.count() <= 0 ? 0 : bytes) {}
+
+  bool counts() const noexcept { return least_ != 0; }
+  /// A message is whole, or nobody reads: what follows is counted anew.
+  void restart() noexcept {
+    waited_ = {};
+    came_ = 0;
+  }
+  void came(std::uint64_t bytes) noexcept { came_ += bytes; }
+  void waited(duration time) noexcept { waited_ += std::min(time, window_ / 4); }
+  /// When to look again.
+  duration next() const noexcept { return std::min(window_ - waited_, window_ / 4); }
+  /// To be asked when all that is there was read: DEADLINE_EXCEEDED when a window is over in which too little came; another one begins when enough did.
+  std::optional<status> look(const std::string& remote) {
+    if (!counts() || waited_ < window_) return std::nullopt;
+    const std::uint64_t came = came_;
+    restart();
+    if (came >= least_) return std::nullopt;
+    return status(error_code::deadline_exceeded, "in the middle of a message only " + std::to_string(came) + " bytes came from " + remote + " within " + duration_text(said_) + ", at least " +
+                                                     std::to_string(least_) + " have to (frame_pace)");
+  }
+
+ private:
+  duration window_;
+  std::chrono::milliseconds said_;
+  std::uint64_t least_;
+  duration waited_{};
+  std::uint64_t came_ = 0;
+};
+
+}  // namespace weft::detail
+
+#endif
+#endif
+
+#if WEFT_HAS_CLUSTER_BODIES
 #ifndef WEFT_CLUSTER_SPIN_WAIT_HPP
 #define WEFT_CLUSTER_SPIN_WAIT_HPP
 // How a thread waits for the next message of a step: it looks again for some microseconds before it sleeps, because to be woken takes longer
@@ -19622,6 +19717,7 @@ class blocking_connection {
   // EPIPE or ECONNRESET, once sending has found that the other end is gone.
   std::atomic<int> gone_{0};
   frame_reader reader_;
+  detail::frame_pace pace_;
   detail::spin_wait waits_;
   // One sender at a time.
   std::mutex sending_;
@@ -19755,7 +19851,7 @@ WEFT_DECL std::unique_ptr<blocking_connection> blocking_connection::connect(cons
 }
 
 WEFT_DECL blocking_connection::blocking_connection(detail::descriptor socket, std::unique_ptr<secured_stream> stream, std::string remote, const connection_options& options)
-    : options_(options), remote_(std::move(remote)), socket_(std::move(socket)), stream_(std::move(stream)), reader_(options), waits_(options.spin_time) {
+    : options_(options), remote_(std::move(remote)), socket_(std::move(socket)), stream_(std::move(stream)), reader_(options), pace_(options.frame_timeout, options.frame_pace), waits_(options.spin_time) {
   int ends[2];
   if (::pipe2(ends, O_NONBLOCK | O_CLOEXEC) != 0)
     fail(error_code::resource_exhausted, "cannot make a pipe for the connection to " + remote_ + ": " + detail::errno_text(errno));
@@ -19810,7 +19906,10 @@ WEFT_DECL receive_result blocking_connection::receive(message& into, std::option
   check_usable();
   for (bool first = true;; first = false) {
     try {
-      if (reader_.next(into)) return receive_result::received;
+      if (reader_.next(into)) {
+        pace_.restart();
+        return receive_result::received;
+      }
     } catch (const error& e) {
       lose(detail::bad_frame(remote_, e.status()));
     }
@@ -19840,7 +19939,12 @@ WEFT_DECL bool blocking_connection::wait(std::optional<time_point> deadline) {
   if (stream_ != nullptr && fill(MSG_DONTWAIT)) return true;
   time_point until = deadline.value_or(time_point::max());
   const bool inside = reader_.inside_frame() && options_.frame_timeout.count() > 0;
-  if (inside) until = std::min(until, last_received() + detail::bounded(options_.frame_timeout));
+  if (inside) {
+    if (auto slow = pace_.look(remote_)) lose(std::move(*slow));
+    until = std::min(until, last_received() + detail::bounded(options_.frame_timeout));
+    if (pace_.counts()) until = std::min(until, clock::now() + pace_.next());
+  }
+  const time_point begun = clock::now();
   int milliseconds = -1;
   if (until != time_point::max()) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - clock::now()).count();
@@ -19848,6 +19952,7 @@ WEFT_DECL bool blocking_connection::wait(std::optional<time_point> deadline) {
   }
   pollfd entries[2] = {{socket_.get(), POLLIN, 0}, {wake_out_.get(), POLLIN, 0}};
   const int ready = ::poll(entries, 2, milliseconds);
+  if (inside) pace_.waited(clock::now() - begun);
   if (ready < 0 && errno != EINTR) lose(detail::lost_connection(remote_, errno, reader_.inside_frame()));
   if (ready > 0 && entries[1].revents != 0) {
     char bytes[64];
@@ -19874,6 +19979,7 @@ WEFT_DECL bool blocking_connection::fill(int flags) {
     lose(detail::lost_connection(remote_, found == EPIPE ? 0 : found, reader_.inside_frame(), stream_.get()));
   }
   last_received_.store(clock::now().time_since_epoch().count(), std::memory_order_relaxed);
+  if (reader_.inside_frame()) pace_.came(static_cast<std::uint64_t>(n));
   reader_.filled(static_cast<std::size_t>(n));
   return true;
 }
@@ -21583,7 +21689,7 @@ struct read_range {
 #if WEFT_HAS_CLUSTER_BODIES
 #ifndef WEFT_CLUSTER_CONNECTION_DEADLINES_HPP
 #define WEFT_CLUSTER_CONNECTION_DEADLINES_HPP
-// What a connection waits for with a bound: a whole message, the rest of a frame, and at its end that what is queued is taken.
+// What a connection waits for with a bound: a whole message, the rest of a frame at some pace, and at its end that what is queued is taken.
 
 #include <algorithm>
 #include <chrono>
@@ -21605,17 +21711,26 @@ class connection_deadlines {
     // Whether a part of a frame was received and more of it may come, and when the last byte came.
     bool inside_frame = false;
     time_point last_received;
-    std::uint64_t bytes_sent = 0;
+    std::uint64_t bytes_sent = 0, bytes_received = 0;
   };
 
-  explicit connection_deadlines(std::chrono::milliseconds frame_timeout) : frame_timeout_(frame_timeout) {}
+  /// `pace`: bytes of a frame that have to come within each `frame_timeout`.
+  explicit connection_deadlines(std::chrono::milliseconds frame_timeout, std::uint64_t pace = 0) : frame_timeout_(frame_timeout), pace_(frame_timeout, pace) {}
 
   /// A whole message has to come within this time; zero takes that back.
   void expect_message(std::chrono::milliseconds within, time_point now) {
     expect_within_ = within;
     expect_by_ = within.count() == 0 ? never : now + bounded(within);
   }
-  void message_came() noexcept { expect_by_ = never; }
+  void message_came() noexcept {
+    expect_by_ = never;
+    read_again();
+  }
+  /// For a while nothing was read.
+  void read_again() noexcept {
+    paced_at_ = never;
+    pace_.restart();
+  }
   /// The connection ends as soon as what is queued is sent, which has to go on.
   void expect_end(time_point now, std::uint64_t bytes_sent) noexcept {
     send_by_ = now;
@@ -21627,10 +21742,16 @@ class connection_deadlines {
   std::optional<status> look(const progress& at, const std::string& remote, time_point& next);
 
  private:
+  std::optional<status> look_at_pace(const progress& at, const std::string& remote, time_point& next);
+
   const std::chrono::milliseconds frame_timeout_;
   time_point expect_by_ = never, send_by_ = never;
   std::chrono::milliseconds expect_within_{0};
   std::uint64_t sent_by_then_ = 0;
+  frame_pace pace_;
+  // When the pace was looked at last, and what had come.
+  time_point paced_at_ = never;
+  std::uint64_t paced_bytes_ = 0;
 };
 
 #if WEFT_HAS_CLUSTER_BODIES
@@ -21643,13 +21764,27 @@ WEFT_DECL std::optional<status> connection_deadlines::look(const progress& at, c
   if (at.inside_frame) {
     if (at.last_received + pause <= at.now) return silent_connection(remote, frame_timeout_);
     next = std::min(next, at.last_received + pause);
-  }
+    if (auto slow = look_at_pace(at, remote, next)) return slow;
+  } else read_again();
   if (ending()) {
     if (at.bytes_sent != sent_by_then_) send_by_ = at.now + pause;
     sent_by_then_ = at.bytes_sent;
     if (send_by_ <= at.now) return status();
     next = std::min(next, send_by_);
   }
+  return std::nullopt;
+}
+
+WEFT_DECL std::optional<status> connection_deadlines::look_at_pace(const progress& at, const std::string& remote, time_point& next) {
+  if (!pace_.counts()) return std::nullopt;
+  if (paced_at_ != never) {
+    pace_.waited(at.now - paced_at_);
+    pace_.came(at.bytes_received - paced_bytes_);
+  }
+  paced_at_ = at.now;
+  paced_bytes_ = at.bytes_received;
+  if (auto slow = pace_.look(remote)) return slow;
+  next = std::min(next, at.now + pace_.next());
   return std::nullopt;
 }
 
@@ -22000,7 +22135,7 @@ class connection : public std::enable_shared_from_this<connection> {
 #if WEFT_HAS_CLUSTER_BODIES
 
 WEFT_DECL connection::connection(tcp::socket socket, const connection_options& options, std::shared_ptr<void> slot)
-    : options_(options), executor_(socket.get_executor()), socket_(std::move(socket)), timer_(executor_), reader_(options), deadlines_(options.frame_timeout), slot_(std::move(slot)) {}
+    : options_(options), executor_(socket.get_executor()), socket_(std::move(socket)), timer_(executor_), reader_(options), deadlines_(options.frame_timeout, options.frame_pace), slot_(std::move(slot)) {}
 
 inline std::shared_ptr<connection> connection::adopt(tcp::socket socket, const connection_options& options, std::shared_ptr<void> slot) {
   std::error_code none;
@@ -22120,6 +22255,7 @@ WEFT_DECL bool connection::go_on() {
 WEFT_DECL void connection::resume() {
   if (closed() || !gauge_.release()) return;
   note_received();
+  deadlines_.read_again();
   if (go_on()) read();
 }
 
@@ -22286,7 +22422,7 @@ WEFT_DECL void connection::expect_message_within(std::chrono::milliseconds time)
 WEFT_DECL void connection::watch() {
   if (closed()) return;
   clock::time_point next;
-  if (auto why = deadlines_.look({clock::now(), reader_.inside_frame() && !gauge_.paused(), last_received(), bytes_sent()}, remote_, next)) return close(std::move(*why));
+  if (auto why = deadlines_.look({clock::now(), reader_.inside_frame() && !gauge_.paused(), last_received(), bytes_sent(), bytes_received()}, remote_, next)) return close(std::move(*why));
   if (next != never) arm(next);
 }
 
@@ -35356,11 +35492,13 @@ struct task_context {
       : cluster(std::move(spec)), self(std::move(own)), options(std::move(how)), ops(options.ops ? *options.ops : standard_ops()),
         kernels(options.kernels ? *options.kernels : standard_kernels()), catalogue(std::make_shared<const kernel_catalogue>(kernels.catalogue())),
         received(std::make_shared<receive_budget>(options.received_bytes)), resources(self.job) {
-    for (std::chrono::milliseconds* time : {&options.connect_timeout, &options.handshake_timeout, &options.abort_grace, &options.heartbeat, &options.registration_lease}) *time = bounded(*time);
+    for (std::chrono::milliseconds* time : {&options.connect_timeout, &options.handshake_timeout, &options.frame_timeout, &options.abort_grace, &options.heartbeat, &options.registration_lease}) *time = bounded(*time);
     connections.budget = received;
     connections.budget_share = options.received_bytes_per_peer;
     connections.memory = buffers;
     connections.limits = options.frames;
+    connections.frame_timeout = options.frame_timeout;
+    connections.frame_pace = options.frame_pace;
     connections.traffic = traffic;
     connections.transport = options.transport;
     for (const auto& [type, count] : options.devices)
@@ -35374,6 +35512,7 @@ struct task_context {
   }
   /// `/job:ps/task:0 (127.0.0.1:33331)`, for the task of a status.
   std::string task_field() const { return to_text(self) + " (" + own_address + ")"; }
+  std::string task_field(const task_id& task) const { return task == self ? task_field() : to_text(task) + (cluster.has(task) ? " (" + cluster.task_address(task) + ")" : std::string()); }
   /// What this task says when it greets another one.
   hello_message greeting(hello_message::role as, const task_id& to) const {
     hello_message out;

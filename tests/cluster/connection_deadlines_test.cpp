@@ -47,6 +47,47 @@ TEST_CASE("connection deadlines: the rest of a frame has to go on coming, from t
   CHECK(why->text() == "DEADLINE_EXCEEDED: no byte came from peer for 10 s in the middle of a message");
 }
 
+TEST_CASE("connection deadlines: a frame comes at some pace or is over, whoever sends a byte now and then") {
+  connection_deadlines all(8s, 1000);
+  time_point next, now = begin;
+  std::uint64_t bytes = 0;
+  const auto later = [&](std::chrono::seconds time, std::uint64_t more, bool inside = true) {
+    now += time;
+    bytes += more;
+    return all.look({now, inside, now, 0, bytes}, "peer", next);
+  };
+  CHECK_FALSE(later(0s, 40));  // what came with its beginning is not of a window yet
+  CHECK(next == begin + 2s);
+  for (int i = 0; i < 3; ++i) CHECK_FALSE(later(2s, 250));
+  CHECK_FALSE(later(2s, 250));  // just enough: the next window begins
+  for (int i = 0; i < 3; ++i) CHECK_FALSE(later(2s, 1));
+  CHECK_FALSE(later(0s, 0));
+  SUBCASE("too little") {
+    const auto why = later(2s, 996);
+    REQUIRE(why);
+    CHECK(why->text() == "DEADLINE_EXCEEDED: in the middle of a message only 999 bytes came from peer within 8 s, at least 1000 have to (frame_pace)");
+  }
+  SUBCASE("enough at the last moment") { CHECK_FALSE(later(2s, 997)); }
+  SUBCASE("its end, with another one behind it") {
+    all.message_came();
+    CHECK_FALSE(later(7s, 1));
+    CHECK_FALSE(later(2s, 1));
+  }
+  SUBCASE("nothing was read for a while") {
+    CHECK_FALSE(later(2s, 0, false));
+    CHECK_FALSE(later(7s, 1));
+    CHECK_FALSE(later(2s, 1));
+  }
+}
+
+TEST_CASE("connection deadlines: the time in which this program stood still is not the other end's") {
+  connection_deadlines all(8s, 1000);
+  time_point next;
+  CHECK_FALSE(all.look({begin, true, begin, 0, 40}, "peer", next));
+  CHECK_FALSE(all.look({begin + 1h, true, begin + 1h, 0, 41}, "peer", next));
+  CHECK(next == begin + 1h + 2s);
+}
+
 TEST_CASE("connection deadlines: an end waits as long as bytes are taken") {
   connection_deadlines all(10s);
   CHECK_FALSE(all.ending());

@@ -390,6 +390,31 @@ TEST_CASE("connection: a frame that stops arriving has a deadline, an idle conne
   CHECK(number_of(receive(*idle)) == 1);
 }
 
+// The beginning of a message that claims a gibibyte.
+std::string claim() {
+  std::string out = frame_of({5, 0, "", {bytes_of(4, 1)}});
+  const std::uint64_t bytes = std::uint64_t{1} << 30;
+  for (const std::size_t at : {std::size_t{24}, weft::frame_header::size + 4, weft::frame_header::size + 12}) weft::detail::store_little_endian(bytes, out.data() + at);
+  return out;
+}
+
+TEST_CASE("connection: who sends the rest of a frame byte by byte is too slow, whole frames are not") {
+  weft::listener_options options;
+  options.connection.frame_timeout = 100ms;
+  options.connection.frame_pace = std::uint64_t{1} << 30;
+  test_server server(options);
+  const auto idle = server.connect();
+  raw_socket slow(server.address());
+  slow.send(claim());
+  const auto end = clock_type::now() + bound;
+  while (server.ends.size() == 0 && clock_type::now() < end) slow.send("x");
+  const status why = server.ends.take();
+  CHECK(why.code == error_code::deadline_exceeded);
+  CHECK(why.message.find("in the middle of a message") != std::string::npos);
+  idle->send(numbered(1));
+  CHECK(number_of(receive(*idle)) == 1);
+}
+
 TEST_CASE("connection: the first message can have a deadline, and so any other") {
   weft::listener_options options;
   options.connection.first_message_timeout = 50ms;
@@ -802,6 +827,36 @@ TEST_CASE("blocking connection: a server that takes nothing has a deadline") {
   const status why = failure([&] { client->send({1, 0, "", {bytes_of(64 << 20, 1)}}); });
   CHECK(why.code == error_code::deadline_exceeded);
   CHECK(why.message == client->remote_address() + " took nothing of a message for 50 ms");
+}
+
+TEST_CASE("blocking connection: an answer that comes byte by byte is too slow") {
+  weft::detail::descriptor server(::socket(AF_INET, SOCK_STREAM, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  REQUIRE(::bind(server.get(), reinterpret_cast<const sockaddr*>(&address), size) == 0);
+  REQUIRE(::getsockname(server.get(), reinterpret_cast<sockaddr*>(&address), &size) == 0);
+  REQUIRE(::listen(server.get(), 5) == 0);
+  connection_options options;
+  options.frame_timeout = 40ms;
+  options.frame_pace = std::uint64_t{1} << 30;
+  const auto client = blocking_connection::connect({"127.0.0.1", ntohs(address.sin_port)}, 10s, options);
+  const weft::detail::descriptor other(::accept(server.get(), nullptr, nullptr));
+  std::atomic<bool> over{false};
+  std::thread drips([&] {
+    const std::string begin = claim();
+    static_cast<void>(!::send(other.get(), begin.data(), begin.size(), MSG_NOSIGNAL));
+    while (!over && ::send(other.get(), "x", 1, MSG_NOSIGNAL) == 1) std::this_thread::yield();
+  });
+  const status why = failure([&] {
+    message m;
+    client->receive(m, clock_type::now() + bound);
+  });
+  over = true;
+  drips.join();
+  CHECK(why.code == error_code::deadline_exceeded);
+  CHECK(why.message.find("in the middle of a message") != std::string::npos);
 }
 
 TEST_CASE("blocking connection: a bad or unfinished answer ends it") {

@@ -367,6 +367,54 @@ TEST_CASE("frame: past the budget the tensors are thrown away and the message sa
   CHECK(budget->used() == copy.lease->bytes());
 }
 
+TEST_CASE("frame: the budget pays for what has come, not for what is claimed") {
+  auto budget = std::make_shared<weft::receive_budget>(1000000);
+  weft::frame_reader first(with({}, budget)), second(with({}, budget)), third(with({}, budget));
+  const std::string large = frame_of(message{1, 0, "large", {tensor_value(dtype::uint8, {900000})}}), head = frame_of(message{2, 0, std::string(900000, 'h'), {}});
+  const std::string_view whole(large);
+  // 1. Claims cost what is around the elements, and a step for the bytes that have come.
+  CHECK(read(first, whole.substr(0, 100)).empty());
+  CHECK(read(second, std::string_view(head).substr(0, 100)).empty());
+  CHECK(budget->used() < 3 * weft::frame_reader::buffer_bytes);
+  // 2. Both of these do not fit: the one that asks for what is not there any more is thrown away, in its middle, and what it had is free.
+  CHECK(read(first, whole.substr(100, 599900)).empty());
+  CHECK(read(third, whole.substr(0, 600000)).empty());
+  CHECK(budget->used() < 730000);
+  const auto refused = read(third, whole.substr(600000));
+  REQUIRE(refused.size() == 1);
+  CHECK(refused[0].refused);
+  CHECK(refused[0].head == "large");
+  CHECK(refused[0].tensors.empty());
+  // 3. The other one is whole, and those that come on the same connections are taken again.
+  auto taken = read(first, whole.substr(600000));
+  REQUIRE(taken.size() == 1);
+  CHECK_FALSE(taken[0].refused);
+  CHECK(taken[0].tensors.at(0).bytes() == 900000);
+  CHECK(taken[0].lease->bytes() >= 900000);
+  taken.clear();
+  CHECK(read(third, whole).at(0).refused == false);
+  // 4. What does not fit of a head ends its connection.
+  const auto held = read(first, whole);
+  CHECK_FALSE(held.at(0).refused);
+  std::string why;
+  try {
+    read(second, std::string_view(head).substr(100));
+  } catch (const weft::error& e) {
+    why = e.status().text();
+  }
+  CHECK(why.find("RESOURCE_EXHAUSTED: frame with 900000 bytes of head and table does not fit: ") == 0);
+}
+
+TEST_CASE("frame: what can never fit is refused by its claim") {
+  auto budget = std::make_shared<weft::receive_budget>(1000000);
+  weft::frame_reader reader(with({}, budget)), other(with({}, budget));
+  const auto out = read(reader, frame_of(message{1, 0, "", {tensor_value(dtype::uint8, {1000000})}}), 5000);
+  REQUIRE(out.size() == 1);
+  CHECK(out[0].refused);
+  CHECK_THROWS(read(other, std::string_view(frame_of(message{1, 0, std::string(1000001, 'h'), {}})).substr(0, 40)));
+  CHECK(budget->used() == 0);
+}
+
 TEST_CASE("frame: the budget has nothing left of messages and of broken frames") {
   auto budget = std::make_shared<weft::receive_budget>(std::uint64_t{1} << 40);
   {

@@ -3,6 +3,7 @@
 // The client's side of a connection without an event loop: the thread that asks sends, waits and receives by itself.
 
 #include <weft/cluster/frame.hpp>
+#include <weft/cluster/frame_pace.hpp>
 #include <weft/cluster/frame_reader.hpp>
 #include <weft/cluster/frame_writer.hpp>
 #include <weft/cluster/socket.hpp>
@@ -102,6 +103,7 @@ class blocking_connection {
   // EPIPE or ECONNRESET, once sending has found that the other end is gone.
   std::atomic<int> gone_{0};
   frame_reader reader_;
+  detail::frame_pace pace_;
   detail::spin_wait waits_;
   // One sender at a time.
   std::mutex sending_;
@@ -235,7 +237,7 @@ WEFT_DECL std::unique_ptr<blocking_connection> blocking_connection::connect(cons
 }
 
 WEFT_DECL blocking_connection::blocking_connection(detail::descriptor socket, std::unique_ptr<secured_stream> stream, std::string remote, const connection_options& options)
-    : options_(options), remote_(std::move(remote)), socket_(std::move(socket)), stream_(std::move(stream)), reader_(options), waits_(options.spin_time) {
+    : options_(options), remote_(std::move(remote)), socket_(std::move(socket)), stream_(std::move(stream)), reader_(options), pace_(options.frame_timeout, options.frame_pace), waits_(options.spin_time) {
   int ends[2];
   if (::pipe2(ends, O_NONBLOCK | O_CLOEXEC) != 0)
     fail(error_code::resource_exhausted, "cannot make a pipe for the connection to " + remote_ + ": " + detail::errno_text(errno));
@@ -290,7 +292,10 @@ WEFT_DECL receive_result blocking_connection::receive(message& into, std::option
   check_usable();
   for (bool first = true;; first = false) {
     try {
-      if (reader_.next(into)) return receive_result::received;
+      if (reader_.next(into)) {
+        pace_.restart();
+        return receive_result::received;
+      }
     } catch (const error& e) {
       lose(detail::bad_frame(remote_, e.status()));
     }
@@ -320,7 +325,12 @@ WEFT_DECL bool blocking_connection::wait(std::optional<time_point> deadline) {
   if (stream_ != nullptr && fill(MSG_DONTWAIT)) return true;
   time_point until = deadline.value_or(time_point::max());
   const bool inside = reader_.inside_frame() && options_.frame_timeout.count() > 0;
-  if (inside) until = std::min(until, last_received() + detail::bounded(options_.frame_timeout));
+  if (inside) {
+    if (auto slow = pace_.look(remote_)) lose(std::move(*slow));
+    until = std::min(until, last_received() + detail::bounded(options_.frame_timeout));
+    if (pace_.counts()) until = std::min(until, clock::now() + pace_.next());
+  }
+  const time_point begun = clock::now();
   int milliseconds = -1;
   if (until != time_point::max()) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - clock::now()).count();
@@ -328,6 +338,7 @@ WEFT_DECL bool blocking_connection::wait(std::optional<time_point> deadline) {
   }
   pollfd entries[2] = {{socket_.get(), POLLIN, 0}, {wake_out_.get(), POLLIN, 0}};
   const int ready = ::poll(entries, 2, milliseconds);
+  if (inside) pace_.waited(clock::now() - begun);
   if (ready < 0 && errno != EINTR) lose(detail::lost_connection(remote_, errno, reader_.inside_frame()));
   if (ready > 0 && entries[1].revents != 0) {
     char bytes[64];
@@ -354,6 +365,7 @@ WEFT_DECL bool blocking_connection::fill(int flags) {
     lose(detail::lost_connection(remote_, found == EPIPE ? 0 : found, reader_.inside_frame(), stream_.get()));
   }
   last_received_.store(clock::now().time_since_epoch().count(), std::memory_order_relaxed);
+  if (reader_.inside_frame()) pace_.came(static_cast<std::uint64_t>(n));
   reader_.filled(static_cast<std::size_t>(n));
   return true;
 }

@@ -150,7 +150,7 @@ class connection : public std::enable_shared_from_this<connection> {
 #if WEFT_HAS_CLUSTER_BODIES
 
 WEFT_DECL connection::connection(tcp::socket socket, const connection_options& options, std::shared_ptr<void> slot)
-    : options_(options), executor_(socket.get_executor()), socket_(std::move(socket)), timer_(executor_), reader_(options), deadlines_(options.frame_timeout), slot_(std::move(slot)) {}
+    : options_(options), executor_(socket.get_executor()), socket_(std::move(socket)), timer_(executor_), reader_(options), deadlines_(options.frame_timeout, options.frame_pace), slot_(std::move(slot)) {}
 
 inline std::shared_ptr<connection> connection::adopt(tcp::socket socket, const connection_options& options, std::shared_ptr<void> slot) {
   std::error_code none;
@@ -270,6 +270,7 @@ WEFT_DECL bool connection::go_on() {
 WEFT_DECL void connection::resume() {
   if (closed() || !gauge_.release()) return;
   note_received();
+  deadlines_.read_again();
   if (go_on()) read();
 }
 
@@ -436,7 +437,7 @@ WEFT_DECL void connection::expect_message_within(std::chrono::milliseconds time)
 WEFT_DECL void connection::watch() {
   if (closed()) return;
   clock::time_point next;
-  if (auto why = deadlines_.look({clock::now(), reader_.inside_frame() && !gauge_.paused(), last_received(), bytes_sent()}, remote_, next)) return close(std::move(*why));
+  if (auto why = deadlines_.look({clock::now(), reader_.inside_frame() && !gauge_.paused(), last_received(), bytes_sent(), bytes_received()}, remote_, next)) return close(std::move(*why));
   if (next != never) arm(next);
 }
 

@@ -1,7 +1,8 @@
 #ifndef WEFT_CLUSTER_CONNECTION_DEADLINES_HPP
 #define WEFT_CLUSTER_CONNECTION_DEADLINES_HPP
-// What a connection waits for with a bound: a whole message, the rest of a frame, and at its end that what is queued is taken.
+// What a connection waits for with a bound: a whole message, the rest of a frame at some pace, and at its end that what is queued is taken.
 
+#include <weft/cluster/frame_pace.hpp>
 #include <weft/cluster/socket.hpp>
 #include <weft/core/config.hpp>
 #include <weft/core/status.hpp>
@@ -26,17 +27,26 @@ class connection_deadlines {
     // Whether a part of a frame was received and more of it may come, and when the last byte came.
     bool inside_frame = false;
     time_point last_received;
-    std::uint64_t bytes_sent = 0;
+    std::uint64_t bytes_sent = 0, bytes_received = 0;
   };
 
-  explicit connection_deadlines(std::chrono::milliseconds frame_timeout) : frame_timeout_(frame_timeout) {}
+  /// `pace`: bytes of a frame that have to come within each `frame_timeout`.
+  explicit connection_deadlines(std::chrono::milliseconds frame_timeout, std::uint64_t pace = 0) : frame_timeout_(frame_timeout), pace_(frame_timeout, pace) {}
 
   /// A whole message has to come within this time; zero takes that back.
   void expect_message(std::chrono::milliseconds within, time_point now) {
     expect_within_ = within;
     expect_by_ = within.count() == 0 ? never : now + bounded(within);
   }
-  void message_came() noexcept { expect_by_ = never; }
+  void message_came() noexcept {
+    expect_by_ = never;
+    read_again();
+  }
+  /// For a while nothing was read.
+  void read_again() noexcept {
+    paced_at_ = never;
+    pace_.restart();
+  }
   /// The connection ends as soon as what is queued is sent, which has to go on.
   void expect_end(time_point now, std::uint64_t bytes_sent) noexcept {
     send_by_ = now;
@@ -48,10 +58,16 @@ class connection_deadlines {
   std::optional<status> look(const progress& at, const std::string& remote, time_point& next);
 
  private:
+  std::optional<status> look_at_pace(const progress& at, const std::string& remote, time_point& next);
+
   const std::chrono::milliseconds frame_timeout_;
   time_point expect_by_ = never, send_by_ = never;
   std::chrono::milliseconds expect_within_{0};
   std::uint64_t sent_by_then_ = 0;
+  frame_pace pace_;
+  // When the pace was looked at last, and what had come.
+  time_point paced_at_ = never;
+  std::uint64_t paced_bytes_ = 0;
 };
 
 #if WEFT_HAS_CLUSTER_BODIES
@@ -64,13 +80,27 @@ WEFT_DECL std::optional<status> connection_deadlines::look(const progress& at, c
   if (at.inside_frame) {
     if (at.last_received + pause <= at.now) return silent_connection(remote, frame_timeout_);
     next = std::min(next, at.last_received + pause);
-  }
+    if (auto slow = look_at_pace(at, remote, next)) return slow;
+  } else read_again();
   if (ending()) {
     if (at.bytes_sent != sent_by_then_) send_by_ = at.now + pause;
     sent_by_then_ = at.bytes_sent;
     if (send_by_ <= at.now) return status();
     next = std::min(next, send_by_);
   }
+  return std::nullopt;
+}
+
+WEFT_DECL std::optional<status> connection_deadlines::look_at_pace(const progress& at, const std::string& remote, time_point& next) {
+  if (!pace_.counts()) return std::nullopt;
+  if (paced_at_ != never) {
+    pace_.waited(at.now - paced_at_);
+    pace_.came(at.bytes_received - paced_bytes_);
+  }
+  paced_at_ = at.now;
+  paced_bytes_ = at.bytes_received;
+  if (auto slow = pace_.look(remote)) return slow;
+  next = std::min(next, at.now + pace_.next());
   return std::nullopt;
 }
 

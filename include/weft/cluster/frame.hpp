@@ -132,6 +132,9 @@ struct connection_options {
   std::chrono::microseconds spin_time{0};
   /// The longest pause inside a frame that has begun to arrive; past it the connection is closed with DEADLINE_EXCEEDED. Zero: none.
   std::chrono::milliseconds frame_timeout{30000};
+  /// Bytes of a frame that have to come within each `frame_timeout`, unless its end comes; with fewer the connection is closed with DEADLINE_EXCEEDED.
+  /// Zero: one is enough.
+  std::uint64_t frame_pace = std::uint64_t{256} << 10;
   /// How long after its start a connection may take to deliver its first whole message. Zero: for ever.
   std::chrono::milliseconds first_message_timeout{0};
 };

@@ -20,8 +20,8 @@
 
 namespace weft {
 
-/// Puts frames together. Memory for a tensor is reserved, not touched, when its checked size is known and the budget has it; memory for
-/// head and table grows with what has arrived.
+/// Puts frames together. Memory for a tensor is reserved, not touched, when its checked size is known; memory for head and table grows with what
+/// has arrived. The budget pays for what has arrived, not for what was claimed: whoever claims much and sends little takes little from others.
 class frame_reader {
  public:
   /// The most pieces that `space` names.
@@ -46,13 +46,18 @@ class frame_reader {
 
   std::size_t buffered() const noexcept { return end_ - begin_; }
   frame_limits limits() const noexcept;
+  std::uint64_t head_and_table() const noexcept { return std::uint64_t{header_.head_bytes} + header_.table_bytes; }
+  [[noreturn]] void fail_for_head(std::uint64_t bytes) const;
   bool read_header();
-  void take_for_head();
   bool collect(std::string& into, std::size_t bytes);
+  void pay_for_head();
   void begin_body();
   void make_tensors();
+  bool take(std::uint64_t bytes);
+  bool pay(std::uint64_t arrived, std::uint64_t of);
   void refuse() noexcept;
   bool read_body();
+  bool fill_tensors();
   void pass(std::size_t bytes) noexcept;
   void finish_objects();
   void finish(message& into);
@@ -74,13 +79,14 @@ class frame_reader {
   frame_header header_;
   std::string table_;
   message message_;
-  // The message's, while it may still grow.
+  // The message's, while it may still grow, and how much of the head and table, later of the body, it has paid for.
   std::shared_ptr<receive_lease> lease_;
+  std::uint64_t paid_ = 0;
   // Tensors of objects: their number and what they will be; until the body is there, raw bytes stand in their place.
   std::vector<std::pair<std::size_t, detail::tensor_entry>> objects_;
-  // The tensor that is being filled, and how far; the bytes of a refused body that are still to come.
+  // The tensor that is being filled, and how far; the bytes of the body that have come; those of a refused one that are still to come.
   std::size_t tensor_ = 0, offset_ = 0;
-  std::uint64_t discard_ = 0;
+  std::uint64_t arrived_ = 0, discard_ = 0;
 };
 
 #if WEFT_HAS_CLUSTER_BODIES
@@ -172,7 +178,8 @@ WEFT_DECL bool frame_reader::read_header() {
     return false;
   }
   header_ = decode_header(at, limits());
-  take_for_head();
+  paid_ = 0;
+  if (const std::uint64_t bytes = head_and_table(); budget_ != nullptr && bytes > buffer_bytes && bytes > budget_->limit()) fail_for_head(bytes);
   begin_ += frame_header::size;
   message_.type = header_.type;
   message_.flags = header_.flags;
@@ -180,14 +187,33 @@ WEFT_DECL bool frame_reader::read_header() {
   return true;
 }
 
-// The budget pays for heads and tables too, unless they are small. Without them nobody could be told that the message does not fit, so the connection ends.
-WEFT_DECL void frame_reader::take_for_head() {
-  const std::uint64_t bytes = std::uint64_t{header_.head_bytes} + header_.table_bytes;
-  if (budget_ == nullptr || bytes <= buffer_bytes) return;
-  if (!budget_->try_take(bytes))
-    fail(error_code::resource_exhausted, "frame with " + std::to_string(bytes) + " bytes of head and table does not fit: " + std::to_string(budget_->used()) + " bytes are received and not used yet, at most " +
-                                             std::to_string(budget_->limit()) + " may be (received_bytes and received_bytes_per_peer in the options)");
-  message_.lease = lease_ = std::make_shared<receive_lease>(budget_, bytes);
+// Without head and table nobody could be told that the message does not fit, so the connection ends.
+WEFT_DECL void frame_reader::fail_for_head(std::uint64_t bytes) const {
+  fail(error_code::resource_exhausted, "frame with " + std::to_string(bytes) + " bytes of head and table does not fit: " + std::to_string(budget_->used()) + " bytes are received and not used yet, at most " +
+                                           std::to_string(budget_->limit()) + " may be (received_bytes and received_bytes_per_peer in the options)");
+}
+
+// The budget pays for heads and tables too, unless they are small.
+WEFT_DECL void frame_reader::pay_for_head() {
+  const std::uint64_t bytes = head_and_table();
+  if (bytes > buffer_bytes && !pay(table_.size() + message_.head.size(), bytes)) fail_for_head(bytes);
+}
+
+// Takes from the budget what has arrived of so many bytes, and a little more, so that it need not be asked for each piece. False when it does not have that.
+WEFT_DECL bool frame_reader::pay(std::uint64_t arrived, std::uint64_t of) {
+  if (budget_ == nullptr || arrived <= paid_) return true;
+  const std::uint64_t due = std::min(of, (arrived + buffer_bytes - 1) / buffer_bytes * buffer_bytes);
+  if (!take(due - paid_)) return false;
+  paid_ = due;
+  return true;
+}
+
+// Takes bytes from the budget, for as long as anybody holds the message's lease.
+WEFT_DECL bool frame_reader::take(std::uint64_t bytes) {
+  if (lease_ == nullptr) message_.lease = lease_ = std::make_shared<receive_lease>(budget_, 0);
+  if (!budget_->try_take(bytes)) return false;
+  lease_->add(bytes);
+  return true;
 }
 
 // Moves bytes from the buffer until `into` has so many. Capacity grows with what is there, whatever was claimed.
@@ -195,23 +221,21 @@ WEFT_DECL bool frame_reader::collect(std::string& into, std::size_t bytes) {
   const std::size_t step = std::min(buffered(), bytes - into.size());
   into.append(buffer_.get() + begin_, step);
   begin_ += step;
+  pay_for_head();
   return into.size() == bytes;
 }
 
 WEFT_DECL void frame_reader::begin_body() {
   tensor_ = offset_ = 0;
+  arrived_ = paid_ = 0;
   if (header_.body_bytes > buffer_bytes) ahead_ = least_ahead;
   // 1. Check the whole table before anything is taken.
   std::uint64_t memory = 0;
   detail::tensor_entry entry;
   for (detail::tensor_table_reader table(table_, header_, limits_); table.next(entry);) memory += detail::memory_bytes(entry);
   if (header_.tensors == 0) return;
-  // 2. Take the budget, then the memory; a body for which there is none is read and thrown away.
-  if (budget_ != nullptr) {
-    if (!budget_->try_take(memory)) return refuse();
-    if (lease_ != nullptr) lease_->add(memory);
-    else message_.lease = std::make_shared<const receive_lease>(budget_, memory);
-  }
+  // 2. Take the budget for what is around the elements, then the memory; a body for which there is none, or that can never fit, is read and thrown away.
+  if (budget_ != nullptr && (memory > budget_->limit() || !take(memory - header_.body_bytes))) return refuse();
   try {
     make_tensors();
   } catch (const error& e) {
@@ -242,16 +266,23 @@ WEFT_DECL void frame_reader::refuse() noexcept {
   lease_.reset();
   message_.refused = true;
   objects_.clear();
-  discard_ = header_.body_bytes;
+  discard_ = header_.body_bytes - arrived_;
 }
 
 WEFT_DECL bool frame_reader::read_body() {
-  if (discard_ != 0) {
-    const auto step = static_cast<std::size_t>(std::min<std::uint64_t>(buffered(), discard_));
-    begin_ += step;
-    discard_ -= step;
-    return discard_ == 0;
+  bool whole = false;
+  if (discard_ == 0) {
+    whole = fill_tensors();
+    if (!pay(arrived_, header_.body_bytes)) refuse();
   }
+  if (discard_ == 0) return whole || message_.refused;
+  const auto step = static_cast<std::size_t>(std::min<std::uint64_t>(buffered(), discard_));
+  begin_ += step;
+  discard_ -= step;
+  return discard_ == 0;
+}
+
+WEFT_DECL bool frame_reader::fill_tensors() {
   while (tensor_ < message_.tensors.size()) {
     tensor_value& tensor = message_.tensors[tensor_];
     const std::size_t step = std::min(buffered(), tensor.bytes() - offset_);
@@ -267,6 +298,7 @@ WEFT_DECL bool frame_reader::read_body() {
 // Counts bytes of the current tensor, and goes to the next behind its last one.
 WEFT_DECL void frame_reader::pass(std::size_t bytes) noexcept {
   offset_ += bytes;
+  arrived_ += bytes;
   if (offset_ < message_.tensors[tensor_].bytes()) return;
   offset_ = 0;
   ++tensor_;

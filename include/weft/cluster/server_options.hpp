@@ -47,6 +47,11 @@ struct server_options {
   std::chrono::milliseconds connect_timeout{10000};
   /// Longest wait for the greeting of whoever connects.
   std::chrono::milliseconds handshake_timeout{5000};
+  /// The longest pause inside a message that has begun to arrive; past it the connection ends. Zero: none.
+  std::chrono::milliseconds frame_timeout{30000};
+  /// Bytes of a message that have to come within each `frame_timeout`, unless its end comes; with fewer the connection ends. Who sends a byte now and then does not
+  /// hold what has come before for ever. Zero: a byte is enough.
+  std::size_t frame_pace = std::size_t{256} << 10;
   /// How long a failed step waits for tasks to confirm that nothing of it is running.
   std::chrono::milliseconds abort_grace{2000};
   /// A task of which nothing was heard for this long is lost.
@@ -62,7 +67,7 @@ struct server_options {
   std::size_t small_tensor_bytes = std::size_t{64} << 10;
   /// Bytes that one task may leave here for steps that are not known yet; past it such a step fails with RESOURCE_EXHAUSTED.
   std::size_t parked_bytes_per_peer = std::size_t{256} << 20;
-  /// Bytes received for running steps and not used yet; past it the step fails with RESOURCE_EXHAUSTED.
+  /// Bytes received for running steps and not used yet, counted as they come; past it the step fails with RESOURCE_EXHAUSTED.
   std::size_t received_bytes = std::size_t{8} << 30;
   /// The most of them that one connection may have.
   std::size_t received_bytes_per_peer = std::size_t{4} << 30;

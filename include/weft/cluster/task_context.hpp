@@ -42,11 +42,13 @@ struct task_context {
       : cluster(std::move(spec)), self(std::move(own)), options(std::move(how)), ops(options.ops ? *options.ops : standard_ops()),
         kernels(options.kernels ? *options.kernels : standard_kernels()), catalogue(std::make_shared<const kernel_catalogue>(kernels.catalogue())),
         received(std::make_shared<receive_budget>(options.received_bytes)), resources(self.job) {
-    for (std::chrono::milliseconds* time : {&options.connect_timeout, &options.handshake_timeout, &options.abort_grace, &options.heartbeat, &options.registration_lease}) *time = bounded(*time);
+    for (std::chrono::milliseconds* time : {&options.connect_timeout, &options.handshake_timeout, &options.frame_timeout, &options.abort_grace, &options.heartbeat, &options.registration_lease}) *time = bounded(*time);
     connections.budget = received;
     connections.budget_share = options.received_bytes_per_peer;
     connections.memory = buffers;
     connections.limits = options.frames;
+    connections.frame_timeout = options.frame_timeout;
+    connections.frame_pace = options.frame_pace;
     connections.traffic = traffic;
     connections.transport = options.transport;
     for (const auto& [type, count] : options.devices)
@@ -60,6 +62,7 @@ struct task_context {
   }
   /// `/job:ps/task:0 (127.0.0.1:33331)`, for the task of a status.
   std::string task_field() const { return to_text(self) + " (" + own_address + ")"; }
+  std::string task_field(const task_id& task) const { return task == self ? task_field() : to_text(task) + (cluster.has(task) ? " (" + cluster.task_address(task) + ")" : std::string()); }
   /// What this task says when it greets another one.
   hello_message greeting(hello_message::role as, const task_id& to) const {
     hello_message out;
