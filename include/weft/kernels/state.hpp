@@ -6,6 +6,7 @@
 #include <weft/kernels/inputs.hpp>
 #include <weft/kernels/math.hpp>
 #include <weft/kernels/simd.hpp>
+#include <weft/kernels/state_handle.hpp>
 #include <weft/runtime/variable.hpp>
 
 #include <memory>
@@ -21,15 +22,8 @@ kernel_factory state_kernel(std::string_view op);
 WEFT_SIMD_BEGIN
 namespace weft::detail {
 
-/// The handle in input i.
-inline const resource_handle& handle_of(const kernel_context& context, int i = 0) {
-  expect_dtype(context, i, dtype::resource);
-  if (context.input(i).elements() != 1) context.fail("the handle must be a scalar, found shape " + context.input(i).shape().text());
-  return *context.input(i).data<resource_handle>();
-}
-
 [[noreturn]] inline void fail_uninitialized(const kernel_context& context, const std::string& name) {
-  context.fail(error_code::failed_precondition, "variable '" + name + "' is not initialized; run its initializer (global_variables_initializer) first");
+  context.fail(error_code::failed_precondition, "variable " + detail::quoted(name) + " is not initialized; run its initializer (global_variables_initializer) first");
 }
 
 /// The variable that input i names. Fails when there is none, or when it is of another dtype.
@@ -37,7 +31,7 @@ inline std::shared_ptr<variable_resource> variable_of(const kernel_context& cont
   const resource_handle& handle = handle_of(context, i);
   auto found = context.resources().find<variable_resource>(handle.container, handle.name);
   if (found == nullptr || !found->initialized()) fail_uninitialized(context, handle.name);
-  if (found->dtype() != type) context.fail("variable '" + handle.name + "' is " + to_text(found->dtype()) + ", this op expects " + to_text(type));
+  if (found->dtype() != type) context.fail("variable " + detail::quoted(handle.name) + " is " + to_text(found->dtype()) + ", this op expects " + to_text(type));
   return found;
 }
 
@@ -162,7 +156,7 @@ class destroy_resource_kernel final : public cheap_kernel {
     expect_inputs(context, 1);
     const resource_handle& handle = handle_of(context);
     if (!context.resources().erase(handle.container, handle.name) && !ignore_missing_)
-      context.fail(error_code::not_found, "there is no resource '" + handle.name + "' in container '" + handle.container + "'");
+      context.fail(error_code::not_found, "there is no resource " + detail::quoted(handle.name) + " in container " + detail::quoted(handle.container));
   }
 
  private:

@@ -2,6 +2,7 @@
 #define WEFT_KERNELS_STATE_HANDLE_HPP
 // Where the queues and accumulators of a task live and how ops find them: under their shared name for all sessions, else under their node's name in the session that made them.
 
+#include <weft/core/device_name.hpp>
 #include <weft/kernels/inputs.hpp>
 #include <weft/runtime/kernel.hpp>
 
@@ -17,6 +18,25 @@ namespace weft::detail {
 inline constexpr const char* session_container = "(session)";
 /// The container of such resources among the session's state.
 inline constexpr const char* session_resources = "resources";
+
+/// Fails for the handle of another task's resource, which would be looked for among this task's. Who can feed a handle can write anything into it.
+inline void expect_own_task(const kernel_context& context, const resource_handle& handle) {
+  const std::string& here = context.about().device();
+  if (handle.device.empty() || here.empty() || handle.device == here) return;
+  const auto theirs = try_parse_device_name(handle.device), ours = try_parse_device_name(here);
+  const auto differ = [](const auto& a, const auto& b) { return a && b && *a != *b; };
+  if (theirs && ours && !differ(theirs->job, ours->job) && !differ(theirs->task, ours->task)) return;
+  context.fail("the handle of " + detail::quoted(handle.name) + " is of device " + detail::quoted(handle.device) + ", which is not of the task of " + here + "; ops run on the task of their resource");
+}
+
+/// The handle in input i: of a resource of this task, if there is one.
+inline const resource_handle& handle_of(const kernel_context& context, int i = 0) {
+  expect_dtype(context, i, dtype::resource);
+  if (context.input(i).elements() != 1) context.fail("the handle must be a scalar, found shape " + context.input(i).shape().text());
+  const resource_handle& handle = *context.input(i).data<resource_handle>();
+  expect_own_task(context, handle);
+  return handle;
+}
 
 /// The name of a resource that a node makes.
 class resource_name {
@@ -69,15 +89,14 @@ template <class R> std::shared_ptr<R> resource_of(kernel_context& context, const
     container = in.data<std::string>()[0];
     name = in.data<std::string>()[1];
   } else {
-    expect_dtype(context, 0, dtype::resource);
-    if (in.elements() != 1) context.fail("the handle must be a scalar, found shape " + in.shape().text());
-    container = in.data<resource_handle>()->container;
-    name = in.data<resource_handle>()->name;
+    const resource_handle& handle = handle_of(context);
+    container = handle.container;
+    name = handle.name;
   }
   const bool own = container == session_container;
   const resource_manager* where = own ? context.environment().session_state : &context.resources();
   auto found = where == nullptr ? nullptr : where->find<R>(own ? session_resources : container, name);
-  if (found == nullptr) context.fail(error_code::not_found, std::string("there is no ") + kind + " '" + name + "'" + (own ? " in this session" : " in container '" + container + "'"));
+  if (found == nullptr) context.fail(error_code::not_found, std::string("there is no ") + kind + " " + detail::quoted(name) + (own ? " in this session" : " in container " + detail::quoted(container)));
   return found;
 }
 

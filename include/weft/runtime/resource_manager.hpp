@@ -3,6 +3,7 @@
 // The state of a task that outlives steps and sessions: variables, queues and the like, by container and name.
 
 #include <weft/core/config.hpp>
+#include <weft/core/device_name.hpp>
 #include <weft/core/status.hpp>
 #include <weft/tensor/dtype.hpp>
 
@@ -41,9 +42,12 @@ class resource_manager {
   /// The resource, made by `make()` (a shared_ptr<R>) when there is none.
   template <class R, class Make> std::shared_ptr<R> find_or_make(std::string_view container, std::string_view name, Make&& make) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    auto& slot = resources_[{std::string(container.empty() ? default_container_ : container), std::string(name)}];
-    if (slot == nullptr) slot = std::forward<Make>(make)();
-    return cast<R>(slot, name);
+    key at{std::string(container.empty() ? default_container_ : container), std::string(name)};
+    const auto it = resources_.find(at);
+    if (it != resources_.end()) return cast<R>(it->second, name);
+    std::shared_ptr<R> made = std::forward<Make>(make)();  // may throw: then there is nothing
+    resources_.emplace(std::move(at), made);
+    return made;
   }
   /// Forgets a resource; false when there was none.
   bool erase(std::string_view container, std::string_view name) {
@@ -63,7 +67,7 @@ class resource_manager {
   using key = std::pair<std::string, std::string>;
   template <class R> static std::shared_ptr<R> cast(const std::shared_ptr<resource>& found, std::string_view name) {
     auto out = std::dynamic_pointer_cast<R>(found);
-    if (out == nullptr) fail(error_code::invalid_argument, "resource '" + std::string(name) + "' is " + found->describe() + ", which cannot be used as something else");
+    if (out == nullptr) fail(error_code::invalid_argument, "resource " + detail::quoted(name) + " is " + found->describe() + ", which cannot be used as something else");
     return out;
   }
   mutable std::mutex mutex_;
