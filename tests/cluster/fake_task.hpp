@@ -168,6 +168,9 @@ class deaf_worker {
   std::function<void()> before_registered;
   /// To be set before `serve`: each step is over when it is ordered, without values.
   bool is_prompt = false;
+  /// To be set before `serve`: what it says when it is to run a step, and when it is to register a part of this number, instead of what is right.
+  std::function<std::vector<weft::message>(const weft::run_part_message&)> answers;
+  std::function<std::vector<weft::message>(std::uint64_t)> registers;
   /// To be set before `serve`: each step takes one large tensor, four mebibytes at a time, with `pause` before each time; `taken` gets it, and the step is over.
   std::function<void()> pause;
   std::function<void(const weft::tensor_value&)> taken;
@@ -232,6 +235,7 @@ class deaf_worker {
     weft::frame_reader control(weft::connection_options{}), bulk(weft::connection_options{});
     control_ = accept_and_welcome(welcome, control);
     bulk_ = accept_and_welcome(welcome, bulk);
+    ::shutdown(listening_, SHUT_RDWR);  // whoever loses it finds it gone
     weft::message m;
     while (next(control_, control, m)) {
       weft::wire_reader head(m.head);
@@ -239,7 +243,11 @@ class deaf_worker {
       if (weft::type_of(m) == weft::message_type::run_part && is_prompt) send(control_, weft::part_done_message{head.i64(), {}, true}.encode({}));
       if (weft::type_of(m) == weft::message_type::unregister_part) ++unregistered_;
       if (weft::type_of(m) == weft::message_type::register_part && before_registered) before_registered();
-      if (weft::type_of(m) == weft::message_type::register_part) send(control_, weft::part_registered_message{head.u64(), {}}.encode());
+      if (weft::type_of(m) == weft::message_type::run_part && answers)
+        for (weft::message& each : answers(weft::run_part_message::decode(m))) send(control_, std::move(each));
+      if (weft::type_of(m) == weft::message_type::register_part && registers)
+        for (weft::message& each : registers(head.u64())) send(control_, std::move(each));
+      else if (weft::type_of(m) == weft::message_type::register_part) send(control_, weft::part_registered_message{head.u64(), {}}.encode());
       if (weft::type_of(m) == weft::message_type::run_part && taken) take_tensor(weft::run_part_message::decode(m), bulk);
       if (weft::type_of(m) != weft::message_type::abort_part) continue;
       ++aborts_;

@@ -2,45 +2,15 @@
 
 #include <weft/cluster/server.hpp>
 
-#include "fake_task.hpp"
+#include "master_with_fake.hpp"
 #include "process_counts.hpp"
 #include "test_ops.hpp"
 
 #include <future>
 
+using fake::with_deaf_worker;
 using test_ops::error_of;
 using weft::error_code;
-using weft::task_id;
-
-namespace {
-
-const task_id work{"work", 0}, far_away{"far", 0};
-
-// A real master, and a worker that the test plays.
-struct with_deaf_worker {
-  explicit with_deaf_worker(const std::function<void(fake::deaf_worker&)>& prepare = nullptr) {
-    if (prepare) prepare(worker);
-    server = std::make_unique<weft::server>(weft::cluster_spec{{"far", {worker.address()}}, {"work", {"127.0.0.1:0"}}}, "work", 0, quiet());
-    weft::hello_message welcome;
-    welcome.as = weft::hello_message::role::control;
-    welcome.incarnation = 5;
-    welcome.task = far_away;
-    welcome.to = work;
-    welcome.cluster = server->cluster().hash();
-    welcome.devices.push_back({"/job:far/task:0/device:CPU:0", "CPU", "host", 5});
-    welcome.kernels = std::make_shared<const weft::kernel_catalogue>(weft::standard_kernels().catalogue());
-    worker.serve(welcome);
-  }
-  static weft::server_options quiet() {
-    weft::server_options out;
-    out.log = [](const char*, const std::string&) {};
-    return out;
-  }
-  fake::deaf_worker worker;
-  std::unique_ptr<weft::server> server;
-};
-
-}  // namespace
 
 TEST_CASE("master: an abort overtakes a large feed that the task does not take") {
   with_deaf_worker cluster;

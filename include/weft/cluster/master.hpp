@@ -355,12 +355,11 @@ WEFT_DECL void master::take_done(const task_id& from, const part_done_message& w
   status result = what.result;
   if (result.ok() && refused) result = status(error_code::resource_exhausted, "the fetches from " + to_text(from) + " do not fit into what may be received (server_options::received_bytes)");
   if (result.ok()) step->take_trace(from, what.took, fetches);
-  for (const plan_part& p : step->plan->parts) {
-    if (p.task != from || !result.ok()) continue;
-    if (fetches.size() != p.fetches.size()) result = status(error_code::internal, to_text(from) + " returned " + std::to_string(fetches.size()) + " values, expected " + std::to_string(p.fetches.size()));
-    else
-      for (std::size_t i = 0; i < fetches.size(); ++i) step->fetches[p.fetches[i]] = std::move(fetches[i]);
+  if (result.ok()) {
+    result = what.finished ? step->take_fetches(from, std::move(fetches)) : status(error_code::internal, "says that its part of the step goes on, without an error");
+    if (!result.ok()) result.message = "task " + own_.describe(from) + " " + result.message;
   }
+  if (!result.ok() && result.task.empty()) result.task = own_.task_field(from);
   if (!result.ok()) failed(step, result);
   if (what.finished) part_over(step, from);
 }

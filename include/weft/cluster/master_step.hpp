@@ -74,6 +74,8 @@ struct master_step {
   std::chrono::steady_clock::time_point begun;
   std::vector<part_trace> traces;
 
+  /// Takes the values that a part fetched. What the task did wrong, in words that follow its name.
+  status take_fetches(const task_id& from, std::vector<tensor_value> values);
   /// Takes the trace out of a part's answer.
   void take_trace(const task_id& from, std::int64_t took, std::vector<tensor_value>& values) {
     if (!trace || took < 0 || values.empty()) return;
@@ -98,6 +100,20 @@ WEFT_DECL std::set<task_id> tasks_seen(const task_context& own, const client_sta
   for (const task_id& task : own.cluster.tasks())
     if (task == own.self || found == client.sessions.end() || found->second->sees(task)) out.insert(task);
   return out;
+}
+
+WEFT_DECL status master_step::take_fetches(const task_id& from, std::vector<tensor_value> values) {
+  for (const plan_part& p : plan->parts) {
+    if (p.task != from) continue;
+    if (values.size() != p.fetches.size()) return status(error_code::internal, "returned " + std::to_string(values.size()) + " values, expected " + std::to_string(p.fetches.size()));
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const output_type& expected = plan->fetched[p.fetches[i]];
+      if (values[i].dtype() != expected.dtype || !expected.shape.accepts(values[i].shape()))
+        return status(error_code::internal, std::string("returned ") + to_text(values[i].dtype()) + values[i].shape().text() + ", the step fetches " + to_text(expected.dtype) + expected.shape.text());
+    }
+    for (std::size_t i = 0; i < values.size(); ++i) fetches[p.fetches[i]] = std::move(values[i]);
+  }
+  return status();
 }
 
 WEFT_DECL std::optional<status> wrong_feeds(const step_plan& plan, const std::vector<tensor_value>& feeds) {

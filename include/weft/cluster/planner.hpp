@@ -40,6 +40,8 @@ struct step_plan {
   /// Number under which its parts are registered, and they; empty until it is ready.
   std::uint64_t registration = 0;
   std::vector<plan_part> parts;
+  /// What its fetches are.
+  std::vector<output_type> fetched;
   bool ready = false;
   /// Something went wrong with its tasks: it must be prepared anew before it runs again.
   bool stale = false;
@@ -349,6 +351,8 @@ WEFT_DECL void planner::take_parts(const preparation_ptr& work) {
     parts.push_back(std::move(out));
   }
   work->plan->parts = std::move(parts);
+  work->plan->fetched.clear();
+  for (const output& o : work->what.fetches) work->plan->fetched.push_back(o.from->outputs()[static_cast<std::size_t>(o.index)]);
   send_parts(work);
 }
 
@@ -403,7 +407,11 @@ WEFT_DECL void planner::send_parts(const preparation_ptr& work) {
   }
 }
 
-WEFT_DECL void planner::take_registered(const task_id& from, const part_registered_message& answer) { registered(answer.registration, from, answer.result); }
+WEFT_DECL void planner::take_registered(const task_id& from, const part_registered_message& answer) {
+  status result = answer.result;
+  if (!result.ok() && result.task.empty()) result.task = own_.task_field(from);
+  registered(answer.registration, from, result);
+}
 
 WEFT_DECL void planner::registered(std::uint64_t number, const task_id& task, const status& result) {
   const auto it = pending_.find(number);

@@ -132,6 +132,7 @@ WEFT_DECL remote_rendezvous::slot* remote_rendezvous::find(const rendezvous_key&
   const auto at = std::lower_bound(edges_.begin(), edges_.end(), key.edge, [](const part_edge& e, std::int64_t n) { return e.edge < n; });
   if (at == edges_.end() || at->edge != key.edge) return nullptr;
   if (key.iteration == 0) return &slots_[static_cast<std::size_t>(at - edges_.begin())];
+  if (const auto known = later_iterations_.find({key.edge, key.iteration}); known != later_iterations_.end()) return &known->second;
   if (key.iteration < 0 || later_iterations_.size() >= most_iterations) return nullptr;
   slot& out = later_iterations_[{key.edge, key.iteration}];
   out.about = &*at;
