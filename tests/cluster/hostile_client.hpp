@@ -219,7 +219,7 @@ class log_lines {
 };
 
 /// A server of one task with a client of good manners beside the test. The fixture's end checks that this client is still served and that connections,
-/// descriptors, threads and what was received are back to where they were.
+/// sessions, registered graphs, descriptors, threads and what was received are back to where they were.
 class one_server {
  public:
   explicit one_server(weft::server_options options = test_ops::options()) : one_server(std::move(options), 0) {}
@@ -228,6 +228,8 @@ class one_server {
     static_cast<void>(process_counts::soon([&] { return is_back(); }));  // what is not back is told one by one
     const auto now = server.statistics();
     CHECK(now.connections == 1);
+    CHECK(now.sessions == 1);
+    CHECK(now.registrations == registrations_);
     CHECK(now.received_bytes == 0);
     CHECK(now.parked_bytes == 0);
     CHECK(now.queued_bytes == 0);
@@ -246,6 +248,7 @@ class one_server {
     sum_ = weft::constant(1.f) + 2.f;
     bystander_ = std::make_unique<weft::session>(server.target(), weft::session_options(), graph_);
     CHECK(served());
+    registrations_ = server.statistics().registrations;
     before_.emplace();
   }
   weft::server_options with_log(weft::server_options options) {
@@ -254,12 +257,13 @@ class one_server {
   }
   bool is_back() {
     const auto now = server.statistics();
-    return now.connections == 1 && now.received_bytes == 0 && now.queued_bytes == 0 && now.parked_bytes == 0 && before_->is_back();
+    return now.connections == 1 && now.sessions == 1 && now.registrations == registrations_ && now.received_bytes == 0 && now.queued_bytes == 0 && now.parked_bytes == 0 && before_->is_back();
   }
 
   weft::graph graph_;
   weft::tensor<float, 0> sum_;
   std::unique_ptr<weft::session> bystander_;
+  std::uint64_t registrations_ = 0;
   std::optional<process_counts::held> before_;
 };
 

@@ -3,14 +3,17 @@
 
 #include "hostile_client.hpp"
 #include "test_ops.hpp"
+#include "wire_nodes.hpp"
 
 #include <cmath>
 #include <limits>
 
+using hostile::attr;
 using hostile::client;
 using hostile::frame_of;
 using hostile::one_server;
 using hostile::plain_socket;
+using hostile::wire_node;
 using test_ops::error_later;
 using test_ops::error_of;
 using test_ops::gate;
@@ -44,14 +47,6 @@ std::string header(std::uint32_t tensors, std::uint32_t table, std::uint32_t hea
 
 std::string hello() { return frame_of(weft::hello_message().encode()); }
 
-// A node as it stands in a message: anything may be in it.
-struct wire_node {
-  std::string name = "n", op = "NoOp", device = "";
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> inputs = {};
-  std::vector<std::uint32_t> controls = {};
-  std::string outputs = "\0\0\0\0"s, attrs = "\0\0\0\0"s;
-};
-
 // A request to prepare a step of these nodes, all of which it runs, or what `signature` says instead.
 message prepare_of(std::uint64_t session, const std::vector<wire_node>& nodes, std::vector<tensor_value> tensors = {}, const std::string& signature = {}) {
   wire_writer to;
@@ -62,27 +57,13 @@ message prepare_of(std::uint64_t session, const std::vector<wire_node>& nodes, s
   } else {
     to.raw(signature);
   }
-  to.count(0).count(nodes.size());
-  for (const wire_node& n : nodes) {
-    to.string(n.name).string(n.op).string(n.device).count(n.inputs.size());
-    for (const auto& [node, index] : n.inputs) to.u32(node).u32(index);
-    to.count(n.controls.size());
-    for (const std::uint32_t c : n.controls) to.u32(c);
-    to.raw(n.outputs).raw(n.attrs);
-  }
+  hostile::put_nodes(to, nodes);
   return weft::detail::make_message(message_type::prepare, to, std::move(tensors));
 }
 
 std::string number_list(const std::vector<std::uint32_t>& numbers) {
   wire_writer to;
   for (const std::uint32_t n : numbers) to.u32(n);
-  return to.take();
-}
-
-// An attribute list with one entry of kind and content.
-std::string attr(const std::string& name, std::uint8_t kind, const std::string& content) {
-  wire_writer to;
-  to.count(1).string(name).u8(kind).raw(content);
   return to.take();
 }
 
@@ -118,6 +99,17 @@ TEST_CASE("hostile: what is no greeting closes its connection") {
   plain_socket slow(here.target());
   for (const char byte : good) slow.send({&byte, 1});
   CHECK(slow.receive(4) == "WEFT");
+}
+
+TEST_CASE("hostile: a greeting whose bytes go on coming has to come to its end in time") {
+  auto options = test_ops::options();
+  options.handshake_timeout = std::chrono::milliseconds(300);
+  one_server here(options);
+  plain_socket drips(here.target());
+  drips.send(header(0, 0, 1 << 20, 0));
+  for (int i = 0; i < (1 << 20) && here.server.statistics().connections > 2; ++i) drips.send("x");
+  CHECK(drips.is_closed());
+  CHECK(here.log.has("within 300 ms"));
 }
 
 TEST_CASE("hostile: connections that are reset at once leave nothing behind") {
@@ -269,6 +261,10 @@ TEST_CASE("hostile: nodes that no graph may have are refused by name, and the co
       {{{"n", "Placeholder", "", {}, {}, "\0\0\0\0"s, attr("dtype", 1, "\4\0\0\0f32x"s)}}, error_code::invalid_argument, "dtype"},
       {{{"n", "Placeholder", "", {}, {}, "\0\0\0\0"s, attr("dtype", 99, "\1")}}, error_code::invalid_argument, "there is no kind of attribute 99"},
       {{{"n", "Placeholder", "", {}, {}, "\0\0\0\0"s, sizes(std::vector<std::int64_t>(1000, 1))}}, error_code::invalid_argument, "a shape has 1000 dimensions"},
+      {{{"n", "Placeholder", "", {}, {}, "\0\0\0\0"s, sizes({-2})}}, error_code::invalid_argument, "a dimension of a shape is -2, expected -1 (unknown) or more"},
+      {{{"n", "Placeholder", "", {}, {}, "\0\0\0\0"s, sizes({1, std::numeric_limits<std::int64_t>::min()})}}, error_code::invalid_argument, "a dimension of a shape is -9223372036854775808"},
+      {{{"n", "Placeholder", "", {}, {}, "\0\0\0\0"s, sizes({std::int64_t{1} << 62, std::int64_t{1} << 62})}}, error_code::invalid_argument, "the shape [4611686018427387904,4611686018427387904] has more elements than 64 bits count"},
+      {{{"n", "VarHandleOp", "", {}, {}, "\0\0\0\0"s, sizes({std::numeric_limits<std::int64_t>::min()})}}, error_code::invalid_argument, "a dimension of a shape is -9223372036854775808"},
       {{{"n", "NoOp", "", {}, {}, "\0\0\0\0"s, nested + "\0\0\0\0"s}}, error_code::invalid_argument, "functions are nested more than 16 deep"},
       {{{"n", "Const", "", {}, {}, "\0\0\0\0"s, attr("value", 7, "\1\5\0\0\0"s)}}, error_code::invalid_argument, "tensor 5 is not in the message, which has 0"},
       {{{"n", "Const", "", {}, {}, "\0\0\0\0"s, attr("value", 7, "\0"s)}}, error_code::invalid_argument, "attribute 'dtype' of kind type is missing"},

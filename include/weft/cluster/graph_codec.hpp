@@ -106,8 +106,10 @@ class attr_decoder {
     const std::size_t rank = from_.count(8);
     if (rank > static_cast<std::size_t>(max_rank)) from_.bad("a shape has " + std::to_string(rank) + " dimensions");
     std::vector<std::int64_t> sizes(rank);
-    for (std::int64_t& size : sizes) size = from_.i64();
+    for (std::int64_t& size : sizes)
+      if ((size = from_.i64()) < -1) from_.bad("a dimension of a shape is " + std::to_string(size) + ", expected -1 (unknown) or more");
     v = partial_shape(std::move(sizes));
+    if (v.fully_known() && !v.elements()) from_.bad("the shape " + v.text() + " has more elements than 64 bits count");
   }
   void read(dtype& v) {
     const std::uint8_t number = from_.u8();

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -140,6 +141,8 @@ class plan_builder {
   std::unique_ptr<grouped_lists> successors_;
   std::vector<reader> readers_;
   std::string last_device_, last_type_;
+  // Fetches that a node returns.
+  std::set<std::uint32_t> returned_;
 };
 
 template <class F> void plan_builder::each_predecessor(const node& n, F&& found) {
@@ -221,6 +224,7 @@ WEFT_DECL void plan_builder::make_node(const node& n, plan_node& made) {
   } else if (op == "_Retval") {
     made.kind = plan_kind::retval;
     made.number = index_attr(n, plan_.fetches);
+    if (!returned_.insert(made.number).second) n.fail_about(error_code::invalid_argument, "another node returns fetch " + std::to_string(made.number) + " already");
   } else if (op == "_Send" || op == "_Recv") {
     made.kind = op == "_Send" ? plan_kind::send : plan_kind::receive;
     made.number = static_cast<std::uint32_t>(plan_.edges.size());
@@ -244,7 +248,9 @@ WEFT_DECL void plan_builder::make_kernel(const node& n, plan_node& made) {
 
 WEFT_DECL std::uint32_t plan_builder::index_attr(const node& n, std::uint32_t& count) const {
   const std::int64_t index = n.attr<std::int64_t>("index");
-  if (index < 0 || index > 1 << 24) n.fail_about(error_code::invalid_argument, "expected an index of a feed or fetch, found " + std::to_string(index));
+  // Memory is taken for all up to the highest, so that may not be far from how many there can be.
+  constexpr std::int64_t few = 1 << 16;
+  if (index < 0 || index > std::max(few, static_cast<std::int64_t>(nodes_.size()))) n.fail_about(error_code::invalid_argument, "expected an index of a feed or fetch, found " + std::to_string(index));
   count = std::max(count, static_cast<std::uint32_t>(index) + 1);
   return static_cast<std::uint32_t>(index);
 }
