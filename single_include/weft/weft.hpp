@@ -6224,9 +6224,12 @@ class resource_manager {
   /// The resource, made by `make()` (a shared_ptr<R>) when there is none.
   template <class R, class Make> std::shared_ptr<R> find_or_make(std::string_view container, std::string_view name, Make&& make) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    auto& slot = resources_[{std::string(container.empty() ? default_container_ : container), std::string(name)}];
-    if (slot == nullptr) slot = std::forward<Make>(make)();
-    return cast<R>(slot, name);
+    key at{std::string(container.empty() ? default_container_ : container), std::string(name)};
+    const auto it = resources_.find(at);
+    if (it != resources_.end()) return cast<R>(it->second, name);
+    std::shared_ptr<R> made = std::forward<Make>(make)();  // may throw: then there is nothing
+    resources_.emplace(std::move(at), made);
+    return made;
   }
   /// Forgets a resource; false when there was none.
   bool erase(std::string_view container, std::string_view name) {
@@ -6246,7 +6249,7 @@ class resource_manager {
   using key = std::pair<std::string, std::string>;
   template <class R> static std::shared_ptr<R> cast(const std::shared_ptr<resource>& found, std::string_view name) {
     auto out = std::dynamic_pointer_cast<R>(found);
-    if (out == nullptr) fail(error_code::invalid_argument, "resource '" + std::string(name) + "' is " + found->describe() + ", which cannot be used as something else");
+    if (out == nullptr) fail(error_code::invalid_argument, "resource " + detail::quoted(name) + " is " + found->describe() + ", which cannot be used as something else");
     return out;
   }
   mutable std::mutex mutex_;
@@ -20095,8 +20098,10 @@ class attr_decoder {
     const std::size_t rank = from_.count(8);
     if (rank > static_cast<std::size_t>(max_rank)) from_.bad("a shape has " + std::to_string(rank) + " dimensions");
     std::vector<std::int64_t> sizes(rank);
-    for (std::int64_t& size : sizes) size = from_.i64();
+    for (std::int64_t& size : sizes)
+      if ((size = from_.i64()) < -1) from_.bad("a dimension of a shape is " + std::to_string(size) + ", expected -1 (unknown) or more");
     v = partial_shape(std::move(sizes));
+    if (v.fully_known() && !v.elements()) from_.bad("the shape " + v.text() + " has more elements than 64 bits count");
   }
   void read(dtype& v) {
     const std::uint8_t number = from_.u8();
@@ -20512,6 +20517,7 @@ WEFT_DECL remote_rendezvous::slot* remote_rendezvous::find(const rendezvous_key&
   const auto at = std::lower_bound(edges_.begin(), edges_.end(), key.edge, [](const part_edge& e, std::int64_t n) { return e.edge < n; });
   if (at == edges_.end() || at->edge != key.edge) return nullptr;
   if (key.iteration == 0) return &slots_[static_cast<std::size_t>(at - edges_.begin())];
+  if (const auto known = later_iterations_.find({key.edge, key.iteration}); known != later_iterations_.end()) return &known->second;
   if (key.iteration < 0 || later_iterations_.size() >= most_iterations) return nullptr;
   slot& out = later_iterations_[{key.edge, key.iteration}];
   out.about = &*at;
@@ -25524,6 +25530,25 @@ inline constexpr const char* session_container = "(session)";
 /// The container of such resources among the session's state.
 inline constexpr const char* session_resources = "resources";
 
+/// Fails for the handle of another task's resource, which would be looked for among this task's. Who can feed a handle can write anything into it.
+inline void expect_own_task(const kernel_context& context, const resource_handle& handle) {
+  const std::string& here = context.about().device();
+  if (handle.device.empty() || here.empty() || handle.device == here) return;
+  const auto theirs = try_parse_device_name(handle.device), ours = try_parse_device_name(here);
+  const auto differ = [](const auto& a, const auto& b) { return a && b && *a != *b; };
+  if (theirs && ours && !differ(theirs->job, ours->job) && !differ(theirs->task, ours->task)) return;
+  context.fail("the handle of " + detail::quoted(handle.name) + " is of device " + detail::quoted(handle.device) + ", which is not of the task of " + here + "; ops run on the task of their resource");
+}
+
+/// The handle in input i: of a resource of this task, if there is one.
+inline const resource_handle& handle_of(const kernel_context& context, int i = 0) {
+  expect_dtype(context, i, dtype::resource);
+  if (context.input(i).elements() != 1) context.fail("the handle must be a scalar, found shape " + context.input(i).shape().text());
+  const resource_handle& handle = *context.input(i).data<resource_handle>();
+  expect_own_task(context, handle);
+  return handle;
+}
+
 /// The name of a resource that a node makes.
 class resource_name {
  public:
@@ -25575,15 +25600,14 @@ template <class R> std::shared_ptr<R> resource_of(kernel_context& context, const
     container = in.data<std::string>()[0];
     name = in.data<std::string>()[1];
   } else {
-    expect_dtype(context, 0, dtype::resource);
-    if (in.elements() != 1) context.fail("the handle must be a scalar, found shape " + in.shape().text());
-    container = in.data<resource_handle>()->container;
-    name = in.data<resource_handle>()->name;
+    const resource_handle& handle = handle_of(context);
+    container = handle.container;
+    name = handle.name;
   }
   const bool own = container == session_container;
   const resource_manager* where = own ? context.environment().session_state : &context.resources();
   auto found = where == nullptr ? nullptr : where->find<R>(own ? session_resources : container, name);
-  if (found == nullptr) context.fail(error_code::not_found, std::string("there is no ") + kind + " '" + name + "'" + (own ? " in this session" : " in container '" + container + "'"));
+  if (found == nullptr) context.fail(error_code::not_found, std::string("there is no ") + kind + " " + detail::quoted(name) + (own ? " in this session" : " in container " + detail::quoted(container)));
   return found;
 }
 
@@ -33949,15 +33973,8 @@ kernel_factory state_kernel(std::string_view op);
 WEFT_SIMD_BEGIN
 namespace weft::detail {
 
-/// The handle in input i.
-inline const resource_handle& handle_of(const kernel_context& context, int i = 0) {
-  expect_dtype(context, i, dtype::resource);
-  if (context.input(i).elements() != 1) context.fail("the handle must be a scalar, found shape " + context.input(i).shape().text());
-  return *context.input(i).data<resource_handle>();
-}
-
 [[noreturn]] inline void fail_uninitialized(const kernel_context& context, const std::string& name) {
-  context.fail(error_code::failed_precondition, "variable '" + name + "' is not initialized; run its initializer (global_variables_initializer) first");
+  context.fail(error_code::failed_precondition, "variable " + detail::quoted(name) + " is not initialized; run its initializer (global_variables_initializer) first");
 }
 
 /// The variable that input i names. Fails when there is none, or when it is of another dtype.
@@ -33965,7 +33982,7 @@ inline std::shared_ptr<variable_resource> variable_of(const kernel_context& cont
   const resource_handle& handle = handle_of(context, i);
   auto found = context.resources().find<variable_resource>(handle.container, handle.name);
   if (found == nullptr || !found->initialized()) fail_uninitialized(context, handle.name);
-  if (found->dtype() != type) context.fail("variable '" + handle.name + "' is " + to_text(found->dtype()) + ", this op expects " + to_text(type));
+  if (found->dtype() != type) context.fail("variable " + detail::quoted(handle.name) + " is " + to_text(found->dtype()) + ", this op expects " + to_text(type));
   return found;
 }
 
@@ -34090,7 +34107,7 @@ class destroy_resource_kernel final : public cheap_kernel {
     expect_inputs(context, 1);
     const resource_handle& handle = handle_of(context);
     if (!context.resources().erase(handle.container, handle.name) && !ignore_missing_)
-      context.fail(error_code::not_found, "there is no resource '" + handle.name + "' in container '" + handle.container + "'");
+      context.fail(error_code::not_found, "there is no resource " + detail::quoted(handle.name) + " in container " + detail::quoted(handle.container));
   }
 
  private:
@@ -36688,6 +36705,7 @@ WEFT_DECL void local_rendezvous::reset() {
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -36816,6 +36834,8 @@ class plan_builder {
   std::unique_ptr<grouped_lists> successors_;
   std::vector<reader> readers_;
   std::string last_device_, last_type_;
+  // Fetches that a node returns.
+  std::set<std::uint32_t> returned_;
 };
 
 template <class F> void plan_builder::each_predecessor(const node& n, F&& found) {
@@ -36897,6 +36917,7 @@ WEFT_DECL void plan_builder::make_node(const node& n, plan_node& made) {
   } else if (op == "_Retval") {
     made.kind = plan_kind::retval;
     made.number = index_attr(n, plan_.fetches);
+    if (!returned_.insert(made.number).second) n.fail_about(error_code::invalid_argument, "another node returns fetch " + std::to_string(made.number) + " already");
   } else if (op == "_Send" || op == "_Recv") {
     made.kind = op == "_Send" ? plan_kind::send : plan_kind::receive;
     made.number = static_cast<std::uint32_t>(plan_.edges.size());
@@ -36920,7 +36941,9 @@ WEFT_DECL void plan_builder::make_kernel(const node& n, plan_node& made) {
 
 WEFT_DECL std::uint32_t plan_builder::index_attr(const node& n, std::uint32_t& count) const {
   const std::int64_t index = n.attr<std::int64_t>("index");
-  if (index < 0 || index > 1 << 24) n.fail_about(error_code::invalid_argument, "expected an index of a feed or fetch, found " + std::to_string(index));
+  // Memory is taken for all up to the highest, so that may not be far from how many there can be.
+  constexpr std::int64_t few = 1 << 16;
+  if (index < 0 || index > std::max(few, static_cast<std::int64_t>(nodes_.size()))) n.fail_about(error_code::invalid_argument, "expected an index of a feed or fetch, found " + std::to_string(index));
   count = std::max(count, static_cast<std::uint32_t>(index) + 1);
   return static_cast<std::uint32_t>(index);
 }
@@ -40610,6 +40633,8 @@ struct step_plan {
   /// Number under which its parts are registered, and they; empty until it is ready.
   std::uint64_t registration = 0;
   std::vector<plan_part> parts;
+  /// What its fetches are.
+  std::vector<output_type> fetched;
   bool ready = false;
   /// Something went wrong with its tasks: it must be prepared anew before it runs again.
   bool stale = false;
@@ -40919,6 +40944,8 @@ WEFT_DECL void planner::take_parts(const preparation_ptr& work) {
     parts.push_back(std::move(out));
   }
   work->plan->parts = std::move(parts);
+  work->plan->fetched.clear();
+  for (const output& o : work->what.fetches) work->plan->fetched.push_back(o.from->outputs()[static_cast<std::size_t>(o.index)]);
   send_parts(work);
 }
 
@@ -40973,7 +41000,11 @@ WEFT_DECL void planner::send_parts(const preparation_ptr& work) {
   }
 }
 
-WEFT_DECL void planner::take_registered(const task_id& from, const part_registered_message& answer) { registered(answer.registration, from, answer.result); }
+WEFT_DECL void planner::take_registered(const task_id& from, const part_registered_message& answer) {
+  status result = answer.result;
+  if (!result.ok() && result.task.empty()) result.task = own_.task_field(from);
+  registered(answer.registration, from, result);
+}
 
 WEFT_DECL void planner::registered(std::uint64_t number, const task_id& task, const status& result) {
   const auto it = pending_.find(number);
@@ -41101,6 +41132,8 @@ struct master_step {
   std::chrono::steady_clock::time_point begun;
   std::vector<part_trace> traces;
 
+  /// Takes the values that a part fetched. What the task did wrong, in words that follow its name.
+  status take_fetches(const task_id& from, std::vector<tensor_value> values);
   /// Takes the trace out of a part's answer.
   void take_trace(const task_id& from, std::int64_t took, std::vector<tensor_value>& values) {
     if (!trace || took < 0 || values.empty()) return;
@@ -41125,6 +41158,20 @@ WEFT_DECL std::set<task_id> tasks_seen(const task_context& own, const client_sta
   for (const task_id& task : own.cluster.tasks())
     if (task == own.self || found == client.sessions.end() || found->second->sees(task)) out.insert(task);
   return out;
+}
+
+WEFT_DECL status master_step::take_fetches(const task_id& from, std::vector<tensor_value> values) {
+  for (const plan_part& p : plan->parts) {
+    if (p.task != from) continue;
+    if (values.size() != p.fetches.size()) return status(error_code::internal, "returned " + std::to_string(values.size()) + " values, expected " + std::to_string(p.fetches.size()));
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const output_type& expected = plan->fetched[p.fetches[i]];
+      if (values[i].dtype() != expected.dtype || !expected.shape.accepts(values[i].shape()))
+        return status(error_code::internal, std::string("returned ") + to_text(values[i].dtype()) + values[i].shape().text() + ", the step fetches " + to_text(expected.dtype) + expected.shape.text());
+    }
+    for (std::size_t i = 0; i < values.size(); ++i) fetches[p.fetches[i]] = std::move(values[i]);
+  }
+  return status();
 }
 
 WEFT_DECL std::optional<status> wrong_feeds(const step_plan& plan, const std::vector<tensor_value>& feeds) {
@@ -41761,12 +41808,11 @@ WEFT_DECL void master::take_done(const task_id& from, const part_done_message& w
   status result = what.result;
   if (result.ok() && refused) result = status(error_code::resource_exhausted, "the fetches from " + to_text(from) + " do not fit into what may be received (server_options::received_bytes)");
   if (result.ok()) step->take_trace(from, what.took, fetches);
-  for (const plan_part& p : step->plan->parts) {
-    if (p.task != from || !result.ok()) continue;
-    if (fetches.size() != p.fetches.size()) result = status(error_code::internal, to_text(from) + " returned " + std::to_string(fetches.size()) + " values, expected " + std::to_string(p.fetches.size()));
-    else
-      for (std::size_t i = 0; i < fetches.size(); ++i) step->fetches[p.fetches[i]] = std::move(fetches[i]);
+  if (result.ok()) {
+    result = what.finished ? step->take_fetches(from, std::move(fetches)) : status(error_code::internal, "says that its part of the step goes on, without an error");
+    if (!result.ok()) result.message = "task " + own_.describe(from) + " " + result.message;
   }
+  if (!result.ok() && result.task.empty()) result.task = own_.task_field(from);
   if (!result.ok()) failed(step, result);
   if (what.finished) part_over(step, from);
 }

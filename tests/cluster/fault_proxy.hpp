@@ -1,6 +1,6 @@
 #ifndef WEFT_TESTS_CLUSTER_FAULT_PROXY_HPP
 #define WEFT_TESTS_CLUSTER_FAULT_PROXY_HPP
-// A TCP proxy in this process that delays, cuts, resets or swallows what passes, and a cluster whose tasks reach each other through such proxies.
+// A TCP proxy in this process that delays, cuts, resets, swallows or changes what passes, and a cluster whose tasks reach each other through such proxies.
 
 #include <weft/cluster/asio.hpp>
 #include <weft/cluster/frame.hpp>
@@ -41,6 +41,9 @@ struct fault {
   std::chrono::microseconds pause{0};
   /// What passes upwards is also sent over a second connection, whose answers are thrown away.
   bool twice = false;
+  /// The byte of which the bits of `mask` are flipped, if there are any.
+  std::uint64_t flip = 0;
+  std::uint8_t mask = 0;
 };
 
 /// Listens at a free port and passes connections on to a server. Connections are numbered from 0.
@@ -102,7 +105,7 @@ class proxy {
     fault plan;
     asio::steady_timer pause;
     std::uint64_t passed = 0, frame_left = 0;
-    bool over = false;
+    bool over = false, flipped = false;
     std::array<char, 16384> buffer{};
     std::string header;
   };
@@ -129,6 +132,16 @@ class proxy {
       });
     }
   };
+
+  // Does something between two events, and waits for that.
+  template <class F> void do_between(F what) {
+    std::promise<void> done;
+    asio::post(io_, [&] {
+      what();
+      done.set_value();
+    });
+    done.get_future().wait();
+  }
 
   void accept() {
     acceptor_.async_accept([this](const std::error_code& error, tcp::socket socket) {
@@ -163,16 +176,6 @@ class proxy {
   tcp::acceptor acceptor_;
   asio::executor_work_guard<asio::io_context::executor_type> busy_;
   std::vector<std::weak_ptr<link>> links_;
-  // Does something between two events, and waits for that.
-  template <class F> void do_between(F what) {
-    std::promise<void> done;
-    asio::post(io_, [&] {
-      what();
-      done.set_value();
-    });
-    done.get_future().wait();
-  }
-
   std::mutex mutex_;
   chooser choose_;
   observer watch_;
@@ -209,6 +212,10 @@ inline void proxy::stream::write(std::size_t bytes) {
   auto& to = which == way::up ? of.server : of.client;
   if (!to.is_open()) return;
   if (of.swallowing) return read();
+  if (plan.mask != 0 && plan.flip >= passed && plan.flip - passed < passing) {
+    buffer[static_cast<std::size_t>(plan.flip - passed)] ^= static_cast<char>(plan.mask);
+    flipped = true;
+  }
   if (which == way::up && plan.twice) {
     std::error_code none;
     asio::write(of.twin, asio::buffer(buffer, passing), none);
@@ -221,8 +228,9 @@ inline void proxy::stream::write(std::size_t bytes) {
   });
 }
 
-// Follows the frames in what has passed.
+// Follows the frames in what has passed, until something was changed in it.
 inline void proxy::stream::see(const char* bytes, std::size_t count) {
+  if (flipped) return void(passed += count);
   observer tell;
   {
     const std::lock_guard<std::mutex> lock(of.of.mutex_);

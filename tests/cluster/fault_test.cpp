@@ -2,6 +2,7 @@
 #include "fault_proxy.hpp"
 
 #include "../long_tests.hpp"
+#include "process_counts.hpp"
 #include "test_ops.hpp"
 
 #include <weft/cluster/session.hpp>
@@ -277,4 +278,107 @@ TEST_CASE("faults: workers whose connections are cut at random count what they d
     CHECK(here.sum.wrong == std::vector<std::string>());
     MESSAGE("seed " << seed << ": " << here.sum.succeeded << " succeeded, " << here.sum.maybe << " may have run, " << here.sum.refused << " did not");
   }
+}
+
+// TCP has a checksum, and a secured transport a better one; weft adds none. So a bit that is flipped all the same in the values or in the graph that a client sends is not found. In what
+// frames say of themselves, and in the control parts of a step, it is an error, or does not matter.
+TEST_CASE("faults: a bit that is flipped in a header or a control part ends in an error or the right value") {
+  auto options = quick();
+  options.frame_timeout = 100ms;
+  weft::server server({{"work", {"127.0.0.1:0"}}}, "work", 0, options);
+  const weft::host_port real = weft::parse_host_port(server.cluster().task_address(work));
+  const weft::graph g;
+  weft::tensor<float, 0> x, y;
+  {
+    const auto scope = g.as_default();
+    x = weft::placeholder<float, 0>("x");
+    y = x + 1.f;
+  }
+  weft::session_options how = client();
+  how.connect_timeout = 200ms;
+  how.heartbeat = 200ms;
+  how.abort_grace = 50ms;
+  const auto run = [&](weft::session& session, float fed) { return session.run(weft::run_options{1000ms}, {{x, fed}}, y); };
+  // 1. The frames of an undisturbed story.
+  struct frame {
+    way which;
+    weft::message_type type;
+    std::uint64_t begin, end;
+  };
+  std::vector<frame> frames;
+  {
+    std::mutex mutex;
+    proxy door(real);
+    std::uint64_t passed[2] = {};
+    door.watch([&](int, way which, weft::message_type type, std::uint64_t end) {
+      const std::lock_guard<std::mutex> lock(mutex);
+      std::uint64_t& begin = passed[which == way::up ? 0 : 1];
+      if (type != weft::message_type::heartbeat) frames.push_back({which, type, begin, end});
+      begin = end;
+    });
+    {
+      weft::session session("weft://" + door.address(), how, g);
+      CHECK(run(session, 1.f) == 2.f);
+    }
+    door.watch(nullptr);
+  }
+  // 2. The bytes to flip: all but the values at the end, of the greeting only what is not about kernels.
+  struct place {
+    way which;
+    std::uint64_t at;
+    bool is_graph;
+  };
+  std::vector<place> places;
+  for (const frame& f : frames) {
+    const bool is_graph = f.type == weft::message_type::prepare, has_value = is_graph || f.type == weft::message_type::run || (f.type == weft::message_type::reply && f.end - f.begin > 40);
+    const std::uint64_t end = std::min(f.type == weft::message_type::welcome ? f.begin + 90 : f.end - (has_value ? sizeof(float) : 0), f.begin + 400);
+    for (std::uint64_t at = f.begin; at < end; ++at) places.push_back({f.which, at, is_graph});
+  }
+  REQUIRE(places.size() > 300);
+  // 3. One after the other, by some at once, since a length that has become longer is waited for.
+  std::atomic<std::size_t> next{0};
+  std::atomic<int> errors{0}, values{0}, wrong{0}, lost{0};
+  const std::size_t stride = takes_long() ? 1 : 7;
+  const auto play = [&] {
+    for (std::size_t i; (i = next.fetch_add(stride)) < places.size();) {
+      proxy door(real);
+      door.choose([&](int connection, way which) {
+        fault out;
+        if (connection != 0 || which != places[i].which) return out;
+        out.flip = places[i].at;
+        out.mask = static_cast<std::uint8_t>(1U << (i % 8));
+        return out;
+      });
+      std::unique_ptr<weft::session> session;
+      const auto attempt = [&](float fed) {
+        try {
+          if (session == nullptr) session = std::make_unique<weft::session>("weft://" + door.address(), how, weft::graph(g.state()));
+          return run(*session, fed) == fed + 1.f ? 1 : -1;
+        } catch (const weft::error&) {
+          return 0;
+        }
+      };
+      const int first = attempt(static_cast<float>(i));
+      if (first == 0) ++errors;
+      else ++values;
+      if (first < 0 && !places[i].is_graph) ++wrong;
+      if (places[i].is_graph) session = nullptr;
+      int later = 0;
+      for (int n = 0; n < 20 && later == 0; ++n) later = attempt(0.5f);
+      if (later != 1) ++lost;
+    }
+  };
+  std::vector<std::thread> players;
+  for (int i = 0; i < 8; ++i) players.emplace_back(play);
+  for (auto& each : players) each.join();
+  CHECK(wrong == 0);
+  CHECK(lost == 0);
+  CHECK(errors > 15);
+  CHECK(values > 10);
+  INFO(errors.load(), " errors, ", values.load(), " values");
+  CHECK(process_counts::soon([&] { return server.statistics().connections == 0; }));
+  const auto now = server.statistics();
+  CHECK(now.received_bytes == 0);
+  CHECK(now.steps_begun == now.steps_ended);
+  CHECK(now.sessions == 0);
 }

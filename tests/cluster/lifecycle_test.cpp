@@ -93,6 +93,31 @@ TEST_CASE("lifecycle: a server starts and stops at one port, many times, and lea
   before.check_back();
 }
 
+TEST_CASE("lifecycle: two servers start, run a step that crosses, and stop at the same two ports, many times") {
+  weft::cluster_spec cluster{{"ps", {"127.0.0.1:0"}}, {"work", {"127.0.0.1:0"}}};
+  {
+    weft::local_cluster ports({{"ps", 1}, {"work", 1}}, quiet());
+    cluster = ports.spec();
+  }
+  const weft::graph g;
+  weft::tensor<float, 0> y;
+  {
+    const auto scope = g.as_default();
+    weft::tensor<float, 0> x;
+    weft::with_device("/job:ps/task:0", [&] { x = weft::constant(1.f) + 1.f; });
+    weft::with_device("/job:work/task:0", [&] { y = x + 1.f; });
+  }
+  const process_counts::held before;
+  for (int i = 0; i < (takes_long() ? 100 : 20); ++i) {
+    weft::server ps(cluster, "ps", 0, quiet()), work(cluster, "work", 0, quiet());
+    weft::session session(i % 2 == 0 ? work.target() : ps.target(), {}, weft::graph(g.state()));
+    CHECK(session.run(y) == 3.f);
+    if (i % 3 == 0) ps.stop();
+    if (i % 3 == 1) work.stop();
+  }
+  before.check_back();
+}
+
 TEST_CASE("lifecycle: clients connect, run and go, many times, and the process does not grow") {
   const pieces of;
   weft::server server(alone, "work", 0, quiet());
@@ -310,6 +335,46 @@ TEST_CASE("lifecycle: a reset clears containers on every task and ends the sessi
   CHECK(get(first).code == error_code::aborted);
   CHECK(second.wait_for(test_ops::patience) == std::future_status::ready);
   CHECK(second.get().code == error_code::aborted);
+}
+
+TEST_CASE("lifecycle: a reset while steps run is their error or comes between them, and what runs afterwards is right") {
+  weft::local_cluster cluster({{"ps", 1}, {"work", 1}}, quiet());
+  const pieces of("/job:ps/task:0");
+  const auto there = of.open(cluster.target("ps", 0));
+  there->run(of.v.initializer());
+  std::atomic<bool> over{false};
+  std::atomic<int> fine{0}, ended{0}, empty{0}, other{0};
+  const auto work = [&](bool updates) {
+    const auto session = of.open(cluster.target("work", 0));
+    while (!over) {
+      const weft::status why = error_of([&] { updates ? session->run(of.add) : static_cast<void>(session->run(of.v)); });
+      ++(why.ok() ? fine : why.code == error_code::aborted ? ended : why.code == error_code::failed_precondition ? empty : other);
+      if (!why.ok() && other == 1) CHECK(why.text() == "");
+    }
+  };
+  std::vector<std::thread> workers;
+  for (const bool updates : {true, false, true}) workers.emplace_back(work, updates);
+  for (int i = 0; i < 20; ++i) {
+    const int before = fine + empty;
+    CHECK(soon([&] { return fine + empty > before + 3; }));
+    weft::session::reset(cluster.target("work", 0), {"ps"});
+    if (i % 2 == 0) there->run(of.v.initializer());
+  }
+  over = true;
+  for (auto& each : workers) each.join();
+  CHECK(fine > 0);
+  CHECK(ended > 0);
+  CHECK(other == 0);
+  there->run(of.v.initializer());
+  const auto here = of.open(cluster.target("work", 0));
+  for (int i = 0; i < 3; ++i) here->run(of.add);
+  CHECK(here->run(of.v) == 3);
+  for (const char* job : {"ps", "work"}) {
+    CHECK(soon([&] {
+      const auto now = cluster.at(job, 0).statistics();
+      return now.steps_begun == now.steps_ended && now.parts_begun == now.parts_ended;
+    }));
+  }
 }
 
 // As TensorFlow's server_lib_multiple_containers_test.

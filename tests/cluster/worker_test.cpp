@@ -323,3 +323,94 @@ TEST_CASE("worker: a part of a number that is being decoded is refused") {
   std::sort(codes.begin(), codes.end());
   CHECK(codes == std::vector<error_code>{error_code::ok, error_code::already_exists});
 }
+
+namespace {
+
+// A part that returns what comes by edges 5 and 6 from `second`, the first of them made a scalar.
+weft::message two_edges(std::uint64_t number) {
+  const weft::graph g;
+  const auto scope = g.as_default();
+  const std::string here = to_text(work) + "/device:CPU:0", there = to_text(second) + "/device:CPU:0";
+  const auto device = weft::with_device(here);
+  const auto add = [](const char* op, std::vector<weft::output> inputs, weft::attr_map attrs) { return weft::output{&weft::detail::add_node(op, std::move(inputs), weft::op_name(), std::move(attrs)), 0}; };
+  weft::register_part_message what;
+  what.registration = number;
+  what.session = 1;
+  for (const std::int64_t edge : {5, 6}) {
+    const auto x = add("_Recv", {}, {{"tensor_type", weft::dtype::float32}, {"tensor_name", "t"}, {"send_device", there}, {"recv_device", here}, {"send_device_incarnation", 0}, {"_edge", edge}});
+    const auto none = add("Const", {}, {{"dtype", weft::dtype::int32}, {"value", weft::tensor_value(weft::dtype::int32, {0})}});
+    const auto y = edge == 6 ? x : add("Reshape", {x, none}, {{"T", weft::dtype::float32}, {"Tshape", weft::dtype::int32}});
+    add("_Retval", {y}, {{"T", weft::dtype::float32}, {"index", edge - 5}});
+    what.edges.push_back({edge, weft::part_edge::direction::incoming, second, weft::dtype::float32, false});
+  }
+  return what.encode(g);
+}
+
+}  // namespace
+
+TEST_CASE("worker: a tensor of another shape, or that comes twice, is its value or an error of its step, and the next one is right") {
+  one_server here;
+  fake::master lead(here.cluster, work, first, 11);
+  fake::road sender(here.cluster, work, second, 22);
+  lead.connection().send(two_edges(1));
+  REQUIRE(weft::part_registered_message::decode(lead.connection().next()).result.ok());
+  const auto of_shape = [](std::vector<std::int64_t> sizes) {
+    weft::tensor_value out(weft::dtype::float32, weft::shape(sizes.data(), sizes.size()));
+    for (std::int64_t i = 0; i < out.elements(); ++i) out.mutable_data<float>()[i] = 3.f;
+    return out;
+  };
+  const auto tensor = [&](std::int64_t step, std::int64_t edge, weft::tensor_value value) { return weft::tensor_message{lead.step(step), {edge, 0}, false}.encode(std::move(value)); };
+  std::int64_t step = 0;
+  const auto good = [&] {
+    lead.run(++step, 1);
+    sender.send(fake::tensor(lead.step(step), 1.f, 5));
+    sender.send(fake::tensor(lead.step(step), 2.f, 6));
+    const auto values = lead.answer().second;
+    REQUIRE(values.size() == 2);
+    CHECK(values[0].item<float>() == 1.f);
+    CHECK(values[1].item<float>() == 2.f);
+  };
+  good();
+  // 1. Of another shape: what an op cannot take is its error, anything else is a value of that shape.
+  const struct {
+    std::vector<std::int64_t> sizes;
+    bool fine;
+  } shapes[] = {{{}, true}, {{1}, true}, {{1, 1, 1}, true}, {{2}, false}, {{0}, false}, {{1, 0, 5}, false}, {{300, 40}, false}};
+  for (const auto& each : shapes) {
+    lead.run(++step, 1);
+    sender.send(tensor(step, 6, of_shape(each.sizes)));
+    sender.send(tensor(step, 5, of_shape(each.sizes)));
+    const auto [done, values] = lead.answer();
+    const weft::status& result = done.result;
+    INFO(result.text());
+    CHECK(result.ok() == each.fine);
+    if (each.fine) CHECK(values.at(1).shape().rank() == static_cast<int>(each.sizes.size()));
+    else CHECK(result.code == error_code::invalid_argument);
+    good();
+  }
+  // 2. Twice, into a step that runs and before it does.
+  for (const bool early : {false, true}) {
+    ++step;
+    if (!early) lead.run(step, 1);
+    sender.send(fake::tensor(lead.step(step), 1.f, 5));
+    sender.send(fake::tensor(lead.step(step), 9.f, 5));
+    sender.settle();
+    if (early) lead.run(step, 1);
+    weft::part_done_message done;
+    weft::status root;
+    do {
+      done = weft::part_done_message::decode(lead.connection().next());
+      if (root.ok() || root.derived) root = done.result;
+    } while (!done.finished);
+    CHECK(root.code == error_code::internal);
+    CHECK(root.message == "edge 5 got a second value in iteration 0");
+    good();
+  }
+  // 3. Dead, where nothing can be dead.
+  lead.run(++step, 1);
+  sender.send(weft::tensor_message{lead.step(step), {5, 0}, true}.encode({}));
+  sender.send(fake::tensor(lead.step(step), 2.f, 6));
+  CHECK_FALSE(lead.answer().first.result.ok());
+  good();
+  CHECK(process_counts::soon([&] { return here.server.statistics().received_bytes == 0; }));
+}
