@@ -235,8 +235,8 @@ class one_server {
     CHECK(now.queued_bytes == 0);
     before_->check_back();
   }
-  /// Whether another client's step runs.
-  bool served() { return bystander_->run(sum_) == 3.f; }
+  /// Whether another client's step runs, which takes a feed.
+  bool served() { return bystander_->run({{x_, 1.f}}, sum_) == 3.f; }
   const std::string& target() const { return server.target(); }
 
   log_lines log;
@@ -245,7 +245,8 @@ class one_server {
  private:
   one_server(weft::server_options options, int) : server({{"work", {"127.0.0.1:0"}}}, "work", 0, with_log(std::move(options))) {
     const auto scope = graph_.as_default();
-    sum_ = weft::constant(1.f) + 2.f;
+    x_ = weft::placeholder<float, 0>("x");
+    sum_ = x_ + 2.f;
     bystander_ = std::make_unique<weft::session>(server.target(), weft::session_options(), graph_);
     CHECK(served());
     registrations_ = server.statistics().registrations;
@@ -261,7 +262,7 @@ class one_server {
   }
 
   weft::graph graph_;
-  weft::tensor<float, 0> sum_;
+  weft::tensor<float, 0> x_, sum_;
   std::unique_ptr<weft::session> bystander_;
   std::uint64_t registrations_ = 0;
   std::optional<process_counts::held> before_;

@@ -40,7 +40,9 @@ class connection : public std::enable_shared_from_this<connection> {
   using open_handler = std::function<void(const status&, std::shared_ptr<connection>)>;
   using message_handler = std::function<void(message)>;
   using close_handler = std::function<void(const status&)>;
-  using refusal_maker = std::function<message(const status&)>;
+  /// What a message is refused for: for what it is (a limit, or no frame at all), or for what `on_message` makes of it.
+  enum class refused_by : std::uint8_t { frame, handler };
+  using refusal_maker = std::function<message(const status&, refused_by)>;
 
   /// Connects within `deadline`. `done` is called once on the io thread: with ok and the connection, which waits for `start`, or with
   /// UNAVAILABLE, DEADLINE_EXCEEDED, or the reason of `close`, and none. The connection returned is only there to be closed.
@@ -64,7 +66,8 @@ class connection : public std::enable_shared_from_this<connection> {
   std::size_t queued_bytes() const noexcept { return gauge_.bytes(); }
   /// From now on takes no message while more than so many bytes are queued, until half of them are gone. To be called by `on_message`.
   void read_only_below(std::size_t bytes) noexcept { gauge_.limit(bytes); }
-  /// What is sent to the other end before the connection closes for a message that breaks the limits or is none. To be called by `on_message`.
+  /// What is sent to the other end before the connection closes for a message that breaks the limits, is none, or at which `on_message` threw an
+  /// `error`. To be called by `on_message`.
   void refuse_with(refusal_maker refusal) { refusal_ = std::move(refusal); }
   /// Closes at once; what is queued is dropped. The first reason stays. `on_closed` gets it.
   void close(status why);
@@ -97,7 +100,7 @@ class connection : public std::enable_shared_from_this<connection> {
   void on_read(const std::error_code& error, std::size_t bytes);
   bool take(std::size_t bytes);
   bool deliver();
-  void refuse(const status& why);
+  void refuse(const status& why, refused_by whom, const status& end);
   bool go_on();
   void resume();
   void write_queue();
@@ -282,7 +285,7 @@ WEFT_DECL bool connection::deliver() {
       try {
         if (!reader_.next(m)) return true;
       } catch (const error& e) {
-        refuse(e.status());
+        refuse(e.status(), refused_by::frame, detail::bad_frame(remote_, e.status()));
         return false;
       }
       deadlines_.message_came();
@@ -290,7 +293,7 @@ WEFT_DECL bool connection::deliver() {
       if (closed()) return false;
     }
   } catch (const error& e) {
-    close(e.status());
+    refusal_ ? refuse(e.status(), refused_by::handler, e.status()) : close(e.status());
   } catch (const std::exception& e) {
     close(status(error_code::internal, "handling a message from " + remote_ + " failed: " + e.what()));
   }
@@ -298,9 +301,9 @@ WEFT_DECL bool connection::deliver() {
 }
 
 // Nothing more is read. What the other end still sends resets the connection once it is closed; the refusal is there before that.
-WEFT_DECL void connection::refuse(const status& why) {
-  if (refusal_) send(refusal_(why));
-  close_when_sent(detail::bad_frame(remote_, why));
+WEFT_DECL void connection::refuse(const status& why, refused_by whom, const status& end) {
+  if (refusal_) send(refusal_(why, whom));
+  close_when_sent(end);
 }
 
 WEFT_DECL void connection::send(message m) {

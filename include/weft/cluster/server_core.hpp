@@ -89,7 +89,6 @@ class server_core {
   void listen();
   void work();
   void accept(std::shared_ptr<connection> road);
-  void receive(const visitor_ptr& from, message m);
   void take(const visitor_ptr& from, message m);
   void greet(const visitor_ptr& from, const message& m);
   void look(const std::function<void()>& at);
@@ -300,18 +299,7 @@ WEFT_DECL void server_core::accept(std::shared_ptr<connection> road) {
   who->one_too_many = visitors_.size() >= own_.options.max_connections;
   server_counters::add(own_.counters->connections_accepted);
   visitors_.insert(who);
-  road->start([this, who](message m) { receive(who, std::move(m)); }, [this, who](const status& why) { left(who, why); });
-}
-
-// A message that makes no sense ends its connection; a client is told why.
-WEFT_DECL void server_core::receive(const visitor_ptr& from, message m) {
-  try {
-    take(from, std::move(m));
-  } catch (const error& e) {
-    if (!from->client) throw;
-    from->road->send(encode_refusal(e.status()));
-    from->road->close_when_sent(e.status());
-  }
+  road->start([this, who](message m) { take(who, std::move(m)); }, [this, who](const status& why) { left(who, why); });
 }
 
 WEFT_DECL void server_core::take(const visitor_ptr& from, message m) {
@@ -344,7 +332,9 @@ WEFT_DECL void server_core::greet(const visitor_ptr& from, const message& m) {
   if (hello.as == hello_message::role::client) {
     from->client = std::make_shared<client_state>(from->road, own_.counters);
     from->road->read_only_below(own_.options.queued_bytes_per_client);
-    from->road->refuse_with([task = own_.task_field()](status why) {
+    // A message that makes no sense ends its connection; a client is told why.
+    from->road->refuse_with([task = own_.task_field()](status why, connection::refused_by whom) {
+      if (whom == connection::refused_by::handler) return encode_refusal(why);
       why.message = "a message of this client was refused, and the connection closed (server_options::frames): " + why.message;
       why.task = task;
       return encode_refusal(why);
