@@ -22031,7 +22031,9 @@ class connection : public std::enable_shared_from_this<connection> {
   using open_handler = std::function<void(const status&, std::shared_ptr<connection>)>;
   using message_handler = std::function<void(message)>;
   using close_handler = std::function<void(const status&)>;
-  using refusal_maker = std::function<message(const status&)>;
+  /// What a message is refused for: for what it is (a limit, or no frame at all), or for what `on_message` makes of it.
+  enum class refused_by : std::uint8_t { frame, handler };
+  using refusal_maker = std::function<message(const status&, refused_by)>;
 
   /// Connects within `deadline`. `done` is called once on the io thread: with ok and the connection, which waits for `start`, or with
   /// UNAVAILABLE, DEADLINE_EXCEEDED, or the reason of `close`, and none. The connection returned is only there to be closed.
@@ -22055,7 +22057,8 @@ class connection : public std::enable_shared_from_this<connection> {
   std::size_t queued_bytes() const noexcept { return gauge_.bytes(); }
   /// From now on takes no message while more than so many bytes are queued, until half of them are gone. To be called by `on_message`.
   void read_only_below(std::size_t bytes) noexcept { gauge_.limit(bytes); }
-  /// What is sent to the other end before the connection closes for a message that breaks the limits or is none. To be called by `on_message`.
+  /// What is sent to the other end before the connection closes for a message that breaks the limits, is none, or at which `on_message` threw an
+  /// `error`. To be called by `on_message`.
   void refuse_with(refusal_maker refusal) { refusal_ = std::move(refusal); }
   /// Closes at once; what is queued is dropped. The first reason stays. `on_closed` gets it.
   void close(status why);
@@ -22088,7 +22091,7 @@ class connection : public std::enable_shared_from_this<connection> {
   void on_read(const std::error_code& error, std::size_t bytes);
   bool take(std::size_t bytes);
   bool deliver();
-  void refuse(const status& why);
+  void refuse(const status& why, refused_by whom, const status& end);
   bool go_on();
   void resume();
   void write_queue();
@@ -22273,7 +22276,7 @@ WEFT_DECL bool connection::deliver() {
       try {
         if (!reader_.next(m)) return true;
       } catch (const error& e) {
-        refuse(e.status());
+        refuse(e.status(), refused_by::frame, detail::bad_frame(remote_, e.status()));
         return false;
       }
       deadlines_.message_came();
@@ -22281,7 +22284,7 @@ WEFT_DECL bool connection::deliver() {
       if (closed()) return false;
     }
   } catch (const error& e) {
-    close(e.status());
+    refusal_ ? refuse(e.status(), refused_by::handler, e.status()) : close(e.status());
   } catch (const std::exception& e) {
     close(status(error_code::internal, "handling a message from " + remote_ + " failed: " + e.what()));
   }
@@ -22289,9 +22292,9 @@ WEFT_DECL bool connection::deliver() {
 }
 
 // Nothing more is read. What the other end still sends resets the connection once it is closed; the refusal is there before that.
-WEFT_DECL void connection::refuse(const status& why) {
-  if (refusal_) send(refusal_(why));
-  close_when_sent(detail::bad_frame(remote_, why));
+WEFT_DECL void connection::refuse(const status& why, refused_by whom, const status& end) {
+  if (refusal_) send(refusal_(why, whom));
+  close_when_sent(end);
 }
 
 WEFT_DECL void connection::send(message m) {
@@ -42143,7 +42146,6 @@ class server_core {
   void listen();
   void work();
   void accept(std::shared_ptr<connection> road);
-  void receive(const visitor_ptr& from, message m);
   void take(const visitor_ptr& from, message m);
   void greet(const visitor_ptr& from, const message& m);
   void look(const std::function<void()>& at);
@@ -42354,18 +42356,7 @@ WEFT_DECL void server_core::accept(std::shared_ptr<connection> road) {
   who->one_too_many = visitors_.size() >= own_.options.max_connections;
   server_counters::add(own_.counters->connections_accepted);
   visitors_.insert(who);
-  road->start([this, who](message m) { receive(who, std::move(m)); }, [this, who](const status& why) { left(who, why); });
-}
-
-// A message that makes no sense ends its connection; a client is told why.
-WEFT_DECL void server_core::receive(const visitor_ptr& from, message m) {
-  try {
-    take(from, std::move(m));
-  } catch (const error& e) {
-    if (!from->client) throw;
-    from->road->send(encode_refusal(e.status()));
-    from->road->close_when_sent(e.status());
-  }
+  road->start([this, who](message m) { take(who, std::move(m)); }, [this, who](const status& why) { left(who, why); });
 }
 
 WEFT_DECL void server_core::take(const visitor_ptr& from, message m) {
@@ -42398,7 +42389,9 @@ WEFT_DECL void server_core::greet(const visitor_ptr& from, const message& m) {
   if (hello.as == hello_message::role::client) {
     from->client = std::make_shared<client_state>(from->road, own_.counters);
     from->road->read_only_below(own_.options.queued_bytes_per_client);
-    from->road->refuse_with([task = own_.task_field()](status why) {
+    // A message that makes no sense ends its connection; a client is told why.
+    from->road->refuse_with([task = own_.task_field()](status why, connection::refused_by whom) {
+      if (whom == connection::refused_by::handler) return encode_refusal(why);
       why.message = "a message of this client was refused, and the connection closed (server_options::frames): " + why.message;
       why.task = task;
       return encode_refusal(why);

@@ -212,6 +212,25 @@ TEST_CASE("monitored session: a parameter server that comes back empty gets the 
   CHECK(error_of([&] { session.run(m.train); }).code == error_code::invalid_argument);
 }
 
+TEST_CASE("monitored session: a task that never comes back ends the training when patience is over, and is named") {
+  weft::local_cluster cluster({{"ps", 1}, {"work", 1}});
+  model m;
+  auto options = quick();
+  std::atomic<int> opened{0};
+  const auto open = to(cluster, m.graph);
+  options.patience = std::chrono::milliseconds(400);
+  monitored_session session([&] { return ++opened, open(); }, options, m.graph);
+  for (int i = 0; i < 3; ++i) session.run({{m.by, 1.f}}, m.train);
+  const std::string address = cluster.spec().task_address("ps", 0);
+  const int before = opened;
+  cluster.stop("ps", 0);
+  const auto lost = error_of([&] { session.run({{m.by, 1.f}}, m.train); });
+  INFO(lost.text());
+  CHECK((lost.code == error_code::unavailable || lost.code == error_code::deadline_exceeded));
+  CHECK(lost.text().find("/job:ps/task:0 at " + address) != std::string::npos);
+  CHECK(opened >= before);
+}
+
 TEST_CASE("monitored session: a step that may have run is not repeated where nothing was set back") {
   // A session whose next step fails as if the connection was lost, after it ran.
   struct failing final : weft::session_interface {

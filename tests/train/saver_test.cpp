@@ -226,6 +226,41 @@ TEST_CASE("saver: a checkpoint sharded over two parameter servers restores on th
   CHECK_MESSAGE(none.message.find("no kernel") != std::string::npos, none.message);
 }
 
+TEST_CASE("saver: a shard that is damaged or gone is an error with its file's name, and the servers serve on") {
+  const file_test::folder dir;
+  weft::saver_options options;
+  options.files = weft::saver_files::sharded;
+  options.directory = dir.path();
+  weft::local_cluster cluster({{"ps", 2}, {"work", 1}}, with_files(dir.path()));
+  model m(4, 2, 10);
+  weft::saver saver({m.w[0], m.w[1], m.w[2], m.w[3], m.step}, options);
+  weft::session session(cluster.target("work", 0), {}, m.graph);
+  session.run(m.init);
+  saver.save(session, "run/m", 1);
+  std::string shard;  // the larger one of the two with values
+  for (const std::string& name : weft::detail::names_in_folder(dir / "run"))
+    if (name.find(".data-") != std::string::npos || (name.find("safetensors") != std::string::npos && name.find("index") == std::string::npos)) shard = name;
+  REQUIRE(shard != "");
+  const std::string path = dir / ("run/" + shard), whole = file_test::get(path);
+  REQUIRE(whole.size() > 16);
+  const auto restored = [&] { return error_of([&] { saver.restore(session, "run/m-1"); }); };
+  for (const std::size_t bytes : {std::size_t{0}, std::size_t{7}, whole.size() / 2, whole.size() - 1}) {
+    file_test::put(path, whole.substr(0, bytes));
+    const weft::status why = restored();
+    INFO(bytes, " of ", whole.size(), " bytes: ", why.text());
+    CHECK(why.code == error_code::data_loss);
+    CHECK(why.text().find(shard) != std::string::npos);
+    CHECK(session.run(m.step) == 3);
+  }
+  std::filesystem::remove(path);
+  const weft::status gone = restored();
+  CHECK(gone.code == error_code::not_found);
+  CHECK_MESSAGE(gone.text().find(shard) != std::string::npos, gone.text());
+  file_test::put(path, whole);
+  CHECK(restored().ok());
+  CHECK(session.run(m.w[1]) == xt::xtensor<float, 1>{11, 10});
+}
+
 TEST_CASE("saver: a task that does not see the others' folder is told so when saving") {
   const file_test::folder shared;
   const file_test::folder own;
