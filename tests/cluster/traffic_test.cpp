@@ -78,3 +78,27 @@ TEST_CASE("traffic: what another task has crosses once in each step to each task
     CHECK(came < 5 * mebibyte + mebibyte / 4);
   }
 }
+
+TEST_CASE("traffic: a step with a thousand feeds, fetches and edges has each value in its place") {
+  constexpr std::int64_t many = 1000;
+  weft::local_cluster cluster({{"work", 2}}, quiet());
+  const weft::graph g;
+  const auto scope = g.as_default();
+  std::vector<weft::feed> feeds;
+  std::vector<weft::output> fetches;
+  for (std::int64_t i = 0; i < many; ++i) {
+    const auto x = weft::placeholder<float, 0>();
+    weft::tensor<float, 0> there, back;
+    weft::with_device("/job:work/task:1", [&] { there = x + 1.f; });
+    weft::with_device("/job:work/task:0", [&] { back = there * 2.f; });
+    feeds.emplace_back(x, static_cast<float>(i));
+    fetches.push_back(back.raw());
+  }
+  weft::session session(cluster.target("work", 0), {}, g);
+  for (int round = 0; round < 2; ++round) {
+    const std::vector<weft::tensor_value> values = session.run(weft::run_options(), feeds, fetches);
+    REQUIRE(values.size() == many);
+    for (std::int64_t i = 0; i < many; ++i) CHECK(values[static_cast<std::size_t>(i)].item<float>() == 2.f * static_cast<float>(i + 1));
+  }
+  CHECK(cluster.at("work", 0).statistics().steps_failed == 0);
+}

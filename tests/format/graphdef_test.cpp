@@ -103,6 +103,24 @@ TEST_CASE("graphdef: attributes of every kind come back") {
   }
 }
 
+// As Tensor::FromProto of TensorFlow.
+TEST_CASE("graphdef: a tensor's content goes before its values, its last value is repeated, and what is too much is left") {
+  using weft::tensor_value;
+  const std::pair<const char*, tensor_value> cases[] = {
+      {R"({"dtype":"DT_FLOAT","tensorShape":{"dim":[{"size":"2"}]},"tensorContent":"AACAPwAAAEA=","floatVal":[9,9]})", tensor_value::from<float>({2}, {1, 2})},
+      {R"({"dtype":"DT_FLOAT","tensorShape":{"dim":[{"size":"5"}]},"floatVal":[1,2]})", tensor_value::from<float>({5}, {1, 2, 2, 2, 2})},
+      {R"({"dtype":"DT_FLOAT","tensorShape":{"dim":[{"size":"2"}]},"floatVal":[1,2,3]})", tensor_value::from<float>({2}, {1, 2})},
+      {R"({"dtype":"DT_FLOAT","tensorShape":{"dim":[{"size":"2"}]}})", tensor_value::from<float>({2}, {0, 0})},
+      {R"({"dtype":"DT_STRING","tensorShape":{"dim":[{"size":"2"}]},"stringVal":["AGE="]})", tensor_value::from<std::string>({2}, {std::string("\0a", 2), std::string("\0a", 2)})},
+      {R"({"dtype":"DT_STRING","tensorShape":{"dim":[{"size":"2"}]},"stringVal":["eA=="," AGE=", "eA=="]})", tensor_value()},
+  };
+  for (const auto& [text, value] : cases) {
+    const std::string file = nodes({R"({"name": "n", "op": "NoOp", "attr": {"_a": {"tensor": )" + std::string(text) + "}}}"});
+    if (value.empty()) CHECK(fault(file).find("INVALID_ARGUMENT: node[0].attr._a.tensor.string_val[1]") == 0);  // no blanks in base64
+    else CHECK(weft::from_graphdef_json(file).find("n")->attrs().at("_a") == weft::attr_value(value));
+  }
+}
+
 TEST_CASE("graphdef: values that text cannot hold keep their bits") {
   const float bits[] = {-0.0F, std::numeric_limits<float>::infinity(), std::numeric_limits<float>::denorm_min(), std::nanf("7")};
   for (const float v : bits) {
