@@ -40636,8 +40636,8 @@ struct step_plan {
   /// Number under which its parts are registered, and they; empty until it is ready.
   std::uint64_t registration = 0;
   std::vector<plan_part> parts;
-  /// What its fetches are.
-  std::vector<output_type> fetched;
+  /// What its fetches are of.
+  std::vector<dtype> fetched;
   bool ready = false;
   /// Something went wrong with its tasks: it must be prepared anew before it runs again.
   bool stale = false;
@@ -40948,7 +40948,7 @@ WEFT_DECL void planner::take_parts(const preparation_ptr& work) {
   }
   work->plan->parts = std::move(parts);
   work->plan->fetched.clear();
-  for (const output& o : work->what.fetches) work->plan->fetched.push_back(o.from->outputs()[static_cast<std::size_t>(o.index)]);
+  for (const output& o : work->what.fetches) work->plan->fetched.push_back(o.from->output_dtype(o.index));
   send_parts(work);
 }
 
@@ -41168,9 +41168,9 @@ WEFT_DECL status master_step::take_fetches(const task_id& from, std::vector<tens
     if (p.task != from) continue;
     if (values.size() != p.fetches.size()) return status(error_code::internal, "returned " + std::to_string(values.size()) + " values, expected " + std::to_string(p.fetches.size()));
     for (std::size_t i = 0; i < values.size(); ++i) {
-      const output_type& expected = plan->fetched[p.fetches[i]];
-      if (values[i].dtype() != expected.dtype || !expected.shape.accepts(values[i].shape()))
-        return status(error_code::internal, std::string("returned ") + to_text(values[i].dtype()) + values[i].shape().text() + ", the step fetches " + to_text(expected.dtype) + expected.shape.text());
+      // What a graph says of shapes does not bind, as in TensorFlow: a variable may hold a value of another one.
+      const dtype expected = plan->fetched[p.fetches[i]];
+      if (values[i].dtype() != expected) return status(error_code::internal, std::string("returned ") + to_text(values[i].dtype()) + values[i].shape().text() + ", the step fetches " + to_text(expected));
     }
     for (std::size_t i = 0; i < values.size(); ++i) fetches[p.fetches[i]] = std::move(values[i]);
   }

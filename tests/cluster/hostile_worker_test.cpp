@@ -66,7 +66,8 @@ struct scene {
     const auto all = cluster.server->statistics();
     CHECK(all.steps_begun == all.steps_ended);
     CHECK(process_counts::soon([&] { return cluster.server->statistics().received_bytes == 0; }));
-    if (!why.ok()) {
+    // What a graph says of shapes does not bind, as in TensorFlow; it is the client that expects a rank.
+    if (!why.ok() && why.message.find("the handle says float of rank 0") == std::string::npos) {
       const std::string told = why.task + ": " + why.message;
       CHECK(told.find("/job:far/task:0") != std::string::npos);
       CHECK(told.find(cluster.worker.address()) != std::string::npos);
@@ -115,11 +116,11 @@ TEST_CASE("hostile worker: whatever it says of a step, the step ends with an err
       {"no value, then the truth", [](const run& r) { return std::vector<message>{done(r.step, {}), done(r.step, {two})}; }, error_code::internal, "returned 0 values, expected 1"},
       {"two values", [](const run& r) { return std::vector<message>{done(r.step, {two, two})}; }, error_code::internal, "returned 2 values, expected 1"},
       {"many values", [](const run& r) { return std::vector<message>{done(r.step, std::vector<tensor_value>(1000, two))}; }, error_code::internal, "returned 1000 values, expected 1"},
-      {"another dtype", [](const run& r) { return std::vector<message>{done(r.step, {tensor_value::scalar(2.0)})}; }, error_code::internal, "returned double[], the step fetches float[]"},
-      {"a string", [](const run& r) { return std::vector<message>{done(r.step, {tensor_value::scalar("2"s)})}; }, error_code::internal, "returned string[], the step fetches float[]"},
-      {"another shape", [](const run& r) { return std::vector<message>{done(r.step, {tensor_value::from<float>({2}, {2, 2})})}; }, error_code::internal, "returned float[2], the step fetches float[]"},
-      {"one element in a list", [](const run& r) { return std::vector<message>{done(r.step, {tensor_value::from<float>({1}, {2})})}; }, error_code::internal, "returned float[1], the step fetches float[]"},
-      {"nothing in a list", [](const run& r) { return std::vector<message>{done(r.step, {tensor_value(weft::dtype::float32, {0})})}; }, error_code::internal, "returned float[0], the step fetches float[]"},
+      {"another dtype", [](const run& r) { return std::vector<message>{done(r.step, {tensor_value::scalar(2.0)})}; }, error_code::internal, "returned double[], the step fetches float"},
+      {"a string", [](const run& r) { return std::vector<message>{done(r.step, {tensor_value::scalar("2"s)})}; }, error_code::internal, "returned string[], the step fetches float"},
+      {"another shape", [](const run& r) { return std::vector<message>{done(r.step, {tensor_value::from<float>({2}, {2, 2})})}; }, error_code::invalid_argument, "the fetched value is float[2], the handle says float of rank 0"},
+      {"one element in a list", [](const run& r) { return std::vector<message>{done(r.step, {tensor_value::from<float>({1}, {2})})}; }, error_code::invalid_argument, "the fetched value is float[1], the handle says float of rank 0"},
+      {"nothing in a list", [](const run& r) { return std::vector<message>{done(r.step, {tensor_value(weft::dtype::float32, {0})})}; }, error_code::invalid_argument, "the fetched value is float[0], the handle says float of rank 0"},
       {"more than fits", [](const run& r) { return std::vector<message>{done(r.step, {tensor_value::from<float>({300000}, std::vector<float>(300000, 2.f))})}; }, error_code::resource_exhausted, "(server_options::received_bytes)"},
       {"a trace that nobody asked for", [](const run& r) { return std::vector<message>{part_done_message{r.step, {}, true, 5}.encode({two, two})}; }, error_code::internal, "returned 2 values, expected 1"},
       {"a value and no end", [](const run& r) { return std::vector<message>(1000, done(r.step, {two}, {}, false)); }, error_code::internal, "says that its part of the step goes on, without an error"},

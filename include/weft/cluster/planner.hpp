@@ -40,8 +40,8 @@ struct step_plan {
   /// Number under which its parts are registered, and they; empty until it is ready.
   std::uint64_t registration = 0;
   std::vector<plan_part> parts;
-  /// What its fetches are.
-  std::vector<output_type> fetched;
+  /// What its fetches are of.
+  std::vector<dtype> fetched;
   bool ready = false;
   /// Something went wrong with its tasks: it must be prepared anew before it runs again.
   bool stale = false;
@@ -352,7 +352,7 @@ WEFT_DECL void planner::take_parts(const preparation_ptr& work) {
   }
   work->plan->parts = std::move(parts);
   work->plan->fetched.clear();
-  for (const output& o : work->what.fetches) work->plan->fetched.push_back(o.from->outputs()[static_cast<std::size_t>(o.index)]);
+  for (const output& o : work->what.fetches) work->plan->fetched.push_back(o.from->output_dtype(o.index));
   send_parts(work);
 }
 
