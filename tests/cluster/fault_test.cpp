@@ -79,7 +79,7 @@ struct totals {
 };
 
 // One session with steps until two have succeeded, which they must soon unless there are more faults to come.
-void play(const story& told, const std::string& target, totals& sum, int attempts = 0, const weft::session_options& options = client()) {
+void play_steps(const story& told, const std::string& target, totals& sum, int attempts = 0, const weft::session_options& options = client()) {
   std::unique_ptr<weft::session> session;
   int done = 0;
   for (int attempt = 0; attempt < (attempts > 0 ? attempts : 8) && done < 2; ++attempt) {
@@ -103,7 +103,7 @@ void play(const story& told, const std::string& target, totals& sum, int attempt
 struct stage {
   explicit stage(const weft::server_options& options = quick()) : cluster({{"ps", 1}, {"work", 1}}, options), client_door(cluster.real(work)) { weft::session(cluster.target(ps), {}, told.graph).run(told.v.initializer()); }
   proxy& door(int place) { return place == 0 ? client_door : cluster.door(place == 1 ? ps : work); }
-  void play(const weft::session_options& options = client()) { ::play(told, "weft://" + client_door.address(), sum, 0, options); }
+  void play(const weft::session_options& options = client()) { play_steps(told, "weft://" + client_door.address(), sum, 0, options); }
   // Every step that succeeded counted, and none that cannot have run.
   void check_count() {
     const std::int64_t found = weft::session(cluster.target(ps), {}, told.graph).run(told.v);
@@ -265,7 +265,7 @@ TEST_CASE("faults: workers whose connections are cut at random count what they d
     std::vector<std::thread> workers;
     for (totals& sum : of)
       workers.emplace_back([&here, &sum] {
-        for (int i = 0; i < (takes_long() ? 40 : 10); ++i) play(here.told, "weft://" + here.client_door.address(), sum, 3);
+        for (int i = 0; i < (takes_long() ? 40 : 10); ++i) play_steps(here.told, "weft://" + here.client_door.address(), sum, 3);
       });
     for (std::thread& worker : workers) worker.join();
     for (const totals& each : of) {
