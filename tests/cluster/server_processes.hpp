@@ -31,6 +31,7 @@ using weft::task_id;
 inline bool serve_if_asked() {
   const char* task = std::getenv("WEFT_TEST_TASK");
   if (task == nullptr) return false;
+  const std::ios_base::Init streams;  // before main they may not be there yet
   sigset_t ends;
   sigemptyset(&ends);
   sigaddset(&ends, SIGTERM);
