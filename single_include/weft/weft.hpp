@@ -19940,17 +19940,17 @@ WEFT_DECL bool blocking_connection::wait_shortly(std::optional<time_point> deadl
 WEFT_DECL bool blocking_connection::wait(std::optional<time_point> deadline) {
   // What a stream has read ahead, no wait for the socket finds.
   if (stream_ != nullptr && fill(MSG_DONTWAIT)) return true;
+  const time_point begun = clock::now();
   time_point until = deadline.value_or(time_point::max());
   const bool inside = reader_.inside_frame() && options_.frame_timeout.count() > 0;
   if (inside) {
     if (auto slow = pace_.look(remote_)) lose(std::move(*slow));
     until = std::min(until, last_received() + detail::bounded(options_.frame_timeout));
-    if (pace_.counts()) until = std::min(until, clock::now() + pace_.next());
+    if (pace_.counts()) until = std::min(until, begun + pace_.next());
   }
-  const time_point begun = clock::now();
   int milliseconds = -1;
   if (until != time_point::max()) {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - clock::now()).count();
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - begun).count();
     milliseconds = static_cast<int>(std::clamp<std::int64_t>(left, 0, 1 << 30));
   }
   pollfd entries[2] = {{socket_.get(), POLLIN, 0}, {wake_out_.get(), POLLIN, 0}};
@@ -35525,14 +35525,19 @@ struct task_context {
       for (int i = 0; i < count; ++i) devices.push_back({to_text(self) + "/device:" + type + ":" + std::to_string(i), type, "host", incarnation});
   }
 
+  /// Empty for a task that the cluster does not have.
+  std::string address_of(const task_id& task) const { return task == self ? own_address : cluster.has(task) ? cluster.task_address(task) : std::string(); }
   /// `/job:ps/task:0 at 127.0.0.1:33331`, for messages.
   std::string describe(const task_id& task) const {
-    const std::string address = task == self ? own_address : cluster.has(task) ? cluster.task_address(task) : std::string();
+    const std::string address = address_of(task);
     return to_text(task) + (address.empty() ? "" : " at " + address);
   }
   /// `/job:ps/task:0 (127.0.0.1:33331)`, for the task of a status.
-  std::string task_field() const { return to_text(self) + " (" + own_address + ")"; }
-  std::string task_field(const task_id& task) const { return task == self ? task_field() : to_text(task) + (cluster.has(task) ? " (" + cluster.task_address(task) + ")" : std::string()); }
+  std::string task_field(const task_id& task) const {
+    const std::string address = address_of(task);
+    return to_text(task) + (address.empty() ? "" : " (" + address + ")");
+  }
+  std::string task_field() const { return task_field(self); }
   /// What this task says when it greets another one.
   hello_message greeting(hello_message::role as, const task_id& to) const {
     hello_message out;

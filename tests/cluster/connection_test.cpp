@@ -3,6 +3,7 @@
 #include <weft/cluster/blocking_connection.hpp>
 #include <weft/cluster/listener.hpp>
 
+#include "listening_socket.hpp"
 #include "process_counts.hpp"
 
 #include <doctest/doctest.h>
@@ -596,15 +597,8 @@ TEST_CASE("connection: opening fails with the address and the reason") {
 
 TEST_CASE("connection: connecting to what does not answer ends in time") {
   // A socket whose queue of connections is full drops the next ones.
-  weft::detail::descriptor full(::socket(AF_INET, SOCK_STREAM, 0));
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  REQUIRE(::bind(full.get(), reinterpret_cast<const sockaddr*>(&address), size) == 0);
-  REQUIRE(::getsockname(full.get(), reinterpret_cast<sockaddr*>(&address), &size) == 0);
-  REQUIRE(::listen(full.get(), 0) == 0);
-  const weft::host_port to{"127.0.0.1", ntohs(address.sin_port)};
+  const fake::listening_socket full(0);
+  const weft::host_port& to = full.address();
   raw_socket first(to);
   std::vector<std::unique_ptr<blocking_connection>> more;
   const status why = failure([&] {
@@ -813,36 +807,22 @@ TEST_CASE("blocking connection: losing the server is told by every later call") 
 }
 
 TEST_CASE("blocking connection: a server that takes nothing has a deadline") {
-  weft::detail::descriptor mute(::socket(AF_INET, SOCK_STREAM, 0));
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  REQUIRE(::bind(mute.get(), reinterpret_cast<const sockaddr*>(&address), size) == 0);
-  REQUIRE(::getsockname(mute.get(), reinterpret_cast<sockaddr*>(&address), &size) == 0);
-  REQUIRE(::listen(mute.get(), 5) == 0);
+  const fake::listening_socket mute;
   connection_options options;
   options.frame_timeout = 50ms;
-  const auto client = blocking_connection::connect({"127.0.0.1", ntohs(address.sin_port)}, 10s, options);
+  const auto client = blocking_connection::connect(mute.address(), 10s, options);
   const status why = failure([&] { client->send({1, 0, "", {bytes_of(64 << 20, 1)}}); });
   CHECK(why.code == error_code::deadline_exceeded);
   CHECK(why.message == client->remote_address() + " took nothing of a message for 50 ms");
 }
 
 TEST_CASE("blocking connection: an answer that comes byte by byte is too slow") {
-  weft::detail::descriptor server(::socket(AF_INET, SOCK_STREAM, 0));
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  REQUIRE(::bind(server.get(), reinterpret_cast<const sockaddr*>(&address), size) == 0);
-  REQUIRE(::getsockname(server.get(), reinterpret_cast<sockaddr*>(&address), &size) == 0);
-  REQUIRE(::listen(server.get(), 5) == 0);
+  const fake::listening_socket server;
   connection_options options;
   options.frame_timeout = 40ms;
   options.frame_pace = std::uint64_t{1} << 30;
-  const auto client = blocking_connection::connect({"127.0.0.1", ntohs(address.sin_port)}, 10s, options);
-  const weft::detail::descriptor other(::accept(server.get(), nullptr, nullptr));
+  const auto client = blocking_connection::connect(server.address(), 10s, options);
+  const weft::detail::descriptor other(server.accept());
   std::atomic<bool> over{false};
   std::thread drips([&] {
     const std::string begin = claim();
@@ -861,18 +841,11 @@ TEST_CASE("blocking connection: an answer that comes byte by byte is too slow") 
 
 TEST_CASE("blocking connection: a bad or unfinished answer ends it") {
   const auto answer = [](const std::string& bytes) {
-    weft::detail::descriptor server(::socket(AF_INET, SOCK_STREAM, 0));
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof address;
-    REQUIRE(::bind(server.get(), reinterpret_cast<const sockaddr*>(&address), size) == 0);
-    REQUIRE(::getsockname(server.get(), reinterpret_cast<sockaddr*>(&address), &size) == 0);
-    REQUIRE(::listen(server.get(), 5) == 0);
+    const fake::listening_socket server;
     connection_options options;
     options.frame_timeout = 50ms;
-    const auto client = blocking_connection::connect({"127.0.0.1", ntohs(address.sin_port)}, 10s, options);
-    const weft::detail::descriptor other(::accept(server.get(), nullptr, nullptr));
+    const auto client = blocking_connection::connect(server.address(), 10s, options);
+    const weft::detail::descriptor other(server.accept());
     REQUIRE(::send(other.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size()));
     return failure([&] {
       message m;

@@ -7,6 +7,8 @@
 #include <weft/cluster/frame_writer.hpp>
 #include <weft/cluster/part_messages.hpp>
 
+#include "listening_socket.hpp"
+
 #include <doctest/doctest.h>
 
 #include <netinet/in.h>
@@ -136,25 +138,15 @@ inline weft::message tensor(const weft::step_id& step, float value, std::int64_t
 /// its bulk connection and answers a step only when it is aborted.
 class deaf_worker {
  public:
-  deaf_worker() : listening_(::socket(AF_INET, SOCK_STREAM, 0)) {
-    sockaddr_in to{};
-    to.sin_family = AF_INET;
-    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof to;
-    REQUIRE(::bind(listening_, reinterpret_cast<sockaddr*>(&to), size) == 0);
-    REQUIRE(::getsockname(listening_, reinterpret_cast<sockaddr*>(&to), &size) == 0);
-    REQUIRE(::listen(listening_, 4) == 0);
-    port_ = ntohs(to.sin_port);
-  }
   ~deaf_worker() {
-    ::shutdown(listening_, SHUT_RDWR);
+    listening_.stop();
     for (const int number : {control_.load(), bulk_.load()})
       if (number >= 0) ::shutdown(number, SHUT_RDWR);
     if (thread_.joinable()) thread_.join();
-    for (const int number : {listening_, control_.load(), bulk_.load()})
+    for (const int number : {control_.load(), bulk_.load()})
       if (number >= 0) ::close(number);
   }
-  std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
+  std::string address() const { return to_text(listening_.address()); }
   /// Serves as this task, with one device and the kernels of weft.
   void serve(weft::hello_message welcome) {
     thread_ = std::thread([this, welcome = std::move(welcome)] { work(welcome); });
@@ -166,8 +158,6 @@ class deaf_worker {
   int messages() const noexcept { return messages_; }
   /// To be set before `serve`: called before a registration is answered.
   std::function<void()> before_registered;
-  /// To be set before `serve`: each step is over when it is ordered, without values.
-  bool is_prompt = false;
   /// To be set before `serve`: what it says when it is to run a step, and when it is to register a part of this number, instead of what is right.
   std::function<std::vector<weft::message>(const weft::run_part_message&)> answers;
   std::function<std::vector<weft::message>(std::uint64_t)> registers;
@@ -195,7 +185,7 @@ class deaf_worker {
     return true;
   }
   int accept_and_welcome(const weft::hello_message& welcome, weft::frame_reader& reader) {
-    const int number = ::accept(listening_, nullptr, nullptr);
+    const int number = listening_.accept();
     weft::message m;
     if (number < 0 || !next(number, reader, m)) return number;
     master_ = weft::hello_message::decode(m).incarnation;
@@ -235,12 +225,11 @@ class deaf_worker {
     weft::frame_reader control(weft::connection_options{}), bulk(weft::connection_options{});
     control_ = accept_and_welcome(welcome, control);
     bulk_ = accept_and_welcome(welcome, bulk);
-    ::shutdown(listening_, SHUT_RDWR);  // whoever loses it finds it gone
+    listening_.stop();  // whoever loses it finds it gone
     weft::message m;
     while (next(control_, control, m)) {
       weft::wire_reader head(m.head);
       if (weft::type_of(m) != weft::message_type::heartbeat) ++messages_;
-      if (weft::type_of(m) == weft::message_type::run_part && is_prompt) send(control_, weft::part_done_message{head.i64(), {}, true}.encode({}));
       if (weft::type_of(m) == weft::message_type::unregister_part) ++unregistered_;
       if (weft::type_of(m) == weft::message_type::register_part && before_registered) before_registered();
       if (weft::type_of(m) == weft::message_type::run_part && answers)
@@ -255,7 +244,7 @@ class deaf_worker {
     }
   }
 
-  int listening_, port_ = 0;
+  listening_socket listening_;
   std::atomic<int> control_{-1}, bulk_{-1}, aborts_{0}, messages_{0}, unregistered_{0};
   std::uint64_t master_ = 0;
   std::thread thread_;

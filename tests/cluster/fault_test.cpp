@@ -29,8 +29,7 @@ const task_id ps{"ps", 0}, work{"work", 0};
 constexpr std::size_t length = 100;
 
 weft::server_options quick() {
-  weft::server_options out = test_ops::options();
-  out.log = [](const char*, const std::string&) {};
+  weft::server_options out = test_ops::quiet();
   out.heartbeat = 400ms;
   out.connect_timeout = 1500ms;
   out.handshake_timeout = 1000ms;

@@ -218,11 +218,20 @@ class log_lines {
   std::vector<std::string> lines_;
 };
 
-/// A server of one task with a client of good manners beside the test. The fixture's end checks that this client is still served and that connections,
+/// A server, of one task unless a cluster is given, with a client of good manners beside the test. The fixture's end checks that this client is still served and that connections,
 /// sessions, registered graphs, descriptors, threads and what was received are back to where they were.
 class one_server {
  public:
-  explicit one_server(weft::server_options options = test_ops::options()) : one_server(std::move(options), 0) {}
+  explicit one_server(weft::server_options options = test_ops::options(), weft::cluster_spec cluster = {{"work", {"127.0.0.1:0"}}})
+      : server(std::move(cluster), "work", 0, with_log(std::move(options))) {
+    const auto scope = graph_.as_default();
+    x_ = weft::placeholder<float, 0>("x");
+    sum_ = x_ + 2.f;
+    bystander_ = std::make_unique<weft::session>(server.target(), weft::session_options(), graph_);
+    CHECK(served());
+    registrations_ = server.statistics().registrations;
+    before_.emplace();
+  }
   ~one_server() {
     CHECK(served());
     static_cast<void>(process_counts::soon([&] { return is_back(); }));  // what is not back is told one by one
@@ -243,15 +252,6 @@ class one_server {
   weft::server server;
 
  private:
-  one_server(weft::server_options options, int) : server({{"work", {"127.0.0.1:0"}}}, "work", 0, with_log(std::move(options))) {
-    const auto scope = graph_.as_default();
-    x_ = weft::placeholder<float, 0>("x");
-    sum_ = x_ + 2.f;
-    bystander_ = std::make_unique<weft::session>(server.target(), weft::session_options(), graph_);
-    CHECK(served());
-    registrations_ = server.statistics().registrations;
-    before_.emplace();
-  }
   weft::server_options with_log(weft::server_options options) {
     options.log = log.sink();
     return options;

@@ -2,6 +2,7 @@
 #include <weft/cluster/client_channel.hpp>
 
 #include "hostile_client.hpp"
+#include "listening_socket.hpp"
 
 #include <atomic>
 
@@ -21,19 +22,11 @@ namespace {
 // A listening socket that answers the first bytes of its one visitor with some, and each later message with others.
 class liar {
  public:
-  liar(std::string welcome, std::vector<std::string> answers) : listening_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    sockaddr_in to{};
-    to.sin_family = AF_INET;
-    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof to;
-    REQUIRE(::bind(listening_.get(), reinterpret_cast<sockaddr*>(&to), size) == 0);
-    REQUIRE(::getsockname(listening_.get(), reinterpret_cast<sockaddr*>(&to), &size) == 0);
-    REQUIRE(::listen(listening_.get(), 4) == 0);
-    address_ = "127.0.0.1:" + std::to_string(ntohs(to.sin_port));
+  liar(std::string welcome, std::vector<std::string> answers) : address_(to_text(listening_.address())) {
     thread_ = std::thread([this, welcome = std::move(welcome), answers = std::move(answers)] { work(welcome, answers); });
   }
   ~liar() {
-    ::shutdown(listening_.get(), SHUT_RDWR);
+    listening_.stop();
     if (const int visitor = visitor_.load(); visitor >= 0) ::shutdown(visitor, SHUT_RDWR);
     thread_.join();
   }
@@ -42,7 +35,7 @@ class liar {
 
  private:
   void work(const std::string& welcome, const std::vector<std::string>& answers) {
-    const weft::detail::descriptor visitor(::accept(listening_.get(), nullptr, nullptr));
+    const weft::detail::descriptor visitor(listening_.accept());
     visitor_ = visitor.get();
     weft::frame_reader reader(weft::connection_options{});
     std::size_t next = 0;
@@ -63,7 +56,7 @@ class liar {
     }
     visitor_ = -1;
   }
-  weft::detail::descriptor listening_;
+  fake::listening_socket listening_;
   std::string address_;
   std::atomic<int> visitor_{-1};
   std::thread thread_;

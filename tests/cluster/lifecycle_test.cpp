@@ -23,17 +23,12 @@ using test_ops::error_later;
 using test_ops::error_of;
 using test_ops::gate;
 using test_ops::get;
+using test_ops::quiet;
 using weft::error_code;
 using weft::task_id;
 using namespace std::chrono_literals;
 
 namespace {
-
-weft::server_options quiet() {
-  weft::server_options out = test_ops::options();
-  out.log = [](const char*, const std::string&) {};
-  return out;
-}
 
 const weft::cluster_spec alone{{"work", {"127.0.0.1:0"}}};
 

@@ -41,7 +41,7 @@ TEST_CASE("master: a task that never answers costs the abort's grace, not more")
 }
 
 TEST_CASE("master: a step is one message to each task and one back") {
-  with_deaf_worker cluster([](fake::deaf_worker& worker) { worker.is_prompt = true; });
+  with_deaf_worker cluster([](fake::deaf_worker& worker) { worker.answers = [](const weft::run_part_message& r) { return std::vector<weft::message>{weft::part_done_message{r.step, {}, true}.encode({})}; }; });
   const weft::graph g;
   const auto scope = g.as_default();
   const auto x = weft::placeholder<float, 1>("x");

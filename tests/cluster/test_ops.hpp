@@ -146,6 +146,13 @@ inline weft::server_options options() {
   return out;
 }
 
+/// The same without a log.
+inline weft::server_options quiet() {
+  auto out = options();
+  out.log = [](const char*, const std::string&) {};
+  return out;
+}
+
 /// A node of one of the ops above.
 inline weft::tensor<float, 0> node(const char* op, const weft::tensor<float, 0>& x, const char* device) {
   const auto scope = weft::with_device(device);

@@ -9,16 +9,12 @@
 #include <string>
 #include <vector>
 
+using test_ops::quiet;
+
 namespace {
 
 constexpr std::size_t length = std::size_t{1} << 18;
 constexpr std::uint64_t mebibyte = std::uint64_t{1} << 20;  // of `length` floats
-
-weft::server_options quiet() {
-  auto out = test_ops::options();
-  out.log = [](const char*, const std::string&) {};
-  return out;
-}
 
 xt::xtensor<float, 1> values(float v) { return v * xt::ones<float>({length}); }
 

@@ -323,17 +323,17 @@ WEFT_DECL bool blocking_connection::wait_shortly(std::optional<time_point> deadl
 WEFT_DECL bool blocking_connection::wait(std::optional<time_point> deadline) {
   // What a stream has read ahead, no wait for the socket finds.
   if (stream_ != nullptr && fill(MSG_DONTWAIT)) return true;
+  const time_point begun = clock::now();
   time_point until = deadline.value_or(time_point::max());
   const bool inside = reader_.inside_frame() && options_.frame_timeout.count() > 0;
   if (inside) {
     if (auto slow = pace_.look(remote_)) lose(std::move(*slow));
     until = std::min(until, last_received() + detail::bounded(options_.frame_timeout));
-    if (pace_.counts()) until = std::min(until, clock::now() + pace_.next());
+    if (pace_.counts()) until = std::min(until, begun + pace_.next());
   }
-  const time_point begun = clock::now();
   int milliseconds = -1;
   if (until != time_point::max()) {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - clock::now()).count();
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - begun).count();
     milliseconds = static_cast<int>(std::clamp<std::int64_t>(left, 0, 1 << 30));
   }
   pollfd entries[2] = {{socket_.get(), POLLIN, 0}, {wake_out_.get(), POLLIN, 0}};

@@ -55,14 +55,19 @@ struct task_context {
       for (int i = 0; i < count; ++i) devices.push_back({to_text(self) + "/device:" + type + ":" + std::to_string(i), type, "host", incarnation});
   }
 
+  /// Empty for a task that the cluster does not have.
+  std::string address_of(const task_id& task) const { return task == self ? own_address : cluster.has(task) ? cluster.task_address(task) : std::string(); }
   /// `/job:ps/task:0 at 127.0.0.1:33331`, for messages.
   std::string describe(const task_id& task) const {
-    const std::string address = task == self ? own_address : cluster.has(task) ? cluster.task_address(task) : std::string();
+    const std::string address = address_of(task);
     return to_text(task) + (address.empty() ? "" : " at " + address);
   }
   /// `/job:ps/task:0 (127.0.0.1:33331)`, for the task of a status.
-  std::string task_field() const { return to_text(self) + " (" + own_address + ")"; }
-  std::string task_field(const task_id& task) const { return task == self ? task_field() : to_text(task) + (cluster.has(task) ? " (" + cluster.task_address(task) + ")" : std::string()); }
+  std::string task_field(const task_id& task) const {
+    const std::string address = address_of(task);
+    return to_text(task) + (address.empty() ? "" : " (" + address + ")");
+  }
+  std::string task_field() const { return task_field(self); }
   /// What this task says when it greets another one.
   hello_message greeting(hello_message::role as, const task_id& to) const {
     hello_message out;
