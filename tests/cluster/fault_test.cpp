@@ -284,6 +284,7 @@ TEST_CASE("faults: workers whose connections are cut at random count what they d
 TEST_CASE("faults: a bit that is flipped in a header or a control part ends in an error or the right value") {
   auto options = quick();
   options.frame_timeout = 100ms;
+  options.heartbeat = 10min;  // a sign of life before the byte that is meant would move it
   weft::server server({{"work", {"127.0.0.1:0"}}}, "work", 0, options);
   const weft::host_port real = weft::parse_host_port(server.cluster().task_address(work));
   const weft::graph g;
@@ -295,7 +296,7 @@ TEST_CASE("faults: a bit that is flipped in a header or a control part ends in a
   }
   weft::session_options how = client();
   how.connect_timeout = 200ms;
-  how.heartbeat = 200ms;
+  how.heartbeat = 500ms;
   how.abort_grace = 50ms;
   const auto run = [&](weft::session& session, float fed) { return session.run(weft::run_options{1000ms}, {{x, fed}}, y); };
   // 1. The frames of an undisturbed story.
