@@ -8504,6 +8504,8 @@ class graph_state : public std::enable_shared_from_this<graph_state> {
   // Those from this one on.
   std::vector<const node*> nodes_from(std::size_t first) const;
   std::size_t size() const;
+  // The node of this id. id < size().
+  const node* node_at(std::size_t id) const;
   const node* find(std::string_view name) const;
   const op_registry& ops() const noexcept { return ops_; }
 
@@ -8566,6 +8568,10 @@ WEFT_DECL std::vector<const node*> graph_state::nodes_from(std::size_t first) co
 WEFT_DECL std::size_t graph_state::size() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   return nodes_.size();
+}
+WEFT_DECL const node* graph_state::node_at(std::size_t id) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return nodes_[id];
 }
 WEFT_DECL const node* graph_state::find(std::string_view name) const {
   const std::lock_guard<std::mutex> lock(mutex_);
@@ -16599,11 +16605,151 @@ WEFT_DECL std::vector<transfer> transfer_table::all() const {
 
 #endif
 
+#ifndef WEFT_PLACEMENT_PLACED_ROWS_HPP
+#define WEFT_PLACEMENT_PLACED_ROWS_HPP
+// Where nodes are and why, as two numbers for each: a graph has many nodes, few devices and few reasons. Words are made of them when somebody reads them.
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace weft::detail {
+
+// What a reason's number stands for: a text, or the node that it speaks of.
+enum class reason_kind : std::uint32_t { text, variable, resource, input, consumer, consumers, colocated };
+
+struct placed_reason {
+  std::uint32_t kind : 3;
+  std::uint32_t number : 29;
+  friend bool operator==(const placed_reason& a, const placed_reason& b) noexcept { return a.kind == b.kind && a.number == b.number; }
+};
+
+// A device, by its number among the words, and a reason.
+struct placed_row {
+  std::int32_t device;
+  placed_reason reason;
+};
+
+// What the numbers of rows mean. Keeps the graph whose nodes its reasons speak of.
+struct placed_words {
+  std::vector<std::string> devices, texts;
+  std::shared_ptr<graph_state> graph;
+  std::string text_of(placed_reason why) const;
+};
+
+struct placed_block;
+
+// Words in the making: each is there once.
+class placed_words_in_the_making {
+ public:
+  explicit placed_words_in_the_making(std::shared_ptr<graph_state> g) { words_.graph = std::move(g); }
+  // Goes on with words that there are.
+  explicit placed_words_in_the_making(const placed_words& words);
+  std::int32_t device(const std::string& name) { return number(name, words_.devices, devices_); }
+  placed_reason text(const std::string& words) { return reason(reason_kind::text, number(words, words_.texts, texts_)); }
+  placed_reason about(reason_kind kind, const node& n) const noexcept { return reason(kind, n.id()); }
+  const placed_words& words() const noexcept { return words_; }
+  // Adds the rows of a block in these words.
+  void translate(const placed_block& from, std::vector<placed_row>& to);
+  std::shared_ptr<const placed_words> take() { return std::make_shared<const placed_words>(std::move(words_)); }
+
+ private:
+  static placed_reason reason(reason_kind kind, int number) noexcept { return {static_cast<std::uint32_t>(kind) & 7u, static_cast<std::uint32_t>(number) & 0x1fffffffu}; }
+  static std::int32_t number(const std::string& what, std::vector<std::string>& list, std::unordered_map<std::string, int>& known);
+  placed_words words_;
+  std::unordered_map<std::string, int> devices_, texts_;
+};
+
+// Rows of nodes by id, from `first` on, behind those of an earlier placement, which it shares. Each block is larger than the next one, so that there are few.
+struct placed_block {
+  std::shared_ptr<const placed_block> before;
+  std::size_t first = 0;
+  std::shared_ptr<const placed_words> words;
+  std::vector<placed_row> rows;
+};
+std::shared_ptr<const placed_block> add_block(std::shared_ptr<const placed_block> before, std::shared_ptr<const placed_words> words, std::vector<placed_row> rows);
+
+}  // namespace weft::detail
+
+#if WEFT_HAS_BODIES
+namespace weft::detail {
+
+WEFT_DECL std::string placed_words::text_of(placed_reason why) const {
+  const auto kind = static_cast<reason_kind>(why.kind);
+  if (kind == reason_kind::text) return texts[why.number];
+  const std::string name = "'" + graph->node_at(why.number)->name() + "'";
+  switch (kind) {
+    case reason_kind::variable: return "with its variable " + name;
+    case reason_kind::resource: return "with its resource " + name;
+    case reason_kind::input: return "with its input " + name;
+    case reason_kind::consumer: return "with its consumer " + name;
+    case reason_kind::consumers: return "with its consumers " + name + ", ...";
+    default: return "colocated with " + name;
+  }
+}
+
+WEFT_DECL placed_words_in_the_making::placed_words_in_the_making(const placed_words& words) : words_(words) {
+  for (std::size_t i = 0; i < words_.devices.size(); ++i) devices_.emplace(words_.devices[i], static_cast<int>(i));
+  for (std::size_t i = 0; i < words_.texts.size(); ++i) texts_.emplace(words_.texts[i], static_cast<int>(i));
+}
+
+WEFT_DECL std::int32_t placed_words_in_the_making::number(const std::string& what, std::vector<std::string>& list, std::unordered_map<std::string, int>& known) {
+  const auto it = known.find(what);
+  if (it != known.end()) return it->second;
+  const auto fresh = static_cast<int>(list.size());
+  list.push_back(what);
+  known.emplace(what, fresh);
+  return fresh;
+}
+
+WEFT_DECL void placed_words_in_the_making::translate(const placed_block& from, std::vector<placed_row>& to) {
+  std::vector<std::int32_t> devices, texts;
+  for (const std::string& name : from.words->devices) devices.push_back(device(name));
+  for (const std::string& words : from.words->texts) texts.push_back(static_cast<std::int32_t>(text(words).number));
+  for (placed_row row : from.rows) {
+    row.device = devices[static_cast<std::size_t>(row.device)];
+    if (row.reason.kind == static_cast<std::uint32_t>(reason_kind::text)) row.reason = reason(reason_kind::text, texts[row.reason.number]);
+    to.push_back(row);
+  }
+}
+
+// Takes in what is not larger than the block, so that a graph that grows node by node has its rows copied a few times each.
+WEFT_DECL std::shared_ptr<const placed_block> add_block(std::shared_ptr<const placed_block> before, std::shared_ptr<const placed_words> words, std::vector<placed_row> rows) {
+  if (rows.empty()) return before;
+  std::vector<std::shared_ptr<const placed_block>> taken;
+  std::size_t size = rows.size();
+  for (; before != nullptr && before->rows.size() <= size; before = before->before) {
+    size += before->rows.size();
+    taken.push_back(before);
+  }
+  auto out = std::make_shared<placed_block>();
+  out->first = before == nullptr ? 0 : before->first + before->rows.size();
+  out->before = std::move(before);
+  out->words = std::move(words);
+  out->rows = std::move(rows);
+  if (taken.empty()) return out;
+  placed_words_in_the_making all(*out->words);
+  std::vector<placed_row> together;
+  together.reserve(size);
+  for (std::size_t i = taken.size(); i-- > 0;) all.translate(*taken[i], together);
+  together.insert(together.end(), out->rows.begin(), out->rows.end());
+  out->rows = std::move(together);
+  out->words = all.take();
+  return out;
+}
+
+}  // namespace weft::detail
+#endif
+
+#endif
+
 #ifndef WEFT_PLACEMENT_PLACEMENT_HPP
 #define WEFT_PLACEMENT_PLACEMENT_HPP
 // Where each node of a graph runs, and why. Plain data.
 
-#include <iterator>
 #include <memory>
 #include <ostream>
 #include <string>
@@ -16615,7 +16761,6 @@ namespace weft {
 class placer;
 namespace detail {
 struct placement_record;
-struct placed_block;
 bool same_graph(const placement_record& record, const graph_state& g) noexcept;
 }  // namespace detail
 
@@ -16640,42 +16785,36 @@ struct placed_node {
 
 inline std::ostream& operator<<(std::ostream& out, const placed_node& n) { return out << n.device << " (" << n.reason << ")"; }
 
-namespace detail {
-// Placed nodes by id, from `first` on, behind those of an earlier placement, which it shares. Each block is larger than the next one, so that there are few.
-struct placed_block {
-  std::shared_ptr<const placed_block> before;
-  std::size_t first = 0;
-  std::vector<placed_node> nodes;
-};
-std::shared_ptr<const placed_block> add_block(std::shared_ptr<const placed_block> before, std::vector<placed_node> nodes);
-}  // namespace detail
-
 /// The placement of a graph's nodes, by node id. Made by `place` it also remembers how it came about, for `explain`; that is no part of what is compared.
 class placement {
  public:
   placement() = default;
-  explicit placement(std::vector<placed_node> nodes, std::shared_ptr<const detail::placement_record> record = nullptr)
-      : nodes_(detail::add_block(nullptr, std::move(nodes))), record_(std::move(record)) {}
-  /// An earlier placement and the nodes that were added to its graph since. Shares what the earlier one knows.
-  placement(const placement& earlier, std::vector<placed_node> added, std::shared_ptr<const detail::placement_record> record)
-      : nodes_(detail::add_block(earlier.nodes_, std::move(added))), record_(std::move(record)) {}
+  explicit placement(const std::vector<placed_node>& nodes);
+  /// An earlier placement and the nodes that were added to its graph since, in numbers. Shares what the earlier one knows.
+  placement(const placement& earlier, std::shared_ptr<const detail::placed_words> words, std::vector<detail::placed_row> added, std::shared_ptr<const detail::placement_record> record)
+      : blocks_(detail::add_block(earlier.blocks_, std::move(words), std::move(added))), record_(std::move(record)) {}
 
   /// How many nodes are placed; nodes added to the graph later are not.
-  std::size_t size() const noexcept { return nodes_ == nullptr ? 0 : nodes_->first + nodes_->nodes.size(); }
+  std::size_t size() const noexcept { return blocks_ == nullptr ? 0 : blocks_->first + blocks_->rows.size(); }
   /// Whether the node was in the graph when it was placed.
   bool has(const node& n) const noexcept { return static_cast<std::size_t>(n.id()) < size(); }
   /// The node's device, short complete name. Throws FAILED_PRECONDITION for a node added later, INVALID_ARGUMENT for one of another graph.
-  const std::string& device_of(const node& n) const { return at(n).device; }
+  const std::string& device_of(const node& n) const { return device_at(checked(n)); }
   /// Why it is there. Throws as `device_of`.
-  const std::string& reason_of(const node& n) const { return at(n).reason; }
+  std::string reason_of(const node& n) const { return (*this)[checked(n)].reason; }
   /// The whole story: what the node asked for, which nodes share its device and whose request counts, which devices were open, which were left out and why, what decided. One
   /// line each. Throws as `device_of`.
   std::string explain(const node& n) const;
   /// Where the node of this id is, and why. id < size().
-  const placed_node& operator[](std::size_t id) const noexcept {
-    const detail::placed_block* block = nodes_.get();
-    while (id < block->first) block = block->before.get();
-    return block->nodes[id - block->first];
+  placed_node operator[](std::size_t id) const {
+    const detail::placed_block& block = block_of(id);
+    const detail::placed_row& row = block.rows[id - block.first];
+    return {block.words->devices[static_cast<std::size_t>(row.device)], block.words->text_of(row.reason)};
+  }
+  /// Its device alone.
+  const std::string& device_at(std::size_t id) const noexcept {
+    const detail::placed_block& block = block_of(id);
+    return block.words->devices[static_cast<std::size_t>(block.rows[id - block.first].device)];
   }
   /// Whether it can be a placement of this graph: one that `place` has made is of no other.
   bool is_of(const detail::graph_state& g) const noexcept { return record_ == nullptr || detail::same_graph(*record_, g); }
@@ -16688,13 +16827,18 @@ class placement {
   friend bool operator!=(const placement& a, const placement& b) { return !(a == b); }
 
  private:
-  const placed_node& at(const node& n) const {
+  std::size_t checked(const node& n) const {
     if (!is_of(n.owner())) n.fail_about(error_code::invalid_argument, "belongs to another graph than the one that was placed");
     if (!has(n)) n.fail_about(error_code::failed_precondition, "was added after the graph was placed; place the graph again");
-    return (*this)[static_cast<std::size_t>(n.id())];
+    return static_cast<std::size_t>(n.id());
+  }
+  const detail::placed_block& block_of(std::size_t id) const noexcept {
+    const detail::placed_block* block = blocks_.get();
+    while (id < block->first) block = block->before.get();
+    return *block;
   }
   // Never changes: copies share it.
-  std::shared_ptr<const detail::placed_block> nodes_;
+  std::shared_ptr<const detail::placed_block> blocks_;
   std::shared_ptr<const detail::placement_record> record_;
 };
 
@@ -16723,32 +16867,15 @@ std::string to_text(const placement& where, const graph& g);
 }  // namespace weft
 
 #if WEFT_HAS_BODIES
-namespace weft::detail {
-
-// Takes in what is not larger than the block, so that a graph that grows node by node has its nodes copied a few times each.
-WEFT_DECL std::shared_ptr<const placed_block> add_block(std::shared_ptr<const placed_block> before, std::vector<placed_node> nodes) {
-  if (nodes.empty()) return before;
-  std::vector<std::shared_ptr<const placed_block>> taken;
-  std::size_t size = nodes.size();
-  for (; before != nullptr && before->nodes.size() <= size; before = before->before) {
-    size += before->nodes.size();
-    taken.push_back(before);
-  }
-  auto out = std::make_shared<placed_block>();
-  out->first = before == nullptr ? 0 : before->first + before->nodes.size();
-  if (taken.empty()) out->nodes = std::move(nodes);
-  else {
-    out->nodes.reserve(size);
-    for (std::size_t i = taken.size(); i-- > 0;) out->nodes.insert(out->nodes.end(), taken[i]->nodes.begin(), taken[i]->nodes.end());
-    out->nodes.insert(out->nodes.end(), std::make_move_iterator(nodes.begin()), std::make_move_iterator(nodes.end()));
-  }
-  out->before = std::move(before);
-  return out;
-}
-
-}  // namespace weft::detail
-
 namespace weft {
+
+WEFT_DECL placement::placement(const std::vector<placed_node>& nodes) {
+  detail::placed_words_in_the_making words(nullptr);
+  std::vector<detail::placed_row> rows;
+  rows.reserve(nodes.size());
+  for (const placed_node& n : nodes) rows.push_back({words.device(n.device), words.text(n.reason)});
+  blocks_ = detail::add_block(nullptr, words.take(), std::move(rows));
+}
 
 WEFT_DECL std::string to_text(const placed_node& where, const node& n) { return n.name() + " (" + n.op() + "): " + where.device + " (" + where.reason + ")"; }
 
@@ -16761,7 +16888,7 @@ WEFT_DECL std::string to_text(const placement& where, const graph& g) {
 
 WEFT_DECL bool operator==(const placement& a, const placement& b) {
   if (a.size() != b.size()) return false;
-  for (std::size_t i = 0; a.nodes_ != b.nodes_ && i < a.size(); ++i)
+  for (std::size_t i = 0; a.blocks_ != b.blocks_ && i < a.size(); ++i)
     if (a[i] != b[i]) return false;
   return true;
 }
@@ -16954,8 +17081,12 @@ class constraint_table {
   // The name as it stands at a node. Throws about the node when it is malformed.
   int of_text(const std::string& text, const node& about) {
     if (text.empty()) return 0;
+    if (&text == last_text_) return last_;
     const auto it = texts_.find(text);
-    if (it != texts_.end()) return it->second;
+    if (it != texts_.end()) {
+      last_text_ = &text;
+      return last_ = it->second;
+    }
     std::string why;
     const auto name = try_parse_device_name(text, &why);
     if (!name) about.fail_about(error_code::invalid_argument, why);
@@ -16981,6 +17112,8 @@ class constraint_table {
   int override_by(int a, int b) { return b == 0 ? a : number(merge_override((*this)[a], (*this)[b])); }
 
  private:
+  const std::string* last_text_ = nullptr;  // nodes of a graph that ask for one device share its text
+  int last_ = 0;
   std::deque<device_name> names_;
   std::unordered_map<std::string, int> numbers_, texts_;
   std::unordered_map<std::uint64_t, int> hard_, soft_;  // -1: they contradict each other
@@ -17233,12 +17366,24 @@ class colocation {
 
   // 1. What each node asks for and which kernels it has; 2. reference and resource edges; 3. `loc:@` classes.
   void run() {
+    marks_.reserve(nodes_.size());
+    own_.reserve(nodes_.size());
+    own_support_.reserve(nodes_.size());
     for (const node* n : nodes_) read(*n);
     for (const node* n : nodes_)
-      if (nodes_(*n) >= nodes_.placed()) join_resources(*n);
-    for (const node* n : nodes_) note_classes(*n);
-    for (const node* n : nodes_) join_classes(*n);
+      if (nodes_(*n) >= nodes_.placed()) read_edges(*n);
+    find_owners();
+    if (classes_.empty()) return;
+    for (const node* n : nodes_)
+      if (has(*n, names_class | owns_class)) join_classes(*n);
   }
+
+  // What passes ask of every node again and again, so that they need not look into it: no inputs, one output that is no reference; tells of its input's form; whether it names a colocation class, or
+  // is one; whether an output is a resource or a reference, and an input takes one; whether that is of a variable.
+  enum mark : unsigned char { generator = 1, metadata = 2, names_class = 4, owns_class = 8, gives_resource = 16, takes_resource = 32, variable = 64 };
+  bool has(const node& n, int marks) const noexcept { return (marks_[at(nodes_(n))] & marks) != 0; }
+  // Each use of a generator by a later node: its number and the user's, in the order of the users.
+  const std::vector<std::pair<int, int>>& generator_uses() const noexcept { return generator_uses_; }
 
   int root(int number) {
     while (members_[at(number)].parent != number) {
@@ -17274,10 +17419,11 @@ class colocation {
   };
   static std::size_t at(int i) noexcept { return static_cast<std::size_t>(i); }
   void read(const node& n);
+  unsigned char marks_of(const node& n);
+  void read_edges(const node& n);
+  void find_owners();
   void read_assigned(const node& n, const std::string& device, colocation_member& m);
-  void join_resources(const node& n);
   void join_over_edge(const node& from, const node& to);
-  void note_classes(const node& n);
   void join_classes(const node& n);
   void join_class(colocation_class& to, const node& n);
   std::string join(int a, int b);
@@ -17289,6 +17435,8 @@ class colocation {
   constraint_table constraints_;
   support_table support_;
   std::vector<colocation_member> members_;
+  std::vector<unsigned char> marks_;
+  std::vector<std::pair<int, int>> generator_uses_;
   std::vector<int> own_, own_support_;
   std::unordered_map<std::string, colocation_class> classes_;  // those that somebody names
 };
@@ -17306,12 +17454,13 @@ WEFT_DECL bool is_resource_generator(const node& n) noexcept {
 WEFT_DECL const std::string& assigned_device(const placement_options& options, const node& n) {
   static const std::string none;
   const auto id = static_cast<std::size_t>(n.id());
-  if (options.earlier != nullptr && id < options.earlier->size()) return (*options.earlier)[id].device;
+  if (options.earlier != nullptr && id < options.earlier->size()) return options.earlier->device_at(id);
   return id < options.assigned.size() ? options.assigned[id] : none;
 }
 
 WEFT_DECL void colocation::read(const node& n) {
   const int number = nodes_(n);
+  marks_.push_back(marks_of(n));
   colocation_member& m = members_[at(number)];
   m.parent = m.first = number;
   m.support = support_.of_node(n);
@@ -17342,9 +17491,20 @@ WEFT_DECL bool shares_resource(const node& n, std::size_t input) noexcept {
   return in.from->output_dtype(in.index) == dtype::resource || takes_reference(n, input);
 }
 
-WEFT_DECL void colocation::join_resources(const node& n) {
-  for (std::size_t i = 0; i < n.inputs().size(); ++i)
-    if (shares_resource(n, i)) join_over_edge(*n.inputs()[i].from, n);
+WEFT_DECL void colocation::read_edges(const node& n) {
+  const int number = nodes_(n);
+  const auto use = [&](int from) {
+    if (from >= nodes_.placed() && (marks_[at(from)] & generator) != 0) generator_uses_.emplace_back(from, number);
+  };
+  for (std::size_t i = 0; i < n.inputs().size(); ++i) {
+    const node& from = *n.inputs()[i].from;
+    const int source = nodes_(from);
+    use(source);
+    if (source < 0 || (marks_[at(source)] & gives_resource) == 0 || !shares_resource(n, i)) continue;
+    marks_[at(number)] |= takes_resource;
+    join_over_edge(from, n);
+  }
+  for (const node* before : n.control_inputs()) use(nodes_(*before));
 }
 
 WEFT_DECL std::string colocation::said(const node& n) const {
@@ -17380,18 +17540,36 @@ template <class F> void for_each_class(const node& n, const F& f) {
       if (entry.compare(0, prefix.size(), prefix) == 0) f(entry.substr(prefix.size()));
 }
 
+WEFT_DECL unsigned char colocation::marks_of(const node& n) {
+  int out = 0;
+  for (const output_type& type : n.outputs())
+    if (type.is_ref || type.dtype == dtype::resource) out |= gives_resource;
+  if (n.inputs().empty() && n.output_count() == 1 && !n.outputs()[0].is_ref) out |= generator;
+  if ((out & gives_resource) != 0 && (n.outputs()[0].is_ref || n.op() == "VarHandleOp")) out |= variable;
+  if (n.op() == "Shape" || n.op() == "Size" || n.op() == "Rank") out |= metadata;
+  for_each_class(n, [&](std::string name) {
+    classes_.emplace(std::move(name), colocation_class());
+    out |= names_class;
+  });
+  return static_cast<unsigned char>(out);
+}
+
 // A node is of the class of its own name, too, but that matters to few.
-WEFT_DECL void colocation::note_classes(const node& n) {
-  for_each_class(n, [this](std::string name) { classes_.emplace(std::move(name), colocation_class()); });
+WEFT_DECL void colocation::find_owners() {
+  for (const auto& entry : classes_) {
+    const node* owner = nodes_[0]->owner().find(entry.first);
+    if (owner == nullptr) continue;
+    const int number = nodes_(*owner);
+    if (number >= 0 && at(number) < marks_.size()) marks_[at(number)] |= owns_class;
+  }
 }
 
 WEFT_DECL void colocation::join_classes(const node& n) {
-  if (classes_.empty()) return;
-  for_each_class(n, [&](const std::string& name) { join_class(classes_.find(name)->second, n); });
-  const auto own = classes_.find(n.name());
-  if (own == classes_.end()) return;
-  own->second.has_owner = true;
-  join_class(own->second, n);
+  if (has(n, names_class)) for_each_class(n, [&](const std::string& name) { join_class(classes_.find(name)->second, n); });
+  if (!has(n, owns_class)) return;
+  colocation_class& own = classes_.find(n.name())->second;
+  own.has_owner = true;
+  join_class(own, n);
 }
 
 WEFT_DECL void colocation::join_class(colocation_class& to, const node& n) {
@@ -17462,7 +17640,7 @@ struct group_choice {
   // Whether a placer chose it, and where among the open devices of all groups its own stand.
   bool by_placer = false;
   int open = -1;
-  std::string reason;
+  placed_reason reason{};
 };
 
 // Devices that meet a request and have the kernels, best first; soft when a part of the request had to be dropped, and then `request` is what is left of it.
@@ -17482,6 +17660,7 @@ struct resumed_placement {
 // What is known when a graph has been placed. Vectors of groups are read at the id of a group's root.
 struct placement_record {
   std::shared_ptr<graph_state> graph;
+  std::shared_ptr<const placed_words> words;
   // How many nodes it took.
   std::size_t looked_at = 0;
   device_set devices;
@@ -17585,10 +17764,10 @@ class placement_story {
   std::string decision() const {
     for (const node* n : members_)
       if (is_fixed(*n)) return n == &node_ ? "an earlier placement, or whoever assigned it" : "'" + n->name() + "', which was placed before";
-    if (made_.by_placer) return "placer '" + record_.placer + "': " + made_.reason;
+    if (made_.by_placer) return "placer '" + record_.placer + "': " + record_.words->text_of(made_.reason);
     const open_devices& open = record_.open[at(made_.open)];
     if (open.devices.size() == 1) return std::string("only one device is open") + (open.soft ? ", after soft placement has dropped what cannot be had" : "");
-    return "TensorFlow's rules: " + made_.reason + (open.soft ? ", after soft placement has dropped what cannot be had" : "");
+    return "TensorFlow's rules: " + record_.words->text_of(made_.reason) + (open.soft ? ", after soft placement has dropped what cannot be had" : "");
   }
 
   const placement_record& record_;
@@ -17606,7 +17785,7 @@ namespace weft {
 WEFT_DECL std::size_t placement::looked_at() const noexcept { return record_ == nullptr ? 0 : record_->looked_at; }
 
 WEFT_DECL std::string placement::explain(const node& n) const {
-  const placed_node& where = at(n);
+  const placed_node where = (*this)[checked(n)];
   if (record_ == nullptr) return "'" + n.name() + "' (" + n.op() + (n.site().known() ? ", " + n.site().text() : "") + ") runs on " + where.device + "\n  because: " + where.reason + "\n";
   if (record_->resumed == nullptr) return detail::placement_story(*record_, n).tell(where);
   return detail::placement_story(*detail::place_anew(record_->graph, *record_->resumed, record_->devices).record(), n).tell(where);
@@ -40113,34 +40292,35 @@ class rule_placer {
  public:
   // `resumes`: only what was added since `options.earlier` is placed, and `nodes` are numbered so.
   rule_placer(std::shared_ptr<graph_state> g, numbered_nodes nodes, bool resumes, const device_set& devices, const placement_options& options)
-      : graph_(std::move(g)), resumes_(resumes), nodes_(std::move(nodes)), devices_(devices), options_(options), groups_(nodes_, devices_, options_) {}
+      : graph_(std::move(g)), resumes_(resumes), nodes_(std::move(nodes)), devices_(devices), options_(options), groups_(nodes_, devices_, options_), words_(graph_), by_default_(words_.text("default device")) {
+    for (const device& d : devices_.devices()) words_.device(d.name);
+  }
 
   placement run();
 
  private:
   static std::size_t at(int i) noexcept { return static_cast<std::size_t>(i); }
-  static bool is_generator(const node& n) noexcept { return n.inputs().empty() && n.output_count() == 1 && !n.outputs()[0].is_ref; }
-  static bool is_metadata(const node& n) noexcept { return n.op() == "Shape" || n.op() == "Size" || n.op() == "Rank"; }
+  bool is_generator(const node& n) const noexcept { return groups_.has(n, colocation::generator); }
 
   std::string home() const;
   void rank_devices();
   void find_consumers();
-  template <class F> void for_each_use(const F& f) const;
   void follow_rules();
   void ask_placer();
   std::vector<placement_choice> answer_of(const placer& asked, const placement_question& question) const;
   void place(const node& n);
   void place_generator(const node& n);
-  void settle(const node& n, int device, int open, std::string reason, bool by_placer = false);
+  void settle(const node& n, int device, int open, placed_reason reason, bool by_placer = false);
   int open_to(const node& n);
   int known_device(const node& n);
   std::vector<int> matching(const device_name& request, int support);
   group_choice& choice_of(const node& n) { return chosen_[at(groups_.root(n))]; }
   bool can_run(int open, int device) const { return std::find(open_[at(open)].devices.begin(), open_[at(open)].devices.end(), device) != open_[at(open)].devices.end(); }
-  std::string reason_of(const node& n);
-  const std::string& pinned_at(const call_site& site);
+  placed_reason reason_of(const node& n);
+  placed_reason pinned_at(const call_site& site);
   std::string soft_reason(const device_name& asked) const;
-  std::shared_ptr<const placement_record> record();
+  bool meets(int constraint, int device);
+  std::shared_ptr<const placement_record> record(const std::shared_ptr<const placed_words>& words);
   [[noreturn]] void refuse(const node& n);
   [[noreturn]] void refuse_task(const node& n, const device_name& asked) const;
   std::string task_list() const;
@@ -40158,7 +40338,14 @@ class rule_placer {
   std::unordered_map<std::uint64_t, int> known_open_;  // request and support -> place in open_
   // Who reads or waits for a generator, in the order of creation: by number of a node, from where to where in consumers_.
   std::vector<int> consumers_begin_, consumers_;
-  std::map<std::pair<const char*, int>, std::string> pinned_;
+  placed_words_in_the_making words_;
+  const placed_reason by_default_;
+  std::map<std::pair<const char*, int>, placed_reason> pinned_;
+  call_site last_site_;
+  placed_reason last_pinned_{};
+  std::vector<std::pair<int, bool>> last_met_;  // by constraint: the device that was looked at, and whether it meets it
+  std::uint64_t last_request_ = 0;  // of `open_to`
+  int last_open_ = -1;
 };
 
 WEFT_DECL placement rule_placer::run() {
@@ -40178,35 +40365,22 @@ WEFT_DECL placement rule_placer::run() {
   }
 
   // 3. The answer, with a reason for each node.
-  std::vector<placed_node> out;
+  std::vector<placed_row> out;
   out.reserve(nodes_.size());
   for (const node* n : nodes_)
-    if (nodes_(*n) >= nodes_.placed()) out.push_back({devices_.devices()[at(choice_of(*n).device)].name, reason_of(*n)});
-  return resumes_ ? placement(*options_.earlier, std::move(out), record()) : placement(std::move(out), record());
-}
-
-// Each use of a generator by a later node.
-template <class F> void rule_placer::for_each_use(const F& f) const {
-  for (const node* n : nodes_) {
-    const int number = nodes_(*n);
-    if (number < nodes_.placed()) continue;
-    const auto use = [&](const node& from) {
-      const int generator = is_generator(from) ? nodes_(from) : -1;
-      if (generator >= nodes_.placed()) f(generator, number);
-    };
-    for (const output& in : n->inputs()) use(*in.from);
-    for (const node* before : n->control_inputs()) use(*before);
-  }
+    if (nodes_(*n) >= nodes_.placed()) out.push_back({choice_of(*n).device, reason_of(*n)});
+  const std::shared_ptr<const placed_words> words = words_.take();
+  return placement(resumes_ ? *options_.earlier : placement(), words, std::move(out), record(words));
 }
 
 // Counted, then filled in.
 WEFT_DECL void rule_placer::find_consumers() {
   consumers_begin_.assign(nodes_.size() + 1, 0);
-  for_each_use([this](int generator, int) { ++consumers_begin_[at(generator) + 1]; });
+  for (const auto& use : groups_.generator_uses()) ++consumers_begin_[at(use.first) + 1];
   for (std::size_t i = 0; i < nodes_.size(); ++i) consumers_begin_[i + 1] += consumers_begin_[i];
-  consumers_.resize(at(consumers_begin_.back()));
+  consumers_.resize(groups_.generator_uses().size());
   std::vector<int> next(consumers_begin_.begin(), consumers_begin_.end() - 1);
-  for_each_use([this, &next](int generator, int user) { consumers_[at(next[at(generator)]++)] = user; });
+  for (const auto& use : groups_.generator_uses()) consumers_[at(next[at(use.first)]++)] = use.second;
 }
 
 // Everything but generators (constants, placeholders, handles), in the order of creation; the first member of a group decides for all. Then the generators, which follow their consumers if those are
@@ -40245,7 +40419,7 @@ WEFT_DECL void rule_placer::ask_placer() {
                        "; open to it are " + device_names(devices_, open_[at(open)].devices));
     made = {};
     if (answer[i].device >= 0 && open_[at(open)].devices.size() > 1)
-      settle(first, answer[i].device, open, answer[i].reason.empty() ? "chosen by '" + options_.placer->name() + "'" : answer[i].reason, true);
+      settle(first, answer[i].device, open, words_.text(answer[i].reason.empty() ? "chosen by '" + options_.placer->name() + "'" : answer[i].reason), true);
   }
 }
 
@@ -40297,19 +40471,19 @@ WEFT_DECL void rule_placer::rank_devices() {
   for (std::size_t i = 0; i < keys.size(); ++i) rank_[at(keys[i].device)] = static_cast<int>(i);
 }
 
-WEFT_DECL void rule_placer::settle(const node& n, int device, int open, std::string reason, bool by_placer) {
-  choice_of(n) = {device, by_placer, open, std::move(reason)};
+WEFT_DECL void rule_placer::settle(const node& n, int device, int open, placed_reason reason, bool by_placer) {
+  choice_of(n) = {device, by_placer, open, reason};
 }
 
 WEFT_DECL void rule_placer::place(const node& n) {
   if (choice_of(n).device >= 0) return;
   const int open = open_to(n);
-  if (is_metadata(n) && !n.inputs().empty()) {
+  if (groups_.has(n, colocation::metadata) && !n.inputs().empty()) {
     const node& input = *n.inputs()[0].from;
     const int device = known_device(input);
-    if (device >= 0 && can_run(open, device)) return settle(n, device, open, "with its input '" + input.name() + "'");
+    if (device >= 0 && can_run(open, device)) return settle(n, device, open, words_.about(reason_kind::input, input));
   }
-  settle(n, open_[at(open)].devices.front(), open, "default device");
+  settle(n, open_[at(open)].devices.front(), open, by_default_);
 }
 
 WEFT_DECL void rule_placer::place_generator(const node& n) {
@@ -40319,8 +40493,8 @@ WEFT_DECL void rule_placer::place_generator(const node& n) {
   const auto device_of = [&](int number) { return chosen_[at(groups_.root(number))].device; };
   const bool together = users != users_end && std::all_of(users, users_end, [&](int number) { return device_of(number) == device_of(users[0]); });
   if (together && device_of(users[0]) >= 0 && can_run(open, device_of(users[0])))
-    return settle(n, device_of(users[0]), open, std::string("with its consumer") + (users_end - users > 1 ? "s '" : " '") + nodes_[at(users[0])]->name() + (users_end - users > 1 ? "', ..." : "'"));
-  settle(n, open_[at(open)].devices.front(), open, "default device");
+    return settle(n, device_of(users[0]), open, words_.about(users_end - users > 1 ? reason_kind::consumers : reason_kind::consumer, *nodes_[at(users[0])]));
+  settle(n, open_[at(open)].devices.front(), open, by_default_);
 }
 
 // Where a node is; -1 when that is not decided yet.
@@ -40334,8 +40508,12 @@ WEFT_DECL int rule_placer::known_device(const node& n) {
 // The devices that are left to a node's group, as a place in `open_`.
 WEFT_DECL int rule_placer::open_to(const node& n) {
   const colocation_member& group = groups_.group(n);
-  const auto [known, fresh] = known_open_.emplace(pair_key(group.requested, group.support), static_cast<int>(open_.size()));
-  if (!fresh) return known->second;
+  const std::uint64_t request = pair_key(group.requested, group.support);
+  if (last_open_ >= 0 && request == last_request_) return last_open_;
+  if (const auto known = known_open_.find(request); known != known_open_.end()) {
+    last_request_ = request;
+    return last_open_ = known->second;
+  }
   open_devices open;
   open.request = groups_.constraint(group.requested);
   open.devices = matching(open.request, group.support);
@@ -40347,7 +40525,7 @@ WEFT_DECL int rule_placer::open_to(const node& n) {
   }
   if (open.devices.empty()) refuse(n);
   open_.push_back(std::move(open));
-  return known->second;
+  return known_open_[request] = static_cast<int>(open_.size()) - 1;
 }
 
 // Devices that meet a constraint and have the kernels: by priority of the kernel, then by rank.
@@ -40379,42 +40557,53 @@ WEFT_DECL std::string rule_placer::soft_reason(const device_name& asked) const {
 }
 
 // Many nodes are made by one line.
-WEFT_DECL const std::string& rule_placer::pinned_at(const call_site& site) {
-  std::string& known = pinned_[{site.file, site.line}];
-  if (known.empty()) known = site.known() ? "pinned at " + site.text() : "pinned";
-  return known;
+WEFT_DECL placed_reason rule_placer::pinned_at(const call_site& site) {
+  if (site.file == last_site_.file && site.line == last_site_.line && !pinned_.empty()) return last_pinned_;
+  const auto [known, fresh] = pinned_.emplace(std::make_pair(site.file, site.line), placed_reason());
+  if (fresh) known->second = words_.text(site.known() ? "pinned at " + site.text() : "pinned");
+  last_site_ = site;
+  return last_pinned_ = known->second;
 }
 
-WEFT_DECL std::string rule_placer::reason_of(const node& n) {
+WEFT_DECL placed_reason rule_placer::reason_of(const node& n) {
   const colocation_member& group = groups_.group(n);
   const group_choice& made = choice_of(n);
-  const device_name& own = groups_.constraint(groups_.own_request(n));
-  if (options_.earlier != nullptr && options_.earlier->has(n)) return options_.earlier->reason_of(n);
-  if (!assigned_device(options_, n).empty()) return "assigned before";
-  const bool met = !own.empty() && matches(own, devices_.names()[at(made.device)]);
-  if (made.by_placer && nodes_(n) == (group.anchor >= 0 ? group.anchor : group.first)) return made.reason + (met ? ", within '" + to_text(own) + "' " + pinned_at(n.site()) : "");
-  for (std::size_t i = 0; i < n.inputs().size(); ++i)
-    if (shares_resource(n, i)) {
-      const node& from = *n.inputs()[i].from;
-      std::string out;
-      out.reserve(from.name().size() + 20);
-      out.append("with its ").append(from.op() == "VarHandleOp" || from.outputs()[0].is_ref ? "variable" : "resource").append(" '").append(from.name()).append("'");
-      if (!own.empty() && !met) out.append(", not '").append(to_text(own)).append("' as asked");
-      return out;
-    }
+  const int request = groups_.own_request(n);
+  if (options_.earlier != nullptr && options_.earlier->has(n)) return words_.text(options_.earlier->reason_of(n));
+  if (!assigned_device(options_, n).empty()) return words_.text("assigned before");
+  const device_name& own = groups_.constraint(request);
+  const bool met = request != 0 && meets(request, made.device);
+  if (made.by_placer && nodes_(n) == (group.anchor >= 0 ? group.anchor : group.first))
+    return met ? words_.text(words_.words().text_of(made.reason) + ", within '" + to_text(own) + "' " + words_.words().text_of(pinned_at(n.site()))) : made.reason;
+  if (groups_.has(n, colocation::takes_resource))
+    for (std::size_t i = 0; i < n.inputs().size(); ++i)
+      if (shares_resource(n, i)) {
+        const node& from = *n.inputs()[i].from;
+        const placed_reason with = words_.about(groups_.has(from, colocation::variable) ? reason_kind::variable : reason_kind::resource, from);
+        return request == 0 || met ? with : words_.text(words_.words().text_of(with) + ", not '" + to_text(own) + "' as asked");
+      }
   if (met) return pinned_at(n.site());
-  if (!own.empty() && open_[at(made.open)].soft) return soft_reason(own);
+  if (request != 0 && open_[at(made.open)].soft) return words_.text(soft_reason(own));
   if (group.size > 1) {
     const int anchor = group.anchor >= 0 ? group.anchor : group.first;
-    if (anchor != nodes_(n)) return "colocated with '" + nodes_[at(anchor)]->name() + "'";
+    if (anchor != nodes_(n)) return words_.about(reason_kind::colocated, *nodes_[at(anchor)]);
   }
-  if (!own.empty()) return "soft: the group asks for different devices";
+  if (request != 0) return words_.text("soft: the group asks for different devices");
   return made.reason;
 }
 
+// Whether a device is what a constraint asks for. Those who ask the same are mostly on the same device.
+WEFT_DECL bool rule_placer::meets(int constraint, int device) {
+  if (at(constraint) >= last_met_.size()) last_met_.resize(at(constraint) + 1, {-1, false});
+  auto& last = last_met_[at(constraint)];
+  if (last.first != device) last = {device, matches(groups_.constraint(constraint), devices_.names()[at(device)])};
+  return last.second;
+}
+
 // What `explain` reads; nothing is asked of the passes any more.
-WEFT_DECL std::shared_ptr<const placement_record> rule_placer::record() {
+WEFT_DECL std::shared_ptr<const placement_record> rule_placer::record(const std::shared_ptr<const placed_words>& words) {
   auto out = std::make_shared<placement_record>();
+  out->words = words;
   out->graph = graph_;
   out->looked_at = nodes_.size();
   out->devices = devices_;
@@ -40425,7 +40614,7 @@ WEFT_DECL std::shared_ptr<const placement_record> rule_placer::record() {
       const node* owner = graph_->find(name);
       if (owner == nullptr || at(owner->id()) >= size) out->classes_without_owner[name] = who;
     }
-    out->resumed = std::make_shared<const resumed_placement>(resumed_placement{options_, placement(*options_.earlier, {}, nullptr), size});
+    out->resumed = std::make_shared<const resumed_placement>(resumed_placement{options_, placement(*options_.earlier, nullptr, {}, nullptr), size});
     return out;
   }
   out->has_kernels.resize(groups_.support().size(), std::vector<char>(devices_.size()));

@@ -67,6 +67,8 @@ class graph_state : public std::enable_shared_from_this<graph_state> {
   // Those from this one on.
   std::vector<const node*> nodes_from(std::size_t first) const;
   std::size_t size() const;
+  // The node of this id. id < size().
+  const node* node_at(std::size_t id) const;
   const node* find(std::string_view name) const;
   const op_registry& ops() const noexcept { return ops_; }
 
@@ -130,6 +132,10 @@ WEFT_DECL std::vector<const node*> graph_state::nodes_from(std::size_t first) co
 WEFT_DECL std::size_t graph_state::size() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   return nodes_.size();
+}
+WEFT_DECL const node* graph_state::node_at(std::size_t id) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return nodes_[id];
 }
 WEFT_DECL const node* graph_state::find(std::string_view name) const {
   const std::lock_guard<std::mutex> lock(mutex_);

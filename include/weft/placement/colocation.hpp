@@ -68,12 +68,24 @@ class colocation {
 
   // 1. What each node asks for and which kernels it has; 2. reference and resource edges; 3. `loc:@` classes.
   void run() {
+    marks_.reserve(nodes_.size());
+    own_.reserve(nodes_.size());
+    own_support_.reserve(nodes_.size());
     for (const node* n : nodes_) read(*n);
     for (const node* n : nodes_)
-      if (nodes_(*n) >= nodes_.placed()) join_resources(*n);
-    for (const node* n : nodes_) note_classes(*n);
-    for (const node* n : nodes_) join_classes(*n);
+      if (nodes_(*n) >= nodes_.placed()) read_edges(*n);
+    find_owners();
+    if (classes_.empty()) return;
+    for (const node* n : nodes_)
+      if (has(*n, names_class | owns_class)) join_classes(*n);
   }
+
+  // What passes ask of every node again and again, so that they need not look into it: no inputs, one output that is no reference; tells of its input's form; whether it names a colocation class, or
+  // is one; whether an output is a resource or a reference, and an input takes one; whether that is of a variable.
+  enum mark : unsigned char { generator = 1, metadata = 2, names_class = 4, owns_class = 8, gives_resource = 16, takes_resource = 32, variable = 64 };
+  bool has(const node& n, int marks) const noexcept { return (marks_[at(nodes_(n))] & marks) != 0; }
+  // Each use of a generator by a later node: its number and the user's, in the order of the users.
+  const std::vector<std::pair<int, int>>& generator_uses() const noexcept { return generator_uses_; }
 
   int root(int number) {
     while (members_[at(number)].parent != number) {
@@ -109,10 +121,11 @@ class colocation {
   };
   static std::size_t at(int i) noexcept { return static_cast<std::size_t>(i); }
   void read(const node& n);
+  unsigned char marks_of(const node& n);
+  void read_edges(const node& n);
+  void find_owners();
   void read_assigned(const node& n, const std::string& device, colocation_member& m);
-  void join_resources(const node& n);
   void join_over_edge(const node& from, const node& to);
-  void note_classes(const node& n);
   void join_classes(const node& n);
   void join_class(colocation_class& to, const node& n);
   std::string join(int a, int b);
@@ -124,6 +137,8 @@ class colocation {
   constraint_table constraints_;
   support_table support_;
   std::vector<colocation_member> members_;
+  std::vector<unsigned char> marks_;
+  std::vector<std::pair<int, int>> generator_uses_;
   std::vector<int> own_, own_support_;
   std::unordered_map<std::string, colocation_class> classes_;  // those that somebody names
 };
@@ -141,12 +156,13 @@ WEFT_DECL bool is_resource_generator(const node& n) noexcept {
 WEFT_DECL const std::string& assigned_device(const placement_options& options, const node& n) {
   static const std::string none;
   const auto id = static_cast<std::size_t>(n.id());
-  if (options.earlier != nullptr && id < options.earlier->size()) return (*options.earlier)[id].device;
+  if (options.earlier != nullptr && id < options.earlier->size()) return options.earlier->device_at(id);
   return id < options.assigned.size() ? options.assigned[id] : none;
 }
 
 WEFT_DECL void colocation::read(const node& n) {
   const int number = nodes_(n);
+  marks_.push_back(marks_of(n));
   colocation_member& m = members_[at(number)];
   m.parent = m.first = number;
   m.support = support_.of_node(n);
@@ -177,9 +193,20 @@ WEFT_DECL bool shares_resource(const node& n, std::size_t input) noexcept {
   return in.from->output_dtype(in.index) == dtype::resource || takes_reference(n, input);
 }
 
-WEFT_DECL void colocation::join_resources(const node& n) {
-  for (std::size_t i = 0; i < n.inputs().size(); ++i)
-    if (shares_resource(n, i)) join_over_edge(*n.inputs()[i].from, n);
+WEFT_DECL void colocation::read_edges(const node& n) {
+  const int number = nodes_(n);
+  const auto use = [&](int from) {
+    if (from >= nodes_.placed() && (marks_[at(from)] & generator) != 0) generator_uses_.emplace_back(from, number);
+  };
+  for (std::size_t i = 0; i < n.inputs().size(); ++i) {
+    const node& from = *n.inputs()[i].from;
+    const int source = nodes_(from);
+    use(source);
+    if (source < 0 || (marks_[at(source)] & gives_resource) == 0 || !shares_resource(n, i)) continue;
+    marks_[at(number)] |= takes_resource;
+    join_over_edge(from, n);
+  }
+  for (const node* before : n.control_inputs()) use(nodes_(*before));
 }
 
 WEFT_DECL std::string colocation::said(const node& n) const {
@@ -215,18 +242,36 @@ template <class F> void for_each_class(const node& n, const F& f) {
       if (entry.compare(0, prefix.size(), prefix) == 0) f(entry.substr(prefix.size()));
 }
 
+WEFT_DECL unsigned char colocation::marks_of(const node& n) {
+  int out = 0;
+  for (const output_type& type : n.outputs())
+    if (type.is_ref || type.dtype == dtype::resource) out |= gives_resource;
+  if (n.inputs().empty() && n.output_count() == 1 && !n.outputs()[0].is_ref) out |= generator;
+  if ((out & gives_resource) != 0 && (n.outputs()[0].is_ref || n.op() == "VarHandleOp")) out |= variable;
+  if (n.op() == "Shape" || n.op() == "Size" || n.op() == "Rank") out |= metadata;
+  for_each_class(n, [&](std::string name) {
+    classes_.emplace(std::move(name), colocation_class());
+    out |= names_class;
+  });
+  return static_cast<unsigned char>(out);
+}
+
 // A node is of the class of its own name, too, but that matters to few.
-WEFT_DECL void colocation::note_classes(const node& n) {
-  for_each_class(n, [this](std::string name) { classes_.emplace(std::move(name), colocation_class()); });
+WEFT_DECL void colocation::find_owners() {
+  for (const auto& entry : classes_) {
+    const node* owner = nodes_[0]->owner().find(entry.first);
+    if (owner == nullptr) continue;
+    const int number = nodes_(*owner);
+    if (number >= 0 && at(number) < marks_.size()) marks_[at(number)] |= owns_class;
+  }
 }
 
 WEFT_DECL void colocation::join_classes(const node& n) {
-  if (classes_.empty()) return;
-  for_each_class(n, [&](const std::string& name) { join_class(classes_.find(name)->second, n); });
-  const auto own = classes_.find(n.name());
-  if (own == classes_.end()) return;
-  own->second.has_owner = true;
-  join_class(own->second, n);
+  if (has(n, names_class)) for_each_class(n, [&](const std::string& name) { join_class(classes_.find(name)->second, n); });
+  if (!has(n, owns_class)) return;
+  colocation_class& own = classes_.find(n.name())->second;
+  own.has_owner = true;
+  join_class(own, n);
 }
 
 WEFT_DECL void colocation::join_class(colocation_class& to, const node& n) {

@@ -33,8 +33,12 @@ class constraint_table {
   // The name as it stands at a node. Throws about the node when it is malformed.
   int of_text(const std::string& text, const node& about) {
     if (text.empty()) return 0;
+    if (&text == last_text_) return last_;
     const auto it = texts_.find(text);
-    if (it != texts_.end()) return it->second;
+    if (it != texts_.end()) {
+      last_text_ = &text;
+      return last_ = it->second;
+    }
     std::string why;
     const auto name = try_parse_device_name(text, &why);
     if (!name) about.fail_about(error_code::invalid_argument, why);
@@ -60,6 +64,8 @@ class constraint_table {
   int override_by(int a, int b) { return b == 0 ? a : number(merge_override((*this)[a], (*this)[b])); }
 
  private:
+  const std::string* last_text_ = nullptr;  // nodes of a graph that ask for one device share its text
+  int last_ = 0;
   std::deque<device_name> names_;
   std::unordered_map<std::string, int> numbers_, texts_;
   std::unordered_map<std::uint64_t, int> hard_, soft_;  // -1: they contradict each other

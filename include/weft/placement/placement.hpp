@@ -4,8 +4,8 @@
 
 #include <weft/core/config.hpp>
 #include <weft/graph/graph.hpp>
+#include <weft/placement/placed_rows.hpp>
 
-#include <iterator>
 #include <memory>
 #include <ostream>
 #include <string>
@@ -17,7 +17,6 @@ namespace weft {
 class placer;
 namespace detail {
 struct placement_record;
-struct placed_block;
 bool same_graph(const placement_record& record, const graph_state& g) noexcept;
 }  // namespace detail
 
@@ -42,42 +41,36 @@ struct placed_node {
 
 inline std::ostream& operator<<(std::ostream& out, const placed_node& n) { return out << n.device << " (" << n.reason << ")"; }
 
-namespace detail {
-// Placed nodes by id, from `first` on, behind those of an earlier placement, which it shares. Each block is larger than the next one, so that there are few.
-struct placed_block {
-  std::shared_ptr<const placed_block> before;
-  std::size_t first = 0;
-  std::vector<placed_node> nodes;
-};
-std::shared_ptr<const placed_block> add_block(std::shared_ptr<const placed_block> before, std::vector<placed_node> nodes);
-}  // namespace detail
-
 /// The placement of a graph's nodes, by node id. Made by `place` it also remembers how it came about, for `explain`; that is no part of what is compared.
 class placement {
  public:
   placement() = default;
-  explicit placement(std::vector<placed_node> nodes, std::shared_ptr<const detail::placement_record> record = nullptr)
-      : nodes_(detail::add_block(nullptr, std::move(nodes))), record_(std::move(record)) {}
-  /// An earlier placement and the nodes that were added to its graph since. Shares what the earlier one knows.
-  placement(const placement& earlier, std::vector<placed_node> added, std::shared_ptr<const detail::placement_record> record)
-      : nodes_(detail::add_block(earlier.nodes_, std::move(added))), record_(std::move(record)) {}
+  explicit placement(const std::vector<placed_node>& nodes);
+  /// An earlier placement and the nodes that were added to its graph since, in numbers. Shares what the earlier one knows.
+  placement(const placement& earlier, std::shared_ptr<const detail::placed_words> words, std::vector<detail::placed_row> added, std::shared_ptr<const detail::placement_record> record)
+      : blocks_(detail::add_block(earlier.blocks_, std::move(words), std::move(added))), record_(std::move(record)) {}
 
   /// How many nodes are placed; nodes added to the graph later are not.
-  std::size_t size() const noexcept { return nodes_ == nullptr ? 0 : nodes_->first + nodes_->nodes.size(); }
+  std::size_t size() const noexcept { return blocks_ == nullptr ? 0 : blocks_->first + blocks_->rows.size(); }
   /// Whether the node was in the graph when it was placed.
   bool has(const node& n) const noexcept { return static_cast<std::size_t>(n.id()) < size(); }
   /// The node's device, short complete name. Throws FAILED_PRECONDITION for a node added later, INVALID_ARGUMENT for one of another graph.
-  const std::string& device_of(const node& n) const { return at(n).device; }
+  const std::string& device_of(const node& n) const { return device_at(checked(n)); }
   /// Why it is there. Throws as `device_of`.
-  const std::string& reason_of(const node& n) const { return at(n).reason; }
+  std::string reason_of(const node& n) const { return (*this)[checked(n)].reason; }
   /// The whole story: what the node asked for, which nodes share its device and whose request counts, which devices were open, which were left out and why, what decided. One
   /// line each. Throws as `device_of`.
   std::string explain(const node& n) const;
   /// Where the node of this id is, and why. id < size().
-  const placed_node& operator[](std::size_t id) const noexcept {
-    const detail::placed_block* block = nodes_.get();
-    while (id < block->first) block = block->before.get();
-    return block->nodes[id - block->first];
+  placed_node operator[](std::size_t id) const {
+    const detail::placed_block& block = block_of(id);
+    const detail::placed_row& row = block.rows[id - block.first];
+    return {block.words->devices[static_cast<std::size_t>(row.device)], block.words->text_of(row.reason)};
+  }
+  /// Its device alone.
+  const std::string& device_at(std::size_t id) const noexcept {
+    const detail::placed_block& block = block_of(id);
+    return block.words->devices[static_cast<std::size_t>(block.rows[id - block.first].device)];
   }
   /// Whether it can be a placement of this graph: one that `place` has made is of no other.
   bool is_of(const detail::graph_state& g) const noexcept { return record_ == nullptr || detail::same_graph(*record_, g); }
@@ -90,13 +83,18 @@ class placement {
   friend bool operator!=(const placement& a, const placement& b) { return !(a == b); }
 
  private:
-  const placed_node& at(const node& n) const {
+  std::size_t checked(const node& n) const {
     if (!is_of(n.owner())) n.fail_about(error_code::invalid_argument, "belongs to another graph than the one that was placed");
     if (!has(n)) n.fail_about(error_code::failed_precondition, "was added after the graph was placed; place the graph again");
-    return (*this)[static_cast<std::size_t>(n.id())];
+    return static_cast<std::size_t>(n.id());
+  }
+  const detail::placed_block& block_of(std::size_t id) const noexcept {
+    const detail::placed_block* block = blocks_.get();
+    while (id < block->first) block = block->before.get();
+    return *block;
   }
   // Never changes: copies share it.
-  std::shared_ptr<const detail::placed_block> nodes_;
+  std::shared_ptr<const detail::placed_block> blocks_;
   std::shared_ptr<const detail::placement_record> record_;
 };
 
@@ -125,32 +123,15 @@ std::string to_text(const placement& where, const graph& g);
 }  // namespace weft
 
 #if WEFT_HAS_BODIES
-namespace weft::detail {
-
-// Takes in what is not larger than the block, so that a graph that grows node by node has its nodes copied a few times each.
-WEFT_DECL std::shared_ptr<const placed_block> add_block(std::shared_ptr<const placed_block> before, std::vector<placed_node> nodes) {
-  if (nodes.empty()) return before;
-  std::vector<std::shared_ptr<const placed_block>> taken;
-  std::size_t size = nodes.size();
-  for (; before != nullptr && before->nodes.size() <= size; before = before->before) {
-    size += before->nodes.size();
-    taken.push_back(before);
-  }
-  auto out = std::make_shared<placed_block>();
-  out->first = before == nullptr ? 0 : before->first + before->nodes.size();
-  if (taken.empty()) out->nodes = std::move(nodes);
-  else {
-    out->nodes.reserve(size);
-    for (std::size_t i = taken.size(); i-- > 0;) out->nodes.insert(out->nodes.end(), taken[i]->nodes.begin(), taken[i]->nodes.end());
-    out->nodes.insert(out->nodes.end(), std::make_move_iterator(nodes.begin()), std::make_move_iterator(nodes.end()));
-  }
-  out->before = std::move(before);
-  return out;
-}
-
-}  // namespace weft::detail
-
 namespace weft {
+
+WEFT_DECL placement::placement(const std::vector<placed_node>& nodes) {
+  detail::placed_words_in_the_making words(nullptr);
+  std::vector<detail::placed_row> rows;
+  rows.reserve(nodes.size());
+  for (const placed_node& n : nodes) rows.push_back({words.device(n.device), words.text(n.reason)});
+  blocks_ = detail::add_block(nullptr, words.take(), std::move(rows));
+}
 
 WEFT_DECL std::string to_text(const placed_node& where, const node& n) { return n.name() + " (" + n.op() + "): " + where.device + " (" + where.reason + ")"; }
 
@@ -163,7 +144,7 @@ WEFT_DECL std::string to_text(const placement& where, const graph& g) {
 
 WEFT_DECL bool operator==(const placement& a, const placement& b) {
   if (a.size() != b.size()) return false;
-  for (std::size_t i = 0; a.nodes_ != b.nodes_ && i < a.size(); ++i)
+  for (std::size_t i = 0; a.blocks_ != b.blocks_ && i < a.size(); ++i)
     if (a[i] != b[i]) return false;
   return true;
 }

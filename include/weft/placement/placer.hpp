@@ -38,34 +38,35 @@ class rule_placer {
  public:
   // `resumes`: only what was added since `options.earlier` is placed, and `nodes` are numbered so.
   rule_placer(std::shared_ptr<graph_state> g, numbered_nodes nodes, bool resumes, const device_set& devices, const placement_options& options)
-      : graph_(std::move(g)), resumes_(resumes), nodes_(std::move(nodes)), devices_(devices), options_(options), groups_(nodes_, devices_, options_) {}
+      : graph_(std::move(g)), resumes_(resumes), nodes_(std::move(nodes)), devices_(devices), options_(options), groups_(nodes_, devices_, options_), words_(graph_), by_default_(words_.text("default device")) {
+    for (const device& d : devices_.devices()) words_.device(d.name);
+  }
 
   placement run();
 
  private:
   static std::size_t at(int i) noexcept { return static_cast<std::size_t>(i); }
-  static bool is_generator(const node& n) noexcept { return n.inputs().empty() && n.output_count() == 1 && !n.outputs()[0].is_ref; }
-  static bool is_metadata(const node& n) noexcept { return n.op() == "Shape" || n.op() == "Size" || n.op() == "Rank"; }
+  bool is_generator(const node& n) const noexcept { return groups_.has(n, colocation::generator); }
 
   std::string home() const;
   void rank_devices();
   void find_consumers();
-  template <class F> void for_each_use(const F& f) const;
   void follow_rules();
   void ask_placer();
   std::vector<placement_choice> answer_of(const placer& asked, const placement_question& question) const;
   void place(const node& n);
   void place_generator(const node& n);
-  void settle(const node& n, int device, int open, std::string reason, bool by_placer = false);
+  void settle(const node& n, int device, int open, placed_reason reason, bool by_placer = false);
   int open_to(const node& n);
   int known_device(const node& n);
   std::vector<int> matching(const device_name& request, int support);
   group_choice& choice_of(const node& n) { return chosen_[at(groups_.root(n))]; }
   bool can_run(int open, int device) const { return std::find(open_[at(open)].devices.begin(), open_[at(open)].devices.end(), device) != open_[at(open)].devices.end(); }
-  std::string reason_of(const node& n);
-  const std::string& pinned_at(const call_site& site);
+  placed_reason reason_of(const node& n);
+  placed_reason pinned_at(const call_site& site);
   std::string soft_reason(const device_name& asked) const;
-  std::shared_ptr<const placement_record> record();
+  bool meets(int constraint, int device);
+  std::shared_ptr<const placement_record> record(const std::shared_ptr<const placed_words>& words);
   [[noreturn]] void refuse(const node& n);
   [[noreturn]] void refuse_task(const node& n, const device_name& asked) const;
   std::string task_list() const;
@@ -83,7 +84,14 @@ class rule_placer {
   std::unordered_map<std::uint64_t, int> known_open_;  // request and support -> place in open_
   // Who reads or waits for a generator, in the order of creation: by number of a node, from where to where in consumers_.
   std::vector<int> consumers_begin_, consumers_;
-  std::map<std::pair<const char*, int>, std::string> pinned_;
+  placed_words_in_the_making words_;
+  const placed_reason by_default_;
+  std::map<std::pair<const char*, int>, placed_reason> pinned_;
+  call_site last_site_;
+  placed_reason last_pinned_{};
+  std::vector<std::pair<int, bool>> last_met_;  // by constraint: the device that was looked at, and whether it meets it
+  std::uint64_t last_request_ = 0;  // of `open_to`
+  int last_open_ = -1;
 };
 
 WEFT_DECL placement rule_placer::run() {
@@ -103,35 +111,22 @@ WEFT_DECL placement rule_placer::run() {
   }
 
   // 3. The answer, with a reason for each node.
-  std::vector<placed_node> out;
+  std::vector<placed_row> out;
   out.reserve(nodes_.size());
   for (const node* n : nodes_)
-    if (nodes_(*n) >= nodes_.placed()) out.push_back({devices_.devices()[at(choice_of(*n).device)].name, reason_of(*n)});
-  return resumes_ ? placement(*options_.earlier, std::move(out), record()) : placement(std::move(out), record());
-}
-
-// Each use of a generator by a later node.
-template <class F> void rule_placer::for_each_use(const F& f) const {
-  for (const node* n : nodes_) {
-    const int number = nodes_(*n);
-    if (number < nodes_.placed()) continue;
-    const auto use = [&](const node& from) {
-      const int generator = is_generator(from) ? nodes_(from) : -1;
-      if (generator >= nodes_.placed()) f(generator, number);
-    };
-    for (const output& in : n->inputs()) use(*in.from);
-    for (const node* before : n->control_inputs()) use(*before);
-  }
+    if (nodes_(*n) >= nodes_.placed()) out.push_back({choice_of(*n).device, reason_of(*n)});
+  const std::shared_ptr<const placed_words> words = words_.take();
+  return placement(resumes_ ? *options_.earlier : placement(), words, std::move(out), record(words));
 }
 
 // Counted, then filled in.
 WEFT_DECL void rule_placer::find_consumers() {
   consumers_begin_.assign(nodes_.size() + 1, 0);
-  for_each_use([this](int generator, int) { ++consumers_begin_[at(generator) + 1]; });
+  for (const auto& use : groups_.generator_uses()) ++consumers_begin_[at(use.first) + 1];
   for (std::size_t i = 0; i < nodes_.size(); ++i) consumers_begin_[i + 1] += consumers_begin_[i];
-  consumers_.resize(at(consumers_begin_.back()));
+  consumers_.resize(groups_.generator_uses().size());
   std::vector<int> next(consumers_begin_.begin(), consumers_begin_.end() - 1);
-  for_each_use([this, &next](int generator, int user) { consumers_[at(next[at(generator)]++)] = user; });
+  for (const auto& use : groups_.generator_uses()) consumers_[at(next[at(use.first)]++)] = use.second;
 }
 
 // Everything but generators (constants, placeholders, handles), in the order of creation; the first member of a group decides for all. Then the generators, which follow their consumers if those are
@@ -170,7 +165,7 @@ WEFT_DECL void rule_placer::ask_placer() {
                        "; open to it are " + device_names(devices_, open_[at(open)].devices));
     made = {};
     if (answer[i].device >= 0 && open_[at(open)].devices.size() > 1)
-      settle(first, answer[i].device, open, answer[i].reason.empty() ? "chosen by '" + options_.placer->name() + "'" : answer[i].reason, true);
+      settle(first, answer[i].device, open, words_.text(answer[i].reason.empty() ? "chosen by '" + options_.placer->name() + "'" : answer[i].reason), true);
   }
 }
 
@@ -222,19 +217,19 @@ WEFT_DECL void rule_placer::rank_devices() {
   for (std::size_t i = 0; i < keys.size(); ++i) rank_[at(keys[i].device)] = static_cast<int>(i);
 }
 
-WEFT_DECL void rule_placer::settle(const node& n, int device, int open, std::string reason, bool by_placer) {
-  choice_of(n) = {device, by_placer, open, std::move(reason)};
+WEFT_DECL void rule_placer::settle(const node& n, int device, int open, placed_reason reason, bool by_placer) {
+  choice_of(n) = {device, by_placer, open, reason};
 }
 
 WEFT_DECL void rule_placer::place(const node& n) {
   if (choice_of(n).device >= 0) return;
   const int open = open_to(n);
-  if (is_metadata(n) && !n.inputs().empty()) {
+  if (groups_.has(n, colocation::metadata) && !n.inputs().empty()) {
     const node& input = *n.inputs()[0].from;
     const int device = known_device(input);
-    if (device >= 0 && can_run(open, device)) return settle(n, device, open, "with its input '" + input.name() + "'");
+    if (device >= 0 && can_run(open, device)) return settle(n, device, open, words_.about(reason_kind::input, input));
   }
-  settle(n, open_[at(open)].devices.front(), open, "default device");
+  settle(n, open_[at(open)].devices.front(), open, by_default_);
 }
 
 WEFT_DECL void rule_placer::place_generator(const node& n) {
@@ -244,8 +239,8 @@ WEFT_DECL void rule_placer::place_generator(const node& n) {
   const auto device_of = [&](int number) { return chosen_[at(groups_.root(number))].device; };
   const bool together = users != users_end && std::all_of(users, users_end, [&](int number) { return device_of(number) == device_of(users[0]); });
   if (together && device_of(users[0]) >= 0 && can_run(open, device_of(users[0])))
-    return settle(n, device_of(users[0]), open, std::string("with its consumer") + (users_end - users > 1 ? "s '" : " '") + nodes_[at(users[0])]->name() + (users_end - users > 1 ? "', ..." : "'"));
-  settle(n, open_[at(open)].devices.front(), open, "default device");
+    return settle(n, device_of(users[0]), open, words_.about(users_end - users > 1 ? reason_kind::consumers : reason_kind::consumer, *nodes_[at(users[0])]));
+  settle(n, open_[at(open)].devices.front(), open, by_default_);
 }
 
 // Where a node is; -1 when that is not decided yet.
@@ -259,8 +254,12 @@ WEFT_DECL int rule_placer::known_device(const node& n) {
 // The devices that are left to a node's group, as a place in `open_`.
 WEFT_DECL int rule_placer::open_to(const node& n) {
   const colocation_member& group = groups_.group(n);
-  const auto [known, fresh] = known_open_.emplace(pair_key(group.requested, group.support), static_cast<int>(open_.size()));
-  if (!fresh) return known->second;
+  const std::uint64_t request = pair_key(group.requested, group.support);
+  if (last_open_ >= 0 && request == last_request_) return last_open_;
+  if (const auto known = known_open_.find(request); known != known_open_.end()) {
+    last_request_ = request;
+    return last_open_ = known->second;
+  }
   open_devices open;
   open.request = groups_.constraint(group.requested);
   open.devices = matching(open.request, group.support);
@@ -272,7 +271,7 @@ WEFT_DECL int rule_placer::open_to(const node& n) {
   }
   if (open.devices.empty()) refuse(n);
   open_.push_back(std::move(open));
-  return known->second;
+  return known_open_[request] = static_cast<int>(open_.size()) - 1;
 }
 
 // Devices that meet a constraint and have the kernels: by priority of the kernel, then by rank.
@@ -304,42 +303,53 @@ WEFT_DECL std::string rule_placer::soft_reason(const device_name& asked) const {
 }
 
 // Many nodes are made by one line.
-WEFT_DECL const std::string& rule_placer::pinned_at(const call_site& site) {
-  std::string& known = pinned_[{site.file, site.line}];
-  if (known.empty()) known = site.known() ? "pinned at " + site.text() : "pinned";
-  return known;
+WEFT_DECL placed_reason rule_placer::pinned_at(const call_site& site) {
+  if (site.file == last_site_.file && site.line == last_site_.line && !pinned_.empty()) return last_pinned_;
+  const auto [known, fresh] = pinned_.emplace(std::make_pair(site.file, site.line), placed_reason());
+  if (fresh) known->second = words_.text(site.known() ? "pinned at " + site.text() : "pinned");
+  last_site_ = site;
+  return last_pinned_ = known->second;
 }
 
-WEFT_DECL std::string rule_placer::reason_of(const node& n) {
+WEFT_DECL placed_reason rule_placer::reason_of(const node& n) {
   const colocation_member& group = groups_.group(n);
   const group_choice& made = choice_of(n);
-  const device_name& own = groups_.constraint(groups_.own_request(n));
-  if (options_.earlier != nullptr && options_.earlier->has(n)) return options_.earlier->reason_of(n);
-  if (!assigned_device(options_, n).empty()) return "assigned before";
-  const bool met = !own.empty() && matches(own, devices_.names()[at(made.device)]);
-  if (made.by_placer && nodes_(n) == (group.anchor >= 0 ? group.anchor : group.first)) return made.reason + (met ? ", within '" + to_text(own) + "' " + pinned_at(n.site()) : "");
-  for (std::size_t i = 0; i < n.inputs().size(); ++i)
-    if (shares_resource(n, i)) {
-      const node& from = *n.inputs()[i].from;
-      std::string out;
-      out.reserve(from.name().size() + 20);
-      out.append("with its ").append(from.op() == "VarHandleOp" || from.outputs()[0].is_ref ? "variable" : "resource").append(" '").append(from.name()).append("'");
-      if (!own.empty() && !met) out.append(", not '").append(to_text(own)).append("' as asked");
-      return out;
-    }
+  const int request = groups_.own_request(n);
+  if (options_.earlier != nullptr && options_.earlier->has(n)) return words_.text(options_.earlier->reason_of(n));
+  if (!assigned_device(options_, n).empty()) return words_.text("assigned before");
+  const device_name& own = groups_.constraint(request);
+  const bool met = request != 0 && meets(request, made.device);
+  if (made.by_placer && nodes_(n) == (group.anchor >= 0 ? group.anchor : group.first))
+    return met ? words_.text(words_.words().text_of(made.reason) + ", within '" + to_text(own) + "' " + words_.words().text_of(pinned_at(n.site()))) : made.reason;
+  if (groups_.has(n, colocation::takes_resource))
+    for (std::size_t i = 0; i < n.inputs().size(); ++i)
+      if (shares_resource(n, i)) {
+        const node& from = *n.inputs()[i].from;
+        const placed_reason with = words_.about(groups_.has(from, colocation::variable) ? reason_kind::variable : reason_kind::resource, from);
+        return request == 0 || met ? with : words_.text(words_.words().text_of(with) + ", not '" + to_text(own) + "' as asked");
+      }
   if (met) return pinned_at(n.site());
-  if (!own.empty() && open_[at(made.open)].soft) return soft_reason(own);
+  if (request != 0 && open_[at(made.open)].soft) return words_.text(soft_reason(own));
   if (group.size > 1) {
     const int anchor = group.anchor >= 0 ? group.anchor : group.first;
-    if (anchor != nodes_(n)) return "colocated with '" + nodes_[at(anchor)]->name() + "'";
+    if (anchor != nodes_(n)) return words_.about(reason_kind::colocated, *nodes_[at(anchor)]);
   }
-  if (!own.empty()) return "soft: the group asks for different devices";
+  if (request != 0) return words_.text("soft: the group asks for different devices");
   return made.reason;
 }
 
+// Whether a device is what a constraint asks for. Those who ask the same are mostly on the same device.
+WEFT_DECL bool rule_placer::meets(int constraint, int device) {
+  if (at(constraint) >= last_met_.size()) last_met_.resize(at(constraint) + 1, {-1, false});
+  auto& last = last_met_[at(constraint)];
+  if (last.first != device) last = {device, matches(groups_.constraint(constraint), devices_.names()[at(device)])};
+  return last.second;
+}
+
 // What `explain` reads; nothing is asked of the passes any more.
-WEFT_DECL std::shared_ptr<const placement_record> rule_placer::record() {
+WEFT_DECL std::shared_ptr<const placement_record> rule_placer::record(const std::shared_ptr<const placed_words>& words) {
   auto out = std::make_shared<placement_record>();
+  out->words = words;
   out->graph = graph_;
   out->looked_at = nodes_.size();
   out->devices = devices_;
@@ -350,7 +360,7 @@ WEFT_DECL std::shared_ptr<const placement_record> rule_placer::record() {
       const node* owner = graph_->find(name);
       if (owner == nullptr || at(owner->id()) >= size) out->classes_without_owner[name] = who;
     }
-    out->resumed = std::make_shared<const resumed_placement>(resumed_placement{options_, placement(*options_.earlier, {}, nullptr), size});
+    out->resumed = std::make_shared<const resumed_placement>(resumed_placement{options_, placement(*options_.earlier, nullptr, {}, nullptr), size});
     return out;
   }
   out->has_kernels.resize(groups_.support().size(), std::vector<char>(devices_.size()));

@@ -25,7 +25,7 @@ struct group_choice {
   // Whether a placer chose it, and where among the open devices of all groups its own stand.
   bool by_placer = false;
   int open = -1;
-  std::string reason;
+  placed_reason reason{};
 };
 
 // Devices that meet a request and have the kernels, best first; soft when a part of the request had to be dropped, and then `request` is what is left of it.
@@ -45,6 +45,7 @@ struct resumed_placement {
 // What is known when a graph has been placed. Vectors of groups are read at the id of a group's root.
 struct placement_record {
   std::shared_ptr<graph_state> graph;
+  std::shared_ptr<const placed_words> words;
   // How many nodes it took.
   std::size_t looked_at = 0;
   device_set devices;
@@ -148,10 +149,10 @@ class placement_story {
   std::string decision() const {
     for (const node* n : members_)
       if (is_fixed(*n)) return n == &node_ ? "an earlier placement, or whoever assigned it" : "'" + n->name() + "', which was placed before";
-    if (made_.by_placer) return "placer '" + record_.placer + "': " + made_.reason;
+    if (made_.by_placer) return "placer '" + record_.placer + "': " + record_.words->text_of(made_.reason);
     const open_devices& open = record_.open[at(made_.open)];
     if (open.devices.size() == 1) return std::string("only one device is open") + (open.soft ? ", after soft placement has dropped what cannot be had" : "");
-    return "TensorFlow's rules: " + made_.reason + (open.soft ? ", after soft placement has dropped what cannot be had" : "");
+    return "TensorFlow's rules: " + record_.words->text_of(made_.reason) + (open.soft ? ", after soft placement has dropped what cannot be had" : "");
   }
 
   const placement_record& record_;
@@ -169,7 +170,7 @@ namespace weft {
 WEFT_DECL std::size_t placement::looked_at() const noexcept { return record_ == nullptr ? 0 : record_->looked_at; }
 
 WEFT_DECL std::string placement::explain(const node& n) const {
-  const placed_node& where = at(n);
+  const placed_node where = (*this)[checked(n)];
   if (record_ == nullptr) return "'" + n.name() + "' (" + n.op() + (n.site().known() ? ", " + n.site().text() : "") + ") runs on " + where.device + "\n  because: " + where.reason + "\n";
   if (record_->resumed == nullptr) return detail::placement_story(*record_, n).tell(where);
   return detail::placement_story(*detail::place_anew(record_->graph, *record_->resumed, record_->devices).record(), n).tell(where);
