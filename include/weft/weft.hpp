@@ -13,5 +13,8 @@
 #include <weft/simulate.hpp>
 #include <weft/tensor/xtensor_io.hpp>
 #include <weft/train.hpp>
+#if WEFT_HAS_BODIES
+#include <weft/testing.hpp>
+#endif
 
 #endif

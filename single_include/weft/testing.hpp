@@ -55,13 +55,15 @@ inline std::ostream& operator<<(std::ostream& out, const verdict& v) { return ou
 #define WEFT_TESTING_PREDICATES_HPP
 // What one wants to hold about a placed and partitioned graph.
 
-#include <algorithm>
 #include <cstdint>
-#include <map>
 #include <string>
 #include <string_view>
 #include <utility>
+#if WEFT_HAS_BODIES
+#include <algorithm>
+#include <map>
 #include <vector>
+#endif
 
 namespace weft::testing {
 
@@ -78,21 +80,48 @@ class node_named {
   std::string name_;
 };
 
-namespace detail {
+/// No value, and no control edge, crosses to the same task twice in a step.
+verdict sends_once(const partitioned_graph& parts);
 
-inline bool is_crossing(const node& n) noexcept { return n.op() == "_Send" || n.op() == "_Recv"; }
+/// Every `_Send` has exactly one `_Recv` of the same edge, value and devices, on the devices that they name, and the other way round.
+verdict sends_meet_receives(const partitioned_graph& parts);
 
-inline const node* find_in_parts(const partitioned_graph& parts, const std::string& name) {
+/// Every node of the part is on the part's task and reads nodes of the same part only.
+verdict local(const part& p);
+
+/// Every part is local.
+verdict local(const partitioned_graph& parts);
+
+/// Both nodes run on the same device.
+verdict colocated(const partitioned_graph& parts, const node_named& a, const node_named& b);
+
+/// The node runs on a device that this name, complete or in part, means.
+verdict on_device(const partitioned_graph& parts, const node_named& what, std::string_view device, call_site where = call_site::here());
+
+/// At most `count` values cross between tasks in a step, of at most `bytes` together. A value whose size is not known makes it false.
+verdict transfers_at_most(const partitioned_graph& parts, std::size_t count, std::int64_t bytes);
+
+/// Nothing that is computed on tasks named by `from` reaches a node of tasks named by `to`, by whatever other tasks.
+verdict no_path(const partitioned_graph& parts, std::string_view from, std::string_view to, call_site where = call_site::here());
+
+}  // namespace weft::testing
+
+#if WEFT_HAS_BODIES
+namespace weft::testing::detail {
+
+WEFT_DECL bool is_crossing(const node& n) noexcept { return n.op() == "_Send" || n.op() == "_Recv"; }
+
+WEFT_DECL const node* find_in_parts(const partitioned_graph& parts, const std::string& name) {
   for (const part& p : parts.parts())
     if (const node* found = p.graph.find(name)) return found;
   return nullptr;
 }
 
 // `/job:ps/task:0` of a complete device name.
-inline std::string task_name(const std::string& device) { return to_text(*task_of(parse_device_name(device))); }
+WEFT_DECL std::string task_name(const std::string& device) { return to_text(*task_of(parse_device_name(device))); }
 
 // Whether a task named in full or in part is meant by `wanted`.
-inline bool is_task(const device_name& wanted, const std::string& device) { return matches(wanted, parse_device_name(device)); }
+WEFT_DECL bool is_task(const device_name& wanted, const std::string& device) { return matches(wanted, parse_device_name(device)); }
 
 // A walk along data, control and transfer edges of all parts, from the nodes of one task to one of another.
 class task_walk {
@@ -153,10 +182,11 @@ class task_walk {
   std::vector<std::vector<std::size_t>> readers_;
 };
 
-}  // namespace detail
+}  // namespace weft::testing::detail
 
-/// No value, and no control edge, crosses to the same task twice in a step.
-inline verdict sends_once(const partitioned_graph& parts) {
+namespace weft::testing {
+
+WEFT_DECL verdict sends_once(const partitioned_graph& parts) {
   std::map<std::pair<std::string, std::string>, const transfer*> seen;
   std::size_t crossing = 0;
   for (const transfer& t : parts.transfers()) {
@@ -168,8 +198,7 @@ inline verdict sends_once(const partitioned_graph& parts) {
   return verdict::yes("each of the " + std::to_string(crossing) + " transfers between tasks is another value or goes to another task");
 }
 
-/// Every `_Send` has exactly one `_Recv` of the same edge, value and devices, on the devices that they name, and the other way round.
-inline verdict sends_meet_receives(const partitioned_graph& parts) {
+WEFT_DECL verdict sends_meet_receives(const partitioned_graph& parts) {
   std::map<std::string, std::pair<int, int>> ends;
   for (const part& p : parts.parts())
     for (const node* n : p.graph.nodes()) {
@@ -186,8 +215,7 @@ inline verdict sends_meet_receives(const partitioned_graph& parts) {
   return verdict::yes(std::to_string(ends.size()) + " pairs of Send and Recv");
 }
 
-/// Every node of the part is on the part's task and reads nodes of the same part only.
-inline verdict local(const part& p) {
+WEFT_DECL verdict local(const part& p) {
   const device_name task = parse_device_name(p.task);
   for (const node* n : p.graph.nodes()) {
     if (!detail::is_task(task, n->device())) return verdict::no("'" + n->name() + "' is on " + n->device() + ", in the part of " + p.task);
@@ -199,15 +227,13 @@ inline verdict local(const part& p) {
   return verdict::yes("the " + std::to_string(p.graph.size()) + " nodes of " + p.task + " read one another only");
 }
 
-/// Every part is local.
-inline verdict local(const partitioned_graph& parts) {
+WEFT_DECL verdict local(const partitioned_graph& parts) {
   for (const part& p : parts.parts())
     if (verdict one = local(p); !static_cast<bool>(one)) return one;
   return verdict::yes("each of the " + std::to_string(parts.parts().size()) + " parts reads its own nodes only");
 }
 
-/// Both nodes run on the same device.
-inline verdict colocated(const partitioned_graph& parts, const node_named& a, const node_named& b) {
+WEFT_DECL verdict colocated(const partitioned_graph& parts, const node_named& a, const node_named& b) {
   const node *first = detail::find_in_parts(parts, a.name()), *second = detail::find_in_parts(parts, b.name());
   for (const auto& [found, name] : {std::make_pair(first, a.name()), std::make_pair(second, b.name())})
     if (found == nullptr) return verdict::no("'" + name + "' is in no part; the step does not need it, or another node stands for it");
@@ -215,8 +241,7 @@ inline verdict colocated(const partitioned_graph& parts, const node_named& a, co
   return first->device() == second->device() ? verdict::yes(where) : verdict::no(where);
 }
 
-/// The node runs on a device that this name, complete or in part, means.
-inline verdict on_device(const partitioned_graph& parts, const node_named& what, std::string_view device, call_site where = call_site::here()) {
+WEFT_DECL verdict on_device(const partitioned_graph& parts, const node_named& what, std::string_view device, call_site where) {
   const device_name wanted = parse_device_name(device, where);
   const node* found = detail::find_in_parts(parts, what.name());
   if (found == nullptr) return verdict::no("'" + what.name() + "' is in no part; the step does not need it, or another node stands for it");
@@ -224,8 +249,7 @@ inline verdict on_device(const partitioned_graph& parts, const node_named& what,
   return matches(wanted, parse_device_name(found->device())) ? verdict::yes(text) : verdict::no(text);
 }
 
-/// At most `count` values cross between tasks in a step, of at most `bytes` together. A value whose size is not known makes it false.
-inline verdict transfers_at_most(const partitioned_graph& parts, std::size_t count, std::int64_t bytes) {
+WEFT_DECL verdict transfers_at_most(const partitioned_graph& parts, std::size_t count, std::int64_t bytes) {
   std::size_t found = 0;
   std::int64_t sum = 0;
   std::string unknown, rows;
@@ -241,14 +265,14 @@ inline verdict transfers_at_most(const partitioned_graph& parts, std::size_t cou
   return found <= count && sum <= bytes && unknown.empty() ? verdict::yes(text) : verdict::no(text + "; at most " + std::to_string(count) + " of " + std::to_string(bytes) + " bytes were expected" + rows);
 }
 
-/// Nothing that is computed on tasks named by `from` reaches a node of tasks named by `to`, by whatever other tasks.
-inline verdict no_path(const partitioned_graph& parts, std::string_view from, std::string_view to, call_site where = call_site::here()) {
+WEFT_DECL verdict no_path(const partitioned_graph& parts, std::string_view from, std::string_view to, call_site where) {
   const std::string path = detail::task_walk(parts).path(parse_device_name(from, where), parse_device_name(to, where));
   const std::string ends = std::string(from) + " to " + std::string(to);
   return path.empty() ? verdict::yes("nothing goes from " + ends) : verdict::no("from " + ends + ": " + path);
 }
 
 }  // namespace weft::testing
+#endif
 
 #endif
 
@@ -284,12 +308,14 @@ class split_mix {
 
 #include <cstddef>
 #include <cstdint>
-#include <exception>
 #include <functional>
-#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
+#if WEFT_HAS_BODIES
+#include <exception>
+#include <iterator>
+#endif
 
 namespace weft::testing {
 
@@ -326,7 +352,25 @@ struct built_graph {
   std::vector<output> fetches;
 };
 
-namespace detail {
+/// The recipe of a seed: the same on every machine.
+graph_recipe random_recipe(std::uint64_t seed, const random_graph_options& options = {});
+
+/// The graph of a recipe; node i is called `n<i>`.
+built_graph build(const graph_recipe& recipe);
+
+/// What must hold of every graph.
+using graph_property = std::function<verdict(const built_graph&)>;
+
+/// The smallest recipe that one finds from `from` by taking away one thing after another while the property stays broken.
+graph_recipe shrink(graph_recipe from, const graph_property& property);
+
+/// Whether the property holds for the graphs of `count` seeds from `first_seed` on. If not, says the seed, the smallest graph that breaks it, and how.
+verdict holds_for_random_graphs(std::size_t count, std::uint64_t first_seed, const graph_property& property, const random_graph_options& options = {});
+
+}  // namespace weft::testing
+
+#if WEFT_HAS_BODIES
+namespace weft::testing::detail {
 
 class random_numbers {
  public:
@@ -338,10 +382,10 @@ class random_numbers {
   weft::detail::split_mix bits_;
 };
 
-inline int outputs_of(const recipe_node& n) { return n.op == "IdentityN" ? static_cast<int>(n.inputs.size()) : 1; }
+WEFT_DECL int outputs_of(const recipe_node& n) { return n.op == "IdentityN" ? static_cast<int>(n.inputs.size()) : 1; }
 
 // A recipe without node `gone`: who read it reads its first input, or has one input less; who has none left is a constant.
-inline graph_recipe without(const graph_recipe& from, std::size_t gone) {
+WEFT_DECL graph_recipe without(const graph_recipe& from, std::size_t gone) {
   graph_recipe out;
   const auto moved = [gone](std::size_t i) { return i > gone ? i - 1 : i; };
   for (std::size_t i = 0; i < from.size(); ++i) {
@@ -374,10 +418,11 @@ inline graph_recipe without(const graph_recipe& from, std::size_t gone) {
   return out;
 }
 
-}  // namespace detail
+}  // namespace weft::testing::detail
 
-/// The recipe of a seed: the same on every machine.
-inline graph_recipe random_recipe(std::uint64_t seed, const random_graph_options& options = {}) {
+namespace weft::testing {
+
+WEFT_DECL graph_recipe random_recipe(std::uint64_t seed, const random_graph_options& options) {
   detail::random_numbers random(seed);
   static constexpr const char* ops[] = {"Const", "Neg", "Identity", "Square", "AddV2", "Sub", "Mul", "AddN", "IdentityN"};
   const std::vector<task_id> tasks = options.cluster.tasks();
@@ -400,8 +445,7 @@ inline graph_recipe random_recipe(std::uint64_t seed, const random_graph_options
   return out;
 }
 
-/// The graph of a recipe; node i is called `n<i>`.
-inline built_graph build(const graph_recipe& recipe) {
+WEFT_DECL built_graph build(const graph_recipe& recipe) {
   built_graph out;
   std::vector<const node*> made;
   std::vector<std::vector<bool>> is_read;
@@ -441,13 +485,12 @@ inline built_graph build(const graph_recipe& recipe) {
   return out;
 }
 
-/// What must hold of every graph.
-using graph_property = std::function<verdict(const built_graph&)>;
+}  // namespace weft::testing
 
-namespace detail {
+namespace weft::testing::detail {
 
 // What a property says of a graph; an exception is a no.
-inline verdict ask(const graph_property& property, const graph_recipe& recipe) {
+WEFT_DECL verdict ask(const graph_property& property, const graph_recipe& recipe) {
   try {
     return property(build(recipe));
   } catch (const std::exception& e) {
@@ -456,7 +499,7 @@ inline verdict ask(const graph_property& property, const graph_recipe& recipe) {
 }
 
 // Every recipe that is one step smaller: a node, a control input, a device or a colocation less.
-inline std::vector<graph_recipe> smaller(const graph_recipe& from) {
+WEFT_DECL std::vector<graph_recipe> smaller(const graph_recipe& from) {
   std::vector<graph_recipe> out;
   if (from.size() > 1)
     for (std::size_t i = from.size(); i-- > 0;) out.push_back(without(from, i));
@@ -468,10 +511,11 @@ inline std::vector<graph_recipe> smaller(const graph_recipe& from) {
   return out;
 }
 
-}  // namespace detail
+}  // namespace weft::testing::detail
 
-/// The smallest recipe that one finds from `from` by taking away one thing after another while the property stays broken.
-inline graph_recipe shrink(graph_recipe from, const graph_property& property) {
+namespace weft::testing {
+
+WEFT_DECL graph_recipe shrink(graph_recipe from, const graph_property& property) {
   for (bool smaller_found = true; smaller_found;) {
     smaller_found = false;
     for (graph_recipe& candidate : detail::smaller(from)) {
@@ -484,8 +528,7 @@ inline graph_recipe shrink(graph_recipe from, const graph_property& property) {
   return from;
 }
 
-/// Whether the property holds for the graphs of `count` seeds from `first_seed` on. If not, says the seed, the smallest graph that breaks it, and how.
-inline verdict holds_for_random_graphs(std::size_t count, std::uint64_t first_seed, const graph_property& property, const random_graph_options& options = {}) {
+WEFT_DECL verdict holds_for_random_graphs(std::size_t count, std::uint64_t first_seed, const graph_property& property, const random_graph_options& options) {
   for (std::uint64_t seed = first_seed; seed < first_seed + count; ++seed) {
     graph_recipe recipe = random_recipe(seed, options);
     if (static_cast<bool>(detail::ask(property, recipe))) continue;
@@ -496,6 +539,7 @@ inline verdict holds_for_random_graphs(std::size_t count, std::uint64_t first_se
 }
 
 }  // namespace weft::testing
+#endif
 
 #endif
 
@@ -503,6 +547,8 @@ inline verdict holds_for_random_graphs(std::size_t count, std::uint64_t first_se
 #define WEFT_TESTING_SNAPSHOT_HPP
 // Expected texts that stand in the test itself, and that a run can write anew.
 
+#include <string_view>
+#if WEFT_HAS_BODIES
 #include <algorithm>
 #include <cstddef>
 #include <cstdlib>
@@ -511,15 +557,25 @@ inline verdict holds_for_random_graphs(std::size_t count, std::uint64_t first_se
 #include <mutex>
 #include <sstream>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
+#endif
 
 namespace weft::testing {
 
-namespace detail {
+/// What changed from one text to another, a line each: `- ` was expected only, `+ ` was found only, two spaces are in both. Empty when they are equal.
+std::string line_difference(std::string_view expected, std::string_view found);
 
-inline std::vector<std::string> lines_of(std::string_view text) {
+/// Whether a text is the one that stands in the test, a raw string `R"(...)"` whose first line may begin below the parenthesis. If not, says what differs. With the
+/// environment variable WEFT_UPDATE_SNAPSHOTS set, the string in the test's source is replaced by the text instead, and the answer is yes.
+verdict matches_snapshot(std::string_view text, std::string_view expected, const char* file = __builtin_FILE(), int line = __builtin_LINE());
+
+}  // namespace weft::testing
+
+#if WEFT_HAS_BODIES
+namespace weft::testing::detail {
+
+WEFT_DECL std::vector<std::string> lines_of(std::string_view text) {
   std::vector<std::string> out;
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('\n'), text.size());
@@ -561,17 +617,18 @@ class snapshot_file {
   std::vector<std::pair<int, int>> moves_;
 };
 
-inline bool write_snapshot(const std::string& path, int line, std::string_view actual) {
+WEFT_DECL bool write_snapshot(const std::string& path, int line, std::string_view actual) {
   static std::mutex mutex;
   static std::map<std::string, snapshot_file> files;
   const std::lock_guard<std::mutex> lock(mutex);
   return files[path].replace(path, line, actual);
 }
 
-}  // namespace detail
+}  // namespace weft::testing::detail
 
-/// What changed from one text to another, a line each: `- ` was expected only, `+ ` was found only, two spaces are in both. Empty when they are equal.
-inline std::string line_difference(std::string_view expected, std::string_view found) {
+namespace weft::testing {
+
+WEFT_DECL std::string line_difference(std::string_view expected, std::string_view found) {
   if (expected == found) return "";
   const std::vector<std::string> a = detail::lines_of(expected), b = detail::lines_of(found);
   // 1. What both have in common, from the end: lengths of the longest common sequences.
@@ -589,9 +646,7 @@ inline std::string line_difference(std::string_view expected, std::string_view f
   return out;
 }
 
-/// Whether a text is the one that stands in the test, a raw string `R"(...)"` whose first line may begin below the parenthesis. If not, says what differs. With the
-/// environment variable WEFT_UPDATE_SNAPSHOTS set, the string in the test's source is replaced by the text instead, and the answer is yes.
-inline verdict matches_snapshot(std::string_view text, std::string_view expected, const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+WEFT_DECL verdict matches_snapshot(std::string_view text, std::string_view expected, const char* file, int line) {
   if (!expected.empty() && expected.front() == '\n') expected.remove_prefix(1);
   if (text == expected) return verdict::yes(std::string(text));
   const std::string changes = line_difference(expected, text);
@@ -603,6 +658,7 @@ inline verdict matches_snapshot(std::string_view text, std::string_view expected
 }
 
 }  // namespace weft::testing
+#endif
 
 #endif
 
@@ -617,13 +673,34 @@ inline verdict matches_snapshot(std::string_view text, std::string_view expected
 namespace weft::testing {
 
 /// A source of values that is not a constant, so that nothing folds it: `float[elements]`, fed by whoever runs the graph.
-inline tensor<float, 1> toy_source(const std::string& device, std::int64_t elements = 4, const std::string& name = "source") {
+tensor<float, 1> toy_source(const std::string& device, std::int64_t elements = 4, const std::string& name = "source");
+
+/// `length` negations of a source, one on each device in turn; returns the last. Named `chain`, `chain_1`, ...
+tensor<float, 1> chain(int length, const std::vector<std::string>& devices, std::int64_t elements = 4);
+
+/// A source on `from` that a negation on each of `to` reads.
+std::vector<tensor<float, 1>> fan_out(const std::string& from, const std::vector<std::string>& to, std::int64_t elements = 4);
+
+/// A source on `top` that both sides read, whose values are added on `bottom`.
+tensor<float, 1> diamond(const std::string& top, const std::string& left, const std::string& right, const std::string& bottom, std::int64_t elements = 4);
+
+/// A value that goes to and fro between two devices `hops` times.
+tensor<float, 1> ping_pong(const std::string& one, const std::string& other, int hops, std::int64_t elements = 4);
+
+/// One tower per device: each reads the variable of `holder` and a source of its own; their sums are added on `holder`.
+tensor<float, 1> towers(const std::string& holder, const std::vector<std::string>& devices, std::int64_t elements = 4);
+
+}  // namespace weft::testing
+
+#if WEFT_HAS_BODIES
+namespace weft::testing {
+
+WEFT_DECL tensor<float, 1> toy_source(const std::string& device, std::int64_t elements, const std::string& name) {
   const auto scope = with_device(device);
   return placeholder<float, 1>({dim(elements)}, name);
 }
 
-/// `length` negations of a source, one on each device in turn; returns the last. Named `chain`, `chain_1`, ...
-inline tensor<float, 1> chain(int length, const std::vector<std::string>& devices, std::int64_t elements = 4) {
+WEFT_DECL tensor<float, 1> chain(int length, const std::vector<std::string>& devices, std::int64_t elements) {
   tensor<float, 1> x = toy_source(devices.empty() ? std::string() : devices.front(), elements);
   for (int i = 0; i < length; ++i) {
     const auto scope = with_device(devices.empty() ? std::string() : devices[static_cast<std::size_t>(i) % devices.size()]);
@@ -632,8 +709,7 @@ inline tensor<float, 1> chain(int length, const std::vector<std::string>& device
   return x;
 }
 
-/// A source on `from` that a negation on each of `to` reads.
-inline std::vector<tensor<float, 1>> fan_out(const std::string& from, const std::vector<std::string>& to, std::int64_t elements = 4) {
+WEFT_DECL std::vector<tensor<float, 1>> fan_out(const std::string& from, const std::vector<std::string>& to, std::int64_t elements) {
   const tensor<float, 1> x = toy_source(from, elements);
   std::vector<tensor<float, 1>> out;
   for (const std::string& device : to) {
@@ -643,20 +719,17 @@ inline std::vector<tensor<float, 1>> fan_out(const std::string& from, const std:
   return out;
 }
 
-/// A source on `top` that both sides read, whose values are added on `bottom`.
-inline tensor<float, 1> diamond(const std::string& top, const std::string& left, const std::string& right, const std::string& bottom, std::int64_t elements = 4) {
+WEFT_DECL tensor<float, 1> diamond(const std::string& top, const std::string& left, const std::string& right, const std::string& bottom, std::int64_t elements) {
   const std::vector<tensor<float, 1>> sides = fan_out(top, {left, right}, elements);
   const auto scope = with_device(bottom);
   return sides[0] + sides[1];
 }
 
-/// A value that goes to and fro between two devices `hops` times.
-inline tensor<float, 1> ping_pong(const std::string& one, const std::string& other, int hops, std::int64_t elements = 4) {
+WEFT_DECL tensor<float, 1> ping_pong(const std::string& one, const std::string& other, int hops, std::int64_t elements) {
   return chain(hops + 1, {one, other}, elements);
 }
 
-/// One tower per device: each reads the variable of `holder` and a source of its own; their sums are added on `holder`.
-inline tensor<float, 1> towers(const std::string& holder, const std::vector<std::string>& devices, std::int64_t elements = 4) {
+WEFT_DECL tensor<float, 1> towers(const std::string& holder, const std::vector<std::string>& devices, std::int64_t elements) {
   variable<float, 1> weights;
   with_device(holder, [&] { weights = variable<float, 1>(fill({elements}, 1.f), "weights"); });
   std::vector<tensor<float, 1>> parts;
@@ -670,6 +743,7 @@ inline tensor<float, 1> towers(const std::string& holder, const std::vector<std:
 }
 
 }  // namespace weft::testing
+#endif
 
 #endif
 

@@ -713,15 +713,25 @@ class cluster_spec {
 
     job(std::string job_name, const std::vector<std::string>& addresses);
     job(std::string job_name, int count);
+    job(const job&);
+    job(job&&) noexcept;
+    job& operator=(const job&);
+    job& operator=(job&&) noexcept;
+    ~job();
   };
 
   /// A cluster without jobs.
-  cluster_spec() = default;
+  cluster_spec();
+  cluster_spec(const cluster_spec&);
+  cluster_spec(cluster_spec&&) noexcept;
+  cluster_spec& operator=(const cluster_spec&);
+  cluster_spec& operator=(cluster_spec&&) noexcept;
+  ~cluster_spec();
   /// `{{"ps", {"10.0.0.1:2222"}}, {"work", {"10.0.0.2:2222", "10.0.0.3:2222"}}}`, or `{{"ps", 1}, {"work", 2}}` for tasks
   /// whose addresses are not known.
   cluster_spec(std::initializer_list<job> jobs);
   /// Any task numbers: `{"work", {{3, "10.0.0.2:2222"}}}` is a job that has only task 3. An empty address is an unknown one.
-  cluster_spec(std::map<std::string, std::map<int, std::string>> jobs) : jobs_(std::move(jobs)) { check(); }
+  cluster_spec(std::map<std::string, std::map<int, std::string>> jobs);
 
   /// Whether there is no job.
   bool empty() const noexcept { return jobs_.empty(); }
@@ -736,7 +746,7 @@ class cluster_spec {
   /// The address of a task, empty if not known. Throws INVALID_ARGUMENT for an unknown task, with the known ones.
   const std::string& task_address(const task_id& task) const { return task_address(task.job, task.index); }
   /// Whether there is such a job.
-  bool has_job(std::string_view job_name) const { return jobs_.find(std::string(job_name)) != jobs_.end(); }
+  bool has_job(std::string_view job_name) const;
   /// Whether there is such a task.
   bool has(std::string_view job_name, int index) const;
   /// Whether there is such a task.
@@ -750,7 +760,7 @@ class cluster_spec {
   /// Job name to task index to address.
   const std::map<std::string, std::map<int, std::string>>& entries() const noexcept { return jobs_; }
 
-  friend bool operator==(const cluster_spec& a, const cluster_spec& b) { return a.jobs_ == b.jobs_; }
+  friend bool operator==(const cluster_spec& a, const cluster_spec& b);
   friend bool operator!=(const cluster_spec& a, const cluster_spec& b) { return !(a == b); }
 
  private:
@@ -901,6 +911,25 @@ WEFT_DECL cluster_spec::job::job(std::string job_name, int count) : name(std::mo
     fail(error_code::invalid_argument, "job " + detail::quoted(name) + " has " + std::to_string(count) + " tasks; expected 0 or more");
   for (int index = 0; index < count; ++index) tasks.emplace_hint(tasks.end(), index, std::string());
 }
+
+// The special members are bodies, so that a file that names a cluster compiles no map.
+WEFT_DECL cluster_spec::job::job(const job&) = default;
+WEFT_DECL cluster_spec::job::job(job&&) noexcept = default;
+WEFT_DECL cluster_spec::job& cluster_spec::job::operator=(const job&) = default;
+WEFT_DECL cluster_spec::job& cluster_spec::job::operator=(job&&) noexcept = default;
+WEFT_DECL cluster_spec::job::~job() = default;
+WEFT_DECL cluster_spec::cluster_spec() = default;
+WEFT_DECL cluster_spec::cluster_spec(const cluster_spec&) = default;
+WEFT_DECL cluster_spec::cluster_spec(cluster_spec&&) noexcept = default;
+WEFT_DECL cluster_spec& cluster_spec::operator=(const cluster_spec&) = default;
+WEFT_DECL cluster_spec& cluster_spec::operator=(cluster_spec&&) noexcept = default;
+WEFT_DECL cluster_spec::~cluster_spec() = default;
+
+WEFT_DECL cluster_spec::cluster_spec(std::map<std::string, std::map<int, std::string>> jobs) : jobs_(std::move(jobs)) { check(); }
+
+WEFT_DECL bool cluster_spec::has_job(std::string_view job_name) const { return jobs_.find(std::string(job_name)) != jobs_.end(); }
+
+WEFT_DECL bool operator==(const cluster_spec& a, const cluster_spec& b) { return a.jobs_ == b.jobs_; }
 
 WEFT_DECL cluster_spec::cluster_spec(std::initializer_list<job> jobs) {
   for (const job& entry : jobs)
@@ -8485,7 +8514,7 @@ class node_in_the_making {
 
 class graph_state : public std::enable_shared_from_this<graph_state> {
  public:
-  explicit graph_state(op_registry ops) : ops_(std::move(ops)) {}
+  explicit graph_state(op_registry ops);
   graph_state(const graph_state&) = delete;
   graph_state& operator=(const graph_state&) = delete;
   ~graph_state();
@@ -8554,6 +8583,7 @@ class graph_state : public std::enable_shared_from_this<graph_state> {
 #if WEFT_HAS_BODIES
 namespace weft::detail {
 
+WEFT_DECL graph_state::graph_state(op_registry ops) : ops_(std::move(ops)) {}
 WEFT_DECL graph_state::~graph_state() {
   for (const node* n : nodes_) n->~node();
 }
@@ -8843,14 +8873,10 @@ namespace detail {
 // Makes `state` the thread's default graph, with fresh scopes, until the end of the block.
 class graph_scope {
  public:
-  explicit graph_scope(std::shared_ptr<graph_state> state) {
-    scope_context fresh;
-    fresh.graph = std::move(state);
-    thread_scopes().contexts.push_back(std::move(fresh));
-  }
+  explicit graph_scope(std::shared_ptr<graph_state> state);
   graph_scope(const graph_scope&) = delete;
   graph_scope& operator=(const graph_scope&) = delete;
-  ~graph_scope() { thread_scopes().contexts.pop_back(); }
+  ~graph_scope();
 };
 }  // namespace detail
 
@@ -8860,7 +8886,7 @@ class graph {
   /// An empty graph of TensorFlow's ops.
   graph() : graph(standard_ops()) {}
   /// An empty graph of these ops.
-  explicit graph(op_registry ops) : state_(std::make_shared<detail::graph_state>(std::move(ops))) {}
+  explicit graph(op_registry ops);
   explicit graph(std::shared_ptr<detail::graph_state> state) : state_(std::move(state)) {}
   graph(graph&&) noexcept = default;
   graph& operator=(graph&&) noexcept = default;
@@ -8923,12 +8949,19 @@ output add_node_at(const char* op, std::vector<output> inputs, const std::string
 /// The graph that new nodes join: that of the innermost `as_default()`, else the thread's own.
 inline graph default_graph() { return graph(detail::current_graph()); }
 /// Gives the thread a new, empty default graph. Handles to the old one stay valid.
-inline void reset_default_graph() { detail::thread_scopes().top().graph = std::make_shared<detail::graph_state>(standard_ops()); }
+void reset_default_graph();
 
 }  // namespace weft
 
 #if WEFT_HAS_BODIES
 namespace weft::detail {
+
+WEFT_DECL graph_scope::graph_scope(std::shared_ptr<graph_state> state) {
+  scope_context fresh;
+  fresh.graph = std::move(state);
+  thread_scopes().contexts.push_back(std::move(fresh));
+}
+WEFT_DECL graph_scope::~graph_scope() { thread_scopes().contexts.pop_back(); }
 
 WEFT_DECL const std::shared_ptr<graph_state>& current_graph() {
   scope_context& top = thread_scopes().top();
@@ -8975,6 +9008,10 @@ WEFT_DECL output add_node_at(const char* op, std::vector<output> inputs, const s
 }  // namespace weft::detail
 
 namespace weft {
+
+WEFT_DECL graph::graph(op_registry ops) : state_(std::make_shared<detail::graph_state>(std::move(ops))) {}
+
+WEFT_DECL void reset_default_graph() { detail::thread_scopes().top().graph = std::make_shared<detail::graph_state>(standard_ops()); }
 
 WEFT_DECL const node& graph::add_copy(const node& original, std::vector<output> inputs, std::vector<const node*> control_inputs, const std::string& device) const {
   return state_->add_copy(original, std::move(inputs), std::move(control_inputs), device);
@@ -16612,9 +16649,11 @@ WEFT_DECL std::vector<transfer> transfer_table::all() const {
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
+#if WEFT_HAS_BODIES
+#include <unordered_map>
+#endif
 
 namespace weft::detail {
 
@@ -16640,7 +16679,19 @@ struct placed_words {
   std::string text_of(placed_reason why) const;
 };
 
-struct placed_block;
+// Rows of nodes by id, from `first` on, behind those of an earlier placement, which it shares. Each block is larger than the next one, so that there are few.
+struct placed_block {
+  std::shared_ptr<const placed_block> before;
+  std::size_t first = 0;
+  std::shared_ptr<const placed_words> words;
+  std::vector<placed_row> rows;
+};
+std::shared_ptr<const placed_block> add_block(std::shared_ptr<const placed_block> before, std::shared_ptr<const placed_words> words, std::vector<placed_row> rows);
+
+}  // namespace weft::detail
+
+#if WEFT_HAS_BODIES
+namespace weft::detail {
 
 // Words in the making: each is there once.
 class placed_words_in_the_making {
@@ -16662,20 +16713,6 @@ class placed_words_in_the_making {
   placed_words words_;
   std::unordered_map<std::string, int> devices_, texts_;
 };
-
-// Rows of nodes by id, from `first` on, behind those of an earlier placement, which it shares. Each block is larger than the next one, so that there are few.
-struct placed_block {
-  std::shared_ptr<const placed_block> before;
-  std::size_t first = 0;
-  std::shared_ptr<const placed_words> words;
-  std::vector<placed_row> rows;
-};
-std::shared_ptr<const placed_block> add_block(std::shared_ptr<const placed_block> before, std::shared_ptr<const placed_words> words, std::vector<placed_row> rows);
-
-}  // namespace weft::detail
-
-#if WEFT_HAS_BODIES
-namespace weft::detail {
 
 WEFT_DECL std::string placed_words::text_of(placed_reason why) const {
   const auto kind = static_cast<reason_kind>(why.kind);
@@ -17050,6 +17087,7 @@ WEFT_DECL std::pair<int, std::string> device_set::rank_of(const std::string& typ
 
 #endif
 
+#if WEFT_HAS_BODIES
 #ifndef WEFT_PLACEMENT_KERNEL_SUPPORT_HPP
 #define WEFT_PLACEMENT_KERNEL_SUPPORT_HPP
 // Two tables that make placing cheap: device constraints and sets of device types, each stored once and merged once.
@@ -17300,7 +17338,9 @@ WEFT_DECL std::string support_table::text(int set) const {
 #endif
 
 #endif
+#endif
 
+#if WEFT_HAS_BODIES
 #ifndef WEFT_PLACEMENT_COLOCATION_HPP
 #define WEFT_PLACEMENT_COLOCATION_HPP
 // Which nodes must share a device, as groups that grow: over reference and resource edges, and by `loc:@` classes. Follows
@@ -17617,7 +17657,9 @@ WEFT_DECL std::string colocation::join(int a, int b) {
 #endif
 
 #endif
+#endif
 
+#if WEFT_HAS_BODIES
 #ifndef WEFT_PLACEMENT_STORY_HPP
 #define WEFT_PLACEMENT_STORY_HPP
 // What a placement remembers of how it came about, and the story that it tells of a node.
@@ -17794,6 +17836,7 @@ WEFT_DECL std::string placement::explain(const node& n) const {
 }  // namespace weft
 #endif
 
+#endif
 #endif
 
 #ifndef WEFT_PARTITION_PARTITIONED_GRAPH_HPP
@@ -38855,10 +38898,12 @@ WEFT_DECL std::string to_dot(const graph& g) {
 #define WEFT_PARTITION_COMPARE_HPP
 // A partitioned graph as a drawing, and what differs between two of them.
 
+#include <string>
+#if WEFT_HAS_BODIES
 #include <cstdint>
 #include <map>
 #include <set>
-#include <string>
+#endif
 
 namespace weft {
 
@@ -39262,870 +39307,6 @@ WEFT_DECL std::vector<const node*> prune(const graph& g, const std::vector<outpu
 
 #endif
 
-#ifndef WEFT_PARTITION_RECV_SCHEDULE_HPP
-#define WEFT_PARTITION_RECV_SCHEDULE_HPP
-// Receives that wait until shortly before their value is needed, as TensorFlow's `enable_recv_scheduling`: less memory is held, and dear values do not get in the way of urgent ones.
-
-#include <algorithm>
-#include <cmath>
-#include <cstdint>
-#include <exception>
-#include <string>
-#include <unordered_map>
-#include <utility>
-#include <vector>
-
-#if WEFT_HAS_BODIES
-namespace weft::detail {
-
-// Nodes of all parts by one number. A node's start is the latest one that delays nothing, in microseconds of `node_seconds`, or in nodes when there is none. The time of a device is cut into 100 epochs;
-// a receive of epoch e waits for a trigger, which waits for the last node of the device that starts before epoch e - 6. Starts rise along every edge, so what is added closes no circle.
-class recv_scheduler {
- public:
-  recv_scheduler(std::vector<part>& parts, const partition_options& options) : parts_(parts), options_(options) {}
-
-  void run() {
-    read();
-    find_starts();
-    std::size_t first = 0;
-    for (part& p : parts_) {
-      const std::size_t count = p.graph.size();
-      if (schedule(first, first + count)) rebuild(p, first, first + count);
-      first += count;
-    }
-  }
-
- private:
-  static constexpr std::int64_t epochs = 100, prefetch = 6;
-  struct trigger {
-    std::size_t after = 0;  // the node that it waits for
-    std::int64_t epoch = 0;
-    std::string device;
-    const node* made = nullptr;
-  };
-
-  void read();
-  void find_starts();
-  bool schedule(std::size_t begin, std::size_t end);
-  void schedule_device(const std::vector<std::size_t>& nodes);
-  void rebuild(part& p, std::size_t begin, std::size_t end);
-  std::int64_t time_of(const node& n) const;
-
-  std::vector<part>& parts_;
-  const partition_options& options_;
-  std::vector<const node*> nodes_;
-  std::vector<std::vector<std::size_t>> readers_;
-  std::vector<std::int64_t> times_, starts_;
-  std::vector<trigger> triggers_;           // of one part
-  std::vector<std::vector<std::size_t>> triggers_after_;  // by node
-  std::vector<std::size_t> waits_for_;      // by node: a trigger, or `none`
-  static constexpr std::size_t none = static_cast<std::size_t>(-1);
-};
-
-WEFT_DECL std::int64_t recv_scheduler::time_of(const node& n) const {
-  if (!options_.node_seconds) return 1;
-  const double seconds = [&] {
-    try {
-      return options_.node_seconds(n);
-    } catch (const error&) {
-      throw;
-    } catch (const std::exception& e) {
-      n.fail_about(error_code::unknown, std::string("partition_options::node_seconds: ") + e.what());
-    }
-  }();
-  if (!(seconds >= 0) || seconds > 1e9) n.fail_about(error_code::invalid_argument, "partition_options::node_seconds gives " + std::to_string(seconds) + ", expected 0 to 1e9");
-  return std::max<std::int64_t>(1, std::llround(seconds * 1e6));
-}
-
-WEFT_DECL void recv_scheduler::read() {
-  std::unordered_map<std::int64_t, std::size_t> sends;
-  std::size_t first = 0;
-  for (const part& p : parts_) {
-    for (const node* n : p.graph.nodes()) {
-      if (n->op() == "_Send")
-        if (const auto* edge = n->find_attr<std::int64_t>("_edge")) sends[*edge] = nodes_.size();
-      nodes_.push_back(n);
-      times_.push_back(time_of(*n));
-    }
-  }
-  readers_.resize(nodes_.size());
-  for (const part& p : parts_) {
-    for (const node* n : p.graph.nodes()) {
-      const std::size_t i = first + static_cast<std::size_t>(n->id());
-      for (const output& in : n->inputs()) readers_[first + static_cast<std::size_t>(in.from->id())].push_back(i);
-      for (const node* before : n->control_inputs()) readers_[first + static_cast<std::size_t>(before->id())].push_back(i);
-      const auto* edge = n->op() == "_Recv" ? n->find_attr<std::int64_t>("_edge") : nullptr;
-      if (edge != nullptr && sends.count(*edge) != 0) readers_[sends[*edge]].push_back(i);
-    }
-    first += p.graph.size();
-  }
-}
-
-WEFT_DECL void recv_scheduler::find_starts() {
-  // 1. As soon as possible: nodes in an order in which what they wait for comes first.
-  std::vector<std::size_t> missing(nodes_.size(), 0), order;
-  std::vector<std::int64_t> soonest(nodes_.size(), 0);
-  for (const auto& readers : readers_)
-    for (const std::size_t r : readers) ++missing[r];
-  for (std::size_t i = 0; i < nodes_.size(); ++i)
-    if (missing[i] == 0) order.push_back(i);
-  std::int64_t end = 0;
-  for (std::size_t k = 0; k < order.size(); ++k) {
-    const std::int64_t done = soonest[order[k]] + times_[order[k]];
-    end = std::max(end, done);
-    for (const std::size_t r : readers_[order[k]]) {
-      soonest[r] = std::max(soonest[r], done);
-      if (--missing[r] == 0) order.push_back(r);
-    }
-  }
-
-  // 2. As late as possible, backwards from the end.
-  starts_.resize(nodes_.size(), 0);
-  for (std::size_t k = order.size(); k-- > 0;) {
-    std::int64_t latest = end;
-    for (const std::size_t r : readers_[order[k]]) latest = std::min(latest, starts_[r]);
-    starts_[order[k]] = latest - times_[order[k]];
-  }
-}
-
-// Whether any receive of these nodes is to wait.
-WEFT_DECL bool recv_scheduler::schedule(std::size_t begin, std::size_t end) {
-  triggers_.clear();
-  triggers_after_.assign(end - begin, {});
-  waits_for_.assign(end - begin, none);
-  std::vector<std::string> devices;
-  std::vector<std::vector<std::size_t>> nodes;
-  for (std::size_t i = begin; i < end; ++i) {
-    const auto known = static_cast<std::size_t>(std::find(devices.begin(), devices.end(), nodes_[i]->device()) - devices.begin());
-    if (known == devices.size()) {
-      devices.push_back(nodes_[i]->device());
-      nodes.emplace_back();
-    }
-    nodes[known].push_back(i - begin);
-  }
-  for (auto& of_device : nodes) {
-    std::stable_sort(of_device.begin(), of_device.end(), [&](std::size_t a, std::size_t b) { return starts_[begin + a] < starts_[begin + b]; });
-    for (std::size_t& i : of_device) i += begin;
-    schedule_device(of_device);
-  }
-  return !triggers_.empty();
-}
-
-// The nodes of a device, by start.
-WEFT_DECL void recv_scheduler::schedule_device(const std::vector<std::size_t>& nodes) {
-  const std::size_t begin = nodes[0] - static_cast<std::size_t>(nodes_[nodes[0]]->id());
-  const std::int64_t resolution = starts_[nodes.back()] / epochs + 1;
-  std::size_t before = 0;  // nodes that start before the epoch at hand
-  for (const std::size_t i : nodes) {
-    if (nodes_[i]->op() != "_Recv" || nodes_[i]->find_attr<std::int64_t>("_edge") == nullptr) continue;
-    const std::int64_t epoch = starts_[i] / resolution - prefetch;
-    while (epoch >= 0 && starts_[nodes[before]] < epoch * resolution) ++before;
-    if (epoch < 0 || before == 0) continue;
-    if (triggers_.empty() || triggers_.back().epoch != epoch || triggers_.back().device != nodes_[i]->device()) {
-      triggers_after_[nodes[before - 1] - begin].push_back(triggers_.size());
-      triggers_.push_back({nodes[before - 1], epoch, nodes_[i]->device(), nullptr});
-    }
-    waits_for_[i - begin] = triggers_.size() - 1;
-  }
-}
-
-// The part anew, in the order of starts: each trigger after the node that it waits for, each receive after its trigger.
-WEFT_DECL void recv_scheduler::rebuild(part& p, std::size_t begin, std::size_t end) {
-  std::vector<std::size_t> order;
-  for (std::size_t i = 0; i < end - begin; ++i) order.push_back(i);
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return starts_[begin + a] < starts_[begin + b]; });
-  graph out(p.graph.ops());
-  std::vector<const node*> twins(order.size());
-  for (const std::size_t i : order) {
-    const node& n = *nodes_[begin + i];
-    std::vector<output> inputs;
-    for (const output& in : n.inputs()) inputs.push_back({twins[static_cast<std::size_t>(in.from->id())], in.index});
-    std::vector<const node*> control;
-    for (const node* before : n.control_inputs()) control.push_back(twins[static_cast<std::size_t>(before->id())]);
-    if (waits_for_[i] != none) control.push_back(triggers_[waits_for_[i]].made);
-    twins[i] = &out.add_copy(n, std::move(inputs), std::move(control), n.device());
-    for (const std::size_t t : triggers_after_[i]) {
-      node_spec spec;
-      spec.op = "ControlTrigger";
-      spec.name = "synch_" + std::to_string(triggers_[t].epoch);
-      while (p.graph.find(spec.name) != nullptr || out.find(spec.name) != nullptr) spec.name += "_";
-      spec.exact_name = true;
-      spec.control_inputs = {twins[i]};
-      spec.scoped = false;
-      spec.device = triggers_[t].device;
-      spec.outputs = std::vector<output_type>();
-      triggers_[t].made = &out.add(std::move(spec));
-    }
-  }
-  p.graph = std::move(out);
-}
-
-}  // namespace weft::detail
-#endif
-
-#endif
-
-#ifndef WEFT_PARTITION_PARTITIONER_HPP
-#define WEFT_PARTITION_PARTITIONER_HPP
-// How a placed graph is cut: one pass over its nodes in the order of creation, which adds each to its part and each value that
-// crosses to the parts on both sides.
-
-#include <algorithm>
-#include <cstdint>
-#include <map>
-#include <optional>
-#include <string>
-#include <unordered_map>
-#include <unordered_set>
-#include <utility>
-#include <vector>
-
-#if WEFT_HAS_BODIES
-namespace weft::detail {
-
-// Names of the nodes that a cut adds: `x/_send_3` for edge 3; in TensorFlow's form `x_S0` between tasks, `x_G0` between the devices of
-// a task, `x/_0` in a session without a cluster.
-class cut_names {
- public:
-  cut_names(partition_form form, bool is_local) : form_(form), is_local_(is_local) {}
-  std::string next(const std::string& source, const char* what, std::int64_t edge, bool between_tasks) {
-    if (form_ == partition_form::weft) return source + "/_" + what + "_" + std::to_string(edge);
-    const std::string base = source + (std::string_view(what) == "control" ? "/ctrl" : "");
-    if (is_local_) return base + "/_" + std::to_string(local_++);
-    return base + (between_tasks ? "_S" + std::to_string(between_++) : "_G" + std::to_string(local_++));
-  }
-
- private:
-  partition_form form_;
-  bool is_local_;
-  int between_ = 0, local_ = 0;
-};
-
-// The task that feeds come from and fetches go to.
-WEFT_DECL std::string master_of(const device_set& devices, const partition_options& options) {
-  const std::vector<std::string>& tasks = devices.tasks();
-  if (options.master.empty()) return tasks.front();
-  std::string task = task_text(parse_device_name(options.master));
-  if (std::find(tasks.begin(), tasks.end(), task) == tasks.end()) {
-    std::string known;
-    for (std::size_t i = 0; i < tasks.size() && i < 32; ++i) known += (i ? ", " : "") + tasks[i];
-    fail(error_code::invalid_argument, "the session's task '" + options.master + "' has no devices; tasks that have are " + known + (tasks.size() > 32 ? ", ..." : ""));
-  }
-  return task;
-}
-
-// Whether the node may have the name of one that a cut adds.
-inline bool is_hidden(const node& n) { return n.name().find("/_") != std::string::npos; }
-inline bool has_hidden_names(const std::vector<const node*>& nodes) {
-  return std::any_of(nodes.begin(), nodes.end(), [](const node* n) { return is_hidden(*n); });
-}
-
-class partitioner {
- public:
-  partitioner(const graph& g, const device_set& devices, const placement& where, const partition_options& options)
-      : graph_(g), device_set_(devices), where_(where), options_(options), names_(options.form, devices.is_local()) {}
-
-  partitioned_graph run();
-
-  // A step without fetches, receives that wait and merged nodes may go on when nodes were added to the graph and `where` has placed them: a cut goes through nodes in the order of creation.
-  // What the step needs besides; nothing when that would come out otherwise than cut at once. `first` is the first node that was added.
-  std::optional<std::vector<const node*>> added_nodes(std::size_t first, const std::vector<const node*>& targets, std::size_t& visited) const;
-  // The answer of `run` with these nodes in addition.
-  partitioned_graph grow(partitioned_graph earlier, const std::vector<const node*>& added);
-  // Goes on with a part that is equal to one of its own.
-  void follow(const graph& own, const graph& equal);
-
- private:
-  // Devices and tasks by number, in the order of the device set.
-  struct place_of_device {
-    std::string name;
-    int task = 0;
-    std::int64_t incarnation = 0;
-    attr_value as_attr;  // the name, which all transfers share
-  };
-  // Where a value is wanted: a device, or the first device of a task that received it.
-  struct arrival_key {
-    std::int64_t node;
-    int slot, device, task;
-    friend bool operator==(const arrival_key& a, const arrival_key& b) noexcept {
-      return a.node == b.node && a.slot == b.slot && a.device == b.device && a.task == b.task;
-    }
-  };
-  struct arrival_hash {
-    std::size_t operator()(const arrival_key& k) const noexcept {
-      std::uint64_t h = (static_cast<std::uint64_t>(k.node) << 32 ^ static_cast<std::uint32_t>(k.slot)) * 0x9e3779b97f4a7c15u;
-      h = (h ^ h >> 32 ^ (static_cast<std::uint64_t>(static_cast<std::uint32_t>(k.device)) << 32 | static_cast<std::uint32_t>(k.task))) * 0xd6e8feb86659fd93u;
-      return static_cast<std::size_t>(h ^ h >> 32);
-    }
-  };
-  // A value that has arrived at a device, and what a further device of the task gets passed on: the same, but for a control edge, where
-  // `value` is the Identity to wait for. An index of `control_slot` stands for a node to wait for.
-  struct arrival {
-    output value, wire;
-    int device = 0;
-    std::size_t row = 0;
-    const node* last_consumer = nullptr;
-  };
-  static constexpr int control_slot = -1;
-  static std::size_t at(int i) noexcept { return static_cast<std::size_t>(i); }
-
-  void number_devices();
-  void find_substitutes();
-  void copy_all(const std::vector<const node*>& nodes);
-  partitioned_graph take();
-  std::vector<const node*> waited_for(const std::vector<const node*>& targets, std::size_t& visited) const;
-  int device_number(const std::string& name, const node& about);
-  void check_order(const node& n, const node& input) const;
-  void copy(const node& n);
-  void add_fetches();
-  output value_for(const output& source, const node& consumer, int device);
-  const node* control_for(const node& before, const node& consumer, int device);
-  arrival& arrive(const node& from, int slot, const node& consumer, int device);
-  arrival& feed(const output& source, const node& consumer, int device);
-  arrival send(const node& from, int slot, const arrival& source, const node& consumer, int device);
-  output send_value(transfer& t, const std::string& source, output value, int source_device, int device, output_type type);
-  output cast(const std::string& name, int device, const output& value, dtype from, dtype to, const partial_shape& s);
-  void consumed(arrival& a, std::vector<transfer>& rows, const node& consumer, int slot) const;
-  const node& add(int device, std::string name, std::string op, std::vector<output> inputs, std::vector<const node*> control, attr_map attrs, std::vector<output_type> outputs);
-  std::string free_name(std::string name) const;
-  static std::string tensor_name(const output& o) { return o.from->name() + ":" + std::to_string(o.index); }
-  static std::optional<std::int64_t> bytes_of(const output_type& type);
-  part& part_of(int device) { return parts_[at(devices_[at(device)].task)]; }
-
-  const graph& graph_;
-  const device_set& device_set_;
-  const placement& where_;
-  const partition_options& options_;
-  std::vector<place_of_device> devices_;
-  std::vector<int> devices_in_;  // by task: how many
-  std::unordered_map<std::string, int> device_numbers_;
-  const std::string* last_device_name_ = nullptr;
-  int last_device_ = -1;
-  std::string master_device_;
-  std::vector<part> parts_;  // one per task of the device set; empty ones are dropped at the end
-  std::unordered_set<std::uint64_t> fed_;
-  cut_names names_;
-  substitution same_;
-  bool has_hidden_names_ = false;
-  int last_copied_ = -1;
-  std::vector<const node*> twins_;  // by node id
-  std::vector<int> device_of_;      // by node id
-  std::unordered_map<arrival_key, arrival, arrival_hash> arrivals_;
-  std::vector<transfer> edges_, feeds_, fetches_;
-};
-
-WEFT_DECL partitioned_graph partitioner::run() {
-  number_devices();
-  check_step(graph_, options_.feeds, options_.fetches, options_.targets);
-  for (const output& o : options_.feeds) fed_.insert(output_key(o));
-
-  // 1. What the step needs, without what it can do without.
-  find_substitutes();
-  const std::vector<const node*> needed = prune(graph_, options_.feeds, options_.fetches, options_.targets, same_);
-  has_hidden_names_ = has_hidden_names(needed);
-
-  // 2. Each node into the part of its task, after whatever it reads.
-  copy_all(needed);
-
-  // 3. What the step gives back.
-  add_fetches();
-  return take();
-}
-
-WEFT_DECL void partitioner::copy_all(const std::vector<const node*>& nodes) {
-  twins_.resize(where_.size());
-  device_of_.resize(where_.size(), -1);
-  const bool whole = options_.fetches.empty() && options_.targets.empty();
-  for (const node* n : nodes) {
-    if (whole && !where_.has(*n)) continue;  // the whole graph is what was placed; nodes may have been added since
-    copy(*n);
-    last_copied_ = n->id();
-  }
-}
-
-// Feeds and fetches are numbered after the edges, so that the edges count from 0.
-WEFT_DECL partitioned_graph partitioner::take() {
-  auto next = static_cast<std::int64_t>(edges_.size());
-  for (auto* rows : {&feeds_, &fetches_})
-    for (transfer& t : *rows) t.edge = next++;
-  std::vector<part> used;
-  for (part& p : parts_)
-    if (p.graph.size() != 0) used.push_back(std::move(p));
-  if (options_.schedule_recvs) recv_scheduler(used, options_).run();
-  return {std::move(used), transfer_table(std::move(edges_), std::move(feeds_), std::move(fetches_)), where_};
-}
-
-WEFT_DECL void partitioner::number_devices() {
-  std::map<std::string, int> tasks;
-  for (const std::string& task : device_set_.tasks()) {
-    tasks.emplace(task, static_cast<int>(parts_.size()));
-    parts_.push_back({task, graph(graph_.ops()), {}, {}});
-  }
-  for (std::size_t i = 0; i < device_set_.size(); ++i) {
-    const device& d = device_set_.devices()[i];
-    device_numbers_.emplace(d.name, static_cast<int>(i));
-    const std::string name = options_.form == partition_form::tensorflow ? to_full_text(device_set_.names()[i]) : d.name;
-    devices_.push_back({name, tasks[task_text(device_set_.names()[i])], static_cast<std::int64_t>(d.incarnation), attr_value(name)});
-  }
-  devices_in_.resize(parts_.size());
-  for (const place_of_device& d : devices_) ++devices_in_[at(d.task)];
-  if (parts_.empty()) fail(error_code::failed_precondition, "no devices are registered; add at least one to the device_set");
-  master_device_ = master_of(device_set_, options_) + "/device:CPU:0";
-}
-
-WEFT_DECL void partitioner::find_substitutes() {
-  if (!options_.merge_equal_nodes && !options_.skip_identities) return;
-  simplify_options passes;
-  passes.merge_equal_nodes = options_.merge_equal_nodes;
-  passes.skip_identities = options_.skip_identities;
-  passes.keep = options_.targets;
-  for (const auto* outputs : {&options_.feeds, &options_.fetches})
-    for (const output& o : *outputs) passes.keep.push_back(o.from);
-  same_ = simplify(graph_, where_, passes);
-}
-
-WEFT_DECL int partitioner::device_number(const std::string& name, const node& about) {
-  if (last_device_ >= 0 && *last_device_name_ == name) return last_device_;
-  const auto it = device_numbers_.find(name);
-  if (it == device_numbers_.end()) about.fail_about(error_code::invalid_argument, "is placed on '" + name + "', which is not in the device set");
-  last_device_name_ = &it->first;
-  last_device_ = it->second;
-  return it->second;
-}
-
-WEFT_DECL void partitioner::check_order(const node& n, const node& input) const {
-  if (input.id() >= n.id()) n.fail_about(error_code::invalid_argument, "is part of a cycle through '" + input.name() + "'");
-}
-
-WEFT_DECL void partitioner::copy(const node& n) {
-  const int device = device_number(where_.device_of(n), n);
-  device_of_[at(n.id())] = device;
-  std::vector<output> inputs;
-  inputs.reserve(n.inputs().size());
-  for (const output& written : n.inputs()) {
-    const output in = same_.resolve(written);
-    check_order(n, *in.from);
-    inputs.push_back(value_for(in, n, device));
-  }
-  std::vector<const node*> control;
-  for (const node* written : n.control_inputs()) {
-    const node* before = same_.resolve(written);
-    check_order(n, *before);
-    if (!is_fed_placeholder(*before, fed_)) control.push_back(control_for(*before, n, device));
-  }
-  twins_[at(n.id())] = &part_of(device).graph.add_copy(n, std::move(inputs), std::move(control), devices_[at(device)].name);
-}
-
-WEFT_DECL output partitioner::value_for(const output& source, const node& consumer, int device) {
-  if (!fed_.empty() && fed_.count(output_key(source)) != 0) return feed(source, consumer, device).value;
-  if (device_of_[at(source.from->id())] == device) return {twins_[at(source.from->id())], source.index};
-  arrival& a = arrive(*source.from, source.index, consumer, device);
-  consumed(a, edges_, consumer, source.index);
-  return a.value;
-}
-
-WEFT_DECL const node* partitioner::control_for(const node& before, const node& consumer, int device) {
-  if (device_of_[at(before.id())] == device) return twins_[at(before.id())];
-  arrival& a = arrive(before, control_slot, consumer, device);
-  consumed(a, edges_, consumer, control_slot);
-  return a.value.from;
-}
-
-WEFT_DECL void partitioner::consumed(arrival& a, std::vector<transfer>& rows, const node& consumer, int slot) const {
-  if (a.last_consumer == &consumer) return;
-  a.last_consumer = &consumer;
-  rows[a.row].consumers.push_back((slot == control_slot ? "^" : "") + consumer.name());
-}
-
-// The value at a device that is not its own. It crosses to a task once, to the device of its first consumer there; further devices of
-// that task get it passed on from there.
-WEFT_DECL partitioner::arrival& partitioner::arrive(const node& from, int slot, const node& consumer, int device) {
-  const auto known = arrivals_.find({from.id(), slot, device, -1});
-  if (known != arrivals_.end()) return known->second;
-  const int home = device_of_[at(from.id())], task = devices_[at(device)].task;
-  arrival source;
-  source.device = home;
-  source.value = source.wire = {twins_[at(from.id())], slot};
-  if (devices_[at(home)].task != task) {
-    const auto first = devices_in_[at(task)] > 1 ? arrivals_.find({from.id(), slot, -1, task}) : arrivals_.end();
-    if (first != arrivals_.end()) source = first->second;
-    else {
-      const arrival landed = send(from, slot, source, consumer, device);
-      if (devices_in_[at(task)] > 1) arrivals_.emplace(arrival_key{from.id(), slot, -1, task}, landed);
-      return arrivals_.emplace(arrival_key{from.id(), slot, device, -1}, landed).first->second;
-    }
-  }
-  return arrivals_.emplace(arrival_key{from.id(), slot, device, -1}, send(from, slot, source, consumer, device)).first->second;
-}
-
-// A control edge is sent as an empty constant that waits for the source, and waited for through an Identity, as in TensorFlow.
-WEFT_DECL partitioner::arrival partitioner::send(const node& from, int slot, const arrival& source, const node& consumer, int device) {
-  const bool control = slot == control_slot, tensorflow = options_.form == partition_form::tensorflow;
-  transfer t;
-  t.edge = static_cast<std::int64_t>(edges_.size());
-  t.kind = control ? transfer_kind::control : transfer_kind::data;
-  t.source = control ? "^" + from.name() : to_text(output{&from, slot});
-  t.between_tasks = devices_[at(source.device)].task != devices_[at(device)].task;
-  t.reason = "'" + consumer.name() + "' is " + where_.reason_of(consumer);
-  const std::string name = tensorflow ? source.wire.from->name() : from.name();
-  output_type type = control ? output_type{dtype::float32, partial_shape{0}, false} : from.outputs()[at(slot)];
-  type.is_ref = false;
-
-  output value = source.wire;
-  if (value.index == control_slot)
-    value = {&add(source.device, names_.next(name, "control", t.edge, t.between_tasks), "Const", {}, {value.from},
-                  {{"dtype", dtype::float32}, {"value", tensor_value(dtype::float32, shape{0})}}, {type}), 0};
-  arrival out;
-  out.device = device;
-  out.row = edges_.size();
-  out.wire = out.value = send_value(t, name, value, source.device, device, type);
-  if (control) {
-    out.value = {&add(device, names_.next(name, "after", t.edge, t.between_tasks), "Identity", {out.wire}, {}, {{"T", dtype::float32}}, {type}), 0};
-    if (tensorflow) out.wire = {out.value.from, control_slot};
-  }
-  edges_.push_back(std::move(t));
-  return out;
-}
-
-// The pair itself, and what the row says about it.
-WEFT_DECL output partitioner::send_value(transfer& t, const std::string& source, output value, int source_device, int device, output_type type) {
-  const bool narrow = options_.bfloat16_sendrecv && t.between_tasks && t.kind == transfer_kind::data && type.dtype == dtype::float32;
-  const auto name = [&](const char* what) { return names_.next(source, what, t.edge, t.between_tasks); };
-  if (narrow) {
-    value = cast(name("narrow"), source_device, value, dtype::float32, dtype::bfloat16, type.shape);
-    type.dtype = dtype::bfloat16;
-  }
-  t.from = devices_[at(source_device)].name;
-  t.to = devices_[at(device)].name;
-  t.dtype = type.dtype;
-  t.shape = type.shape;
-  t.bytes = bytes_of(type);
-  const attr_value tensor_name("edge_" + std::to_string(t.edge) + "_" + source);
-  const auto attrs_of = [&](bool sends) {
-    attr_map out;
-    out.reserve(7);
-    const auto put = [&out](const char* key, attr_value what) { out.emplace(key, std::move(what)); };
-    if (sends) put("T", type.dtype);
-    put("_edge", t.edge);
-    put("client_terminated", false);
-    put("recv_device", devices_[at(device)].as_attr);
-    put("send_device", devices_[at(source_device)].as_attr);
-    put("send_device_incarnation", devices_[at(source_device)].incarnation);
-    put("tensor_name", tensor_name);
-    if (!sends) put("tensor_type", type.dtype);
-    return out;
-  };
-  add(source_device, name("send"), "_Send", {value}, {}, attrs_of(true), {});
-  const output received{&add(device, name("recv"), "_Recv", {}, {}, attrs_of(false), {type}), 0};
-  return narrow ? cast(name("widen"), device, received, dtype::bfloat16, dtype::float32, type.shape) : received;
-}
-
-WEFT_DECL output partitioner::cast(const std::string& name, int device, const output& value, dtype from, dtype to, const partial_shape& s) {
-  return {&add(device, name, "Cast", {value}, {}, {{"SrcT", from}, {"DstT", to}, {"Truncate", to == dtype::bfloat16}}, {{to, s, false}}), 0};
-}
-
-WEFT_DECL partitioner::arrival& partitioner::feed(const output& source, const node& consumer, int device) {
-  const arrival_key key{source.from->id(), source.index, device, -1};
-  auto it = arrivals_.find(key);
-  if (it == arrivals_.end()) {
-    part& p = part_of(device);
-    const std::string name = tensor_name(source);
-    const auto known = std::find(p.feeds.begin(), p.feeds.end(), name);
-    const auto index = static_cast<std::int64_t>(known - p.feeds.begin());
-    if (known == p.feeds.end()) p.feeds.push_back(name);
-    output_type type = source.from->outputs()[at(source.index)];
-    type.is_ref = false;
-    transfer t;
-    t.kind = transfer_kind::feed;
-    t.source = to_text(source);
-    t.from = master_device_;
-    t.to = devices_[at(device)].name;
-    t.dtype = type.dtype;
-    t.shape = type.shape;
-    t.bytes = bytes_of(type);
-    t.between_tasks = p.task + "/device:CPU:0" != master_device_;
-    t.reason = "'" + consumer.name() + "' is " + where_.reason_of(consumer);
-    arrival a;
-    a.device = device;
-    a.row = feeds_.size();
-    a.value = a.wire = {&add(device, source.from->name() + "/_feed_" + std::to_string(feeds_.size()), "_Arg", {}, {}, {{"T", type.dtype}, {"index", index}}, {type}), 0};
-    feeds_.push_back(std::move(t));
-    it = arrivals_.emplace(key, a).first;
-  }
-  consumed(it->second, feeds_, consumer, source.index);
-  return it->second;
-}
-
-WEFT_DECL void partitioner::add_fetches() {
-  std::unordered_set<std::uint64_t> done;
-  for (const output& o : options_.fetches) {
-    // What is fed is known without running anything.
-    if (fed_.count(output_key(o)) != 0 || !done.insert(output_key(o)).second) continue;
-    const int device = device_of_[at(o.from->id())];
-    part& p = part_of(device);
-    const output_type& type = o.from->outputs()[at(o.index)];
-    transfer t;
-    t.kind = transfer_kind::fetch;
-    t.source = to_text(o);
-    t.from = devices_[at(device)].name;
-    t.to = master_device_;
-    t.dtype = type.dtype;
-    t.shape = type.shape;
-    t.bytes = bytes_of(type);
-    t.between_tasks = p.task + "/device:CPU:0" != master_device_;
-    t.reason = "fetched";
-    add(device, o.from->name() + "/_fetch_" + std::to_string(fetches_.size()), "_Retval", {{twins_[at(o.from->id())], o.index}}, {},
-        {{"T", type.dtype}, {"index", static_cast<std::int64_t>(p.fetches.size())}}, {});
-    p.fetches.push_back(tensor_name(o));
-    fetches_.push_back(std::move(t));
-  }
-}
-
-WEFT_DECL std::optional<std::int64_t> partitioner::bytes_of(const output_type& type) {
-  const auto elements = type.shape.elements();
-  if (!elements || !is_plain(type.dtype)) return std::nullopt;
-  const auto size = static_cast<std::int64_t>(size_of(type.dtype));
-  return *elements > INT64_MAX / size ? std::nullopt : std::optional<std::int64_t>(*elements * size);
-}
-
-// Nodes of the graph that come later must find their names free. Hardly any graph has names like the new ones.
-WEFT_DECL std::string partitioner::free_name(std::string name) const {
-  while (has_hidden_names_ && graph_.find(name) != nullptr) name += "_";
-  return name;
-}
-
-WEFT_DECL const node& partitioner::add(int device, std::string name, std::string op, std::vector<output> inputs, std::vector<const node*> control,
-                                    attr_map attrs, std::vector<output_type> outputs) {
-  node_spec spec;
-  spec.op = std::move(op);
-  spec.name = free_name(std::move(name));
-  spec.exact_name = true;
-  spec.inputs = std::move(inputs);
-  spec.control_inputs = std::move(control);
-  spec.attrs = std::move(attrs);
-  spec.scoped = false;
-  spec.device = devices_[at(device)].name;
-  spec.outputs = std::move(outputs);
-  return part_of(device).graph.add(std::move(spec));
-}
-
-}  // namespace weft::detail
-#endif
-
-#endif
-
-#ifndef WEFT_PARTITION_TENSORFLOW_FORM_HPP
-#define WEFT_PARTITION_TENSORFLOW_FORM_HPP
-// The graph of one step as TensorFlow's master sees it before cutting: pruned, with the client's `_Recv` and `_Send` in place of feeds
-// and fetches, and small constants copied to each device that reads them.
-
-#include <algorithm>
-#include <cstdint>
-#include <string>
-#include <unordered_map>
-#include <unordered_set>
-#include <utility>
-#include <vector>
-
-#if WEFT_HAS_BODIES
-namespace weft::detail {
-
-class tensorflow_step {
- public:
-  tensorflow_step(const graph& g, const device_set& devices, const placement& where, const partition_options& options)
-      : graph_(g), devices_(devices), where_(where), options_(options), step_(g.ops()) {}
-
-  partitioned_graph run();
-
- private:
-  static constexpr std::int64_t max_copied_elements = 16;
-  static std::size_t at(int i) noexcept { return static_cast<std::size_t>(i); }
-
-  void add_feeds();
-  void find_consumers(const std::vector<const node*>& needed);
-  void copy(const node& n);
-  void copy_constant(const node& n);
-  void add_fetches();
-  output value_for(const output& source, const std::string& device);
-  std::vector<const node*> waited_for(const node& n);
-  const node& add_client(const char* op, const char* prefix, const output& about, std::vector<output> inputs, std::int64_t index);
-  const node& place(const node& made, const std::string& device, std::string reason);
-  bool is_copied(const node& n) const;
-
-  const graph& graph_;
-  const device_set& devices_;
-  const placement& where_;
-  const partition_options& options_;
-  graph step_;
-  std::string master_;
-  std::vector<placed_node> placed_;                            // of the step's graph
-  std::vector<const node*> twins_;                             // by node id of the given graph
-  std::vector<std::vector<std::string>> readers_;              // devices that read a constant, in order; by node id
-  std::vector<char> is_waited_for_;                            // whether a control edge starts there; by node id
-  std::unordered_map<std::uint64_t, const node*> fed_;         // output -> `_recv_x_0`
-  std::unordered_map<std::string, const node*> copies_;        // constant and device -> its copy
-  std::vector<transfer> feeds_, fetches_;
-};
-
-WEFT_DECL partitioned_graph tensorflow_step::run() {
-  if (devices_.empty()) fail(error_code::failed_precondition, "no devices are registered; add at least one to the device_set");
-  master_ = master_of(devices_, options_) + "/device:CPU:0";
-  if (devices_.find(master_) == nullptr && !(options_.feeds.empty() && options_.fetches.empty()))
-    fail(error_code::invalid_argument, "feeds and fetches pass through '" + master_ + "' in TensorFlow's form, and there is no such device");
-  twins_.resize(where_.size());
-
-  // 1. The graph of the step.
-  check_step(graph_, options_.feeds, options_.fetches, options_.targets);
-  add_feeds();
-  const std::vector<const node*> needed = prune(graph_, options_.feeds, options_.fetches, options_.targets);
-  find_consumers(needed);
-  for (const node* n : needed) {
-    if (is_copied(*n)) copy_constant(*n);
-    else copy(*n);
-  }
-  add_fetches();
-
-  // 2. Its parts.
-  partition_options cut = options_;
-  cut.feeds.clear();
-  cut.fetches.clear();
-  cut.targets.clear();
-  cut.merge_equal_nodes = cut.skip_identities = false;
-  partitioned_graph parts = partitioner(step_, devices_, placement(std::move(placed_)), cut).run();
-
-  // 3. What the client sends and receives belongs to the part of the session's task.
-  std::vector<part> with_client = parts.parts();
-  for (part& p : with_client)
-    if (p.task + "/device:CPU:0" == master_) {
-      for (const transfer& t : feeds_) p.feeds.push_back(t.source.find(':') == std::string::npos ? t.source + ":0" : t.source);
-      for (const transfer& t : fetches_) p.fetches.push_back(t.source.find(':') == std::string::npos ? t.source + ":0" : t.source);
-    }
-  auto next = static_cast<std::int64_t>(parts.transfers().size());
-  for (auto* rows : {&feeds_, &fetches_})
-    for (transfer& t : *rows) t.edge = next++;
-  std::vector<transfer> edges(parts.transfers().begin(), parts.transfers().end());
-  return {std::move(with_client), transfer_table(std::move(edges), std::move(feeds_), std::move(fetches_)), where_};
-}
-
-WEFT_DECL const node& tensorflow_step::place(const node& made, const std::string& device, std::string reason) {
-  placed_.push_back({device, std::move(reason)});
-  return made;
-}
-
-// `_Recv` and `_Send` that the client ends; `_Arg` and `_Retval` in a session without a cluster.
-WEFT_DECL const node& tensorflow_step::add_client(const char* op, const char* prefix, const output& about, std::vector<output> inputs, std::int64_t index) {
-  const bool enters = inputs.empty();
-  output_type type = about.from->outputs()[at(about.index)];
-  type.is_ref = false;
-  const std::string full = to_full_text(parse_device_name(master_));
-  node_spec spec;
-  spec.name = prefix + about.from->name() + "_" + std::to_string(about.index);
-  spec.op = op;
-  if (devices_.is_local()) {
-    spec.name += "_" + std::to_string(index);
-    spec.attrs = {{"T", type.dtype}, {"index", index}};
-  } else {
-    spec.attrs = {{enters ? "tensor_type" : "T", type.dtype}, {"tensor_name", about.from->name() + ":" + std::to_string(about.index)}, {"send_device", full},
-                  {"recv_device", full}, {"send_device_incarnation", std::int64_t{0}}, {"client_terminated", true}};
-  }
-  spec.exact_name = true;
-  spec.inputs = std::move(inputs);
-  spec.scoped = false;
-  spec.outputs = enters ? std::vector<output_type>{type} : std::vector<output_type>{};
-  transfer t;
-  t.kind = enters ? transfer_kind::feed : transfer_kind::fetch;
-  t.source = to_text(about);
-  t.from = t.to = full;
-  t.dtype = type.dtype;
-  t.shape = type.shape;
-  t.consumers = {spec.name};
-  t.reason = enters ? "fed" : "fetched";
-  (enters ? feeds_ : fetches_).push_back(std::move(t));
-  return place(step_.add(std::move(spec)), master_, "the client's");
-}
-
-WEFT_DECL void tensorflow_step::add_feeds() {
-  for (const output& o : options_.feeds) {
-    const node*& entry = fed_[output_key(o)];
-    if (entry == nullptr)
-      entry = devices_.is_local() ? &add_client("_Arg", "_arg_", o, {}, static_cast<std::int64_t>(feeds_.size())) : &add_client("_Recv", "_recv_", o, {}, 0);
-  }
-}
-
-WEFT_DECL void tensorflow_step::find_consumers(const std::vector<const node*>& needed) {
-  readers_.resize(where_.size());
-  is_waited_for_.resize(where_.size(), 0);
-  const auto read = [&](const output& o, const std::string& device) {
-    auto& list = readers_[at(o.from->id())];
-    if (o.from->op() == "Const" && fed_.count(output_key(o)) == 0 && std::find(list.begin(), list.end(), device) == list.end()) list.push_back(device);
-  };
-  for (const node* n : needed) {
-    for (const output& in : n->inputs()) read(in, where_.device_of(*n));
-    for (const node* before : n->control_inputs()) is_waited_for_[at(before->id())] = 1;
-  }
-  for (const output& o : options_.fetches) read(o, master_);
-}
-
-WEFT_DECL bool tensorflow_step::is_copied(const node& n) const {
-  if (n.op() != "Const" || is_waited_for_[at(n.id())] != 0 || readers_[at(n.id())].size() < 2) return false;
-  if (std::find(options_.targets.begin(), options_.targets.end(), &n) != options_.targets.end()) return false;
-  const tensor_value* value = n.find_attr<tensor_value>("value");
-  return value != nullptr && value->elements() <= max_copied_elements;
-}
-
-WEFT_DECL output tensorflow_step::value_for(const output& source, const std::string& device) {
-  if (const auto fed = fed_.find(output_key(source)); fed != fed_.end()) return {fed->second, 0};
-  if (const auto copy = copies_.find(source.from->name() + "@" + device); copy != copies_.end()) return {copy->second, 0};
-  return {twins_[at(source.from->id())], source.index};
-}
-
-// A fed placeholder is waited for as what the client sends.
-WEFT_DECL std::vector<const node*> tensorflow_step::waited_for(const node& n) {
-  std::vector<const node*> out;
-  for (const node* before : n.control_inputs()) {
-    const auto fed = is_placeholder(*before) ? fed_.find(output_key({before, 0})) : fed_.end();
-    out.push_back(fed == fed_.end() ? twins_[at(before->id())] : fed->second);
-  }
-  return out;
-}
-
-WEFT_DECL void tensorflow_step::copy(const node& n) {
-  const std::string& device = where_.device_of(n);
-  std::vector<output> inputs;
-  for (const output& in : n.inputs()) inputs.push_back(value_for(in, device));
-  twins_[at(n.id())] = &place(step_.add_copy(n, std::move(inputs), waited_for(n), n.device()), device, where_.reason_of(n));
-}
-
-WEFT_DECL void tensorflow_step::copy_constant(const node& n) {
-  int number = 0;
-  for (const std::string& device : readers_[at(n.id())]) {
-    node_spec spec;
-    spec.op = n.op();
-    spec.name = n.name() + "/replicate/_" + std::to_string(number++);
-    spec.exact_name = true;
-    spec.control_inputs = waited_for(n);
-    spec.attrs = n.attrs();
-    spec.site = n.site();
-    spec.scoped = false;
-    spec.outputs = n.outputs();
-    copies_[n.name() + "@" + device] = &place(step_.add(std::move(spec)), device, "copy of '" + n.name() + "'");
-  }
-}
-
-WEFT_DECL void tensorflow_step::add_fetches() {
-  std::unordered_set<std::uint64_t> done;
-  for (const output& o : options_.fetches) {
-    if (!done.insert(output_key(o)).second) continue;
-    if (devices_.is_local()) add_client("_Retval", "_retval_", o, {value_for(o, master_)}, static_cast<std::int64_t>(fetches_.size()));
-    else add_client("_Send", "_send_", o, {value_for(o, master_)}, 0);
-  }
-}
-
-}  // namespace weft::detail
-#endif
-
-#endif
-
 #ifndef WEFT_PLACEMENT_PLACER_INTERFACE_HPP
 #define WEFT_PLACEMENT_PLACER_INTERFACE_HPP
 // What decides where nodes go when TensorFlow's rules leave them a choice: a function of a program, or a heuristic.
@@ -40263,15 +39444,18 @@ WEFT_DECL std::shared_ptr<const placer> place_by(placer_function function, std::
 #define WEFT_PLACEMENT_PLACER_HPP
 // Chooses a device for every node of a graph: a pure function in numbered passes, in time linear in the graph.
 
+#include <memory>
+#include <string>
+#if WEFT_HAS_BODIES
+
 #include <algorithm>
 #include <deque>
 #include <exception>
 #include <map>
-#include <memory>
-#include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
+#endif
 
 namespace weft {
 
@@ -40734,6 +39918,876 @@ WEFT_DECL std::string explain(const graph& g, const device_set& devices, const n
 }  // namespace weft
 #endif
 
+#endif
+
+#if WEFT_HAS_BODIES
+#ifndef WEFT_PARTITION_RECV_SCHEDULE_HPP
+#define WEFT_PARTITION_RECV_SCHEDULE_HPP
+// Receives that wait until shortly before their value is needed, as TensorFlow's `enable_recv_scheduling`: less memory is held, and dear values do not get in the way of urgent ones.
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <exception>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#if WEFT_HAS_BODIES
+namespace weft::detail {
+
+// Nodes of all parts by one number. A node's start is the latest one that delays nothing, in microseconds of `node_seconds`, or in nodes when there is none. The time of a device is cut into 100 epochs;
+// a receive of epoch e waits for a trigger, which waits for the last node of the device that starts before epoch e - 6. Starts rise along every edge, so what is added closes no circle.
+class recv_scheduler {
+ public:
+  recv_scheduler(std::vector<part>& parts, const partition_options& options) : parts_(parts), options_(options) {}
+
+  void run() {
+    read();
+    find_starts();
+    std::size_t first = 0;
+    for (part& p : parts_) {
+      const std::size_t count = p.graph.size();
+      if (schedule(first, first + count)) rebuild(p, first, first + count);
+      first += count;
+    }
+  }
+
+ private:
+  static constexpr std::int64_t epochs = 100, prefetch = 6;
+  struct trigger {
+    std::size_t after = 0;  // the node that it waits for
+    std::int64_t epoch = 0;
+    std::string device;
+    const node* made = nullptr;
+  };
+
+  void read();
+  void find_starts();
+  bool schedule(std::size_t begin, std::size_t end);
+  void schedule_device(const std::vector<std::size_t>& nodes);
+  void rebuild(part& p, std::size_t begin, std::size_t end);
+  std::int64_t time_of(const node& n) const;
+
+  std::vector<part>& parts_;
+  const partition_options& options_;
+  std::vector<const node*> nodes_;
+  std::vector<std::vector<std::size_t>> readers_;
+  std::vector<std::int64_t> times_, starts_;
+  std::vector<trigger> triggers_;           // of one part
+  std::vector<std::vector<std::size_t>> triggers_after_;  // by node
+  std::vector<std::size_t> waits_for_;      // by node: a trigger, or `none`
+  static constexpr std::size_t none = static_cast<std::size_t>(-1);
+};
+
+WEFT_DECL std::int64_t recv_scheduler::time_of(const node& n) const {
+  if (!options_.node_seconds) return 1;
+  const double seconds = [&] {
+    try {
+      return options_.node_seconds(n);
+    } catch (const error&) {
+      throw;
+    } catch (const std::exception& e) {
+      n.fail_about(error_code::unknown, std::string("partition_options::node_seconds: ") + e.what());
+    }
+  }();
+  if (!(seconds >= 0) || seconds > 1e9) n.fail_about(error_code::invalid_argument, "partition_options::node_seconds gives " + std::to_string(seconds) + ", expected 0 to 1e9");
+  return std::max<std::int64_t>(1, std::llround(seconds * 1e6));
+}
+
+WEFT_DECL void recv_scheduler::read() {
+  std::unordered_map<std::int64_t, std::size_t> sends;
+  std::size_t first = 0;
+  for (const part& p : parts_) {
+    for (const node* n : p.graph.nodes()) {
+      if (n->op() == "_Send")
+        if (const auto* edge = n->find_attr<std::int64_t>("_edge")) sends[*edge] = nodes_.size();
+      nodes_.push_back(n);
+      times_.push_back(time_of(*n));
+    }
+  }
+  readers_.resize(nodes_.size());
+  for (const part& p : parts_) {
+    for (const node* n : p.graph.nodes()) {
+      const std::size_t i = first + static_cast<std::size_t>(n->id());
+      for (const output& in : n->inputs()) readers_[first + static_cast<std::size_t>(in.from->id())].push_back(i);
+      for (const node* before : n->control_inputs()) readers_[first + static_cast<std::size_t>(before->id())].push_back(i);
+      const auto* edge = n->op() == "_Recv" ? n->find_attr<std::int64_t>("_edge") : nullptr;
+      if (edge != nullptr && sends.count(*edge) != 0) readers_[sends[*edge]].push_back(i);
+    }
+    first += p.graph.size();
+  }
+}
+
+WEFT_DECL void recv_scheduler::find_starts() {
+  // 1. As soon as possible: nodes in an order in which what they wait for comes first.
+  std::vector<std::size_t> missing(nodes_.size(), 0), order;
+  std::vector<std::int64_t> soonest(nodes_.size(), 0);
+  for (const auto& readers : readers_)
+    for (const std::size_t r : readers) ++missing[r];
+  for (std::size_t i = 0; i < nodes_.size(); ++i)
+    if (missing[i] == 0) order.push_back(i);
+  std::int64_t end = 0;
+  for (std::size_t k = 0; k < order.size(); ++k) {
+    const std::int64_t done = soonest[order[k]] + times_[order[k]];
+    end = std::max(end, done);
+    for (const std::size_t r : readers_[order[k]]) {
+      soonest[r] = std::max(soonest[r], done);
+      if (--missing[r] == 0) order.push_back(r);
+    }
+  }
+
+  // 2. As late as possible, backwards from the end.
+  starts_.resize(nodes_.size(), 0);
+  for (std::size_t k = order.size(); k-- > 0;) {
+    std::int64_t latest = end;
+    for (const std::size_t r : readers_[order[k]]) latest = std::min(latest, starts_[r]);
+    starts_[order[k]] = latest - times_[order[k]];
+  }
+}
+
+// Whether any receive of these nodes is to wait.
+WEFT_DECL bool recv_scheduler::schedule(std::size_t begin, std::size_t end) {
+  triggers_.clear();
+  triggers_after_.assign(end - begin, {});
+  waits_for_.assign(end - begin, none);
+  std::vector<std::string> devices;
+  std::vector<std::vector<std::size_t>> nodes;
+  for (std::size_t i = begin; i < end; ++i) {
+    const auto known = static_cast<std::size_t>(std::find(devices.begin(), devices.end(), nodes_[i]->device()) - devices.begin());
+    if (known == devices.size()) {
+      devices.push_back(nodes_[i]->device());
+      nodes.emplace_back();
+    }
+    nodes[known].push_back(i - begin);
+  }
+  for (auto& of_device : nodes) {
+    std::stable_sort(of_device.begin(), of_device.end(), [&](std::size_t a, std::size_t b) { return starts_[begin + a] < starts_[begin + b]; });
+    for (std::size_t& i : of_device) i += begin;
+    schedule_device(of_device);
+  }
+  return !triggers_.empty();
+}
+
+// The nodes of a device, by start.
+WEFT_DECL void recv_scheduler::schedule_device(const std::vector<std::size_t>& nodes) {
+  const std::size_t begin = nodes[0] - static_cast<std::size_t>(nodes_[nodes[0]]->id());
+  const std::int64_t resolution = starts_[nodes.back()] / epochs + 1;
+  std::size_t before = 0;  // nodes that start before the epoch at hand
+  for (const std::size_t i : nodes) {
+    if (nodes_[i]->op() != "_Recv" || nodes_[i]->find_attr<std::int64_t>("_edge") == nullptr) continue;
+    const std::int64_t epoch = starts_[i] / resolution - prefetch;
+    while (epoch >= 0 && starts_[nodes[before]] < epoch * resolution) ++before;
+    if (epoch < 0 || before == 0) continue;
+    if (triggers_.empty() || triggers_.back().epoch != epoch || triggers_.back().device != nodes_[i]->device()) {
+      triggers_after_[nodes[before - 1] - begin].push_back(triggers_.size());
+      triggers_.push_back({nodes[before - 1], epoch, nodes_[i]->device(), nullptr});
+    }
+    waits_for_[i - begin] = triggers_.size() - 1;
+  }
+}
+
+// The part anew, in the order of starts: each trigger after the node that it waits for, each receive after its trigger.
+WEFT_DECL void recv_scheduler::rebuild(part& p, std::size_t begin, std::size_t end) {
+  std::vector<std::size_t> order;
+  for (std::size_t i = 0; i < end - begin; ++i) order.push_back(i);
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return starts_[begin + a] < starts_[begin + b]; });
+  graph out(p.graph.ops());
+  std::vector<const node*> twins(order.size());
+  for (const std::size_t i : order) {
+    const node& n = *nodes_[begin + i];
+    std::vector<output> inputs;
+    for (const output& in : n.inputs()) inputs.push_back({twins[static_cast<std::size_t>(in.from->id())], in.index});
+    std::vector<const node*> control;
+    for (const node* before : n.control_inputs()) control.push_back(twins[static_cast<std::size_t>(before->id())]);
+    if (waits_for_[i] != none) control.push_back(triggers_[waits_for_[i]].made);
+    twins[i] = &out.add_copy(n, std::move(inputs), std::move(control), n.device());
+    for (const std::size_t t : triggers_after_[i]) {
+      node_spec spec;
+      spec.op = "ControlTrigger";
+      spec.name = "synch_" + std::to_string(triggers_[t].epoch);
+      while (p.graph.find(spec.name) != nullptr || out.find(spec.name) != nullptr) spec.name += "_";
+      spec.exact_name = true;
+      spec.control_inputs = {twins[i]};
+      spec.scoped = false;
+      spec.device = triggers_[t].device;
+      spec.outputs = std::vector<output_type>();
+      triggers_[t].made = &out.add(std::move(spec));
+    }
+  }
+  p.graph = std::move(out);
+}
+
+}  // namespace weft::detail
+#endif
+
+#endif
+#endif
+
+#if WEFT_HAS_BODIES
+#ifndef WEFT_PARTITION_PARTITIONER_HPP
+#define WEFT_PARTITION_PARTITIONER_HPP
+// How a placed graph is cut: one pass over its nodes in the order of creation, which adds each to its part and each value that
+// crosses to the parts on both sides.
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#if WEFT_HAS_BODIES
+namespace weft::detail {
+
+// Names of the nodes that a cut adds: `x/_send_3` for edge 3; in TensorFlow's form `x_S0` between tasks, `x_G0` between the devices of
+// a task, `x/_0` in a session without a cluster.
+class cut_names {
+ public:
+  cut_names(partition_form form, bool is_local) : form_(form), is_local_(is_local) {}
+  std::string next(const std::string& source, const char* what, std::int64_t edge, bool between_tasks) {
+    if (form_ == partition_form::weft) return source + "/_" + what + "_" + std::to_string(edge);
+    const std::string base = source + (std::string_view(what) == "control" ? "/ctrl" : "");
+    if (is_local_) return base + "/_" + std::to_string(local_++);
+    return base + (between_tasks ? "_S" + std::to_string(between_++) : "_G" + std::to_string(local_++));
+  }
+
+ private:
+  partition_form form_;
+  bool is_local_;
+  int between_ = 0, local_ = 0;
+};
+
+// The task that feeds come from and fetches go to.
+WEFT_DECL std::string master_of(const device_set& devices, const partition_options& options) {
+  const std::vector<std::string>& tasks = devices.tasks();
+  if (options.master.empty()) return tasks.front();
+  std::string task = task_text(parse_device_name(options.master));
+  if (std::find(tasks.begin(), tasks.end(), task) == tasks.end()) {
+    std::string known;
+    for (std::size_t i = 0; i < tasks.size() && i < 32; ++i) known += (i ? ", " : "") + tasks[i];
+    fail(error_code::invalid_argument, "the session's task '" + options.master + "' has no devices; tasks that have are " + known + (tasks.size() > 32 ? ", ..." : ""));
+  }
+  return task;
+}
+
+// Whether the node may have the name of one that a cut adds.
+inline bool is_hidden(const node& n) { return n.name().find("/_") != std::string::npos; }
+inline bool has_hidden_names(const std::vector<const node*>& nodes) {
+  return std::any_of(nodes.begin(), nodes.end(), [](const node* n) { return is_hidden(*n); });
+}
+
+class partitioner {
+ public:
+  partitioner(const graph& g, const device_set& devices, const placement& where, const partition_options& options)
+      : graph_(g), device_set_(devices), where_(where), options_(options), names_(options.form, devices.is_local()) {}
+
+  partitioned_graph run();
+
+  // A step without fetches, receives that wait and merged nodes may go on when nodes were added to the graph and `where` has placed them: a cut goes through nodes in the order of creation.
+  // What the step needs besides; nothing when that would come out otherwise than cut at once. `first` is the first node that was added.
+  std::optional<std::vector<const node*>> added_nodes(std::size_t first, const std::vector<const node*>& targets, std::size_t& visited) const;
+  // The answer of `run` with these nodes in addition.
+  partitioned_graph grow(partitioned_graph earlier, const std::vector<const node*>& added);
+  // Goes on with a part that is equal to one of its own.
+  void follow(const graph& own, const graph& equal);
+
+ private:
+  // Devices and tasks by number, in the order of the device set.
+  struct place_of_device {
+    std::string name;
+    int task = 0;
+    std::int64_t incarnation = 0;
+    attr_value as_attr;  // the name, which all transfers share
+  };
+  // Where a value is wanted: a device, or the first device of a task that received it.
+  struct arrival_key {
+    std::int64_t node;
+    int slot, device, task;
+    friend bool operator==(const arrival_key& a, const arrival_key& b) noexcept {
+      return a.node == b.node && a.slot == b.slot && a.device == b.device && a.task == b.task;
+    }
+  };
+  struct arrival_hash {
+    std::size_t operator()(const arrival_key& k) const noexcept {
+      std::uint64_t h = (static_cast<std::uint64_t>(k.node) << 32 ^ static_cast<std::uint32_t>(k.slot)) * 0x9e3779b97f4a7c15u;
+      h = (h ^ h >> 32 ^ (static_cast<std::uint64_t>(static_cast<std::uint32_t>(k.device)) << 32 | static_cast<std::uint32_t>(k.task))) * 0xd6e8feb86659fd93u;
+      return static_cast<std::size_t>(h ^ h >> 32);
+    }
+  };
+  // A value that has arrived at a device, and what a further device of the task gets passed on: the same, but for a control edge, where
+  // `value` is the Identity to wait for. An index of `control_slot` stands for a node to wait for.
+  struct arrival {
+    output value, wire;
+    int device = 0;
+    std::size_t row = 0;
+    const node* last_consumer = nullptr;
+  };
+  static constexpr int control_slot = -1;
+  static std::size_t at(int i) noexcept { return static_cast<std::size_t>(i); }
+
+  void number_devices();
+  void find_substitutes();
+  void copy_all(const std::vector<const node*>& nodes);
+  partitioned_graph take();
+  std::vector<const node*> waited_for(const std::vector<const node*>& targets, std::size_t& visited) const;
+  int device_number(const std::string& name, const node& about);
+  void check_order(const node& n, const node& input) const;
+  void copy(const node& n);
+  void add_fetches();
+  output value_for(const output& source, const node& consumer, int device);
+  const node* control_for(const node& before, const node& consumer, int device);
+  arrival& arrive(const node& from, int slot, const node& consumer, int device);
+  arrival& feed(const output& source, const node& consumer, int device);
+  arrival send(const node& from, int slot, const arrival& source, const node& consumer, int device);
+  output send_value(transfer& t, const std::string& source, output value, int source_device, int device, output_type type);
+  output cast(const std::string& name, int device, const output& value, dtype from, dtype to, const partial_shape& s);
+  void consumed(arrival& a, std::vector<transfer>& rows, const node& consumer, int slot) const;
+  const node& add(int device, std::string name, std::string op, std::vector<output> inputs, std::vector<const node*> control, attr_map attrs, std::vector<output_type> outputs);
+  std::string free_name(std::string name) const;
+  static std::string tensor_name(const output& o) { return o.from->name() + ":" + std::to_string(o.index); }
+  static std::optional<std::int64_t> bytes_of(const output_type& type);
+  part& part_of(int device) { return parts_[at(devices_[at(device)].task)]; }
+
+  const graph& graph_;
+  const device_set& device_set_;
+  const placement& where_;
+  const partition_options& options_;
+  std::vector<place_of_device> devices_;
+  std::vector<int> devices_in_;  // by task: how many
+  std::unordered_map<std::string, int> device_numbers_;
+  const std::string* last_device_name_ = nullptr;
+  int last_device_ = -1;
+  std::string master_device_;
+  std::vector<part> parts_;  // one per task of the device set; empty ones are dropped at the end
+  std::unordered_set<std::uint64_t> fed_;
+  cut_names names_;
+  substitution same_;
+  bool has_hidden_names_ = false;
+  int last_copied_ = -1;
+  std::vector<const node*> twins_;  // by node id
+  std::vector<int> device_of_;      // by node id
+  std::unordered_map<arrival_key, arrival, arrival_hash> arrivals_;
+  std::vector<transfer> edges_, feeds_, fetches_;
+};
+
+WEFT_DECL partitioned_graph partitioner::run() {
+  number_devices();
+  check_step(graph_, options_.feeds, options_.fetches, options_.targets);
+  for (const output& o : options_.feeds) fed_.insert(output_key(o));
+
+  // 1. What the step needs, without what it can do without.
+  find_substitutes();
+  const std::vector<const node*> needed = prune(graph_, options_.feeds, options_.fetches, options_.targets, same_);
+  has_hidden_names_ = has_hidden_names(needed);
+
+  // 2. Each node into the part of its task, after whatever it reads.
+  copy_all(needed);
+
+  // 3. What the step gives back.
+  add_fetches();
+  return take();
+}
+
+WEFT_DECL void partitioner::copy_all(const std::vector<const node*>& nodes) {
+  twins_.resize(where_.size());
+  device_of_.resize(where_.size(), -1);
+  const bool whole = options_.fetches.empty() && options_.targets.empty();
+  for (const node* n : nodes) {
+    if (whole && !where_.has(*n)) continue;  // the whole graph is what was placed; nodes may have been added since
+    copy(*n);
+    last_copied_ = n->id();
+  }
+}
+
+// Feeds and fetches are numbered after the edges, so that the edges count from 0.
+WEFT_DECL partitioned_graph partitioner::take() {
+  auto next = static_cast<std::int64_t>(edges_.size());
+  for (auto* rows : {&feeds_, &fetches_})
+    for (transfer& t : *rows) t.edge = next++;
+  std::vector<part> used;
+  for (part& p : parts_)
+    if (p.graph.size() != 0) used.push_back(std::move(p));
+  if (options_.schedule_recvs) recv_scheduler(used, options_).run();
+  return {std::move(used), transfer_table(std::move(edges_), std::move(feeds_), std::move(fetches_)), where_};
+}
+
+WEFT_DECL void partitioner::number_devices() {
+  std::map<std::string, int> tasks;
+  for (const std::string& task : device_set_.tasks()) {
+    tasks.emplace(task, static_cast<int>(parts_.size()));
+    parts_.push_back({task, graph(graph_.ops()), {}, {}});
+  }
+  for (std::size_t i = 0; i < device_set_.size(); ++i) {
+    const device& d = device_set_.devices()[i];
+    device_numbers_.emplace(d.name, static_cast<int>(i));
+    const std::string name = options_.form == partition_form::tensorflow ? to_full_text(device_set_.names()[i]) : d.name;
+    devices_.push_back({name, tasks[task_text(device_set_.names()[i])], static_cast<std::int64_t>(d.incarnation), attr_value(name)});
+  }
+  devices_in_.resize(parts_.size());
+  for (const place_of_device& d : devices_) ++devices_in_[at(d.task)];
+  if (parts_.empty()) fail(error_code::failed_precondition, "no devices are registered; add at least one to the device_set");
+  master_device_ = master_of(device_set_, options_) + "/device:CPU:0";
+}
+
+WEFT_DECL void partitioner::find_substitutes() {
+  if (!options_.merge_equal_nodes && !options_.skip_identities) return;
+  simplify_options passes;
+  passes.merge_equal_nodes = options_.merge_equal_nodes;
+  passes.skip_identities = options_.skip_identities;
+  passes.keep = options_.targets;
+  for (const auto* outputs : {&options_.feeds, &options_.fetches})
+    for (const output& o : *outputs) passes.keep.push_back(o.from);
+  same_ = simplify(graph_, where_, passes);
+}
+
+WEFT_DECL int partitioner::device_number(const std::string& name, const node& about) {
+  if (last_device_ >= 0 && *last_device_name_ == name) return last_device_;
+  const auto it = device_numbers_.find(name);
+  if (it == device_numbers_.end()) about.fail_about(error_code::invalid_argument, "is placed on '" + name + "', which is not in the device set");
+  last_device_name_ = &it->first;
+  last_device_ = it->second;
+  return it->second;
+}
+
+WEFT_DECL void partitioner::check_order(const node& n, const node& input) const {
+  if (input.id() >= n.id()) n.fail_about(error_code::invalid_argument, "is part of a cycle through '" + input.name() + "'");
+}
+
+WEFT_DECL void partitioner::copy(const node& n) {
+  const int device = device_number(where_.device_of(n), n);
+  device_of_[at(n.id())] = device;
+  std::vector<output> inputs;
+  inputs.reserve(n.inputs().size());
+  for (const output& written : n.inputs()) {
+    const output in = same_.resolve(written);
+    check_order(n, *in.from);
+    inputs.push_back(value_for(in, n, device));
+  }
+  std::vector<const node*> control;
+  for (const node* written : n.control_inputs()) {
+    const node* before = same_.resolve(written);
+    check_order(n, *before);
+    if (!is_fed_placeholder(*before, fed_)) control.push_back(control_for(*before, n, device));
+  }
+  twins_[at(n.id())] = &part_of(device).graph.add_copy(n, std::move(inputs), std::move(control), devices_[at(device)].name);
+}
+
+WEFT_DECL output partitioner::value_for(const output& source, const node& consumer, int device) {
+  if (!fed_.empty() && fed_.count(output_key(source)) != 0) return feed(source, consumer, device).value;
+  if (device_of_[at(source.from->id())] == device) return {twins_[at(source.from->id())], source.index};
+  arrival& a = arrive(*source.from, source.index, consumer, device);
+  consumed(a, edges_, consumer, source.index);
+  return a.value;
+}
+
+WEFT_DECL const node* partitioner::control_for(const node& before, const node& consumer, int device) {
+  if (device_of_[at(before.id())] == device) return twins_[at(before.id())];
+  arrival& a = arrive(before, control_slot, consumer, device);
+  consumed(a, edges_, consumer, control_slot);
+  return a.value.from;
+}
+
+WEFT_DECL void partitioner::consumed(arrival& a, std::vector<transfer>& rows, const node& consumer, int slot) const {
+  if (a.last_consumer == &consumer) return;
+  a.last_consumer = &consumer;
+  rows[a.row].consumers.push_back((slot == control_slot ? "^" : "") + consumer.name());
+}
+
+// The value at a device that is not its own. It crosses to a task once, to the device of its first consumer there; further devices of
+// that task get it passed on from there.
+WEFT_DECL partitioner::arrival& partitioner::arrive(const node& from, int slot, const node& consumer, int device) {
+  const auto known = arrivals_.find({from.id(), slot, device, -1});
+  if (known != arrivals_.end()) return known->second;
+  const int home = device_of_[at(from.id())], task = devices_[at(device)].task;
+  arrival source;
+  source.device = home;
+  source.value = source.wire = {twins_[at(from.id())], slot};
+  if (devices_[at(home)].task != task) {
+    const auto first = devices_in_[at(task)] > 1 ? arrivals_.find({from.id(), slot, -1, task}) : arrivals_.end();
+    if (first != arrivals_.end()) source = first->second;
+    else {
+      const arrival landed = send(from, slot, source, consumer, device);
+      if (devices_in_[at(task)] > 1) arrivals_.emplace(arrival_key{from.id(), slot, -1, task}, landed);
+      return arrivals_.emplace(arrival_key{from.id(), slot, device, -1}, landed).first->second;
+    }
+  }
+  return arrivals_.emplace(arrival_key{from.id(), slot, device, -1}, send(from, slot, source, consumer, device)).first->second;
+}
+
+// A control edge is sent as an empty constant that waits for the source, and waited for through an Identity, as in TensorFlow.
+WEFT_DECL partitioner::arrival partitioner::send(const node& from, int slot, const arrival& source, const node& consumer, int device) {
+  const bool control = slot == control_slot, tensorflow = options_.form == partition_form::tensorflow;
+  transfer t;
+  t.edge = static_cast<std::int64_t>(edges_.size());
+  t.kind = control ? transfer_kind::control : transfer_kind::data;
+  t.source = control ? "^" + from.name() : to_text(output{&from, slot});
+  t.between_tasks = devices_[at(source.device)].task != devices_[at(device)].task;
+  t.reason = "'" + consumer.name() + "' is " + where_.reason_of(consumer);
+  const std::string name = tensorflow ? source.wire.from->name() : from.name();
+  output_type type = control ? output_type{dtype::float32, partial_shape{0}, false} : from.outputs()[at(slot)];
+  type.is_ref = false;
+
+  output value = source.wire;
+  if (value.index == control_slot)
+    value = {&add(source.device, names_.next(name, "control", t.edge, t.between_tasks), "Const", {}, {value.from},
+                  {{"dtype", dtype::float32}, {"value", tensor_value(dtype::float32, shape{0})}}, {type}), 0};
+  arrival out;
+  out.device = device;
+  out.row = edges_.size();
+  out.wire = out.value = send_value(t, name, value, source.device, device, type);
+  if (control) {
+    out.value = {&add(device, names_.next(name, "after", t.edge, t.between_tasks), "Identity", {out.wire}, {}, {{"T", dtype::float32}}, {type}), 0};
+    if (tensorflow) out.wire = {out.value.from, control_slot};
+  }
+  edges_.push_back(std::move(t));
+  return out;
+}
+
+// The pair itself, and what the row says about it.
+WEFT_DECL output partitioner::send_value(transfer& t, const std::string& source, output value, int source_device, int device, output_type type) {
+  const bool narrow = options_.bfloat16_sendrecv && t.between_tasks && t.kind == transfer_kind::data && type.dtype == dtype::float32;
+  const auto name = [&](const char* what) { return names_.next(source, what, t.edge, t.between_tasks); };
+  if (narrow) {
+    value = cast(name("narrow"), source_device, value, dtype::float32, dtype::bfloat16, type.shape);
+    type.dtype = dtype::bfloat16;
+  }
+  t.from = devices_[at(source_device)].name;
+  t.to = devices_[at(device)].name;
+  t.dtype = type.dtype;
+  t.shape = type.shape;
+  t.bytes = bytes_of(type);
+  const attr_value tensor_name("edge_" + std::to_string(t.edge) + "_" + source);
+  const auto attrs_of = [&](bool sends) {
+    attr_map out;
+    out.reserve(7);
+    const auto put = [&out](const char* key, attr_value what) { out.emplace(key, std::move(what)); };
+    if (sends) put("T", type.dtype);
+    put("_edge", t.edge);
+    put("client_terminated", false);
+    put("recv_device", devices_[at(device)].as_attr);
+    put("send_device", devices_[at(source_device)].as_attr);
+    put("send_device_incarnation", devices_[at(source_device)].incarnation);
+    put("tensor_name", tensor_name);
+    if (!sends) put("tensor_type", type.dtype);
+    return out;
+  };
+  add(source_device, name("send"), "_Send", {value}, {}, attrs_of(true), {});
+  const output received{&add(device, name("recv"), "_Recv", {}, {}, attrs_of(false), {type}), 0};
+  return narrow ? cast(name("widen"), device, received, dtype::bfloat16, dtype::float32, type.shape) : received;
+}
+
+WEFT_DECL output partitioner::cast(const std::string& name, int device, const output& value, dtype from, dtype to, const partial_shape& s) {
+  return {&add(device, name, "Cast", {value}, {}, {{"SrcT", from}, {"DstT", to}, {"Truncate", to == dtype::bfloat16}}, {{to, s, false}}), 0};
+}
+
+WEFT_DECL partitioner::arrival& partitioner::feed(const output& source, const node& consumer, int device) {
+  const arrival_key key{source.from->id(), source.index, device, -1};
+  auto it = arrivals_.find(key);
+  if (it == arrivals_.end()) {
+    part& p = part_of(device);
+    const std::string name = tensor_name(source);
+    const auto known = std::find(p.feeds.begin(), p.feeds.end(), name);
+    const auto index = static_cast<std::int64_t>(known - p.feeds.begin());
+    if (known == p.feeds.end()) p.feeds.push_back(name);
+    output_type type = source.from->outputs()[at(source.index)];
+    type.is_ref = false;
+    transfer t;
+    t.kind = transfer_kind::feed;
+    t.source = to_text(source);
+    t.from = master_device_;
+    t.to = devices_[at(device)].name;
+    t.dtype = type.dtype;
+    t.shape = type.shape;
+    t.bytes = bytes_of(type);
+    t.between_tasks = p.task + "/device:CPU:0" != master_device_;
+    t.reason = "'" + consumer.name() + "' is " + where_.reason_of(consumer);
+    arrival a;
+    a.device = device;
+    a.row = feeds_.size();
+    a.value = a.wire = {&add(device, source.from->name() + "/_feed_" + std::to_string(feeds_.size()), "_Arg", {}, {}, {{"T", type.dtype}, {"index", index}}, {type}), 0};
+    feeds_.push_back(std::move(t));
+    it = arrivals_.emplace(key, a).first;
+  }
+  consumed(it->second, feeds_, consumer, source.index);
+  return it->second;
+}
+
+WEFT_DECL void partitioner::add_fetches() {
+  std::unordered_set<std::uint64_t> done;
+  for (const output& o : options_.fetches) {
+    // What is fed is known without running anything.
+    if (fed_.count(output_key(o)) != 0 || !done.insert(output_key(o)).second) continue;
+    const int device = device_of_[at(o.from->id())];
+    part& p = part_of(device);
+    const output_type& type = o.from->outputs()[at(o.index)];
+    transfer t;
+    t.kind = transfer_kind::fetch;
+    t.source = to_text(o);
+    t.from = devices_[at(device)].name;
+    t.to = master_device_;
+    t.dtype = type.dtype;
+    t.shape = type.shape;
+    t.bytes = bytes_of(type);
+    t.between_tasks = p.task + "/device:CPU:0" != master_device_;
+    t.reason = "fetched";
+    add(device, o.from->name() + "/_fetch_" + std::to_string(fetches_.size()), "_Retval", {{twins_[at(o.from->id())], o.index}}, {},
+        {{"T", type.dtype}, {"index", static_cast<std::int64_t>(p.fetches.size())}}, {});
+    p.fetches.push_back(tensor_name(o));
+    fetches_.push_back(std::move(t));
+  }
+}
+
+WEFT_DECL std::optional<std::int64_t> partitioner::bytes_of(const output_type& type) {
+  const auto elements = type.shape.elements();
+  if (!elements || !is_plain(type.dtype)) return std::nullopt;
+  const auto size = static_cast<std::int64_t>(size_of(type.dtype));
+  return *elements > INT64_MAX / size ? std::nullopt : std::optional<std::int64_t>(*elements * size);
+}
+
+// Nodes of the graph that come later must find their names free. Hardly any graph has names like the new ones.
+WEFT_DECL std::string partitioner::free_name(std::string name) const {
+  while (has_hidden_names_ && graph_.find(name) != nullptr) name += "_";
+  return name;
+}
+
+WEFT_DECL const node& partitioner::add(int device, std::string name, std::string op, std::vector<output> inputs, std::vector<const node*> control,
+                                    attr_map attrs, std::vector<output_type> outputs) {
+  node_spec spec;
+  spec.op = std::move(op);
+  spec.name = free_name(std::move(name));
+  spec.exact_name = true;
+  spec.inputs = std::move(inputs);
+  spec.control_inputs = std::move(control);
+  spec.attrs = std::move(attrs);
+  spec.scoped = false;
+  spec.device = devices_[at(device)].name;
+  spec.outputs = std::move(outputs);
+  return part_of(device).graph.add(std::move(spec));
+}
+
+}  // namespace weft::detail
+#endif
+
+#endif
+#endif
+
+#if WEFT_HAS_BODIES
+#ifndef WEFT_PARTITION_TENSORFLOW_FORM_HPP
+#define WEFT_PARTITION_TENSORFLOW_FORM_HPP
+// The graph of one step as TensorFlow's master sees it before cutting: pruned, with the client's `_Recv` and `_Send` in place of feeds
+// and fetches, and small constants copied to each device that reads them.
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#if WEFT_HAS_BODIES
+namespace weft::detail {
+
+class tensorflow_step {
+ public:
+  tensorflow_step(const graph& g, const device_set& devices, const placement& where, const partition_options& options)
+      : graph_(g), devices_(devices), where_(where), options_(options), step_(g.ops()) {}
+
+  partitioned_graph run();
+
+ private:
+  static constexpr std::int64_t max_copied_elements = 16;
+  static std::size_t at(int i) noexcept { return static_cast<std::size_t>(i); }
+
+  void add_feeds();
+  void find_consumers(const std::vector<const node*>& needed);
+  void copy(const node& n);
+  void copy_constant(const node& n);
+  void add_fetches();
+  output value_for(const output& source, const std::string& device);
+  std::vector<const node*> waited_for(const node& n);
+  const node& add_client(const char* op, const char* prefix, const output& about, std::vector<output> inputs, std::int64_t index);
+  const node& place(const node& made, const std::string& device, std::string reason);
+  bool is_copied(const node& n) const;
+
+  const graph& graph_;
+  const device_set& devices_;
+  const placement& where_;
+  const partition_options& options_;
+  graph step_;
+  std::string master_;
+  std::vector<placed_node> placed_;                            // of the step's graph
+  std::vector<const node*> twins_;                             // by node id of the given graph
+  std::vector<std::vector<std::string>> readers_;              // devices that read a constant, in order; by node id
+  std::vector<char> is_waited_for_;                            // whether a control edge starts there; by node id
+  std::unordered_map<std::uint64_t, const node*> fed_;         // output -> `_recv_x_0`
+  std::unordered_map<std::string, const node*> copies_;        // constant and device -> its copy
+  std::vector<transfer> feeds_, fetches_;
+};
+
+WEFT_DECL partitioned_graph tensorflow_step::run() {
+  if (devices_.empty()) fail(error_code::failed_precondition, "no devices are registered; add at least one to the device_set");
+  master_ = master_of(devices_, options_) + "/device:CPU:0";
+  if (devices_.find(master_) == nullptr && !(options_.feeds.empty() && options_.fetches.empty()))
+    fail(error_code::invalid_argument, "feeds and fetches pass through '" + master_ + "' in TensorFlow's form, and there is no such device");
+  twins_.resize(where_.size());
+
+  // 1. The graph of the step.
+  check_step(graph_, options_.feeds, options_.fetches, options_.targets);
+  add_feeds();
+  const std::vector<const node*> needed = prune(graph_, options_.feeds, options_.fetches, options_.targets);
+  find_consumers(needed);
+  for (const node* n : needed) {
+    if (is_copied(*n)) copy_constant(*n);
+    else copy(*n);
+  }
+  add_fetches();
+
+  // 2. Its parts.
+  partition_options cut = options_;
+  cut.feeds.clear();
+  cut.fetches.clear();
+  cut.targets.clear();
+  cut.merge_equal_nodes = cut.skip_identities = false;
+  partitioned_graph parts = partitioner(step_, devices_, placement(std::move(placed_)), cut).run();
+
+  // 3. What the client sends and receives belongs to the part of the session's task.
+  std::vector<part> with_client = parts.parts();
+  for (part& p : with_client)
+    if (p.task + "/device:CPU:0" == master_) {
+      for (const transfer& t : feeds_) p.feeds.push_back(t.source.find(':') == std::string::npos ? t.source + ":0" : t.source);
+      for (const transfer& t : fetches_) p.fetches.push_back(t.source.find(':') == std::string::npos ? t.source + ":0" : t.source);
+    }
+  auto next = static_cast<std::int64_t>(parts.transfers().size());
+  for (auto* rows : {&feeds_, &fetches_})
+    for (transfer& t : *rows) t.edge = next++;
+  std::vector<transfer> edges(parts.transfers().begin(), parts.transfers().end());
+  return {std::move(with_client), transfer_table(std::move(edges), std::move(feeds_), std::move(fetches_)), where_};
+}
+
+WEFT_DECL const node& tensorflow_step::place(const node& made, const std::string& device, std::string reason) {
+  placed_.push_back({device, std::move(reason)});
+  return made;
+}
+
+// `_Recv` and `_Send` that the client ends; `_Arg` and `_Retval` in a session without a cluster.
+WEFT_DECL const node& tensorflow_step::add_client(const char* op, const char* prefix, const output& about, std::vector<output> inputs, std::int64_t index) {
+  const bool enters = inputs.empty();
+  output_type type = about.from->outputs()[at(about.index)];
+  type.is_ref = false;
+  const std::string full = to_full_text(parse_device_name(master_));
+  node_spec spec;
+  spec.name = prefix + about.from->name() + "_" + std::to_string(about.index);
+  spec.op = op;
+  if (devices_.is_local()) {
+    spec.name += "_" + std::to_string(index);
+    spec.attrs = {{"T", type.dtype}, {"index", index}};
+  } else {
+    spec.attrs = {{enters ? "tensor_type" : "T", type.dtype}, {"tensor_name", about.from->name() + ":" + std::to_string(about.index)}, {"send_device", full},
+                  {"recv_device", full}, {"send_device_incarnation", std::int64_t{0}}, {"client_terminated", true}};
+  }
+  spec.exact_name = true;
+  spec.inputs = std::move(inputs);
+  spec.scoped = false;
+  spec.outputs = enters ? std::vector<output_type>{type} : std::vector<output_type>{};
+  transfer t;
+  t.kind = enters ? transfer_kind::feed : transfer_kind::fetch;
+  t.source = to_text(about);
+  t.from = t.to = full;
+  t.dtype = type.dtype;
+  t.shape = type.shape;
+  t.consumers = {spec.name};
+  t.reason = enters ? "fed" : "fetched";
+  (enters ? feeds_ : fetches_).push_back(std::move(t));
+  return place(step_.add(std::move(spec)), master_, "the client's");
+}
+
+WEFT_DECL void tensorflow_step::add_feeds() {
+  for (const output& o : options_.feeds) {
+    const node*& entry = fed_[output_key(o)];
+    if (entry == nullptr)
+      entry = devices_.is_local() ? &add_client("_Arg", "_arg_", o, {}, static_cast<std::int64_t>(feeds_.size())) : &add_client("_Recv", "_recv_", o, {}, 0);
+  }
+}
+
+WEFT_DECL void tensorflow_step::find_consumers(const std::vector<const node*>& needed) {
+  readers_.resize(where_.size());
+  is_waited_for_.resize(where_.size(), 0);
+  const auto read = [&](const output& o, const std::string& device) {
+    auto& list = readers_[at(o.from->id())];
+    if (o.from->op() == "Const" && fed_.count(output_key(o)) == 0 && std::find(list.begin(), list.end(), device) == list.end()) list.push_back(device);
+  };
+  for (const node* n : needed) {
+    for (const output& in : n->inputs()) read(in, where_.device_of(*n));
+    for (const node* before : n->control_inputs()) is_waited_for_[at(before->id())] = 1;
+  }
+  for (const output& o : options_.fetches) read(o, master_);
+}
+
+WEFT_DECL bool tensorflow_step::is_copied(const node& n) const {
+  if (n.op() != "Const" || is_waited_for_[at(n.id())] != 0 || readers_[at(n.id())].size() < 2) return false;
+  if (std::find(options_.targets.begin(), options_.targets.end(), &n) != options_.targets.end()) return false;
+  const tensor_value* value = n.find_attr<tensor_value>("value");
+  return value != nullptr && value->elements() <= max_copied_elements;
+}
+
+WEFT_DECL output tensorflow_step::value_for(const output& source, const std::string& device) {
+  if (const auto fed = fed_.find(output_key(source)); fed != fed_.end()) return {fed->second, 0};
+  if (const auto copy = copies_.find(source.from->name() + "@" + device); copy != copies_.end()) return {copy->second, 0};
+  return {twins_[at(source.from->id())], source.index};
+}
+
+// A fed placeholder is waited for as what the client sends.
+WEFT_DECL std::vector<const node*> tensorflow_step::waited_for(const node& n) {
+  std::vector<const node*> out;
+  for (const node* before : n.control_inputs()) {
+    const auto fed = is_placeholder(*before) ? fed_.find(output_key({before, 0})) : fed_.end();
+    out.push_back(fed == fed_.end() ? twins_[at(before->id())] : fed->second);
+  }
+  return out;
+}
+
+WEFT_DECL void tensorflow_step::copy(const node& n) {
+  const std::string& device = where_.device_of(n);
+  std::vector<output> inputs;
+  for (const output& in : n.inputs()) inputs.push_back(value_for(in, device));
+  twins_[at(n.id())] = &place(step_.add_copy(n, std::move(inputs), waited_for(n), n.device()), device, where_.reason_of(n));
+}
+
+WEFT_DECL void tensorflow_step::copy_constant(const node& n) {
+  int number = 0;
+  for (const std::string& device : readers_[at(n.id())]) {
+    node_spec spec;
+    spec.op = n.op();
+    spec.name = n.name() + "/replicate/_" + std::to_string(number++);
+    spec.exact_name = true;
+    spec.control_inputs = waited_for(n);
+    spec.attrs = n.attrs();
+    spec.site = n.site();
+    spec.scoped = false;
+    spec.outputs = n.outputs();
+    copies_[n.name() + "@" + device] = &place(step_.add(std::move(spec)), device, "copy of '" + n.name() + "'");
+  }
+}
+
+WEFT_DECL void tensorflow_step::add_fetches() {
+  std::unordered_set<std::uint64_t> done;
+  for (const output& o : options_.fetches) {
+    if (!done.insert(output_key(o)).second) continue;
+    if (devices_.is_local()) add_client("_Retval", "_retval_", o, {value_for(o, master_)}, static_cast<std::int64_t>(fetches_.size()));
+    else add_client("_Send", "_send_", o, {value_for(o, master_)}, 0);
+  }
+}
+
+}  // namespace weft::detail
+#endif
+
+#endif
 #endif
 
 #ifndef WEFT_PARTITION_PARTITION_HPP
@@ -47171,15 +47225,17 @@ WEFT_DECL const gradient_registry& standard_gradients() {
 #define WEFT_PARTITION_GROWING_PARTITION_HPP
 // A graph that grows, and its parts, which grow with it: what was cut once is not cut again.
 
-#include <algorithm>
 #include <cstddef>
-#include <map>
 #include <memory>
-#include <optional>
 #include <string>
-#include <unordered_set>
 #include <utility>
 #include <vector>
+#if WEFT_HAS_BODIES
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <unordered_set>
+#endif
 
 namespace weft {
 
@@ -55882,6 +55938,740 @@ WEFT_DECL void sync_replicas_hook::end(hook_context&) {
 #define WEFT_TRAIN_HPP
 // Training.
 
+#endif
+
+#if WEFT_HAS_BODIES
+#ifndef WEFT_TESTING_VERDICT_HPP
+#define WEFT_TESTING_VERDICT_HPP
+// The answer of a predicate about a graph: true or false, and what was found.
+
+#include <ostream>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+namespace weft::testing {
+
+/// Converts to bool and prints what was found, so that `CHECK(sends_once(parts))` of doctest and Catch2 and `EXPECT_TRUE(sends_once(parts))` of GoogleTest explain
+/// themselves when they fail.
+class [[nodiscard]] verdict {
+ public:
+  /// True, and what was found.
+  static verdict yes(std::string found) { return verdict(true, std::move(found)); }
+  /// False, and what was found.
+  static verdict no(std::string found) { return verdict(false, std::move(found)); }
+
+  explicit operator bool() const noexcept { return holds_; }
+  /// What was found: which nodes, which transfers.
+  const std::string& text() const noexcept { return text_; }
+  /// The opposite answer about the same finding.
+  verdict operator!() const { return verdict(!holds_, text_); }
+
+  /// GoogleTest's AssertionResult, which carries the text into its message.
+  template <class Result, class = decltype(std::declval<const Result&>().failure_message()), class = std::enable_if_t<std::is_constructible_v<Result, bool>>> operator Result() const {
+    Result out(holds_);
+    out << text_;
+    return out;
+  }
+
+ private:
+  verdict(bool holds, std::string text) : holds_(holds), text_(std::move(text)) {}
+  bool holds_;
+  std::string text_;
+};
+
+inline std::ostream& operator<<(std::ostream& out, const verdict& v) { return out << v.text(); }
+
+}  // namespace weft::testing
+
+#endif
+#endif
+
+#if WEFT_HAS_BODIES
+#ifndef WEFT_TESTING_PREDICATES_HPP
+#define WEFT_TESTING_PREDICATES_HPP
+// What one wants to hold about a placed and partitioned graph.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#if WEFT_HAS_BODIES
+#include <algorithm>
+#include <map>
+#include <vector>
+#endif
+
+namespace weft::testing {
+
+/// A node of a partitioned graph, by its name or by a handle of the graph that was partitioned.
+class node_named {
+ public:
+  node_named(const char* name) : name_(name) {}
+  node_named(std::string name) : name_(std::move(name)) {}
+  node_named(const operation& made) : name_(made.name()) {}
+  template <class T, int N> node_named(const operand<T, N>& made) : name_(made.raw().from == nullptr ? std::string() : made.raw().from->name()) {}
+  const std::string& name() const noexcept { return name_; }
+
+ private:
+  std::string name_;
+};
+
+/// No value, and no control edge, crosses to the same task twice in a step.
+verdict sends_once(const partitioned_graph& parts);
+
+/// Every `_Send` has exactly one `_Recv` of the same edge, value and devices, on the devices that they name, and the other way round.
+verdict sends_meet_receives(const partitioned_graph& parts);
+
+/// Every node of the part is on the part's task and reads nodes of the same part only.
+verdict local(const part& p);
+
+/// Every part is local.
+verdict local(const partitioned_graph& parts);
+
+/// Both nodes run on the same device.
+verdict colocated(const partitioned_graph& parts, const node_named& a, const node_named& b);
+
+/// The node runs on a device that this name, complete or in part, means.
+verdict on_device(const partitioned_graph& parts, const node_named& what, std::string_view device, call_site where = call_site::here());
+
+/// At most `count` values cross between tasks in a step, of at most `bytes` together. A value whose size is not known makes it false.
+verdict transfers_at_most(const partitioned_graph& parts, std::size_t count, std::int64_t bytes);
+
+/// Nothing that is computed on tasks named by `from` reaches a node of tasks named by `to`, by whatever other tasks.
+verdict no_path(const partitioned_graph& parts, std::string_view from, std::string_view to, call_site where = call_site::here());
+
+}  // namespace weft::testing
+
+#if WEFT_HAS_BODIES
+namespace weft::testing::detail {
+
+WEFT_DECL bool is_crossing(const node& n) noexcept { return n.op() == "_Send" || n.op() == "_Recv"; }
+
+WEFT_DECL const node* find_in_parts(const partitioned_graph& parts, const std::string& name) {
+  for (const part& p : parts.parts())
+    if (const node* found = p.graph.find(name)) return found;
+  return nullptr;
+}
+
+// `/job:ps/task:0` of a complete device name.
+WEFT_DECL std::string task_name(const std::string& device) { return to_text(*task_of(parse_device_name(device))); }
+
+// Whether a task named in full or in part is meant by `wanted`.
+WEFT_DECL bool is_task(const device_name& wanted, const std::string& device) { return matches(wanted, parse_device_name(device)); }
+
+// A walk along data, control and transfer edges of all parts, from the nodes of one task to one of another.
+class task_walk {
+ public:
+  explicit task_walk(const partitioned_graph& parts) {
+    std::map<std::int64_t, std::size_t> sends;
+    for (const part& p : parts.parts())
+      for (const node* n : p.graph.nodes()) {
+        index_[n] = nodes_.size();
+        nodes_.push_back(n);
+        if (n->op() == "_Send") sends[n->attr<std::int64_t>("_edge")] = nodes_.size() - 1;
+      }
+    readers_.resize(nodes_.size());
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+      for (const output& in : nodes_[i]->inputs()) readers_[index_.at(in.from)].push_back(i);
+      for (const node* before : nodes_[i]->control_inputs()) readers_[index_.at(before)].push_back(i);
+      if (nodes_[i]->op() != "_Recv") continue;
+      const auto send = sends.find(nodes_[i]->attr<std::int64_t>("_edge"));
+      if (send != sends.end()) readers_[send->second].push_back(i);
+    }
+  }
+  // The names on the way, `x -> y`; empty when there is none.
+  std::string path(const device_name& from, const device_name& to) const {
+    constexpr std::size_t none = static_cast<std::size_t>(-1);
+    std::vector<std::size_t> before(nodes_.size(), none), queue;
+    for (std::size_t i = 0; i < nodes_.size(); ++i)
+      if (!is_crossing(*nodes_[i]) && is_task(from, nodes_[i]->device())) {
+        before[i] = i;
+        queue.push_back(i);
+      }
+    for (std::size_t head = 0; head < queue.size(); ++head) {
+      const std::size_t at = queue[head];
+      if (!is_crossing(*nodes_[at]) && is_task(to, nodes_[at]->device())) return text(before, at);
+      for (const std::size_t next : readers_[at])
+        if (before[next] == none) {
+          before[next] = at;
+          queue.push_back(next);
+        }
+    }
+    return "";
+  }
+
+ private:
+  std::string text(const std::vector<std::size_t>& before, std::size_t at) const {
+    std::string out;
+    for (;; at = before[at]) {
+      const node& n = *nodes_[at];
+      if (n.op() != "_Recv") {
+        const std::string step = n.op() == "_Send" ? "(" + task_name(n.attr<std::string>("recv_device")) + ")" : n.name();
+        out = out.empty() ? step : step + " -> " + out;
+      }
+      if (before[at] == at) return out;
+    }
+  }
+
+  std::map<const node*, std::size_t> index_;
+  std::vector<const node*> nodes_;
+  std::vector<std::vector<std::size_t>> readers_;
+};
+
+}  // namespace weft::testing::detail
+
+namespace weft::testing {
+
+WEFT_DECL verdict sends_once(const partitioned_graph& parts) {
+  std::map<std::pair<std::string, std::string>, const transfer*> seen;
+  std::size_t crossing = 0;
+  for (const transfer& t : parts.transfers()) {
+    if (!t.between_tasks) continue;
+    ++crossing;
+    const auto [first, fresh] = seen.emplace(std::make_pair(t.source, detail::task_name(t.to)), &t);
+    if (!fresh) return verdict::no("'" + t.source + "' is sent to " + detail::task_name(t.to) + " twice:\n  " + to_text(*first->second) + "\n  " + to_text(t));
+  }
+  return verdict::yes("each of the " + std::to_string(crossing) + " transfers between tasks is another value or goes to another task");
+}
+
+WEFT_DECL verdict sends_meet_receives(const partitioned_graph& parts) {
+  std::map<std::string, std::pair<int, int>> ends;
+  for (const part& p : parts.parts())
+    for (const node* n : p.graph.nodes()) {
+      if (!detail::is_crossing(*n)) continue;
+      const bool sends = n->op() == "_Send";
+      const std::string own = n->attr<std::string>(sends ? "send_device" : "recv_device");
+      if (n->device() != own) return verdict::no("'" + n->name() + "' is on " + n->device() + " and says " + own);
+      const std::string key = "edge " + std::to_string(n->attr<std::int64_t>("_edge")) + " '" + n->attr<std::string>("tensor_name") + "' from " + n->attr<std::string>("send_device") + " to " +
+                              n->attr<std::string>("recv_device");
+      ++(sends ? ends[key].first : ends[key].second);
+    }
+  for (const auto& [key, counts] : ends)
+    if (counts != std::make_pair(1, 1)) return verdict::no(key + " has " + std::to_string(counts.first) + " Send and " + std::to_string(counts.second) + " Recv");
+  return verdict::yes(std::to_string(ends.size()) + " pairs of Send and Recv");
+}
+
+WEFT_DECL verdict local(const part& p) {
+  const device_name task = parse_device_name(p.task);
+  for (const node* n : p.graph.nodes()) {
+    if (!detail::is_task(task, n->device())) return verdict::no("'" + n->name() + "' is on " + n->device() + ", in the part of " + p.task);
+    std::vector<const node*> read = n->control_inputs();
+    for (const output& in : n->inputs()) read.push_back(in.from);
+    for (const node* in : read)
+      if (p.graph.find(in->name()) != in) return verdict::no("'" + n->name() + "' in the part of " + p.task + " reads '" + in->name() + "', which is not in it");
+  }
+  return verdict::yes("the " + std::to_string(p.graph.size()) + " nodes of " + p.task + " read one another only");
+}
+
+WEFT_DECL verdict local(const partitioned_graph& parts) {
+  for (const part& p : parts.parts())
+    if (verdict one = local(p); !static_cast<bool>(one)) return one;
+  return verdict::yes("each of the " + std::to_string(parts.parts().size()) + " parts reads its own nodes only");
+}
+
+WEFT_DECL verdict colocated(const partitioned_graph& parts, const node_named& a, const node_named& b) {
+  const node *first = detail::find_in_parts(parts, a.name()), *second = detail::find_in_parts(parts, b.name());
+  for (const auto& [found, name] : {std::make_pair(first, a.name()), std::make_pair(second, b.name())})
+    if (found == nullptr) return verdict::no("'" + name + "' is in no part; the step does not need it, or another node stands for it");
+  const std::string where = "'" + a.name() + "' is on " + first->device() + ", '" + b.name() + "' on " + second->device();
+  return first->device() == second->device() ? verdict::yes(where) : verdict::no(where);
+}
+
+WEFT_DECL verdict on_device(const partitioned_graph& parts, const node_named& what, std::string_view device, call_site where) {
+  const device_name wanted = parse_device_name(device, where);
+  const node* found = detail::find_in_parts(parts, what.name());
+  if (found == nullptr) return verdict::no("'" + what.name() + "' is in no part; the step does not need it, or another node stands for it");
+  const std::string text = "'" + what.name() + "' is on " + found->device();
+  return matches(wanted, parse_device_name(found->device())) ? verdict::yes(text) : verdict::no(text);
+}
+
+WEFT_DECL verdict transfers_at_most(const partitioned_graph& parts, std::size_t count, std::int64_t bytes) {
+  std::size_t found = 0;
+  std::int64_t sum = 0;
+  std::string unknown, rows;
+  for (const transfer& t : parts.transfers()) {
+    if (!t.between_tasks || t.kind != transfer_kind::data) continue;
+    ++found;
+    rows += "\n  " + to_text(t);
+    if (t.bytes) sum += *t.bytes;
+    else unknown += (unknown.empty() ? "'" : ", '") + t.source + "'";
+  }
+  std::string text = std::to_string(found) + " transfers of " + std::to_string(sum) + " bytes between tasks";
+  if (!unknown.empty()) text += ", and the size of " + unknown + " is not known";
+  return found <= count && sum <= bytes && unknown.empty() ? verdict::yes(text) : verdict::no(text + "; at most " + std::to_string(count) + " of " + std::to_string(bytes) + " bytes were expected" + rows);
+}
+
+WEFT_DECL verdict no_path(const partitioned_graph& parts, std::string_view from, std::string_view to, call_site where) {
+  const std::string path = detail::task_walk(parts).path(parse_device_name(from, where), parse_device_name(to, where));
+  const std::string ends = std::string(from) + " to " + std::string(to);
+  return path.empty() ? verdict::yes("nothing goes from " + ends) : verdict::no("from " + ends + ": " + path);
+}
+
+}  // namespace weft::testing
+#endif
+
+#endif
+#endif
+
+#if WEFT_HAS_BODIES
+#ifndef WEFT_TESTING_RANDOM_GRAPH_HPP
+#define WEFT_TESTING_RANDOM_GRAPH_HPP
+// Random graphs for properties, each from a seed, and the smallest graph that still breaks a property.
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+#if WEFT_HAS_BODIES
+#include <exception>
+#include <iterator>
+#endif
+
+namespace weft::testing {
+
+/// What a random graph looks like. The parts of 100 are chances per node.
+struct random_graph_options {
+  /// How many nodes; at least one.
+  std::size_t nodes = 30;
+  /// The tasks that nodes are pinned to, with this many CPU devices each.
+  cluster_spec cluster{{"ps", 2}, {"work", 3}};
+  int devices = 2;
+  int pinned = 60, pinned_in_part = 10, colocated = 10, with_control_inputs = 15;
+};
+
+/// One node of a recipe; inputs, control inputs and colocation refer to earlier nodes by number.
+struct recipe_node {
+  /// `Const` without inputs, `Neg`, `Identity` or `Square` of one, `AddV2`, `Sub` or `Mul` of two, `AddN` of several, `IdentityN` with several outputs.
+  std::string op;
+  /// (node, output)
+  std::vector<std::pair<std::size_t, int>> inputs;
+  std::vector<std::size_t> control_inputs;
+  /// A device, complete or in part; empty when free.
+  std::string device;
+  /// The node that it must be placed with, or `nowhere`.
+  std::size_t with = nowhere;
+  static constexpr std::size_t nowhere = static_cast<std::size_t>(-1);
+};
+
+/// A graph as plain data, which can be made smaller and built. Every tensor is float[4].
+using graph_recipe = std::vector<recipe_node>;
+
+/// A graph and what a step of it would fetch: the outputs that nothing reads.
+struct built_graph {
+  weft::graph graph;
+  std::vector<output> fetches;
+};
+
+/// The recipe of a seed: the same on every machine.
+graph_recipe random_recipe(std::uint64_t seed, const random_graph_options& options = {});
+
+/// The graph of a recipe; node i is called `n<i>`.
+built_graph build(const graph_recipe& recipe);
+
+/// What must hold of every graph.
+using graph_property = std::function<verdict(const built_graph&)>;
+
+/// The smallest recipe that one finds from `from` by taking away one thing after another while the property stays broken.
+graph_recipe shrink(graph_recipe from, const graph_property& property);
+
+/// Whether the property holds for the graphs of `count` seeds from `first_seed` on. If not, says the seed, the smallest graph that breaks it, and how.
+verdict holds_for_random_graphs(std::size_t count, std::uint64_t first_seed, const graph_property& property, const random_graph_options& options = {});
+
+}  // namespace weft::testing
+
+#if WEFT_HAS_BODIES
+namespace weft::testing::detail {
+
+class random_numbers {
+ public:
+  explicit random_numbers(std::uint64_t seed) : bits_(seed) {}
+  std::size_t below(std::size_t n) { return static_cast<std::size_t>(bits_.next() % n); }
+  bool percent(int chance) { return static_cast<int>(below(100)) < chance; }
+
+ private:
+  weft::detail::split_mix bits_;
+};
+
+WEFT_DECL int outputs_of(const recipe_node& n) { return n.op == "IdentityN" ? static_cast<int>(n.inputs.size()) : 1; }
+
+// A recipe without node `gone`: who read it reads its first input, or has one input less; who has none left is a constant.
+WEFT_DECL graph_recipe without(const graph_recipe& from, std::size_t gone) {
+  graph_recipe out;
+  const auto moved = [gone](std::size_t i) { return i > gone ? i - 1 : i; };
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    if (i == gone) continue;
+    recipe_node n = from[i];
+    std::vector<std::pair<std::size_t, int>> inputs;
+    for (const auto& in : n.inputs) {
+      if (in.first != gone) inputs.emplace_back(moved(in.first), in.second);
+      else if (!from[gone].inputs.empty()) inputs.emplace_back(moved(from[gone].inputs[0].first), from[gone].inputs[0].second);
+    }
+    // As many inputs as its op needs, and at least as many outputs as before are read.
+    if (inputs.size() < n.inputs.size()) {
+      if (inputs.empty()) n.op = "Const";
+      else if (n.op == "IdentityN" || n.inputs.size() == 2) inputs.resize(n.inputs.size(), inputs[0]);
+    }
+    if (n.op == "Const") inputs.clear();
+    n.inputs = std::move(inputs);
+    std::vector<std::size_t> control;
+    for (const std::size_t before : n.control_inputs)
+      if (before != gone) control.push_back(moved(before));
+    n.control_inputs = std::move(control);
+    if (n.with == gone) n.with = recipe_node::nowhere;
+    else if (n.with != recipe_node::nowhere) n.with = moved(n.with);
+    out.push_back(std::move(n));
+  }
+  // A reader of a later output of what became a constant reads its only one.
+  for (recipe_node& n : out)
+    for (auto& in : n.inputs)
+      if (in.second >= outputs_of(out[in.first])) in.second = 0;
+  return out;
+}
+
+}  // namespace weft::testing::detail
+
+namespace weft::testing {
+
+WEFT_DECL graph_recipe random_recipe(std::uint64_t seed, const random_graph_options& options) {
+  detail::random_numbers random(seed);
+  static constexpr const char* ops[] = {"Const", "Neg", "Identity", "Square", "AddV2", "Sub", "Mul", "AddN", "IdentityN"};
+  const std::vector<task_id> tasks = options.cluster.tasks();
+  graph_recipe out;
+  for (std::size_t i = 0; i < options.nodes; ++i) {
+    recipe_node n;
+    const std::size_t op = i == 0 ? 0 : random.below(std::size(ops));
+    n.op = ops[op];
+    const std::size_t inputs = op == 0 ? 0 : op <= 3 ? 1 : op <= 6 ? 2 : 1 + random.below(3);
+    for (std::size_t k = 0; k < inputs; ++k) {
+      const std::size_t from = random.below(i);
+      n.inputs.emplace_back(from, static_cast<int>(random.below(static_cast<std::size_t>(detail::outputs_of(out[from])))));
+    }
+    if (i > 0 && random.percent(options.with_control_inputs)) n.control_inputs.push_back(random.below(i));
+    if (i > 0 && random.percent(options.colocated)) n.with = random.below(i);
+    else if (!tasks.empty() && random.percent(options.pinned)) n.device = to_text(tasks[random.below(tasks.size())]) + "/device:CPU:" + std::to_string(random.below(static_cast<std::size_t>(options.devices)));
+    else if (!tasks.empty() && random.percent(options.pinned_in_part)) n.device = to_text(tasks[random.below(tasks.size())]);
+    out.push_back(std::move(n));
+  }
+  return out;
+}
+
+WEFT_DECL built_graph build(const graph_recipe& recipe) {
+  built_graph out;
+  std::vector<const node*> made;
+  std::vector<std::vector<bool>> is_read;
+  for (std::size_t i = 0; i < recipe.size(); ++i) {
+    const recipe_node& from = recipe[i];
+    node_spec spec;
+    spec.op = from.op;
+    spec.name = "n" + std::to_string(i);
+    spec.exact_name = true;
+    spec.scoped = false;
+    spec.device = from.device;
+    for (const auto& [source, index] : from.inputs) {
+      spec.inputs.push_back({made[source], index});
+      is_read[source][static_cast<std::size_t>(index)] = true;
+    }
+    for (const std::size_t before : from.control_inputs) spec.control_inputs.push_back(made[before]);
+    const auto count = static_cast<std::int64_t>(from.inputs.size());
+    if (from.op == "Const") {
+      const auto first = static_cast<float>(i);
+      const auto value = tensor_value::from(shape{4}, std::vector<float>{first, 1.f, -first, 0.5f});
+      spec.outputs = std::vector<output_type>{{value.dtype(), value.shape(), false}};
+      spec.attrs = {{"dtype", value.dtype()}, {"value", value}};
+    } else if (from.op == "AddN") {
+      spec.attrs = {{"N", count}, {"T", dtype::float32}};
+    } else if (from.op == "IdentityN") {
+      spec.attrs = {{"T", std::vector<dtype>(from.inputs.size(), dtype::float32)}};
+    } else {
+      spec.attrs = {{"T", dtype::float32}};
+    }
+    if (from.with != recipe_node::nowhere) spec.attrs["_class"] = std::vector<std::string>{"loc:@" + made[from.with]->name()};
+    made.push_back(&out.graph.add(std::move(spec)));
+    is_read.emplace_back(static_cast<std::size_t>(detail::outputs_of(from)), false);
+  }
+  for (std::size_t i = 0; i < made.size(); ++i)
+    for (std::size_t k = 0; k < is_read[i].size(); ++k)
+      if (!is_read[i][k]) out.fetches.push_back({made[i], static_cast<int>(k)});
+  return out;
+}
+
+}  // namespace weft::testing
+
+namespace weft::testing::detail {
+
+// What a property says of a graph; an exception is a no.
+WEFT_DECL verdict ask(const graph_property& property, const graph_recipe& recipe) {
+  try {
+    return property(build(recipe));
+  } catch (const std::exception& e) {
+    return verdict::no(e.what());
+  }
+}
+
+// Every recipe that is one step smaller: a node, a control input, a device or a colocation less.
+WEFT_DECL std::vector<graph_recipe> smaller(const graph_recipe& from) {
+  std::vector<graph_recipe> out;
+  if (from.size() > 1)
+    for (std::size_t i = from.size(); i-- > 0;) out.push_back(without(from, i));
+  for (std::size_t i = from.size(); i-- > 0;) {
+    if (!from[i].control_inputs.empty()) out.push_back(from), out.back()[i].control_inputs.clear();
+    if (!from[i].device.empty()) out.push_back(from), out.back()[i].device.clear();
+    if (from[i].with != recipe_node::nowhere) out.push_back(from), out.back()[i].with = recipe_node::nowhere;
+  }
+  return out;
+}
+
+}  // namespace weft::testing::detail
+
+namespace weft::testing {
+
+WEFT_DECL graph_recipe shrink(graph_recipe from, const graph_property& property) {
+  for (bool smaller_found = true; smaller_found;) {
+    smaller_found = false;
+    for (graph_recipe& candidate : detail::smaller(from)) {
+      if (static_cast<bool>(detail::ask(property, candidate))) continue;
+      from = std::move(candidate);
+      smaller_found = true;
+      break;
+    }
+  }
+  return from;
+}
+
+WEFT_DECL verdict holds_for_random_graphs(std::size_t count, std::uint64_t first_seed, const graph_property& property, const random_graph_options& options) {
+  for (std::uint64_t seed = first_seed; seed < first_seed + count; ++seed) {
+    graph_recipe recipe = random_recipe(seed, options);
+    if (static_cast<bool>(detail::ask(property, recipe))) continue;
+    recipe = shrink(std::move(recipe), property);
+    return verdict::no("seed " + std::to_string(seed) + ": " + detail::ask(property, recipe).text() + "\nin the graph\n" + to_text(build(recipe).graph));
+  }
+  return verdict::yes("holds for " + std::to_string(count) + " random graphs");
+}
+
+}  // namespace weft::testing
+#endif
+
+#endif
+#endif
+
+#if WEFT_HAS_BODIES
+#ifndef WEFT_TESTING_SNAPSHOT_HPP
+#define WEFT_TESTING_SNAPSHOT_HPP
+// Expected texts that stand in the test itself, and that a run can write anew.
+
+#include <string_view>
+#if WEFT_HAS_BODIES
+#include <algorithm>
+#include <cstddef>
+#include <cstdlib>
+#include <fstream>
+#include <map>
+#include <mutex>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+#endif
+
+namespace weft::testing {
+
+/// What changed from one text to another, a line each: `- ` was expected only, `+ ` was found only, two spaces are in both. Empty when they are equal.
+std::string line_difference(std::string_view expected, std::string_view found);
+
+/// Whether a text is the one that stands in the test, a raw string `R"(...)"` whose first line may begin below the parenthesis. If not, says what differs. With the
+/// environment variable WEFT_UPDATE_SNAPSHOTS set, the string in the test's source is replaced by the text instead, and the answer is yes.
+verdict matches_snapshot(std::string_view text, std::string_view expected, const char* file = __builtin_FILE(), int line = __builtin_LINE());
+
+}  // namespace weft::testing
+
+#if WEFT_HAS_BODIES
+namespace weft::testing::detail {
+
+WEFT_DECL std::vector<std::string> lines_of(std::string_view text) {
+  std::vector<std::string> out;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    out.emplace_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return out;
+}
+
+// A test file whose snapshots are written anew. Lines move while that happens, so where each call stood is counted from the first version.
+class snapshot_file {
+ public:
+  // Replaces the raw string that begins at or after `line`; whether one was found.
+  bool replace(const std::string& path, int line, std::string_view actual) {
+    std::ifstream in(path, std::ios::binary);
+    std::ostringstream whole;
+    whole << in.rdbuf();
+    std::string text = whole.str();
+    int moved = 0;
+    for (const auto& [at, by] : moves_)
+      if (at < line) moved += by;
+    std::size_t from = 0;
+    for (int i = 1; i < line + moved && from != std::string::npos; ++i) {
+      from = text.find('\n', from);
+      if (from != std::string::npos) ++from;
+    }
+    const std::size_t begin = from == std::string::npos ? from : text.find("R\"(", from);
+    const std::size_t end = begin == std::string::npos ? begin : text.find(")\"", begin);
+    if (end == std::string::npos) return false;
+    const std::string old = text.substr(begin + 3, end - begin - 3), fresh = "\n" + std::string(actual);
+    text.replace(begin + 3, old.size(), fresh);
+    moves_.emplace_back(line, static_cast<int>(std::count(fresh.begin(), fresh.end(), '\n') - std::count(old.begin(), old.end(), '\n')));
+    std::ofstream out(path, std::ios::binary | std::ios::trunc);
+    out << text;
+    return out.good();
+  }
+
+ private:
+  std::vector<std::pair<int, int>> moves_;
+};
+
+WEFT_DECL bool write_snapshot(const std::string& path, int line, std::string_view actual) {
+  static std::mutex mutex;
+  static std::map<std::string, snapshot_file> files;
+  const std::lock_guard<std::mutex> lock(mutex);
+  return files[path].replace(path, line, actual);
+}
+
+}  // namespace weft::testing::detail
+
+namespace weft::testing {
+
+WEFT_DECL std::string line_difference(std::string_view expected, std::string_view found) {
+  if (expected == found) return "";
+  const std::vector<std::string> a = detail::lines_of(expected), b = detail::lines_of(found);
+  // 1. What both have in common, from the end: lengths of the longest common sequences.
+  std::vector<std::vector<std::size_t>> common(a.size() + 1, std::vector<std::size_t>(b.size() + 1, 0));
+  for (std::size_t i = a.size(); i-- > 0;)
+    for (std::size_t j = b.size(); j-- > 0;) common[i][j] = a[i] == b[j] ? common[i + 1][j + 1] + 1 : std::max(common[i + 1][j], common[i][j + 1]);
+  // 2. The lines, in order.
+  std::string out;
+  std::size_t i = 0, j = 0;
+  while (i < a.size() || j < b.size()) {
+    if (i < a.size() && j < b.size() && a[i] == b[j]) out += "  " + a[i++] + "\n", ++j;
+    else if (j == b.size() || (i < a.size() && common[i + 1][j] >= common[i][j + 1])) out += "- " + a[i++] + "\n";
+    else out += "+ " + b[j++] + "\n";
+  }
+  return out;
+}
+
+WEFT_DECL verdict matches_snapshot(std::string_view text, std::string_view expected, const char* file, int line) {
+  if (!expected.empty() && expected.front() == '\n') expected.remove_prefix(1);
+  if (text == expected) return verdict::yes(std::string(text));
+  const std::string changes = line_difference(expected, text);
+  const char* update = std::getenv("WEFT_UPDATE_SNAPSHOTS");
+  if (update == nullptr || *update == '\0' || std::string_view(update) == "0")
+    return verdict::no("the text differs from the expected one (WEFT_UPDATE_SNAPSHOTS=1 writes it anew):\n" + (changes.empty() ? "only in the end of its last line\n" : changes));
+  if (!detail::write_snapshot(file, line, text)) return verdict::no("no raw string R\"(...)\" was found at or after " + std::string(file) + ":" + std::to_string(line) + ", or the file cannot be written");
+  return verdict::yes("written anew:\n" + changes);
+}
+
+}  // namespace weft::testing
+#endif
+
+#endif
+#endif
+
+#if WEFT_HAS_BODIES
+#ifndef WEFT_TESTING_TOY_GRAPHS_HPP
+#define WEFT_TESTING_TOY_GRAPHS_HPP
+// Small graphs of the shapes that partitioning is tested with. They are made in the thread's default graph; every tensor is float[n].
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace weft::testing {
+
+/// A source of values that is not a constant, so that nothing folds it: `float[elements]`, fed by whoever runs the graph.
+tensor<float, 1> toy_source(const std::string& device, std::int64_t elements = 4, const std::string& name = "source");
+
+/// `length` negations of a source, one on each device in turn; returns the last. Named `chain`, `chain_1`, ...
+tensor<float, 1> chain(int length, const std::vector<std::string>& devices, std::int64_t elements = 4);
+
+/// A source on `from` that a negation on each of `to` reads.
+std::vector<tensor<float, 1>> fan_out(const std::string& from, const std::vector<std::string>& to, std::int64_t elements = 4);
+
+/// A source on `top` that both sides read, whose values are added on `bottom`.
+tensor<float, 1> diamond(const std::string& top, const std::string& left, const std::string& right, const std::string& bottom, std::int64_t elements = 4);
+
+/// A value that goes to and fro between two devices `hops` times.
+tensor<float, 1> ping_pong(const std::string& one, const std::string& other, int hops, std::int64_t elements = 4);
+
+/// One tower per device: each reads the variable of `holder` and a source of its own; their sums are added on `holder`.
+tensor<float, 1> towers(const std::string& holder, const std::vector<std::string>& devices, std::int64_t elements = 4);
+
+}  // namespace weft::testing
+
+#if WEFT_HAS_BODIES
+namespace weft::testing {
+
+WEFT_DECL tensor<float, 1> toy_source(const std::string& device, std::int64_t elements, const std::string& name) {
+  const auto scope = with_device(device);
+  return placeholder<float, 1>({dim(elements)}, name);
+}
+
+WEFT_DECL tensor<float, 1> chain(int length, const std::vector<std::string>& devices, std::int64_t elements) {
+  tensor<float, 1> x = toy_source(devices.empty() ? std::string() : devices.front(), elements);
+  for (int i = 0; i < length; ++i) {
+    const auto scope = with_device(devices.empty() ? std::string() : devices[static_cast<std::size_t>(i) % devices.size()]);
+    x = -x;
+  }
+  return x;
+}
+
+WEFT_DECL std::vector<tensor<float, 1>> fan_out(const std::string& from, const std::vector<std::string>& to, std::int64_t elements) {
+  const tensor<float, 1> x = toy_source(from, elements);
+  std::vector<tensor<float, 1>> out;
+  for (const std::string& device : to) {
+    const auto scope = with_device(device);
+    out.push_back(-x);
+  }
+  return out;
+}
+
+WEFT_DECL tensor<float, 1> diamond(const std::string& top, const std::string& left, const std::string& right, const std::string& bottom, std::int64_t elements) {
+  const std::vector<tensor<float, 1>> sides = fan_out(top, {left, right}, elements);
+  const auto scope = with_device(bottom);
+  return sides[0] + sides[1];
+}
+
+WEFT_DECL tensor<float, 1> ping_pong(const std::string& one, const std::string& other, int hops, std::int64_t elements) {
+  return chain(hops + 1, {one, other}, elements);
+}
+
+WEFT_DECL tensor<float, 1> towers(const std::string& holder, const std::vector<std::string>& devices, std::int64_t elements) {
+  variable<float, 1> weights;
+  with_device(holder, [&] { weights = variable<float, 1>(fill({elements}, 1.f), "weights"); });
+  std::vector<tensor<float, 1>> parts;
+  for (const std::string& device : devices) {
+    const tensor<float, 1> x = toy_source(device, elements);
+    const auto scope = with_device(device);
+    parts.push_back(x * weights);
+  }
+  const auto scope = with_device(holder);
+  return add_n(parts);
+}
+
+}  // namespace weft::testing
+#endif
+
+#endif
+#endif
+
+#if WEFT_HAS_BODIES
+#ifndef WEFT_TESTING_HPP
+#define WEFT_TESTING_HPP
+// Unit tests of placed and partitioned graphs: predicates that explain themselves, snapshots, toy and random graphs. Needs nothing but the standard library; works with
+// doctest, Catch2 and GoogleTest. What must run a graph is in <weft/testing_run.hpp>.
+
+#endif
 #endif
 
 #ifndef WEFT_WEFT_HPP

@@ -2,3 +2,4 @@
 #define WEFT_IMPLEMENTATION_BASE
 #include <weft/session.hpp>
 #include <weft/simulate.hpp>
+#include <weft/testing.hpp>

@@ -73,15 +73,25 @@ class cluster_spec {
 
     job(std::string job_name, const std::vector<std::string>& addresses);
     job(std::string job_name, int count);
+    job(const job&);
+    job(job&&) noexcept;
+    job& operator=(const job&);
+    job& operator=(job&&) noexcept;
+    ~job();
   };
 
   /// A cluster without jobs.
-  cluster_spec() = default;
+  cluster_spec();
+  cluster_spec(const cluster_spec&);
+  cluster_spec(cluster_spec&&) noexcept;
+  cluster_spec& operator=(const cluster_spec&);
+  cluster_spec& operator=(cluster_spec&&) noexcept;
+  ~cluster_spec();
   /// `{{"ps", {"10.0.0.1:2222"}}, {"work", {"10.0.0.2:2222", "10.0.0.3:2222"}}}`, or `{{"ps", 1}, {"work", 2}}` for tasks
   /// whose addresses are not known.
   cluster_spec(std::initializer_list<job> jobs);
   /// Any task numbers: `{"work", {{3, "10.0.0.2:2222"}}}` is a job that has only task 3. An empty address is an unknown one.
-  cluster_spec(std::map<std::string, std::map<int, std::string>> jobs) : jobs_(std::move(jobs)) { check(); }
+  cluster_spec(std::map<std::string, std::map<int, std::string>> jobs);
 
   /// Whether there is no job.
   bool empty() const noexcept { return jobs_.empty(); }
@@ -96,7 +106,7 @@ class cluster_spec {
   /// The address of a task, empty if not known. Throws INVALID_ARGUMENT for an unknown task, with the known ones.
   const std::string& task_address(const task_id& task) const { return task_address(task.job, task.index); }
   /// Whether there is such a job.
-  bool has_job(std::string_view job_name) const { return jobs_.find(std::string(job_name)) != jobs_.end(); }
+  bool has_job(std::string_view job_name) const;
   /// Whether there is such a task.
   bool has(std::string_view job_name, int index) const;
   /// Whether there is such a task.
@@ -110,7 +120,7 @@ class cluster_spec {
   /// Job name to task index to address.
   const std::map<std::string, std::map<int, std::string>>& entries() const noexcept { return jobs_; }
 
-  friend bool operator==(const cluster_spec& a, const cluster_spec& b) { return a.jobs_ == b.jobs_; }
+  friend bool operator==(const cluster_spec& a, const cluster_spec& b);
   friend bool operator!=(const cluster_spec& a, const cluster_spec& b) { return !(a == b); }
 
  private:
@@ -261,6 +271,25 @@ WEFT_DECL cluster_spec::job::job(std::string job_name, int count) : name(std::mo
     fail(error_code::invalid_argument, "job " + detail::quoted(name) + " has " + std::to_string(count) + " tasks; expected 0 or more");
   for (int index = 0; index < count; ++index) tasks.emplace_hint(tasks.end(), index, std::string());
 }
+
+// The special members are bodies, so that a file that names a cluster compiles no map.
+WEFT_DECL cluster_spec::job::job(const job&) = default;
+WEFT_DECL cluster_spec::job::job(job&&) noexcept = default;
+WEFT_DECL cluster_spec::job& cluster_spec::job::operator=(const job&) = default;
+WEFT_DECL cluster_spec::job& cluster_spec::job::operator=(job&&) noexcept = default;
+WEFT_DECL cluster_spec::job::~job() = default;
+WEFT_DECL cluster_spec::cluster_spec() = default;
+WEFT_DECL cluster_spec::cluster_spec(const cluster_spec&) = default;
+WEFT_DECL cluster_spec::cluster_spec(cluster_spec&&) noexcept = default;
+WEFT_DECL cluster_spec& cluster_spec::operator=(const cluster_spec&) = default;
+WEFT_DECL cluster_spec& cluster_spec::operator=(cluster_spec&&) noexcept = default;
+WEFT_DECL cluster_spec::~cluster_spec() = default;
+
+WEFT_DECL cluster_spec::cluster_spec(std::map<std::string, std::map<int, std::string>> jobs) : jobs_(std::move(jobs)) { check(); }
+
+WEFT_DECL bool cluster_spec::has_job(std::string_view job_name) const { return jobs_.find(std::string(job_name)) != jobs_.end(); }
+
+WEFT_DECL bool operator==(const cluster_spec& a, const cluster_spec& b) { return a.jobs_ == b.jobs_; }
 
 WEFT_DECL cluster_spec::cluster_spec(std::initializer_list<job> jobs) {
   for (const job& entry : jobs)

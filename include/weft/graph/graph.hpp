@@ -16,14 +16,10 @@ namespace detail {
 // Makes `state` the thread's default graph, with fresh scopes, until the end of the block.
 class graph_scope {
  public:
-  explicit graph_scope(std::shared_ptr<graph_state> state) {
-    scope_context fresh;
-    fresh.graph = std::move(state);
-    thread_scopes().contexts.push_back(std::move(fresh));
-  }
+  explicit graph_scope(std::shared_ptr<graph_state> state);
   graph_scope(const graph_scope&) = delete;
   graph_scope& operator=(const graph_scope&) = delete;
-  ~graph_scope() { thread_scopes().contexts.pop_back(); }
+  ~graph_scope();
 };
 }  // namespace detail
 
@@ -33,7 +29,7 @@ class graph {
   /// An empty graph of TensorFlow's ops.
   graph() : graph(standard_ops()) {}
   /// An empty graph of these ops.
-  explicit graph(op_registry ops) : state_(std::make_shared<detail::graph_state>(std::move(ops))) {}
+  explicit graph(op_registry ops);
   explicit graph(std::shared_ptr<detail::graph_state> state) : state_(std::move(state)) {}
   graph(graph&&) noexcept = default;
   graph& operator=(graph&&) noexcept = default;
@@ -96,12 +92,19 @@ output add_node_at(const char* op, std::vector<output> inputs, const std::string
 /// The graph that new nodes join: that of the innermost `as_default()`, else the thread's own.
 inline graph default_graph() { return graph(detail::current_graph()); }
 /// Gives the thread a new, empty default graph. Handles to the old one stay valid.
-inline void reset_default_graph() { detail::thread_scopes().top().graph = std::make_shared<detail::graph_state>(standard_ops()); }
+void reset_default_graph();
 
 }  // namespace weft
 
 #if WEFT_HAS_BODIES
 namespace weft::detail {
+
+WEFT_DECL graph_scope::graph_scope(std::shared_ptr<graph_state> state) {
+  scope_context fresh;
+  fresh.graph = std::move(state);
+  thread_scopes().contexts.push_back(std::move(fresh));
+}
+WEFT_DECL graph_scope::~graph_scope() { thread_scopes().contexts.pop_back(); }
 
 WEFT_DECL const std::shared_ptr<graph_state>& current_graph() {
   scope_context& top = thread_scopes().top();
@@ -148,6 +151,10 @@ WEFT_DECL output add_node_at(const char* op, std::vector<output> inputs, const s
 }  // namespace weft::detail
 
 namespace weft {
+
+WEFT_DECL graph::graph(op_registry ops) : state_(std::make_shared<detail::graph_state>(std::move(ops))) {}
+
+WEFT_DECL void reset_default_graph() { detail::thread_scopes().top().graph = std::make_shared<detail::graph_state>(standard_ops()); }
 
 WEFT_DECL const node& graph::add_copy(const node& original, std::vector<output> inputs, std::vector<const node*> control_inputs, const std::string& device) const {
   return state_->add_copy(original, std::move(inputs), std::move(control_inputs), device);

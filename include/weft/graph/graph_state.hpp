@@ -48,7 +48,7 @@ class node_in_the_making {
 
 class graph_state : public std::enable_shared_from_this<graph_state> {
  public:
-  explicit graph_state(op_registry ops) : ops_(std::move(ops)) {}
+  explicit graph_state(op_registry ops);
   graph_state(const graph_state&) = delete;
   graph_state& operator=(const graph_state&) = delete;
   ~graph_state();
@@ -118,6 +118,7 @@ class graph_state : public std::enable_shared_from_this<graph_state> {
 #if WEFT_HAS_BODIES
 namespace weft::detail {
 
+WEFT_DECL graph_state::graph_state(op_registry ops) : ops_(std::move(ops)) {}
 WEFT_DECL graph_state::~graph_state() {
   for (const node* n : nodes_) n->~node();
 }

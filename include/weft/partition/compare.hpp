@@ -6,10 +6,12 @@
 #include <weft/graph/dot.hpp>
 #include <weft/partition/partitioned_graph.hpp>
 
+#include <string>
+#if WEFT_HAS_BODIES
 #include <cstdint>
 #include <map>
 #include <set>
-#include <string>
+#endif
 
 namespace weft {
 

@@ -5,15 +5,17 @@
 #include <weft/core/config.hpp>
 #include <weft/partition/partition.hpp>
 
-#include <algorithm>
 #include <cstddef>
-#include <map>
 #include <memory>
-#include <optional>
 #include <string>
-#include <unordered_set>
 #include <utility>
 #include <vector>
+#if WEFT_HAS_BODIES
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <unordered_set>
+#endif
 
 namespace weft {
 

@@ -5,14 +5,17 @@
 #include <weft/core/config.hpp>
 #include <weft/core/cluster_spec.hpp>
 #include <weft/partition/compare.hpp>
+#include <weft/partition/partition_options.hpp>
 #include <weft/partition/partitioned_graph.hpp>
-#include <weft/partition/partitioner.hpp>
 #include <weft/partition/prune.hpp>
-#include <weft/partition/tensorflow_form.hpp>
 #include <weft/placement/placer.hpp>
 
 #include <string>
 #include <utility>
+#if WEFT_HAS_BODIES
+#include <weft/partition/partitioner.hpp>
+#include <weft/partition/tensorflow_form.hpp>
+#endif
 
 namespace weft {
 

@@ -8,7 +8,6 @@
 #include <weft/graph/text.hpp>
 #include <weft/partition/transfer.hpp>
 #include <weft/placement/placement.hpp>
-#include <weft/placement/story.hpp>
 
 #include <algorithm>
 #include <ostream>
@@ -16,6 +15,9 @@
 #include <string_view>
 #include <utility>
 #include <vector>
+#if WEFT_HAS_BODIES
+#include <weft/placement/story.hpp>
+#endif
 
 namespace weft {
 

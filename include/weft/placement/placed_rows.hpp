@@ -8,9 +8,11 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
+#if WEFT_HAS_BODIES
+#include <unordered_map>
+#endif
 
 namespace weft::detail {
 
@@ -36,7 +38,19 @@ struct placed_words {
   std::string text_of(placed_reason why) const;
 };
 
-struct placed_block;
+// Rows of nodes by id, from `first` on, behind those of an earlier placement, which it shares. Each block is larger than the next one, so that there are few.
+struct placed_block {
+  std::shared_ptr<const placed_block> before;
+  std::size_t first = 0;
+  std::shared_ptr<const placed_words> words;
+  std::vector<placed_row> rows;
+};
+std::shared_ptr<const placed_block> add_block(std::shared_ptr<const placed_block> before, std::shared_ptr<const placed_words> words, std::vector<placed_row> rows);
+
+}  // namespace weft::detail
+
+#if WEFT_HAS_BODIES
+namespace weft::detail {
 
 // Words in the making: each is there once.
 class placed_words_in_the_making {
@@ -58,20 +72,6 @@ class placed_words_in_the_making {
   placed_words words_;
   std::unordered_map<std::string, int> devices_, texts_;
 };
-
-// Rows of nodes by id, from `first` on, behind those of an earlier placement, which it shares. Each block is larger than the next one, so that there are few.
-struct placed_block {
-  std::shared_ptr<const placed_block> before;
-  std::size_t first = 0;
-  std::shared_ptr<const placed_words> words;
-  std::vector<placed_row> rows;
-};
-std::shared_ptr<const placed_block> add_block(std::shared_ptr<const placed_block> before, std::shared_ptr<const placed_words> words, std::vector<placed_row> rows);
-
-}  // namespace weft::detail
-
-#if WEFT_HAS_BODIES
-namespace weft::detail {
 
 WEFT_DECL std::string placed_words::text_of(placed_reason why) const {
   const auto kind = static_cast<reason_kind>(why.kind);

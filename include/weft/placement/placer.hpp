@@ -3,21 +3,24 @@
 // Chooses a device for every node of a graph: a pure function in numbered passes, in time linear in the graph.
 
 #include <weft/core/config.hpp>
-#include <weft/placement/colocation.hpp>
 #include <weft/placement/device_set.hpp>
 #include <weft/placement/placement.hpp>
 #include <weft/placement/placer_interface.hpp>
+
+#include <memory>
+#include <string>
+#if WEFT_HAS_BODIES
+#include <weft/placement/colocation.hpp>
 #include <weft/placement/story.hpp>
 
 #include <algorithm>
 #include <deque>
 #include <exception>
 #include <map>
-#include <memory>
-#include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
+#endif
 
 namespace weft {
 

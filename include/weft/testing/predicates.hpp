@@ -2,19 +2,22 @@
 #define WEFT_TESTING_PREDICATES_HPP
 // What one wants to hold about a placed and partitioned graph.
 
+#include <weft/core/config.hpp>
 #include <weft/core/cluster_spec.hpp>
 #include <weft/core/device_name.hpp>
 #include <weft/graph/tensor.hpp>
 #include <weft/partition/partitioned_graph.hpp>
 #include <weft/testing/verdict.hpp>
 
-#include <algorithm>
 #include <cstdint>
-#include <map>
 #include <string>
 #include <string_view>
 #include <utility>
+#if WEFT_HAS_BODIES
+#include <algorithm>
+#include <map>
 #include <vector>
+#endif
 
 namespace weft::testing {
 
@@ -31,21 +34,48 @@ class node_named {
   std::string name_;
 };
 
-namespace detail {
+/// No value, and no control edge, crosses to the same task twice in a step.
+verdict sends_once(const partitioned_graph& parts);
 
-inline bool is_crossing(const node& n) noexcept { return n.op() == "_Send" || n.op() == "_Recv"; }
+/// Every `_Send` has exactly one `_Recv` of the same edge, value and devices, on the devices that they name, and the other way round.
+verdict sends_meet_receives(const partitioned_graph& parts);
 
-inline const node* find_in_parts(const partitioned_graph& parts, const std::string& name) {
+/// Every node of the part is on the part's task and reads nodes of the same part only.
+verdict local(const part& p);
+
+/// Every part is local.
+verdict local(const partitioned_graph& parts);
+
+/// Both nodes run on the same device.
+verdict colocated(const partitioned_graph& parts, const node_named& a, const node_named& b);
+
+/// The node runs on a device that this name, complete or in part, means.
+verdict on_device(const partitioned_graph& parts, const node_named& what, std::string_view device, call_site where = call_site::here());
+
+/// At most `count` values cross between tasks in a step, of at most `bytes` together. A value whose size is not known makes it false.
+verdict transfers_at_most(const partitioned_graph& parts, std::size_t count, std::int64_t bytes);
+
+/// Nothing that is computed on tasks named by `from` reaches a node of tasks named by `to`, by whatever other tasks.
+verdict no_path(const partitioned_graph& parts, std::string_view from, std::string_view to, call_site where = call_site::here());
+
+}  // namespace weft::testing
+
+#if WEFT_HAS_BODIES
+namespace weft::testing::detail {
+
+WEFT_DECL bool is_crossing(const node& n) noexcept { return n.op() == "_Send" || n.op() == "_Recv"; }
+
+WEFT_DECL const node* find_in_parts(const partitioned_graph& parts, const std::string& name) {
   for (const part& p : parts.parts())
     if (const node* found = p.graph.find(name)) return found;
   return nullptr;
 }
 
 // `/job:ps/task:0` of a complete device name.
-inline std::string task_name(const std::string& device) { return to_text(*task_of(parse_device_name(device))); }
+WEFT_DECL std::string task_name(const std::string& device) { return to_text(*task_of(parse_device_name(device))); }
 
 // Whether a task named in full or in part is meant by `wanted`.
-inline bool is_task(const device_name& wanted, const std::string& device) { return matches(wanted, parse_device_name(device)); }
+WEFT_DECL bool is_task(const device_name& wanted, const std::string& device) { return matches(wanted, parse_device_name(device)); }
 
 // A walk along data, control and transfer edges of all parts, from the nodes of one task to one of another.
 class task_walk {
@@ -106,10 +136,11 @@ class task_walk {
   std::vector<std::vector<std::size_t>> readers_;
 };
 
-}  // namespace detail
+}  // namespace weft::testing::detail
 
-/// No value, and no control edge, crosses to the same task twice in a step.
-inline verdict sends_once(const partitioned_graph& parts) {
+namespace weft::testing {
+
+WEFT_DECL verdict sends_once(const partitioned_graph& parts) {
   std::map<std::pair<std::string, std::string>, const transfer*> seen;
   std::size_t crossing = 0;
   for (const transfer& t : parts.transfers()) {
@@ -121,8 +152,7 @@ inline verdict sends_once(const partitioned_graph& parts) {
   return verdict::yes("each of the " + std::to_string(crossing) + " transfers between tasks is another value or goes to another task");
 }
 
-/// Every `_Send` has exactly one `_Recv` of the same edge, value and devices, on the devices that they name, and the other way round.
-inline verdict sends_meet_receives(const partitioned_graph& parts) {
+WEFT_DECL verdict sends_meet_receives(const partitioned_graph& parts) {
   std::map<std::string, std::pair<int, int>> ends;
   for (const part& p : parts.parts())
     for (const node* n : p.graph.nodes()) {
@@ -139,8 +169,7 @@ inline verdict sends_meet_receives(const partitioned_graph& parts) {
   return verdict::yes(std::to_string(ends.size()) + " pairs of Send and Recv");
 }
 
-/// Every node of the part is on the part's task and reads nodes of the same part only.
-inline verdict local(const part& p) {
+WEFT_DECL verdict local(const part& p) {
   const device_name task = parse_device_name(p.task);
   for (const node* n : p.graph.nodes()) {
     if (!detail::is_task(task, n->device())) return verdict::no("'" + n->name() + "' is on " + n->device() + ", in the part of " + p.task);
@@ -152,15 +181,13 @@ inline verdict local(const part& p) {
   return verdict::yes("the " + std::to_string(p.graph.size()) + " nodes of " + p.task + " read one another only");
 }
 
-/// Every part is local.
-inline verdict local(const partitioned_graph& parts) {
+WEFT_DECL verdict local(const partitioned_graph& parts) {
   for (const part& p : parts.parts())
     if (verdict one = local(p); !static_cast<bool>(one)) return one;
   return verdict::yes("each of the " + std::to_string(parts.parts().size()) + " parts reads its own nodes only");
 }
 
-/// Both nodes run on the same device.
-inline verdict colocated(const partitioned_graph& parts, const node_named& a, const node_named& b) {
+WEFT_DECL verdict colocated(const partitioned_graph& parts, const node_named& a, const node_named& b) {
   const node *first = detail::find_in_parts(parts, a.name()), *second = detail::find_in_parts(parts, b.name());
   for (const auto& [found, name] : {std::make_pair(first, a.name()), std::make_pair(second, b.name())})
     if (found == nullptr) return verdict::no("'" + name + "' is in no part; the step does not need it, or another node stands for it");
@@ -168,8 +195,7 @@ inline verdict colocated(const partitioned_graph& parts, const node_named& a, co
   return first->device() == second->device() ? verdict::yes(where) : verdict::no(where);
 }
 
-/// The node runs on a device that this name, complete or in part, means.
-inline verdict on_device(const partitioned_graph& parts, const node_named& what, std::string_view device, call_site where = call_site::here()) {
+WEFT_DECL verdict on_device(const partitioned_graph& parts, const node_named& what, std::string_view device, call_site where) {
   const device_name wanted = parse_device_name(device, where);
   const node* found = detail::find_in_parts(parts, what.name());
   if (found == nullptr) return verdict::no("'" + what.name() + "' is in no part; the step does not need it, or another node stands for it");
@@ -177,8 +203,7 @@ inline verdict on_device(const partitioned_graph& parts, const node_named& what,
   return matches(wanted, parse_device_name(found->device())) ? verdict::yes(text) : verdict::no(text);
 }
 
-/// At most `count` values cross between tasks in a step, of at most `bytes` together. A value whose size is not known makes it false.
-inline verdict transfers_at_most(const partitioned_graph& parts, std::size_t count, std::int64_t bytes) {
+WEFT_DECL verdict transfers_at_most(const partitioned_graph& parts, std::size_t count, std::int64_t bytes) {
   std::size_t found = 0;
   std::int64_t sum = 0;
   std::string unknown, rows;
@@ -194,13 +219,13 @@ inline verdict transfers_at_most(const partitioned_graph& parts, std::size_t cou
   return found <= count && sum <= bytes && unknown.empty() ? verdict::yes(text) : verdict::no(text + "; at most " + std::to_string(count) + " of " + std::to_string(bytes) + " bytes were expected" + rows);
 }
 
-/// Nothing that is computed on tasks named by `from` reaches a node of tasks named by `to`, by whatever other tasks.
-inline verdict no_path(const partitioned_graph& parts, std::string_view from, std::string_view to, call_site where = call_site::here()) {
+WEFT_DECL verdict no_path(const partitioned_graph& parts, std::string_view from, std::string_view to, call_site where) {
   const std::string path = detail::task_walk(parts).path(parse_device_name(from, where), parse_device_name(to, where));
   const std::string ends = std::string(from) + " to " + std::string(to);
   return path.empty() ? verdict::yes("nothing goes from " + ends) : verdict::no("from " + ends + ": " + path);
 }
 
 }  // namespace weft::testing
+#endif
 
 #endif

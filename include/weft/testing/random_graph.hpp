@@ -2,6 +2,7 @@
 #define WEFT_TESTING_RANDOM_GRAPH_HPP
 // Random graphs for properties, each from a seed, and the smallest graph that still breaks a property.
 
+#include <weft/core/config.hpp>
 #include <weft/core/cluster_spec.hpp>
 #include <weft/core/split_mix.hpp>
 #include <weft/graph/graph.hpp>
@@ -11,12 +12,14 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <exception>
 #include <functional>
-#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
+#if WEFT_HAS_BODIES
+#include <exception>
+#include <iterator>
+#endif
 
 namespace weft::testing {
 
@@ -53,7 +56,25 @@ struct built_graph {
   std::vector<output> fetches;
 };
 
-namespace detail {
+/// The recipe of a seed: the same on every machine.
+graph_recipe random_recipe(std::uint64_t seed, const random_graph_options& options = {});
+
+/// The graph of a recipe; node i is called `n<i>`.
+built_graph build(const graph_recipe& recipe);
+
+/// What must hold of every graph.
+using graph_property = std::function<verdict(const built_graph&)>;
+
+/// The smallest recipe that one finds from `from` by taking away one thing after another while the property stays broken.
+graph_recipe shrink(graph_recipe from, const graph_property& property);
+
+/// Whether the property holds for the graphs of `count` seeds from `first_seed` on. If not, says the seed, the smallest graph that breaks it, and how.
+verdict holds_for_random_graphs(std::size_t count, std::uint64_t first_seed, const graph_property& property, const random_graph_options& options = {});
+
+}  // namespace weft::testing
+
+#if WEFT_HAS_BODIES
+namespace weft::testing::detail {
 
 class random_numbers {
  public:
@@ -65,10 +86,10 @@ class random_numbers {
   weft::detail::split_mix bits_;
 };
 
-inline int outputs_of(const recipe_node& n) { return n.op == "IdentityN" ? static_cast<int>(n.inputs.size()) : 1; }
+WEFT_DECL int outputs_of(const recipe_node& n) { return n.op == "IdentityN" ? static_cast<int>(n.inputs.size()) : 1; }
 
 // A recipe without node `gone`: who read it reads its first input, or has one input less; who has none left is a constant.
-inline graph_recipe without(const graph_recipe& from, std::size_t gone) {
+WEFT_DECL graph_recipe without(const graph_recipe& from, std::size_t gone) {
   graph_recipe out;
   const auto moved = [gone](std::size_t i) { return i > gone ? i - 1 : i; };
   for (std::size_t i = 0; i < from.size(); ++i) {
@@ -101,10 +122,11 @@ inline graph_recipe without(const graph_recipe& from, std::size_t gone) {
   return out;
 }
 
-}  // namespace detail
+}  // namespace weft::testing::detail
 
-/// The recipe of a seed: the same on every machine.
-inline graph_recipe random_recipe(std::uint64_t seed, const random_graph_options& options = {}) {
+namespace weft::testing {
+
+WEFT_DECL graph_recipe random_recipe(std::uint64_t seed, const random_graph_options& options) {
   detail::random_numbers random(seed);
   static constexpr const char* ops[] = {"Const", "Neg", "Identity", "Square", "AddV2", "Sub", "Mul", "AddN", "IdentityN"};
   const std::vector<task_id> tasks = options.cluster.tasks();
@@ -127,8 +149,7 @@ inline graph_recipe random_recipe(std::uint64_t seed, const random_graph_options
   return out;
 }
 
-/// The graph of a recipe; node i is called `n<i>`.
-inline built_graph build(const graph_recipe& recipe) {
+WEFT_DECL built_graph build(const graph_recipe& recipe) {
   built_graph out;
   std::vector<const node*> made;
   std::vector<std::vector<bool>> is_read;
@@ -168,13 +189,12 @@ inline built_graph build(const graph_recipe& recipe) {
   return out;
 }
 
-/// What must hold of every graph.
-using graph_property = std::function<verdict(const built_graph&)>;
+}  // namespace weft::testing
 
-namespace detail {
+namespace weft::testing::detail {
 
 // What a property says of a graph; an exception is a no.
-inline verdict ask(const graph_property& property, const graph_recipe& recipe) {
+WEFT_DECL verdict ask(const graph_property& property, const graph_recipe& recipe) {
   try {
     return property(build(recipe));
   } catch (const std::exception& e) {
@@ -183,7 +203,7 @@ inline verdict ask(const graph_property& property, const graph_recipe& recipe) {
 }
 
 // Every recipe that is one step smaller: a node, a control input, a device or a colocation less.
-inline std::vector<graph_recipe> smaller(const graph_recipe& from) {
+WEFT_DECL std::vector<graph_recipe> smaller(const graph_recipe& from) {
   std::vector<graph_recipe> out;
   if (from.size() > 1)
     for (std::size_t i = from.size(); i-- > 0;) out.push_back(without(from, i));
@@ -195,10 +215,11 @@ inline std::vector<graph_recipe> smaller(const graph_recipe& from) {
   return out;
 }
 
-}  // namespace detail
+}  // namespace weft::testing::detail
 
-/// The smallest recipe that one finds from `from` by taking away one thing after another while the property stays broken.
-inline graph_recipe shrink(graph_recipe from, const graph_property& property) {
+namespace weft::testing {
+
+WEFT_DECL graph_recipe shrink(graph_recipe from, const graph_property& property) {
   for (bool smaller_found = true; smaller_found;) {
     smaller_found = false;
     for (graph_recipe& candidate : detail::smaller(from)) {
@@ -211,8 +232,7 @@ inline graph_recipe shrink(graph_recipe from, const graph_property& property) {
   return from;
 }
 
-/// Whether the property holds for the graphs of `count` seeds from `first_seed` on. If not, says the seed, the smallest graph that breaks it, and how.
-inline verdict holds_for_random_graphs(std::size_t count, std::uint64_t first_seed, const graph_property& property, const random_graph_options& options = {}) {
+WEFT_DECL verdict holds_for_random_graphs(std::size_t count, std::uint64_t first_seed, const graph_property& property, const random_graph_options& options) {
   for (std::uint64_t seed = first_seed; seed < first_seed + count; ++seed) {
     graph_recipe recipe = random_recipe(seed, options);
     if (static_cast<bool>(detail::ask(property, recipe))) continue;
@@ -223,5 +243,6 @@ inline verdict holds_for_random_graphs(std::size_t count, std::uint64_t first_se
 }
 
 }  // namespace weft::testing
+#endif
 
 #endif

@@ -2,8 +2,11 @@
 #define WEFT_TESTING_SNAPSHOT_HPP
 // Expected texts that stand in the test itself, and that a run can write anew.
 
+#include <weft/core/config.hpp>
 #include <weft/testing/verdict.hpp>
 
+#include <string_view>
+#if WEFT_HAS_BODIES
 #include <algorithm>
 #include <cstddef>
 #include <cstdlib>
@@ -12,15 +15,25 @@
 #include <mutex>
 #include <sstream>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
+#endif
 
 namespace weft::testing {
 
-namespace detail {
+/// What changed from one text to another, a line each: `- ` was expected only, `+ ` was found only, two spaces are in both. Empty when they are equal.
+std::string line_difference(std::string_view expected, std::string_view found);
 
-inline std::vector<std::string> lines_of(std::string_view text) {
+/// Whether a text is the one that stands in the test, a raw string `R"(...)"` whose first line may begin below the parenthesis. If not, says what differs. With the
+/// environment variable WEFT_UPDATE_SNAPSHOTS set, the string in the test's source is replaced by the text instead, and the answer is yes.
+verdict matches_snapshot(std::string_view text, std::string_view expected, const char* file = __builtin_FILE(), int line = __builtin_LINE());
+
+}  // namespace weft::testing
+
+#if WEFT_HAS_BODIES
+namespace weft::testing::detail {
+
+WEFT_DECL std::vector<std::string> lines_of(std::string_view text) {
   std::vector<std::string> out;
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('\n'), text.size());
@@ -62,17 +75,18 @@ class snapshot_file {
   std::vector<std::pair<int, int>> moves_;
 };
 
-inline bool write_snapshot(const std::string& path, int line, std::string_view actual) {
+WEFT_DECL bool write_snapshot(const std::string& path, int line, std::string_view actual) {
   static std::mutex mutex;
   static std::map<std::string, snapshot_file> files;
   const std::lock_guard<std::mutex> lock(mutex);
   return files[path].replace(path, line, actual);
 }
 
-}  // namespace detail
+}  // namespace weft::testing::detail
 
-/// What changed from one text to another, a line each: `- ` was expected only, `+ ` was found only, two spaces are in both. Empty when they are equal.
-inline std::string line_difference(std::string_view expected, std::string_view found) {
+namespace weft::testing {
+
+WEFT_DECL std::string line_difference(std::string_view expected, std::string_view found) {
   if (expected == found) return "";
   const std::vector<std::string> a = detail::lines_of(expected), b = detail::lines_of(found);
   // 1. What both have in common, from the end: lengths of the longest common sequences.
@@ -90,9 +104,7 @@ inline std::string line_difference(std::string_view expected, std::string_view f
   return out;
 }
 
-/// Whether a text is the one that stands in the test, a raw string `R"(...)"` whose first line may begin below the parenthesis. If not, says what differs. With the
-/// environment variable WEFT_UPDATE_SNAPSHOTS set, the string in the test's source is replaced by the text instead, and the answer is yes.
-inline verdict matches_snapshot(std::string_view text, std::string_view expected, const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+WEFT_DECL verdict matches_snapshot(std::string_view text, std::string_view expected, const char* file, int line) {
   if (!expected.empty() && expected.front() == '\n') expected.remove_prefix(1);
   if (text == expected) return verdict::yes(std::string(text));
   const std::string changes = line_difference(expected, text);
@@ -104,5 +116,6 @@ inline verdict matches_snapshot(std::string_view text, std::string_view expected
 }
 
 }  // namespace weft::testing
+#endif
 
 #endif
