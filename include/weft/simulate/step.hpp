@@ -94,7 +94,7 @@ class step_player {
     std::int64_t edge = -1;                                   // of a Send or Recv
     std::uint32_t task = 0, missing = 0, cause = nobody, meeting = nobody;  // meeting: the Recv of a Send
     std::uint32_t readers = 0, readers_end = 0;               // their places in readers_
-    double begin = 0, end = 0, sent = 0;                      // end: how long it takes, until it begins; sent: when the transfer of a Send began
+    double begin = 0, takes = 0, sent = 0;                    // sent: when the transfer of a Send began
   };
   struct timed_task {
     const task_speed* speed = nullptr;
@@ -127,7 +127,7 @@ class step_player {
         timed_node added;
         added.what = n;
         added.task = static_cast<std::uint32_t>(tasks_.size() - 1);
-        added.end = model_.seconds(*n, *tasks_.back().speed);
+        added.takes = model_.seconds(*n, *tasks_.back().speed);
         if (n->op() == "_Send" || n->op() == "_Recv") added.edge = edge_of(*n);
         if (added.edge >= 0 && n->op() == "_Send") sends[at(added.edge)] = nodes_.size();
         nodes_.push_back(added);
@@ -180,9 +180,8 @@ class step_player {
       if (t.running >= t.speed->processors) return;
       t.ready.pop();
       ++t.running;
-      const double takes = nodes_[i].end;
+      const double takes = nodes_[i].takes;
       nodes_[i].begin = now;
-      nodes_[i].end = now + takes;
       out_.tasks[nodes_[i].task].busy += takes;
       events_.push({now + takes, i, true});
     }
@@ -234,7 +233,7 @@ class step_player {
       const std::string& task = out_.tasks[n.task].task;
       if (n.meeting != nobody && n.task != nodes_[n.meeting].task)
         out_.critical_path.push_back({transfers_[at(n.edge)]->source + " -> " + out_.tasks[nodes_[n.meeting].task].task, task, n.sent, nodes_[n.meeting].begin});
-      else if (n.meeting == nobody) out_.critical_path.push_back({n.what->name(), task, n.begin, n.end});
+      else if (n.meeting == nobody) out_.critical_path.push_back({n.what->name(), task, n.begin, n.begin + n.takes});
     }
     std::reverse(out_.critical_path.begin(), out_.critical_path.end());
   }
