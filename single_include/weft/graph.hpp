@@ -1096,6 +1096,113 @@ class graph_state;
 
 #endif
 
+#ifndef WEFT_GRAPH_WORD_HPP
+#define WEFT_GRAPH_WORD_HPP
+// Names of ops and attributes: many nodes say few of them, so that each is there once.
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#if WEFT_HAS_BODIES
+#include <cstring>
+#endif
+
+namespace weft::detail {
+
+// A text and how many hold it; 0 for one that is kept to the end of the program.
+struct word_text : std::string {
+  word_text(std::string_view text, std::uint32_t first_holders) : std::string(text), holders(first_holders) {}
+  mutable std::atomic<std::uint32_t> holders;
+};
+
+// Spreads texts over 32 bits.
+std::uint32_t hash_text(std::string_view text) noexcept;
+
+// The word of this text, held once more. The first thousand short ones of a program are kept; others, which a graph from anywhere may bring, end with their holders.
+const word_text& take_word(std::string_view text);
+void end_word(const word_text& w) noexcept;
+inline const word_text& hold(const word_text& w) noexcept {
+  if (w.holders.load(std::memory_order_relaxed) != 0) w.holders.fetch_add(1, std::memory_order_relaxed);
+  return w;
+}
+inline void let_go(const word_text& w) noexcept {
+  if (w.holders.load(std::memory_order_relaxed) != 0 && w.holders.fetch_sub(1, std::memory_order_acq_rel) == 1) end_word(w);
+}
+
+// Holds a word, in eight bytes.
+class word {
+ public:
+  explicit word(std::string_view text) : text_(&take_word(text)) {}
+  word(const word& other) noexcept : text_(&hold(*other.text_)) {}
+  word& operator=(word other) noexcept {
+    std::swap(text_, other.text_);
+    return *this;
+  }
+  ~word() { let_go(*text_); }
+  const std::string& text() const noexcept { return *text_; }
+
+ private:
+  const word_text* text_;
+};
+
+}  // namespace weft::detail
+
+#if WEFT_HAS_BODIES
+namespace weft::detail {
+
+constexpr std::size_t most_kept_words = 1024, longest_kept_word = 64;
+// An open table, at most half full, that nothing leaves.
+inline std::atomic<const word_text*> kept_words[2 * most_kept_words];
+inline std::atomic<std::size_t> kept_word_count;
+
+WEFT_DECL std::uint32_t hash_text(std::string_view text) noexcept {
+  std::uint64_t h = text.size();
+  std::size_t i = 0;
+  const auto mix = [&h](std::uint64_t part) {
+    h = (h ^ part) * 0x9e3779b97f4a7c15u;
+    h ^= h >> 29;
+  };
+  for (; i + 8 <= text.size(); i += 8) {
+    std::uint64_t part;
+    std::memcpy(&part, text.data() + i, 8);
+    mix(part);
+  }
+  std::uint64_t rest = 0;
+  for (; i < text.size(); ++i) rest = rest << 8 | static_cast<unsigned char>(text[i]);
+  mix(rest);
+  mix(h >> 32);
+  return static_cast<std::uint32_t>(h >> 32);
+}
+
+WEFT_DECL const word_text& take_word(std::string_view text) {
+  if (text.size() > longest_kept_word) return *new word_text(text, 1);
+  constexpr std::size_t mask = 2 * most_kept_words - 1;
+  for (std::size_t i = hash_text(text) & mask;; i = (i + 1) & mask) {
+    const word_text* found = kept_words[i].load(std::memory_order_acquire);
+    if (found == nullptr) {
+      if (kept_word_count.fetch_add(1, std::memory_order_relaxed) >= most_kept_words) {
+        kept_word_count.fetch_sub(1, std::memory_order_relaxed);
+        return *new word_text(text, 1);
+      }
+      const word_text* fresh = new word_text(text, 0);
+      if (kept_words[i].compare_exchange_strong(found, fresh, std::memory_order_acq_rel)) return *fresh;
+      delete fresh;
+      kept_word_count.fetch_sub(1, std::memory_order_relaxed);
+    }
+    if (*found == text) return hold(*found);
+  }
+}
+
+WEFT_DECL void end_word(const word_text& w) noexcept { delete &w; }
+
+}  // namespace weft::detail
+#endif
+
+#endif
+
 #ifndef WEFT_TENSOR_DTYPE_HPP
 #define WEFT_TENSOR_DTYPE_HPP
 // Element types: the run-time enumeration (TensorFlow's numbers and names) and the C++ types that stand for them.
@@ -1919,40 +2026,32 @@ template <class T> struct attr_box_of : attr_box {
   T value;
   explicit attr_box_of(T v) : attr_box{[](attr_box* box) { delete static_cast<attr_box_of*>(box); }}, value(std::move(v)) {}
 };
-class attr_ptr {
- public:
-  attr_ptr() noexcept = default;
-  explicit attr_ptr(attr_box* box) noexcept : box_(box) {}
-  attr_ptr(const attr_ptr& other) noexcept : box_(other.box_) {
-    if (box_ != nullptr) box_->holders.fetch_add(1, std::memory_order_relaxed);
-  }
-  attr_ptr(attr_ptr&& other) noexcept : box_(std::exchange(other.box_, nullptr)) {}
-  attr_ptr& operator=(attr_ptr other) noexcept {
-    std::swap(box_, other.box_);
-    return *this;
-  }
-  ~attr_ptr() {
-    if (box_ != nullptr && box_->holders.fetch_sub(1, std::memory_order_acq_rel) == 1) box_->destroy(box_);
-  }
-  const attr_box* get() const noexcept { return box_; }
-
- private:
-  attr_box* box_ = nullptr;
-};
 }  // namespace detail
 
 /// One attribute's value: a scalar, a list, a function or a placeholder. Immutable; copies share what is large. (A variant of so many
 /// types would cost each program a second of compile time.)
 class attr_value {
  public:
-  attr_value() = default;
+  attr_value() noexcept = default;
+  attr_value(const attr_value& other) noexcept : kind_(other.kind_), held_(other.held_) {
+    if (boxed()) held_.box->holders.fetch_add(1, std::memory_order_relaxed);
+  }
+  attr_value(attr_value&& other) noexcept : kind_(std::exchange(other.kind_, detail::attr_kind::none)), held_(other.held_) {}
+  attr_value& operator=(attr_value other) noexcept {
+    std::swap(kind_, other.kind_);
+    std::swap(held_, other.held_);
+    return *this;
+  }
+  ~attr_value() {
+    if (boxed() && held_.box->holders.fetch_sub(1, std::memory_order_acq_rel) == 1) held_.box->destroy(held_.box);
+  }
   attr_value(std::string v) : attr_value(share(std::move(v))) {}
   attr_value(const char* v) : attr_value(std::string(v)) {}
-  attr_value(bool v) : kind_(detail::attr_kind::boolean) { small_.boolean = v; }
+  attr_value(bool v) : kind_(detail::attr_kind::boolean) { held_.boolean = v; }
   attr_value(int v) : attr_value(static_cast<std::int64_t>(v)) {}
-  attr_value(std::int64_t v) : kind_(detail::attr_kind::integer) { small_.integer = v; }
-  attr_value(float v) : kind_(detail::attr_kind::real) { small_.real = v; }
-  attr_value(dtype v) : kind_(detail::attr_kind::type) { small_.type = v; }
+  attr_value(std::int64_t v) : kind_(detail::attr_kind::integer) { held_.integer = v; }
+  attr_value(float v) : kind_(detail::attr_kind::real) { held_.real = v; }
+  attr_value(dtype v) : kind_(detail::attr_kind::type) { held_.type = v; }
   attr_value(partial_shape v) : attr_value(share(std::move(v))) {}
   attr_value(tensor_value v) : attr_value(share(std::move(v))) {}
   attr_value(func_attr v);
@@ -1962,11 +2061,11 @@ class attr_value {
   /// The value as T, or nullptr when it is of another kind.
   template <class T> const T* get() const noexcept {
     if (kind_ != detail::attr_kind_of<T>::value) return nullptr;
-    if constexpr (std::is_same_v<T, bool>) return &small_.boolean;
-    else if constexpr (std::is_same_v<T, std::int64_t>) return &small_.integer;
-    else if constexpr (std::is_same_v<T, float>) return &small_.real;
-    else if constexpr (std::is_same_v<T, dtype>) return &small_.type;
-    else return &static_cast<const detail::attr_box_of<T>*>(large_.get())->value;
+    if constexpr (std::is_same_v<T, bool>) return &held_.boolean;
+    else if constexpr (std::is_same_v<T, std::int64_t>) return &held_.integer;
+    else if constexpr (std::is_same_v<T, float>) return &held_.real;
+    else if constexpr (std::is_same_v<T, dtype>) return &held_.type;
+    else return &static_cast<const detail::attr_box_of<T>*>(held_.box)->value;
   }
   bool empty() const noexcept { return kind_ == detail::attr_kind::none; }
 
@@ -2012,7 +2111,12 @@ class attr_value {
     detail::attr_box* box;
   };
   template <class T> static shared share(T v) { return {detail::attr_kind_of<T>::value, new detail::attr_box_of<T>(std::move(v))}; }
-  attr_value(shared s) : kind_(s.kind), large_(s.box) {}
+  attr_value(shared s) noexcept : kind_(s.kind) { held_.box = s.box; }
+  // Whether the value is too large to stand here.
+  bool boxed() const noexcept {
+    using detail::attr_kind;
+    return kind_ == attr_kind::string || kind_ >= attr_kind::shape;
+  }
 
   detail::attr_kind kind_ = detail::attr_kind::none;
   union {
@@ -2020,30 +2124,52 @@ class attr_value {
     float real;
     bool boolean;
     dtype type;
-  } small_ = {0};
-  detail::attr_ptr large_;
+    detail::attr_box* box;
+  } held_ = {0};
+};
+
+/// An attribute: its name and its value.
+struct attr_entry {
+  attr_entry(std::string_view name, attr_value value) : first(detail::take_word(name)), second(std::move(value)) {}
+  attr_entry(const attr_entry& other) noexcept : first(detail::hold(other.name())), second(other.second) {}
+  attr_entry(attr_entry&& other) noexcept : first(detail::hold(other.name())), second(std::move(other.second)) {}
+  attr_entry& operator=(const attr_entry&) = delete;
+  ~attr_entry() { detail::let_go(name()); }
+
+  const std::string& first;
+  attr_value second;
+
+ private:
+  const detail::word_text& name() const noexcept { return static_cast<const detail::word_text&>(first); }
 };
 
 /// Attributes by name, in the order of their names: a map in one piece of memory, for there are few. What is added moves the others.
 class attr_map {
  public:
-  using value_type = std::pair<std::string, attr_value>;
-  using iterator = std::vector<value_type>::iterator;
-  using const_iterator = std::vector<value_type>::const_iterator;
+  using value_type = attr_entry;
+  using iterator = attr_entry*;
+  using const_iterator = const attr_entry*;
 
   attr_map() noexcept = default;
   /// Of several with one name the first counts.
-  attr_map(std::initializer_list<value_type> attrs);
+  attr_map(std::initializer_list<std::pair<std::string_view, attr_value>> attrs);
+  attr_map(const attr_map& other);
+  attr_map(attr_map&& other) noexcept : entries_(std::exchange(other.entries_, nullptr)) {}
+  attr_map& operator=(attr_map other) noexcept {
+    std::swap(entries_, other.entries_);
+    return *this;
+  }
+  ~attr_map() { clear(); }
 
-  iterator begin() noexcept { return list_.begin(); }
-  iterator end() noexcept { return list_.end(); }
-  const_iterator begin() const noexcept { return list_.begin(); }
-  const_iterator end() const noexcept { return list_.end(); }
-  std::size_t size() const noexcept { return list_.size(); }
-  bool empty() const noexcept { return list_.empty(); }
+  iterator begin() noexcept { return entries_; }
+  iterator end() noexcept { return entries_ + size(); }
+  const_iterator begin() const noexcept { return entries_; }
+  const_iterator end() const noexcept { return entries_ + size(); }
+  std::size_t size() const noexcept { return entries_ == nullptr ? 0 : counts()[0]; }
+  bool empty() const noexcept { return size() == 0; }
   /// Makes room for as many.
   void reserve(std::size_t count);
-  iterator find(std::string_view name) noexcept { return begin() + (static_cast<const attr_map*>(this)->find(name) - list_.cbegin()); }
+  iterator find(std::string_view name) noexcept { return begin() + (static_cast<const attr_map*>(this)->find(name) - entries_); }
   const_iterator find(std::string_view name) const noexcept;
   std::size_t count(std::string_view name) const noexcept { return find(name) == end() ? 0 : 1; }
   /// Adds an attribute unless there is one of this name.
@@ -2053,12 +2179,15 @@ class attr_map {
   /// Throws std::out_of_range when there is none of this name.
   const attr_value& at(std::string_view name) const;
   std::size_t erase(std::string_view name);
+  void clear() noexcept;
 
   friend bool operator==(const attr_map& a, const attr_map& b);
   friend bool operator!=(const attr_map& a, const attr_map& b) { return !(a == b); }
 
  private:
-  std::vector<value_type> list_;
+  // How many there are and how many have room, in front of them.
+  std::uint32_t* counts() const noexcept { return reinterpret_cast<std::uint32_t*>(entries_) - 2; }
+  attr_entry* entries_ = nullptr;
 };
 
 /// A function's name with values for its attributes.
@@ -2090,8 +2219,8 @@ template <class T> std::string text_of(const std::vector<T>& list) {
 }  // namespace detail
 
 inline attr_map::const_iterator attr_map::find(std::string_view name) const noexcept {
-  auto it = list_.begin();
-  while (it != list_.end() && it->first != name) ++it;
+  const_iterator it = begin();
+  while (it != end() && it->first != name) ++it;
   return it;
 }
 
@@ -2131,18 +2260,48 @@ WEFT_DECL std::string to_text(const attr_value& v) {
   return v.visit([](const auto& x) { return detail::text_of(x); });
 }
 
-WEFT_DECL attr_map::attr_map(std::initializer_list<value_type> attrs) {
-  list_.reserve(attrs.size());
-  for (const value_type& each : attrs) emplace(each.first, each.second);
+WEFT_DECL attr_map::attr_map(std::initializer_list<std::pair<std::string_view, attr_value>> attrs) {
+  reserve(attrs.size());
+  for (const auto& each : attrs) emplace(each.first, each.second);
 }
 
-WEFT_DECL void attr_map::reserve(std::size_t count) { list_.reserve(count); }
+WEFT_DECL attr_map::attr_map(const attr_map& other) {
+  reserve(other.size());
+  for (const attr_entry& each : other) new (entries_ + counts()[0]++) attr_entry(each);
+}
+
+WEFT_DECL void attr_map::clear() noexcept {
+  if (entries_ == nullptr) return;
+  for (attr_entry& each : *this) each.~attr_entry();
+  ::operator delete(static_cast<void*>(counts()));
+  entries_ = nullptr;
+}
+
+WEFT_DECL void attr_map::reserve(std::size_t count) {
+  if (count == 0 || (entries_ != nullptr && count <= counts()[1])) return;
+  auto* room = static_cast<std::uint32_t*>(::operator new(2 * sizeof(std::uint32_t) + count * sizeof(attr_entry)));
+  auto* moved = reinterpret_cast<attr_entry*>(room + 2);
+  room[0] = static_cast<std::uint32_t>(size());
+  room[1] = static_cast<std::uint32_t>(count);
+  for (std::size_t i = 0; i < room[0]; ++i) new (moved + i) attr_entry(std::move(entries_[i]));
+  clear();
+  entries_ = moved;
+}
 
 WEFT_DECL std::pair<attr_map::iterator, bool> attr_map::emplace(std::string_view name, attr_value value) {
-  auto it = list_.end();
-  while (it != list_.begin() && name <= std::prev(it)->first) --it;
-  if (it != list_.end() && it->first == name) return {it, false};
-  return {list_.emplace(it, std::string(name), std::move(value)), true};
+  const std::size_t count = size();
+  std::size_t i = count;
+  while (i > 0 && name <= entries_[i - 1].first) --i;
+  if (i < count && entries_[i].first == name) return {entries_ + i, false};
+  attr_entry added(name, std::move(value));
+  if (entries_ == nullptr || count == counts()[1]) reserve(count + 1 + count / 2);
+  for (std::size_t k = count; k > i; --k) {
+    new (entries_ + k) attr_entry(std::move(entries_[k - 1]));
+    entries_[k - 1].~attr_entry();
+  }
+  new (entries_ + i) attr_entry(std::move(added));
+  ++counts()[0];
+  return {entries_ + i, true};
 }
 
 WEFT_DECL attr_value& attr_map::operator[](std::string_view name) { return emplace(name, attr_value()).first->second; }
@@ -2154,13 +2313,23 @@ WEFT_DECL const attr_value& attr_map::at(std::string_view name) const {
 }
 
 WEFT_DECL std::size_t attr_map::erase(std::string_view name) {
-  const auto it = find(name);
+  const iterator it = find(name);
   if (it == end()) return 0;
-  list_.erase(it);
+  it->~attr_entry();
+  for (iterator next = it + 1; next != end(); ++next) {
+    new (next - 1) attr_entry(std::move(*next));
+    next->~attr_entry();
+  }
+  --counts()[0];
   return 1;
 }
 
-WEFT_DECL bool operator==(const attr_map& a, const attr_map& b) { return a.list_ == b.list_; }
+WEFT_DECL bool operator==(const attr_map& a, const attr_map& b) {
+  if (a.size() != b.size()) return false;
+  for (std::size_t i = 0; i < a.size(); ++i)
+    if (a.entries_[i].first != b.entries_[i].first || a.entries_[i].second != b.entries_[i].second) return false;
+  return true;
+}
 
 WEFT_DECL bool operator==(const func_attr& a, const func_attr& b) { return a.name == b.name && a.attrs == b.attrs; }
 
@@ -2479,7 +2648,9 @@ struct output_type {
 namespace detail {
 // What a node has in common with its copies in other graphs, which is most of it: they share it.
 struct node_facts {
-  std::string name, op;
+  explicit node_facts(std::string_view of_op) : op(of_op) {}
+  std::string name;
+  word op;
   attr_map attrs;
   std::vector<output_type> outputs;
   call_site site;
@@ -2498,7 +2669,7 @@ class node {
   /// Position in its graph, from 0 in the order of creation.
   int id() const noexcept { return id_; }
   const std::string& name() const noexcept { return facts_->name; }
-  const std::string& op() const noexcept { return facts_->op; }
+  const std::string& op() const noexcept { return facts_->op.text(); }
   /// The op's definition; nullptr for an op that the graph's registry does not know (imported graphs).
   const op_def* def() const noexcept { return def_.get(); }
   const std::vector<output>& inputs() const noexcept { return inputs_; }
@@ -2532,7 +2703,7 @@ class node {
   weft::status status_about(error_code code, std::string message) const {
     weft::status s(code, std::move(message));
     s.node = facts_->name;
-    s.op = facts_->op;
+    s.op = op();
     s.site = facts_->site.text();
     return s;
   }
@@ -2798,7 +2969,6 @@ struct function_def {
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -2821,7 +2991,6 @@ class name_index {
     std::uint32_t hash = 0;
     std::int32_t who = 0, used = 0;
   };
-  static std::uint32_t hash_of(std::string_view text) noexcept;
   static void lower(std::string_view text, std::string& out);
   static void make_room(std::vector<entry>& table, std::size_t used);
   static entry& free_place(std::vector<entry>& table, std::uint32_t hash) noexcept;
@@ -2840,25 +3009,6 @@ class name_index {
 
 #if WEFT_HAS_BODIES
 namespace weft::detail {
-
-WEFT_DECL std::uint32_t name_index::hash_of(std::string_view text) noexcept {
-  std::uint64_t h = text.size();
-  std::size_t i = 0;
-  const auto mix = [&h](std::uint64_t word) {
-    h = (h ^ word) * 0x9e3779b97f4a7c15u;
-    h ^= h >> 29;
-  };
-  for (; i + 8 <= text.size(); i += 8) {
-    std::uint64_t word;
-    std::memcpy(&word, text.data() + i, 8);
-    mix(word);
-  }
-  std::uint64_t rest = 0;
-  for (; i < text.size(); ++i) rest = rest << 8 | static_cast<unsigned char>(text[i]);
-  mix(rest);
-  mix(h >> 32);
-  return static_cast<std::uint32_t>(h >> 32);
-}
 
 WEFT_DECL void name_index::lower(std::string_view text, std::string& out) {
   out.assign(text);
@@ -2883,7 +3033,7 @@ WEFT_DECL void name_index::make_room(std::vector<entry>& table, std::size_t used
 
 WEFT_DECL const node* name_index::find(std::string_view name, const std::vector<const node*>& nodes) const noexcept {
   if (names_.empty()) return nullptr;
-  const std::uint32_t hash = hash_of(name);
+  const std::uint32_t hash = hash_text(name);
   const std::size_t mask = names_.size() - 1;
   for (std::size_t i = hash & mask; names_[i].used != 0; i = (i + 1) & mask)
     if (names_[i].hash == hash && nodes[static_cast<std::size_t>(names_[i].who)]->name() == name) return nodes[static_cast<std::size_t>(names_[i].who)];
@@ -2892,14 +3042,14 @@ WEFT_DECL const node* name_index::find(std::string_view name, const std::vector<
 
 WEFT_DECL void name_index::add(const std::vector<const node*>& nodes) {
   make_room(names_, named_);
-  const std::uint32_t hash = hash_of(nodes.back()->name());
+  const std::uint32_t hash = hash_text(nodes.back()->name());
   free_place(names_, hash) = {hash, static_cast<std::int32_t>(nodes.size() - 1), 1};
   ++named_;
 }
 
 WEFT_DECL name_index::entry* name_index::find_taken(const std::string& key, const std::vector<const node*>& nodes) {
   if (taken_.empty()) return nullptr;
-  const std::uint32_t hash = hash_of(key);
+  const std::uint32_t hash = hash_text(key);
   const std::size_t mask = taken_.size() - 1;
   for (std::size_t i = hash & mask; taken_[i].used != 0; i = (i + 1) & mask) {
     if (taken_[i].hash != hash) continue;
@@ -2912,7 +3062,7 @@ WEFT_DECL name_index::entry* name_index::find_taken(const std::string& key, cons
 
 WEFT_DECL void name_index::take_key(const std::string& key, std::int32_t who) {
   make_room(taken_, taken_count_);
-  const std::uint32_t hash = hash_of(key);
+  const std::uint32_t hash = hash_text(key);
   free_place(taken_, hash) = {hash, who, 1};
   ++taken_count_;
 }
@@ -3870,9 +4020,8 @@ WEFT_DECL void graph_state::close_loop(const node& merge, std::size_t input, out
 
 WEFT_DECL const node& graph_state::add(node_spec spec) {
   // 1. The node as asked for; what is found wrong from here on is reported about it.
-  node_facts* const facts = new node_facts();
+  node_facts* const facts = new node_facts(spec.op);
   const node_in_the_making made(new (room_for_node()) node(facts));
-  facts->op = std::move(spec.op);
   facts->site = spec.site;
   facts->attrs = std::move(spec.attrs);
   made->owner_ = this;
@@ -3880,7 +4029,7 @@ WEFT_DECL const node& graph_state::add(node_spec spec) {
   made->control_inputs_ = std::move(spec.control_inputs);
   made->device_ = keep_device(spec.device);
   const bool generated = !spec.scoped || spec.name.empty();
-  facts->name = spec.name.empty() ? facts->op : std::move(spec.name);
+  facts->name = spec.name.empty() ? std::move(spec.op) : std::move(spec.name);
   bool exact = spec.exact_name;
   if (facts->name.size() > 1 && facts->name.back() == '/') {
     facts->name.pop_back();
@@ -3892,11 +4041,11 @@ WEFT_DECL const node& graph_state::add(node_spec spec) {
   check_owner(*made);
 
   // 2. Its definition: attributes, dtypes, shapes.
-  made->def_ = ops_.find(facts->op);
+  made->def_ = ops_.find(made->op());
   if (spec.outputs) {
     facts->outputs = std::move(*spec.outputs);
   } else {
-    if (made->def_ == nullptr) made->fail_about(error_code::not_found, "no op '" + facts->op + "' is defined; add its definition to the graph's op_registry");
+    if (made->def_ == nullptr) made->fail_about(error_code::not_found, "no op '" + made->op() + "' is defined; add its definition to the graph's op_registry");
     binder bound(*made->def_, made->inputs_, facts->attrs, *made);
     bound.run();
     facts->outputs = bound.outputs();

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 using weft::attr_value;
@@ -94,4 +95,28 @@ TEST_CASE("attr_map: attributes stand in the order of their names, the first of 
   CHECK_THROWS_AS(attrs.at("y"), std::out_of_range);
   CHECK(attrs == weft::attr_map{{"z", true}, {"c", 3}, {"b", 2}, {"aa", 6}});
   CHECK(attrs != weft::attr_map{});
+}
+
+TEST_CASE("attr_map: copies, moves and assignments leave each with its own") {
+  weft::attr_map first{{"b", std::string(50, 'b')}, {"a", 1}};
+  weft::attr_map second = first;
+  second["c"] = 3;
+  second.erase("a");
+  CHECK(first == weft::attr_map{{"a", 1}, {"b", std::string(50, 'b')}});
+  CHECK(second == weft::attr_map{{"b", std::string(50, 'b')}, {"c", 3}});
+  const weft::attr_map moved = std::move(second);
+  second = first;
+  second = weft::attr_map(second);
+  CHECK(second == first);
+  CHECK(moved.size() == 2);
+  first.clear();
+  CHECK(first.empty());
+  CHECK(first.begin() == first.end());
+  CHECK(second.at("a") == weft::attr_value(1));
+}
+
+TEST_CASE("attr_map: an attribute takes 24 bytes") {
+  CHECK(sizeof(attr_value) == 16);
+  CHECK(sizeof(weft::attr_map::value_type) == 24);
+  CHECK(sizeof(weft::attr_map) == 8);
 }

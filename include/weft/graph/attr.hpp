@@ -3,6 +3,7 @@
 // Attributes of a node: TensorFlow's AttrValue as a C++ value.
 
 #include <weft/core/config.hpp>
+#include <weft/graph/word.hpp>
 #include <weft/tensor/dtype.hpp>
 #include <weft/tensor/shape.hpp>
 #include <weft/tensor/tensor_value.hpp>
@@ -63,40 +64,32 @@ template <class T> struct attr_box_of : attr_box {
   T value;
   explicit attr_box_of(T v) : attr_box{[](attr_box* box) { delete static_cast<attr_box_of*>(box); }}, value(std::move(v)) {}
 };
-class attr_ptr {
- public:
-  attr_ptr() noexcept = default;
-  explicit attr_ptr(attr_box* box) noexcept : box_(box) {}
-  attr_ptr(const attr_ptr& other) noexcept : box_(other.box_) {
-    if (box_ != nullptr) box_->holders.fetch_add(1, std::memory_order_relaxed);
-  }
-  attr_ptr(attr_ptr&& other) noexcept : box_(std::exchange(other.box_, nullptr)) {}
-  attr_ptr& operator=(attr_ptr other) noexcept {
-    std::swap(box_, other.box_);
-    return *this;
-  }
-  ~attr_ptr() {
-    if (box_ != nullptr && box_->holders.fetch_sub(1, std::memory_order_acq_rel) == 1) box_->destroy(box_);
-  }
-  const attr_box* get() const noexcept { return box_; }
-
- private:
-  attr_box* box_ = nullptr;
-};
 }  // namespace detail
 
 /// One attribute's value: a scalar, a list, a function or a placeholder. Immutable; copies share what is large. (A variant of so many
 /// types would cost each program a second of compile time.)
 class attr_value {
  public:
-  attr_value() = default;
+  attr_value() noexcept = default;
+  attr_value(const attr_value& other) noexcept : kind_(other.kind_), held_(other.held_) {
+    if (boxed()) held_.box->holders.fetch_add(1, std::memory_order_relaxed);
+  }
+  attr_value(attr_value&& other) noexcept : kind_(std::exchange(other.kind_, detail::attr_kind::none)), held_(other.held_) {}
+  attr_value& operator=(attr_value other) noexcept {
+    std::swap(kind_, other.kind_);
+    std::swap(held_, other.held_);
+    return *this;
+  }
+  ~attr_value() {
+    if (boxed() && held_.box->holders.fetch_sub(1, std::memory_order_acq_rel) == 1) held_.box->destroy(held_.box);
+  }
   attr_value(std::string v) : attr_value(share(std::move(v))) {}
   attr_value(const char* v) : attr_value(std::string(v)) {}
-  attr_value(bool v) : kind_(detail::attr_kind::boolean) { small_.boolean = v; }
+  attr_value(bool v) : kind_(detail::attr_kind::boolean) { held_.boolean = v; }
   attr_value(int v) : attr_value(static_cast<std::int64_t>(v)) {}
-  attr_value(std::int64_t v) : kind_(detail::attr_kind::integer) { small_.integer = v; }
-  attr_value(float v) : kind_(detail::attr_kind::real) { small_.real = v; }
-  attr_value(dtype v) : kind_(detail::attr_kind::type) { small_.type = v; }
+  attr_value(std::int64_t v) : kind_(detail::attr_kind::integer) { held_.integer = v; }
+  attr_value(float v) : kind_(detail::attr_kind::real) { held_.real = v; }
+  attr_value(dtype v) : kind_(detail::attr_kind::type) { held_.type = v; }
   attr_value(partial_shape v) : attr_value(share(std::move(v))) {}
   attr_value(tensor_value v) : attr_value(share(std::move(v))) {}
   attr_value(func_attr v);
@@ -106,11 +99,11 @@ class attr_value {
   /// The value as T, or nullptr when it is of another kind.
   template <class T> const T* get() const noexcept {
     if (kind_ != detail::attr_kind_of<T>::value) return nullptr;
-    if constexpr (std::is_same_v<T, bool>) return &small_.boolean;
-    else if constexpr (std::is_same_v<T, std::int64_t>) return &small_.integer;
-    else if constexpr (std::is_same_v<T, float>) return &small_.real;
-    else if constexpr (std::is_same_v<T, dtype>) return &small_.type;
-    else return &static_cast<const detail::attr_box_of<T>*>(large_.get())->value;
+    if constexpr (std::is_same_v<T, bool>) return &held_.boolean;
+    else if constexpr (std::is_same_v<T, std::int64_t>) return &held_.integer;
+    else if constexpr (std::is_same_v<T, float>) return &held_.real;
+    else if constexpr (std::is_same_v<T, dtype>) return &held_.type;
+    else return &static_cast<const detail::attr_box_of<T>*>(held_.box)->value;
   }
   bool empty() const noexcept { return kind_ == detail::attr_kind::none; }
 
@@ -156,7 +149,12 @@ class attr_value {
     detail::attr_box* box;
   };
   template <class T> static shared share(T v) { return {detail::attr_kind_of<T>::value, new detail::attr_box_of<T>(std::move(v))}; }
-  attr_value(shared s) : kind_(s.kind), large_(s.box) {}
+  attr_value(shared s) noexcept : kind_(s.kind) { held_.box = s.box; }
+  // Whether the value is too large to stand here.
+  bool boxed() const noexcept {
+    using detail::attr_kind;
+    return kind_ == attr_kind::string || kind_ >= attr_kind::shape;
+  }
 
   detail::attr_kind kind_ = detail::attr_kind::none;
   union {
@@ -164,30 +162,52 @@ class attr_value {
     float real;
     bool boolean;
     dtype type;
-  } small_ = {0};
-  detail::attr_ptr large_;
+    detail::attr_box* box;
+  } held_ = {0};
+};
+
+/// An attribute: its name and its value.
+struct attr_entry {
+  attr_entry(std::string_view name, attr_value value) : first(detail::take_word(name)), second(std::move(value)) {}
+  attr_entry(const attr_entry& other) noexcept : first(detail::hold(other.name())), second(other.second) {}
+  attr_entry(attr_entry&& other) noexcept : first(detail::hold(other.name())), second(std::move(other.second)) {}
+  attr_entry& operator=(const attr_entry&) = delete;
+  ~attr_entry() { detail::let_go(name()); }
+
+  const std::string& first;
+  attr_value second;
+
+ private:
+  const detail::word_text& name() const noexcept { return static_cast<const detail::word_text&>(first); }
 };
 
 /// Attributes by name, in the order of their names: a map in one piece of memory, for there are few. What is added moves the others.
 class attr_map {
  public:
-  using value_type = std::pair<std::string, attr_value>;
-  using iterator = std::vector<value_type>::iterator;
-  using const_iterator = std::vector<value_type>::const_iterator;
+  using value_type = attr_entry;
+  using iterator = attr_entry*;
+  using const_iterator = const attr_entry*;
 
   attr_map() noexcept = default;
   /// Of several with one name the first counts.
-  attr_map(std::initializer_list<value_type> attrs);
+  attr_map(std::initializer_list<std::pair<std::string_view, attr_value>> attrs);
+  attr_map(const attr_map& other);
+  attr_map(attr_map&& other) noexcept : entries_(std::exchange(other.entries_, nullptr)) {}
+  attr_map& operator=(attr_map other) noexcept {
+    std::swap(entries_, other.entries_);
+    return *this;
+  }
+  ~attr_map() { clear(); }
 
-  iterator begin() noexcept { return list_.begin(); }
-  iterator end() noexcept { return list_.end(); }
-  const_iterator begin() const noexcept { return list_.begin(); }
-  const_iterator end() const noexcept { return list_.end(); }
-  std::size_t size() const noexcept { return list_.size(); }
-  bool empty() const noexcept { return list_.empty(); }
+  iterator begin() noexcept { return entries_; }
+  iterator end() noexcept { return entries_ + size(); }
+  const_iterator begin() const noexcept { return entries_; }
+  const_iterator end() const noexcept { return entries_ + size(); }
+  std::size_t size() const noexcept { return entries_ == nullptr ? 0 : counts()[0]; }
+  bool empty() const noexcept { return size() == 0; }
   /// Makes room for as many.
   void reserve(std::size_t count);
-  iterator find(std::string_view name) noexcept { return begin() + (static_cast<const attr_map*>(this)->find(name) - list_.cbegin()); }
+  iterator find(std::string_view name) noexcept { return begin() + (static_cast<const attr_map*>(this)->find(name) - entries_); }
   const_iterator find(std::string_view name) const noexcept;
   std::size_t count(std::string_view name) const noexcept { return find(name) == end() ? 0 : 1; }
   /// Adds an attribute unless there is one of this name.
@@ -197,12 +217,15 @@ class attr_map {
   /// Throws std::out_of_range when there is none of this name.
   const attr_value& at(std::string_view name) const;
   std::size_t erase(std::string_view name);
+  void clear() noexcept;
 
   friend bool operator==(const attr_map& a, const attr_map& b);
   friend bool operator!=(const attr_map& a, const attr_map& b) { return !(a == b); }
 
  private:
-  std::vector<value_type> list_;
+  // How many there are and how many have room, in front of them.
+  std::uint32_t* counts() const noexcept { return reinterpret_cast<std::uint32_t*>(entries_) - 2; }
+  attr_entry* entries_ = nullptr;
 };
 
 /// A function's name with values for its attributes.
@@ -234,8 +257,8 @@ template <class T> std::string text_of(const std::vector<T>& list) {
 }  // namespace detail
 
 inline attr_map::const_iterator attr_map::find(std::string_view name) const noexcept {
-  auto it = list_.begin();
-  while (it != list_.end() && it->first != name) ++it;
+  const_iterator it = begin();
+  while (it != end() && it->first != name) ++it;
   return it;
 }
 
@@ -275,18 +298,48 @@ WEFT_DECL std::string to_text(const attr_value& v) {
   return v.visit([](const auto& x) { return detail::text_of(x); });
 }
 
-WEFT_DECL attr_map::attr_map(std::initializer_list<value_type> attrs) {
-  list_.reserve(attrs.size());
-  for (const value_type& each : attrs) emplace(each.first, each.second);
+WEFT_DECL attr_map::attr_map(std::initializer_list<std::pair<std::string_view, attr_value>> attrs) {
+  reserve(attrs.size());
+  for (const auto& each : attrs) emplace(each.first, each.second);
 }
 
-WEFT_DECL void attr_map::reserve(std::size_t count) { list_.reserve(count); }
+WEFT_DECL attr_map::attr_map(const attr_map& other) {
+  reserve(other.size());
+  for (const attr_entry& each : other) new (entries_ + counts()[0]++) attr_entry(each);
+}
+
+WEFT_DECL void attr_map::clear() noexcept {
+  if (entries_ == nullptr) return;
+  for (attr_entry& each : *this) each.~attr_entry();
+  ::operator delete(static_cast<void*>(counts()));
+  entries_ = nullptr;
+}
+
+WEFT_DECL void attr_map::reserve(std::size_t count) {
+  if (count == 0 || (entries_ != nullptr && count <= counts()[1])) return;
+  auto* room = static_cast<std::uint32_t*>(::operator new(2 * sizeof(std::uint32_t) + count * sizeof(attr_entry)));
+  auto* moved = reinterpret_cast<attr_entry*>(room + 2);
+  room[0] = static_cast<std::uint32_t>(size());
+  room[1] = static_cast<std::uint32_t>(count);
+  for (std::size_t i = 0; i < room[0]; ++i) new (moved + i) attr_entry(std::move(entries_[i]));
+  clear();
+  entries_ = moved;
+}
 
 WEFT_DECL std::pair<attr_map::iterator, bool> attr_map::emplace(std::string_view name, attr_value value) {
-  auto it = list_.end();
-  while (it != list_.begin() && name <= std::prev(it)->first) --it;
-  if (it != list_.end() && it->first == name) return {it, false};
-  return {list_.emplace(it, std::string(name), std::move(value)), true};
+  const std::size_t count = size();
+  std::size_t i = count;
+  while (i > 0 && name <= entries_[i - 1].first) --i;
+  if (i < count && entries_[i].first == name) return {entries_ + i, false};
+  attr_entry added(name, std::move(value));
+  if (entries_ == nullptr || count == counts()[1]) reserve(count + 1 + count / 2);
+  for (std::size_t k = count; k > i; --k) {
+    new (entries_ + k) attr_entry(std::move(entries_[k - 1]));
+    entries_[k - 1].~attr_entry();
+  }
+  new (entries_ + i) attr_entry(std::move(added));
+  ++counts()[0];
+  return {entries_ + i, true};
 }
 
 WEFT_DECL attr_value& attr_map::operator[](std::string_view name) { return emplace(name, attr_value()).first->second; }
@@ -298,13 +351,23 @@ WEFT_DECL const attr_value& attr_map::at(std::string_view name) const {
 }
 
 WEFT_DECL std::size_t attr_map::erase(std::string_view name) {
-  const auto it = find(name);
+  const iterator it = find(name);
   if (it == end()) return 0;
-  list_.erase(it);
+  it->~attr_entry();
+  for (iterator next = it + 1; next != end(); ++next) {
+    new (next - 1) attr_entry(std::move(*next));
+    next->~attr_entry();
+  }
+  --counts()[0];
   return 1;
 }
 
-WEFT_DECL bool operator==(const attr_map& a, const attr_map& b) { return a.list_ == b.list_; }
+WEFT_DECL bool operator==(const attr_map& a, const attr_map& b) {
+  if (a.size() != b.size()) return false;
+  for (std::size_t i = 0; i < a.size(); ++i)
+    if (a.entries_[i].first != b.entries_[i].first || a.entries_[i].second != b.entries_[i].second) return false;
+  return true;
+}
 
 WEFT_DECL bool operator==(const func_attr& a, const func_attr& b) { return a.name == b.name && a.attrs == b.attrs; }
 

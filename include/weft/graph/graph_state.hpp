@@ -220,9 +220,8 @@ WEFT_DECL void graph_state::close_loop(const node& merge, std::size_t input, out
 
 WEFT_DECL const node& graph_state::add(node_spec spec) {
   // 1. The node as asked for; what is found wrong from here on is reported about it.
-  node_facts* const facts = new node_facts();
+  node_facts* const facts = new node_facts(spec.op);
   const node_in_the_making made(new (room_for_node()) node(facts));
-  facts->op = std::move(spec.op);
   facts->site = spec.site;
   facts->attrs = std::move(spec.attrs);
   made->owner_ = this;
@@ -230,7 +229,7 @@ WEFT_DECL const node& graph_state::add(node_spec spec) {
   made->control_inputs_ = std::move(spec.control_inputs);
   made->device_ = keep_device(spec.device);
   const bool generated = !spec.scoped || spec.name.empty();
-  facts->name = spec.name.empty() ? facts->op : std::move(spec.name);
+  facts->name = spec.name.empty() ? std::move(spec.op) : std::move(spec.name);
   bool exact = spec.exact_name;
   if (facts->name.size() > 1 && facts->name.back() == '/') {
     facts->name.pop_back();
@@ -242,11 +241,11 @@ WEFT_DECL const node& graph_state::add(node_spec spec) {
   check_owner(*made);
 
   // 2. Its definition: attributes, dtypes, shapes.
-  made->def_ = ops_.find(facts->op);
+  made->def_ = ops_.find(made->op());
   if (spec.outputs) {
     facts->outputs = std::move(*spec.outputs);
   } else {
-    if (made->def_ == nullptr) made->fail_about(error_code::not_found, "no op '" + facts->op + "' is defined; add its definition to the graph's op_registry");
+    if (made->def_ == nullptr) made->fail_about(error_code::not_found, "no op '" + made->op() + "' is defined; add its definition to the graph's op_registry");
     binder bound(*made->def_, made->inputs_, facts->attrs, *made);
     bound.run();
     facts->outputs = bound.outputs();

@@ -4,10 +4,10 @@
 
 #include <weft/core/config.hpp>
 #include <weft/graph/node.hpp>
+#include <weft/graph/word.hpp>
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -30,7 +30,6 @@ class name_index {
     std::uint32_t hash = 0;
     std::int32_t who = 0, used = 0;
   };
-  static std::uint32_t hash_of(std::string_view text) noexcept;
   static void lower(std::string_view text, std::string& out);
   static void make_room(std::vector<entry>& table, std::size_t used);
   static entry& free_place(std::vector<entry>& table, std::uint32_t hash) noexcept;
@@ -49,25 +48,6 @@ class name_index {
 
 #if WEFT_HAS_BODIES
 namespace weft::detail {
-
-WEFT_DECL std::uint32_t name_index::hash_of(std::string_view text) noexcept {
-  std::uint64_t h = text.size();
-  std::size_t i = 0;
-  const auto mix = [&h](std::uint64_t word) {
-    h = (h ^ word) * 0x9e3779b97f4a7c15u;
-    h ^= h >> 29;
-  };
-  for (; i + 8 <= text.size(); i += 8) {
-    std::uint64_t word;
-    std::memcpy(&word, text.data() + i, 8);
-    mix(word);
-  }
-  std::uint64_t rest = 0;
-  for (; i < text.size(); ++i) rest = rest << 8 | static_cast<unsigned char>(text[i]);
-  mix(rest);
-  mix(h >> 32);
-  return static_cast<std::uint32_t>(h >> 32);
-}
 
 WEFT_DECL void name_index::lower(std::string_view text, std::string& out) {
   out.assign(text);
@@ -92,7 +72,7 @@ WEFT_DECL void name_index::make_room(std::vector<entry>& table, std::size_t used
 
 WEFT_DECL const node* name_index::find(std::string_view name, const std::vector<const node*>& nodes) const noexcept {
   if (names_.empty()) return nullptr;
-  const std::uint32_t hash = hash_of(name);
+  const std::uint32_t hash = hash_text(name);
   const std::size_t mask = names_.size() - 1;
   for (std::size_t i = hash & mask; names_[i].used != 0; i = (i + 1) & mask)
     if (names_[i].hash == hash && nodes[static_cast<std::size_t>(names_[i].who)]->name() == name) return nodes[static_cast<std::size_t>(names_[i].who)];
@@ -101,14 +81,14 @@ WEFT_DECL const node* name_index::find(std::string_view name, const std::vector<
 
 WEFT_DECL void name_index::add(const std::vector<const node*>& nodes) {
   make_room(names_, named_);
-  const std::uint32_t hash = hash_of(nodes.back()->name());
+  const std::uint32_t hash = hash_text(nodes.back()->name());
   free_place(names_, hash) = {hash, static_cast<std::int32_t>(nodes.size() - 1), 1};
   ++named_;
 }
 
 WEFT_DECL name_index::entry* name_index::find_taken(const std::string& key, const std::vector<const node*>& nodes) {
   if (taken_.empty()) return nullptr;
-  const std::uint32_t hash = hash_of(key);
+  const std::uint32_t hash = hash_text(key);
   const std::size_t mask = taken_.size() - 1;
   for (std::size_t i = hash & mask; taken_[i].used != 0; i = (i + 1) & mask) {
     if (taken_[i].hash != hash) continue;
@@ -121,7 +101,7 @@ WEFT_DECL name_index::entry* name_index::find_taken(const std::string& key, cons
 
 WEFT_DECL void name_index::take_key(const std::string& key, std::int32_t who) {
   make_room(taken_, taken_count_);
-  const std::uint32_t hash = hash_of(key);
+  const std::uint32_t hash = hash_text(key);
   free_place(taken_, hash) = {hash, who, 1};
   ++taken_count_;
 }

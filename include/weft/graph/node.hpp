@@ -7,6 +7,7 @@
 #include <weft/fwd.hpp>
 #include <weft/graph/attr.hpp>
 #include <weft/graph/op_def.hpp>
+#include <weft/graph/word.hpp>
 
 #include <atomic>
 #include <cstdint>
@@ -37,7 +38,9 @@ struct output_type {
 namespace detail {
 // What a node has in common with its copies in other graphs, which is most of it: they share it.
 struct node_facts {
-  std::string name, op;
+  explicit node_facts(std::string_view of_op) : op(of_op) {}
+  std::string name;
+  word op;
   attr_map attrs;
   std::vector<output_type> outputs;
   call_site site;
@@ -56,7 +59,7 @@ class node {
   /// Position in its graph, from 0 in the order of creation.
   int id() const noexcept { return id_; }
   const std::string& name() const noexcept { return facts_->name; }
-  const std::string& op() const noexcept { return facts_->op; }
+  const std::string& op() const noexcept { return facts_->op.text(); }
   /// The op's definition; nullptr for an op that the graph's registry does not know (imported graphs).
   const op_def* def() const noexcept { return def_.get(); }
   const std::vector<output>& inputs() const noexcept { return inputs_; }
@@ -90,7 +93,7 @@ class node {
   weft::status status_about(error_code code, std::string message) const {
     weft::status s(code, std::move(message));
     s.node = facts_->name;
-    s.op = facts_->op;
+    s.op = op();
     s.site = facts_->site.text();
     return s;
   }
