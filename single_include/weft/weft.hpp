@@ -18309,12 +18309,17 @@ struct server_options {
   std::size_t small_tensor_bytes = std::size_t{64} << 10;
   /// Bytes that one task may leave here for steps that are not known yet; past it such a step fails with RESOURCE_EXHAUSTED.
   std::size_t parked_bytes_per_peer = std::size_t{256} << 20;
+  /// Steps that are not known yet and for which one task may leave something here; past it that task's connection ends.
+  std::size_t parked_steps_per_peer = 65536;
   /// Bytes received for running steps and not used yet, counted as they come; past it the step fails with RESOURCE_EXHAUSTED.
   std::size_t received_bytes = std::size_t{8} << 30;
   /// The most of them that one connection may have.
   std::size_t received_bytes_per_peer = std::size_t{4} << 30;
-  /// Bytes of answers that may wait for a client that does not read them; past it nothing more is taken from that client until half of them are gone.
+  /// Bytes of answers that may wait for a client that does not read them; past it nothing more is taken from that client until half of them are gone. The same holds for
+  /// what another task is answered, but for large values.
   std::size_t queued_bytes_per_client = std::size_t{64} << 20;
+  /// Bytes of tensors and other messages that may wait to be sent to one task; past it a step that sends more to it fails with RESOURCE_EXHAUSTED.
+  std::size_t queued_bytes_per_task = std::size_t{4} << 30;
   /// What is accepted of a single message.
   frame_limits frames;
   /// Connections of clients and tasks at one time; a further one is refused with RESOURCE_EXHAUSTED.
@@ -18462,6 +18467,34 @@ WEFT_DECL void server_counters::copy_to(server_statistics& out) const noexcept {
 }  // namespace detail
 
 }  // namespace weft
+
+#endif
+#endif
+
+#if WEFT_HAS_CLUSTER_BODIES
+#ifndef WEFT_CLUSTER_FAIR_SHARE_HPP
+#define WEFT_CLUSTER_FAIR_SHARE_HPP
+// How several share what a server may hold, so that nobody takes all of it.
+
+#include <cstdint>
+
+namespace weft::detail {
+
+/// Whether somebody who holds `own` of the `used` part of `limit` may take `more`: nobody may hold more than four times of what is then left free. One alone gets four fifths, and
+/// however many take what they can, something is left for those who hold little. (Dynamic thresholds: Choudhury and Hahne, 1998.)
+constexpr bool may_take(std::uint64_t own, std::uint64_t used, std::uint64_t limit, std::uint64_t more) noexcept {
+  if (used > limit || more > limit - used) return false;
+  const std::uint64_t mine = own + more, quarter = mine / 4 + (mine % 4 != 0 ? 1 : 0);
+  return quarter <= limit - used - more;
+}
+
+/// The same of things that are counted, and taken one by one: who has none gets the last one, too.
+constexpr bool may_take_one(std::uint64_t own, std::uint64_t used, std::uint64_t limit) noexcept { return used < limit && (own == 0 || may_take(own, used, limit, 1)); }
+
+/// The most that one alone may hold.
+constexpr std::uint64_t most_of_one(std::uint64_t limit) noexcept { return limit - (limit / 5 + (limit % 5 != 0 ? 1 : 0)); }
+
+}  // namespace weft::detail
 
 #endif
 #endif
@@ -18698,6 +18731,7 @@ WEFT_DECL status decode_status(wire_reader& from) {
 //
 // Then come the tensor table (tensor_codec.hpp), the head, and the body: the elements of one tensor after the other.
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -18717,8 +18751,9 @@ inline constexpr std::uint8_t wire_version = 1;
 /// A number of bytes that several connections share. Thread-safe.
 class receive_budget {
  public:
-  /// With a `whole`, at most `limit` bytes of that one.
-  explicit receive_budget(std::uint64_t limit, std::shared_ptr<receive_budget> whole = nullptr) noexcept : limit_(limit), whole_(std::move(whole)) {}
+  explicit receive_budget(std::uint64_t limit) noexcept : limit_(limit) {}
+  /// At most `limit` bytes of a whole that others take from, too, who get their share of it.
+  receive_budget(std::uint64_t limit, std::shared_ptr<receive_budget> whole) noexcept : limit_(std::min(limit, detail::most_of_one(whole->limit()))), whole_(std::move(whole)) {}
   receive_budget(const receive_budget&) = delete;
   receive_budget& operator=(const receive_budget&) = delete;
 
@@ -18728,7 +18763,7 @@ class receive_budget {
     do {
       if (bytes > limit_ - used) return false;
     } while (!used_.compare_exchange_weak(used, used + bytes, std::memory_order_relaxed));
-    if (whole_ == nullptr || whole_->try_take(bytes)) return true;
+    if (whole_ == nullptr || whole_->try_take_for(used, bytes)) return true;
     used_.fetch_sub(bytes, std::memory_order_relaxed);
     return false;
   }
@@ -18741,6 +18776,15 @@ class receive_budget {
   std::uint64_t limit() const noexcept { return limit_; }
 
  private:
+  // For somebody who has `own` already.
+  bool try_take_for(std::uint64_t own, std::uint64_t bytes) noexcept {
+    std::uint64_t used = used_.load(std::memory_order_relaxed);
+    do {
+      if (!detail::may_take(own, used, limit_, bytes)) return false;
+    } while (!used_.compare_exchange_weak(used, used + bytes, std::memory_order_relaxed));
+    return true;
+  }
+
   const std::uint64_t limit_;
   const std::shared_ptr<receive_budget> whole_;
   std::atomic<std::uint64_t> used_{0};
@@ -18794,7 +18838,7 @@ struct connection_options {
   std::uint32_t max_first_head = 0;
   /// Bytes of received tensors that may be held at once by all connections with this budget; none means no limit.
   std::shared_ptr<receive_budget> budget = nullptr;
-  /// The most of the budget that one connection may take.
+  /// The most of the budget that one connection may take, which then leaves some for others; by default it may take all.
   std::uint64_t budget_share = UINT64_MAX;
   /// Where its bytes are counted, if anywhere.
   std::shared_ptr<traffic_counters> traffic = nullptr;
@@ -19181,7 +19225,7 @@ class frame_reader {
 
 WEFT_DECL frame_reader::frame_reader(const connection_options& options)
     : limits_(options.limits), max_first_head_(options.max_first_head), budget_(options.budget), traffic_(options.traffic), memory_(options.memory), buffer_(new char[buffer_bytes]) {
-  if (budget_ != nullptr && options.budget_share < budget_->limit()) budget_ = std::make_shared<receive_budget>(options.budget_share, budget_);
+  if (budget_ != nullptr && options.budget_share != UINT64_MAX) budget_ = std::make_shared<receive_budget>(options.budget_share, budget_);
 }
 
 // What is accepted now: before the first message, of somebody who is not known yet, little.
@@ -22091,8 +22135,8 @@ class connection_deadlines {
     std::uint64_t bytes_sent = 0, bytes_received = 0;
   };
 
-  /// `pace`: bytes of a frame that have to come within each `frame_timeout`.
-  explicit connection_deadlines(std::chrono::milliseconds frame_timeout, std::uint64_t pace = 0) : frame_timeout_(frame_timeout), pace_(frame_timeout, pace) {}
+  /// `pace`: bytes of a frame that have to come within each `frame_timeout`, and at the end have to be taken.
+  explicit connection_deadlines(std::chrono::milliseconds frame_timeout, std::uint64_t pace = 0) : frame_timeout_(frame_timeout), reading_(frame_timeout, pace), ending_(frame_timeout, pace) {}
 
   /// A whole message has to come within this time; zero takes that back.
   void expect_message(std::chrono::milliseconds within, time_point now) {
@@ -22104,10 +22148,7 @@ class connection_deadlines {
     read_again();
   }
   /// For a while nothing was read.
-  void read_again() noexcept {
-    paced_at_ = never;
-    pace_.restart();
-  }
+  void read_again() noexcept { reading_.restart(); }
   /// The connection ends as soon as what is queued is sent, which has to go on.
   void expect_end(time_point now, std::uint64_t bytes_sent) noexcept {
     send_by_ = now;
@@ -22119,16 +22160,25 @@ class connection_deadlines {
   std::optional<status> look(const progress& at, const std::string& remote, time_point& next);
 
  private:
-  std::optional<status> look_at_pace(const progress& at, const std::string& remote, time_point& next);
+  // A pace, and when it was looked at last, and how many bytes there were.
+  struct watched {
+    watched(std::chrono::milliseconds window, std::uint64_t least) : pace(window, least) {}
+    void restart() noexcept {
+      at = never;
+      pace.restart();
+    }
+    std::optional<status> look(time_point now, std::uint64_t all, const std::string& remote, time_point& next);
+
+    frame_pace pace;
+    time_point at = never;
+    std::uint64_t bytes = 0;
+  };
 
   const std::chrono::milliseconds frame_timeout_;
   time_point expect_by_ = never, send_by_ = never;
   std::chrono::milliseconds expect_within_{0};
   std::uint64_t sent_by_then_ = 0;
-  frame_pace pace_;
-  // When the pace was looked at last, and what had come.
-  time_point paced_at_ = never;
-  std::uint64_t paced_bytes_ = 0;
+  watched reading_, ending_;
 };
 
 #if WEFT_HAS_CLUSTER_BODIES
@@ -22141,27 +22191,27 @@ WEFT_DECL std::optional<status> connection_deadlines::look(const progress& at, c
   if (at.inside_frame) {
     if (at.last_received + pause <= at.now) return silent_connection(remote, frame_timeout_);
     next = std::min(next, at.last_received + pause);
-    if (auto slow = look_at_pace(at, remote, next)) return slow;
+    if (auto slow = reading_.look(at.now, at.bytes_received, remote, next)) return slow;
   } else read_again();
   if (ending()) {
     if (at.bytes_sent != sent_by_then_) send_by_ = at.now + pause;
     sent_by_then_ = at.bytes_sent;
-    if (send_by_ <= at.now) return status();
+    if (send_by_ <= at.now || ending_.look(at.now, at.bytes_sent, remote, next)) return status();
     next = std::min(next, send_by_);
   }
   return std::nullopt;
 }
 
-WEFT_DECL std::optional<status> connection_deadlines::look_at_pace(const progress& at, const std::string& remote, time_point& next) {
-  if (!pace_.counts()) return std::nullopt;
-  if (paced_at_ != never) {
-    pace_.waited(at.now - paced_at_);
-    pace_.came(at.bytes_received - paced_bytes_);
+WEFT_DECL std::optional<status> connection_deadlines::watched::look(time_point now, std::uint64_t all, const std::string& remote, time_point& next) {
+  if (!pace.counts()) return std::nullopt;
+  if (at != never) {
+    pace.waited(now - at);
+    pace.came(all - bytes);
   }
-  paced_at_ = at.now;
-  paced_bytes_ = at.bytes_received;
-  if (auto slow = pace_.look(remote)) return slow;
-  next = std::min(next, at.now + pace_.next());
+  at = now;
+  bytes = all;
+  if (auto slow = pace.look(remote)) return slow;
+  next = std::min(next, now + pace.next());
   return std::nullopt;
 }
 
@@ -22328,6 +22378,8 @@ namespace weft::detail {
 class send_gauge {
  public:
   std::size_t bytes() const noexcept { return bytes_.load(); }
+  /// The same with what the messages take beside their bytes.
+  std::size_t pending() const noexcept { return bytes_.load() + around * messages_.load(); }
   void add(std::uint64_t bytes) noexcept { bytes_.fetch_add(static_cast<std::size_t>(bytes)); }
   /// Bytes have gone. True when the reader waits and should see whether it still has to.
   bool take(std::uint64_t bytes) noexcept {
@@ -22359,7 +22411,6 @@ class send_gauge {
 
  private:
   static constexpr std::size_t around = 512, least = 4096;
-  std::size_t pending() const noexcept { return bytes_.load() + around * messages_.load(); }
 
   std::atomic<std::size_t> bytes_{0}, messages_{0};
   std::atomic<bool> paused_{false};
@@ -22426,6 +22477,8 @@ class connection : public std::enable_shared_from_this<connection> {
   void send(message m);
   /// Bytes that `send` took and the socket has not.
   std::size_t queued_bytes() const noexcept { return gauge_.bytes(); }
+  /// The same with what their messages take in memory beside them.
+  std::size_t queued_memory() const noexcept { return gauge_.pending(); }
   /// From now on takes no message while more than so many bytes are queued, until half of them are gone. To be called by `on_message`.
   void read_only_below(std::size_t bytes) noexcept { gauge_.limit(bytes); }
   /// What is sent to the other end before the connection closes for a message that breaks the limits, is none, or at which `on_message` threw an
@@ -22690,7 +22743,9 @@ WEFT_DECL void connection::sent(std::uint64_t bytes) {
   const bool reader_waits = gauge_.take(bytes);
   bytes_sent_.fetch_add(bytes, std::memory_order_relaxed);
   if (options_.traffic != nullptr) options_.traffic->sent.fetch_add(bytes, std::memory_order_relaxed);
-  if (reader_waits) post([](connection& self) { self.resume(); });
+  if (!reader_waits) return;
+  if (bytes > 0) note_received();  // while nothing is read, what the other end takes shows that it is there
+  post([](connection& self) { self.resume(); });
 }
 
 // The thread inside `send` gives up writing: to nobody if all is out, else to the io thread.
@@ -35863,6 +35918,7 @@ WEFT_DECL const kernel_registry& standard_kernels() {
 #include <functional>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <utility>
@@ -35909,6 +35965,19 @@ struct task_context {
     return to_text(task) + (address.empty() ? "" : " (" + address + ")");
   }
   std::string task_field() const { return task_field(self); }
+  /// RESOURCE_EXHAUSTED: `task /job:ps/task:0 at 127.0.0.1:33331 leads 5 steps, 4 of this client, no more are accepted (server_options::max_steps)`.
+  status no_more(const char* has, std::size_t all, const char* things, std::size_t theirs, const char* whose, const char* option) const {
+    return status(error_code::resource_exhausted, "task " + describe(self) + " " + has + " " + std::to_string(all) + " " + things + ", " + std::to_string(theirs) + " of this " + whose +
+                                                      ", no more are accepted (server_options::" + option + ")");
+  }
+  /// RESOURCE_EXHAUSTED when more would wait to be sent to a task than may: it does not take what it is sent.
+  std::optional<status> full_queue(const task_id& to, std::size_t queued, std::size_t more) const {
+    if (queued <= options.queued_bytes_per_task && more <= options.queued_bytes_per_task - queued) return std::nullopt;
+    return status(error_code::resource_exhausted, "task " + describe(to) + " does not take what it is sent: " + std::to_string(queued) + " bytes wait, " + std::to_string(more) + " more do not fit (server_options::queued_bytes_per_task)");
+  }
+  void check_queue(const task_id& to, std::size_t queued, std::size_t more) const {
+    if (const auto full = full_queue(to, queued, more)) throw error(*full);
+  }
   /// What this task says when it greets another one.
   hello_message greeting(hello_message::role as, const task_id& to) const {
     hello_message out;
@@ -36027,6 +36096,7 @@ class peer_link : public tensor_outlet, public std::enable_shared_from_this<peer
   /// Opens both connections. Calls `opened` once; after ok, `on_message` for what comes and `on_lost` once at the end.
   void open(opened_handler opened, message_handler on_message, lost_handler on_lost);
   void push(const step_id& step, const rendezvous_key& key, tensor_value value, bool is_dead, bool bulk) override {
+    own_.check_queue(to_, queued_memory(), value.bytes());
     (bulk ? bulk_ : control_)->send(tensor_message{step, key, is_dead}.encode(std::move(value)));
   }
   void send(message m) { control_->send(std::move(m)); }
@@ -36042,6 +36112,8 @@ class peer_link : public tensor_outlet, public std::enable_shared_from_this<peer
   std::uint64_t incarnation() const noexcept { return peer_.incarnation; }
   bool is_open() const noexcept { return state_ == state::open; }
   std::size_t queued_bytes() const noexcept { return (control_ ? control_->queued_bytes() : 0) + (bulk_ ? bulk_->queued_bytes() : 0); }
+  /// The same with what the messages take beside their bytes.
+  std::size_t queued_memory() const noexcept { return (control_ ? control_->queued_memory() : 0) + (bulk_ ? bulk_->queued_memory() : 0); }
 
  private:
   enum class state { opening, open, lost };
@@ -36065,6 +36137,7 @@ class peer_link : public tensor_outlet, public std::enable_shared_from_this<peer
 /// Sends a sign of life on a connection; closes it when the other end was silent for longer than `limit`.
 inline void beat_connection(connection& road, connection::clock::time_point now, std::chrono::milliseconds limit) {
   if (now - road.last_received() > limit) return road.close(status(error_code::unavailable, "nothing was heard for " + std::to_string(limit.count()) + " ms"));
+  if (road.queued_bytes() > 0) return;  // a sign of life itself
   wire_writer empty;
   road.send(make_message(message_type::heartbeat, empty));
 }
@@ -36250,6 +36323,8 @@ struct accepted_peer {
   std::uint64_t incarnation = 0;
   std::shared_ptr<connection> control, bulk;
 
+  /// Bytes that wait to be sent there, and their messages.
+  std::size_t queued_memory() const noexcept { return (control ? control->queued_memory() : 0) + (bulk ? bulk->queued_memory() : 0); }
   /// Answers on the control connection, or on the other one if `large`.
   void send(message m, bool large = false) const {
     const auto& road = large && bulk ? bulk : control;
@@ -36275,7 +36350,8 @@ class accepted_peers {
       for (const auto& each : {old.control, old.bulk})
         if (each) each->close(replaced);
     }
-    (control ? here.control : here.bulk) = road;
+    const auto before = std::exchange(control ? here.control : here.bulk, road);
+    if (before) before->close(replaced);
   }
   /// Whether the connection was in use; then the whole road is gone and the other connection is closed too.
   bool remove(const task_id& from, const connection& road, const status& why) {
@@ -36778,6 +36854,136 @@ WEFT_DECL void ask_for_devices(task_context& own, peers& roads, const std::set<t
     if (task == own.self) one_done(status(), own.devices);
     else roads.open(task, [one_done](const status& result, const std::shared_ptr<peer_link>& link) { one_done(result, link ? link->peer().devices : std::vector<device>()); });
   }
+}
+
+#endif
+
+}  // namespace weft::detail
+
+#endif
+#endif
+
+#if WEFT_HAS_CLUSTER_BODIES
+#ifndef WEFT_CLUSTER_EARLY_ARRIVALS_HPP
+#define WEFT_CLUSTER_EARLY_ARRIVALS_HPP
+// What comes for a step before its master has announced it: tensors, and who is ready for them. Each task that sends pays for what it leaves here.
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace weft::detail {
+
+/// What one task sent early for one step.
+struct early_messages {
+  struct tensor {
+    tensor_message about;
+    tensor_value value;
+    receive_lease_ptr lease;
+  };
+  std::vector<tensor> tensors;
+  bool ready = false;
+  /// Why its tensors were thrown away.
+  std::optional<status> refused;
+  std::size_t bytes = 0;
+};
+
+/// See the head of this file. Lives on the event loop.
+class early_arrivals {
+ public:
+  using by_sender = std::map<task_id, early_messages>;
+
+  /// What one task may leave here: bytes (`parked_bytes_per_peer`), and the steps that it is for (`parked_steps_per_peer`).
+  early_arrivals(std::size_t most_bytes, std::size_t most_steps) : most_bytes_(most_bytes), most_steps_(most_steps) {}
+
+  /// Keeps a tensor for its step. Past the bytes of its sender the step is refused; past the steps it throws RESOURCE_EXHAUSTED.
+  void park(const task_id& from, const tensor_message& about, message m);
+  /// Notes that a task has begun a step. Throws like `park`.
+  void ready(const task_id& from, const step_id& step) { messages_of(step, from).ready = true; }
+  /// What came for a step, which is not kept any longer, nor what came for earlier ones of the same master.
+  by_sender claim(const step_id& step);
+  /// Forgets what came for a master's steps up to this one.
+  void drop(std::uint64_t master, std::int64_t up_to);
+  /// Bytes of all tasks.
+  std::size_t bytes() const noexcept;
+
+ private:
+  struct account {
+    std::size_t bytes = 0, steps = 0;
+  };
+  early_messages& messages_of(const step_id& step, const task_id& from);
+  void free(const by_sender& messages);
+
+  const std::size_t most_bytes_, most_steps_;
+  std::map<step_id, by_sender> steps_;
+  std::map<task_id, account> accounts_;
+};
+
+#if WEFT_HAS_CLUSTER_BODIES
+
+WEFT_DECL early_messages& early_arrivals::messages_of(const step_id& step, const task_id& from) {
+  const auto known = steps_.find(step);
+  if (known != steps_.end())
+    if (const auto mine = known->second.find(from); mine != known->second.end()) return mine->second;
+  account& pays = accounts_[from];
+  if (pays.steps >= most_steps_)
+    fail(error_code::resource_exhausted, "messages came from " + to_text(from) + " for " + std::to_string(pays.steps) + " steps that are not known yet, no more may wait (server_options::parked_steps_per_peer)");
+  ++pays.steps;
+  return steps_[step][from];
+}
+
+WEFT_DECL void early_arrivals::park(const task_id& from, const tensor_message& about, message m) {
+  constexpr std::size_t overhead = 256;
+  early_messages& mine = messages_of(about.step, from);
+  if (mine.refused) return;
+  account& pays = accounts_[from];
+  const std::size_t bytes = overhead + (m.tensors.empty() ? 0 : m.tensors[0].bytes());
+  if (m.refused || pays.bytes + bytes > most_bytes_) {
+    mine.refused = status(error_code::resource_exhausted, "tensors from " + to_text(from) + " came before their step and do not fit: " + std::to_string(pays.bytes + bytes) + " bytes, at most " +
+                                                              std::to_string(most_bytes_) + " may wait (server_options::parked_bytes_per_peer)");
+    pays.bytes -= mine.bytes;
+    mine.bytes = 0;
+    return mine.tensors.clear();
+  }
+  pays.bytes += bytes;
+  mine.bytes += bytes;
+  mine.tensors.push_back({about, m.tensors.empty() ? tensor_value() : std::move(m.tensors[0]), std::move(m.lease)});
+}
+
+WEFT_DECL void early_arrivals::free(const by_sender& messages) {
+  for (const auto& [from, sent] : messages) {
+    const auto pays = accounts_.find(from);
+    pays->second.bytes -= sent.bytes;
+    if (--pays->second.steps == 0) accounts_.erase(pays);
+  }
+}
+
+WEFT_DECL early_arrivals::by_sender early_arrivals::claim(const step_id& step) {
+  by_sender out;
+  if (const auto it = steps_.find(step); it != steps_.end()) {
+    out = std::move(it->second);
+    steps_.erase(it);
+    free(out);
+  }
+  drop(step.master, step.number);
+  return out;
+}
+
+WEFT_DECL void early_arrivals::drop(std::uint64_t master, std::int64_t up_to) {
+  const auto first = steps_.lower_bound({master, std::numeric_limits<std::int64_t>::min()}), end = steps_.upper_bound({master, up_to});
+  for (auto it = first; it != end; ++it) free(it->second);
+  steps_.erase(first, end);
+}
+
+WEFT_DECL std::size_t early_arrivals::bytes() const noexcept {
+  std::size_t out = 0;
+  for (const auto& entry : accounts_) out += entry.second.bytes;
+  return out;
 }
 
 #endif
@@ -38311,6 +38517,8 @@ struct live_step {
   bool started = false;
   /// Its part is over; it stays while large tensors wait for their receivers.
   bool answered = false;
+  /// Its master knows that it failed.
+  bool failed = false;
 };
 
 }  // namespace weft::detail
@@ -38506,6 +38714,7 @@ inline graph optimized_part(const graph& part, const kernel_registry& kernels, c
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -38521,7 +38730,7 @@ inline status forgotten_registration(std::uint64_t number) { return status(error
 /// See the head of this file.
 class worker {
  public:
-  worker(task_context& own, peers& roads, accepted_peers& accepted) : own_(own), roads_(roads), accepted_(accepted) {}
+  worker(task_context& own, peers& roads, accepted_peers& accepted) : own_(own), roads_(roads), accepted_(accepted), early_(own.options.parked_bytes_per_peer, own.options.parked_steps_per_peer) {}
 
   /// Registers a part; `done` is called when the roads to all tasks that it sends to are open, or with what is wrong.
   void register_part(std::uint64_t master, register_part_message what, graph part, std::function<void(const status&)> done);
@@ -38537,6 +38746,8 @@ class worker {
   void take_ready(const task_id& from, const step_id& step);
   /// A road from or to a task is lost: what depends on it fails.
   void lost(const task_id& peer, const status& why);
+  /// A task has connected; what an earlier start of it registered has no master any more.
+  void master_came(const task_id& task, std::uint64_t master);
   /// The road from a master is lost: its steps end.
   void master_lost(std::uint64_t master, const status& why);
   /// Drops what masters left whose lease has ended.
@@ -38547,33 +38758,15 @@ class worker {
   std::size_t registrations() const noexcept;
   std::vector<registration_report> report() const;
   /// Bytes that came before their step, from everybody.
-  std::size_t parked_bytes() const noexcept {
-    std::size_t out = 0;
-    for (const auto& entry : parked_) out += entry.second;
-    return out;
-  }
+  std::size_t parked_bytes() const noexcept { return early_.bytes(); }
 
  private:
-  struct parked_tensor {
-    task_id from;
-    tensor_message about;
-    tensor_value value;
-    receive_lease_ptr lease;
-    std::size_t bytes;
-  };
-  // What came for a step before its run frame.
-  struct early_step {
-    std::vector<parked_tensor> tensors;
-    std::set<task_id> ready;
-    std::optional<status> refused;
-  };
   struct master_state {
     std::map<std::uint64_t, std::shared_ptr<registration>> parts;
     std::map<std::uint64_t, std::shared_ptr<resource_manager>> kept_states;
     // The highest step that the master has announced here.
     std::int64_t highest = 0;
     std::map<std::int64_t, std::shared_ptr<live_step>> live;
-    std::map<std::int64_t, early_step> early;
     std::optional<std::chrono::steady_clock::time_point> lost_at;
   };
 
@@ -38581,22 +38774,22 @@ class worker {
   void open_roads(const std::shared_ptr<registration>& what, std::function<void(const status&)> done);
   std::optional<status> reason_not_to_run(const registration* what) const;
   std::shared_ptr<live_step> make_step(const step_id& id, std::shared_ptr<registration> what, bool trace, part_answer answer);
-  void begin(const std::shared_ptr<live_step>& step, early_step early);
+  void begin(const std::shared_ptr<live_step>& step, early_arrivals::by_sender early);
   void start(const std::shared_ptr<live_step>& step);
   void finish(const std::shared_ptr<live_step>& step, const status& result, std::vector<tensor_value> fetches);
   void abort(const std::shared_ptr<live_step>& step, const status& why);
   void forget(const live_step& step);
-  early_step& early_step_of(master_state& master, std::int64_t step);
-  void park(master_state& master, const task_id& from, const tensor_message& about, message m);
-  void drop_early(master_state& master, std::int64_t up_to);
-  void drop_parked(early_step& early);
   std::vector<std::shared_ptr<live_step>> all_live() const;
+  // Whether a master that has `own` of something gets one more of it. Of the own master's, each client was given a share already.
+  bool may_hold_one(std::uint64_t master, std::size_t own, std::size_t all, std::size_t limit) const { return may_take_one(master == own_.incarnation ? 0 : own, all, limit); }
 
   task_context& own_;
   peers& roads_;
   accepted_peers& accepted_;
   std::map<std::uint64_t, master_state> masters_;
-  std::map<task_id, std::size_t> parked_;
+  // The start of each task that connected last.
+  std::map<task_id, std::uint64_t> starts_;
+  early_arrivals early_;
   bool stopping_ = false;
 };
 
@@ -38650,8 +38843,10 @@ WEFT_DECL std::shared_ptr<registration> worker::make_registration(master_state& 
 }
 
 WEFT_DECL void worker::register_part(std::uint64_t master_number, register_part_message what, graph part, std::function<void(const status&)> done) {
-  if (registrations() >= own_.options.max_registrations)
-    return done(status(error_code::resource_exhausted, to_text(own_.self) + " keeps " + std::to_string(registrations()) + " registered graphs, no more are accepted (server_options::max_registrations)"));
+  const auto known = masters_.find(master_number);
+  const std::size_t all = registrations(), of_master = known == masters_.end() ? 0 : known->second.parts.size();
+  if (!may_hold_one(master_number, of_master, all, own_.options.max_registrations))
+    return done(own_.no_more("keeps", all, "registered graphs", of_master, "master", "max_registrations"));
   const std::uint64_t number = what.registration;
   const auto passes = what.passes;
   master_state& master = masters_[master_number];
@@ -38713,10 +38908,17 @@ WEFT_DECL std::optional<status> worker::reason_not_to_run(const registration* wh
   if (what == nullptr) return status(error_code::aborted, "task " + own_.describe(own_.self) + " does not know this step's graph any more; it was restarted, or the graph's lease has ended");
   if (what->broken) return what->broken;
   if (what->runs == nullptr) return status(error_code::failed_precondition, "the step's graph is not registered yet at task " + own_.describe(own_.self));
-  for (const task_id& to : what->receivers)
-    if (roads_.find(to) == nullptr) return status(error_code::unavailable, "task " + own_.describe(to) + " is not connected to " + to_text(own_.self));
-  for (const task_id& from : what->senders)
-    if (accepted_.find(from) == nullptr) return status(error_code::unavailable, "task " + own_.describe(from) + " is not connected to " + to_text(own_.self));
+  const auto not_connected = [this](const task_id& task) { return status(error_code::unavailable, "task " + own_.describe(task) + " is not connected to " + to_text(own_.self)); };
+  for (const task_id& to : what->receivers) {
+    const auto link = roads_.find(to);
+    if (link == nullptr) return not_connected(to);
+    if (auto full = own_.full_queue(to, link->queued_memory(), 0)) return full;
+  }
+  for (const task_id& from : what->senders) {
+    const accepted_peer* peer = accepted_.find(from);
+    if (peer == nullptr) return not_connected(from);
+    if (auto full = own_.full_queue(from, peer->queued_memory(), 0)) return full;
+  }
   return std::nullopt;
 }
 
@@ -38733,8 +38935,10 @@ WEFT_DECL std::shared_ptr<live_step> worker::make_step(const step_id& id, std::s
   for (const task_id& to : step->what->receivers) outlets.emplace(to, roads_.find(to));
   // Whatever aborts the rendezvous, a kernel's error or a lost road: the master hears of it at once.
   const auto report = [this, weak = std::weak_ptr<live_step>(step)](const status& why) {
-    asio::post(own_.io, [this, weak, why] {
-      if (const auto live = weak.lock(); live && !why.derived && !stopping_) live->answer(part_done_message{live->id.number, why, false}, {});
+    const auto live = weak.lock();
+    if (live == nullptr || why.derived) return;
+    asio::post(own_.io, [this, live, why] {
+      if (!stopping_ && !std::exchange(live->failed, true)) live->answer(part_done_message{live->id.number, why, false}, {});
     });
   };
   step->meets = std::make_unique<remote_rendezvous>(id, step->what->edges, std::move(outlets), report, step->statistics.get());
@@ -38750,25 +38954,18 @@ WEFT_DECL void worker::run_part(std::uint64_t master_number, const run_part_mess
 
   // 1. Announced: what comes later for this step or an earlier one is not early any more.
   if (what.step <= master.highest) return refuse(status(error_code::aborted, "step " + std::to_string(what.step) + " has ended here already"));
-  early_step early;
-  if (const auto it = master.early.find(what.step); it != master.early.end()) {
-    early = std::move(it->second);
-    master.early.erase(it);
-  }
-  drop_early(master, what.step);
+  early_arrivals::by_sender early = early_.claim({master_number, what.step});
   master.highest = what.step;
 
   // 2. Can it run?
   const auto part = master.parts.find(what.registration);
   std::optional<status> problem = reason_not_to_run(part == master.parts.end() ? nullptr : part->second.get());
   if (!problem && refused) problem = status(error_code::resource_exhausted, "the feeds of the step do not fit into what may be received (server_options::received_bytes)");
-  if (!problem) problem = early.refused;
-  if (const std::size_t live = live_steps(); !problem && live >= own_.options.max_steps)
-    problem = status(error_code::resource_exhausted, to_text(own_.self) + " runs " + std::to_string(live) + " steps, no more are accepted (server_options::max_steps)");
-  if (problem) {
-    drop_parked(early);
-    return refuse(*problem);
-  }
+  for (const auto& [from, sent] : early)
+    if (!problem && sent.refused && part->second->senders.count(from) != 0) problem = sent.refused;
+  if (const std::size_t live = live_steps(); !problem && !may_hold_one(master_number, master.live.size(), live, own_.options.max_steps))
+    problem = own_.no_more("runs", live, "steps", master.live.size(), "master", "max_steps");
+  if (problem) return refuse(*problem);
 
   // 3. Live.
   const auto step = make_step({master_number, what.step}, part->second, what.trace, std::move(answer));
@@ -38779,12 +38976,15 @@ WEFT_DECL void worker::run_part(std::uint64_t master_number, const run_part_mess
   if (!what.feeds_follow) start(step);
 }
 
-WEFT_DECL void worker::begin(const std::shared_ptr<live_step>& step, early_step early) {
+WEFT_DECL void worker::begin(const std::shared_ptr<live_step>& step, early_arrivals::by_sender early) {
   for (const task_id& from : step->what->large_senders)
     if (const accepted_peer* peer = accepted_.find(from)) peer->send(encode_ready(step->id));
-  for (const task_id& peer : early.ready) step->meets->peer_ready(peer);
-  for (parked_tensor& t : early.tensors) parked_[t.from] -= t.bytes;
-  for (parked_tensor& t : early.tensors) step->meets->deliver(t.from, t.about.key, std::move(t.value), t.about.is_dead, std::move(t.lease));
+  for (const auto& [peer, sent] : early)
+    if (sent.ready) step->meets->peer_ready(peer);
+  for (auto& [from, sent] : early) {
+    if (step->what->senders.count(from) == 0) continue;  // it has no part in the step
+    for (early_messages::tensor& t : sent.tensors) step->meets->deliver(from, t.about.key, std::move(t.value), t.about.is_dead, std::move(t.lease));
+  }
 }
 
 WEFT_DECL void worker::start(const std::shared_ptr<live_step>& step) {
@@ -38814,7 +39014,10 @@ WEFT_DECL void worker::start(const std::shared_ptr<live_step>& step) {
 WEFT_DECL void worker::finish(const std::shared_ptr<live_step>& step, const status& result, std::vector<tensor_value> fetches) {
   if (std::exchange(step->answered, true)) return;
   server_counters::add(own_.counters->parts_ended);
-  if (!result.ok()) server_counters::add(own_.counters->parts_failed);
+  if (!result.ok()) {
+    step->failed = true;
+    server_counters::add(own_.counters->parts_failed);
+  }
   if (!step->meets->holds_back()) forget(*step);
   if (stopping_) return;
   status complete = result;
@@ -38864,7 +39067,7 @@ WEFT_DECL void worker::abort_part(std::uint64_t master_number, const abort_part_
     return abort(step, why);
   }
   if (what.step <= master->second.highest) return;
-  drop_early(master->second, what.step);
+  early_.drop(master_number, what.step);
   master->second.highest = what.step;
 }
 
@@ -38872,53 +39075,22 @@ WEFT_DECL void worker::take_tensor(const task_id& from, message m) {
   const tensor_message about = tensor_message::decode(m);
   const auto master = masters_.find(about.step.master);
   if (master == masters_.end()) return;
-  if (about.step.number > master->second.highest) return park(master->second, from, about, std::move(m));
+  if (about.step.number > master->second.highest) return early_.park(from, about, std::move(m));
   const auto it = master->second.live.find(about.step.number);
   if (it == master->second.live.end()) return;
   const auto step = it->second;
+  if (step->what->senders.count(from) == 0)
+    fail(error_code::invalid_argument, "a tensor came from " + to_text(from) + " for step " + std::to_string(about.step.number) + ", in which it has nothing to send here");
   if (m.refused)
     return abort(step, status(error_code::resource_exhausted, "a tensor from " + to_text(from) + " does not fit: " + std::to_string(own_.received->used()) +
                                                                   " bytes are received and not used yet, the limit is " + std::to_string(own_.received->limit()) + " (server_options::received_bytes)"));
   step->meets->deliver(from, about.key, m.tensors.empty() ? tensor_value() : std::move(m.tensors[0]), about.is_dead, std::move(m.lease));
 }
 
-WEFT_DECL worker::early_step& worker::early_step_of(master_state& master, std::int64_t step) {
-  constexpr std::size_t most = 100000;
-  if (master.early.size() >= most && master.early.count(step) == 0) fail(error_code::resource_exhausted, "messages came early for more than " + std::to_string(most) + " steps");
-  return master.early[step];
-}
-
-WEFT_DECL void worker::park(master_state& master, const task_id& from, const tensor_message& about, message m) {
-  constexpr std::size_t overhead = 256;
-  early_step& early = early_step_of(master, about.step.number);
-  if (early.refused) return;
-  const std::size_t bytes = overhead + (m.tensors.empty() ? 0 : m.tensors[0].bytes());
-  std::size_t& parked = parked_[from];
-  if (m.refused || parked + bytes > own_.options.parked_bytes_per_peer) {
-    early.refused = status(error_code::resource_exhausted, "tensors from " + to_text(from) + " came before their step and do not fit: " + std::to_string(parked + bytes) + " bytes, at most " +
-                                                               std::to_string(own_.options.parked_bytes_per_peer) + " may wait (server_options::parked_bytes_per_peer)");
-    return drop_parked(early);
-  }
-  parked += bytes;
-  early.tensors.push_back({from, about, m.tensors.empty() ? tensor_value() : std::move(m.tensors[0]), std::move(m.lease), bytes});
-}
-
-WEFT_DECL void worker::drop_parked(early_step& early) {
-  for (const parked_tensor& t : early.tensors) parked_[t.from] -= t.bytes;
-  early.tensors.clear();
-}
-
-// Forgets what came early for steps up to this one.
-WEFT_DECL void worker::drop_early(master_state& master, std::int64_t up_to) {
-  const auto end = master.early.upper_bound(up_to);
-  for (auto it = master.early.begin(); it != end; ++it) drop_parked(it->second);
-  master.early.erase(master.early.begin(), end);
-}
-
 WEFT_DECL void worker::take_ready(const task_id& from, const step_id& id) {
   const auto master = masters_.find(id.master);
   if (master == masters_.end()) return;
-  if (id.number > master->second.highest) return void(early_step_of(master->second, id.number).ready.insert(from));
+  if (id.number > master->second.highest) return early_.ready(from, id);
   const auto it = master->second.live.find(id.number);
   if (it == master->second.live.end()) return;
   const auto step = it->second;
@@ -38935,11 +39107,20 @@ WEFT_DECL void worker::lost(const task_id& peer, const status& why) {
     if (step->what->uses(peer) && step->meets->open_with(peer)) abort(step, why);
 }
 
+WEFT_DECL void worker::master_came(const task_id& task, std::uint64_t number) {
+  const std::uint64_t before = std::exchange(starts_[task], number);
+  const auto it = masters_.find(before);
+  if (before == number || it == masters_.end()) return;
+  master_lost(before, status(error_code::aborted, "task " + own_.describe(task) + " was restarted"));
+  it->second.parts.clear();
+  it->second.kept_states.clear();
+}
+
 WEFT_DECL void worker::master_lost(std::uint64_t number, const status& why) {
   const auto it = masters_.find(number);
   if (it == masters_.end()) return;
   it->second.lost_at = std::chrono::steady_clock::now();
-  drop_early(it->second, std::numeric_limits<std::int64_t>::max());
+  early_.drop(number, std::numeric_limits<std::int64_t>::max());
   const auto live = it->second.live;
   for (const auto& entry : live) abort(entry.second, why);
 }
@@ -38948,6 +39129,7 @@ WEFT_DECL void worker::sweep(std::chrono::steady_clock::time_point now) {
   for (auto it = masters_.begin(); it != masters_.end();) {
     const master_state& m = it->second;
     const bool over = m.lost_at && m.live.empty() && now - *m.lost_at > own_.options.registration_lease;
+    if (over) early_.drop(it->first, std::numeric_limits<std::int64_t>::max());
     it = over ? masters_.erase(it) : std::next(it);
   }
 }
@@ -41469,6 +41651,7 @@ WEFT_DECL void planner::stop(const status& why) {
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -41488,7 +41671,12 @@ struct client_state {
   std::map<std::uint64_t, std::shared_ptr<master_session>> sessions;
   /// Requests that are not answered yet; the client hears signs of life meanwhile.
   std::set<std::uint32_t> open;
+  /// Steps that run for it.
+  std::size_t steps = 0;
 
+  std::size_t open_sessions() const noexcept {
+    return static_cast<std::size_t>(std::count_if(sessions.begin(), sessions.end(), [](const auto& each) { return !each.second->closed; }));
+  }
   void answer(std::uint32_t request, reply_message reply) {
     open.erase(request);
     counters->ended(reply.result);
@@ -41593,118 +41781,6 @@ WEFT_DECL std::optional<status> wrong_feeds(const step_plan& plan, const std::ve
 #endif
 
 }  // namespace weft::detail
-
-#endif
-#endif
-
-#if WEFT_HAS_CLUSTER_BODIES
-#ifndef WEFT_CLUSTER_PARTITION_CODEC_HPP
-#define WEFT_CLUSTER_PARTITION_CODEC_HPP
-// A whole partitioned graph in a message, for a client that asks what really runs.
-
-#include <cstddef>
-#include <string>
-#include <utility>
-#include <vector>
-
-namespace weft {
-
-namespace detail {
-
-inline void encode_strings(wire_writer& to, const std::vector<std::string>& all) {
-  to.count(all.size());
-  for (const std::string& each : all) to.string(each);
-}
-inline std::vector<std::string> decode_strings(wire_reader& from) {
-  std::vector<std::string> out(from.count(4));
-  for (std::string& each : out) each = from.string();
-  return out;
-}
-
-void encode_transfers(wire_writer& to, const std::vector<transfer>& all);
-std::vector<transfer> decode_transfers(wire_reader& from);
-
-#if WEFT_HAS_CLUSTER_BODIES
-
-WEFT_DECL void encode_transfers(wire_writer& to, const std::vector<transfer>& all) {
-  std::vector<tensor_value> none;
-  attr_encoder shapes(to, none);
-  to.count(all.size());
-  for (const transfer& t : all) {
-    to.i64(t.edge).enumerator(t.kind).string(t.source).string(t.from).string(t.to).enumerator(t.dtype).i64(t.bytes.value_or(-1)).boolean(t.between_tasks).string(t.reason);
-    shapes.write(t.shape);
-    encode_strings(to, t.consumers);
-  }
-}
-
-WEFT_DECL std::vector<transfer> decode_transfers(wire_reader& from) {
-  const std::vector<tensor_value> none;
-  attr_decoder shapes(from, none);
-  std::vector<transfer> out(from.count(40));
-  for (transfer& t : out) {
-    t.edge = from.i64();
-    t.kind = from.enumerator(transfer_kind::fetch);
-    t.source = from.string();
-    t.from = from.string();
-    t.to = from.string();
-    t.dtype = from.enumerator(dtype::uint64);
-    if (const std::int64_t bytes = from.i64(); bytes >= 0) t.bytes = bytes;
-    t.between_tasks = from.boolean();
-    t.reason = from.string();
-    shapes.read(t.shape);
-    t.consumers = decode_strings(from);
-  }
-  return out;
-}
-
-#endif
-
-}  // namespace detail
-
-/// Writes parts, transfers and placement; tensors go into the message's body.
-void encode_partitions(wire_writer& to, std::vector<tensor_value>& tensors, const partitioned_graph& all);
-
-/// Reads what `encode_partitions` wrote, into graphs of these ops.
-partitioned_graph decode_partitions(wire_reader& from, const std::vector<tensor_value>& tensors, const op_registry& ops);
-
-#if WEFT_HAS_CLUSTER_BODIES
-
-WEFT_DECL void encode_partitions(wire_writer& to, std::vector<tensor_value>& tensors, const partitioned_graph& all) {
-  to.count(all.parts().size());
-  for (const part& p : all.parts()) {
-    to.string(p.task);
-    detail::encode_strings(to, p.feeds);
-    detail::encode_strings(to, p.fetches);
-    encode_nodes(to, tensors, p.graph.nodes(), 0);
-  }
-  const std::vector<transfer> edges(all.transfers().begin(), all.transfers().end());
-  for (const auto* list : {&edges, &all.transfers().feeds(), &all.transfers().fetches()}) detail::encode_transfers(to, *list);
-  to.count(all.placement().size());
-  for (std::size_t i = 0; i < all.placement().size(); ++i) to.string(all.placement()[i].device).string(all.placement()[i].reason);
-}
-
-WEFT_DECL partitioned_graph decode_partitions(wire_reader& from, const std::vector<tensor_value>& tensors, const op_registry& ops) {
-  std::vector<part> parts;
-  for (std::size_t n = from.count(20); n > 0; --n) {
-    std::string task = from.string();
-    auto feeds = detail::decode_strings(from), fetches = detail::decode_strings(from);
-    graph g(ops);
-    decode_nodes(from, tensors, g, {});
-    parts.push_back({std::move(task), std::move(g), std::move(feeds), std::move(fetches)});
-  }
-  auto edges = detail::decode_transfers(from), feeds = detail::decode_transfers(from), fetches = detail::decode_transfers(from);
-  std::vector<placed_node> placed(from.count(8));
-  for (placed_node& n : placed) {
-    n.device = from.string();
-    n.reason = from.string();
-  }
-  from.finish();
-  return partitioned_graph(std::move(parts), transfer_table(std::move(edges), std::move(feeds), std::move(fetches)), placement(std::move(placed)));
-}
-
-#endif
-
-}  // namespace weft
 
 #endif
 #endif
@@ -41867,6 +41943,7 @@ WEFT_DECL void task_wait::finish(const status& result) {
 #define WEFT_CLUSTER_MASTER_HPP
 // The part of a server that leads: sessions of clients, their prepared steps, and the steps that run. Lives on the io thread.
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -41967,9 +42044,8 @@ WEFT_DECL bool master::admit(const client_ptr& client, std::uint32_t request) {
 
 WEFT_DECL void master::open_session(const client_ptr& client, const message& m) {
   const open_session_message what = open_session_message::decode(m);
-  if (sessions_.size() >= own_.options.max_sessions)
-    return client->answer(what.request, status(error_code::resource_exhausted, "task " + own_.describe(own_.self) + " has " + std::to_string(sessions_.size()) +
-                                                                                   " open sessions, no more are accepted (server_options::max_sessions); close some that are not used"));
+  if (const std::size_t theirs = client->open_sessions(); !may_take_one(theirs, sessions_.size(), own_.options.max_sessions))
+    return client->answer(what.request, own_.no_more("has", sessions_.size(), "open sessions", theirs, "client", "max_sessions"));
   std::shared_ptr<master_session> session;
   try {
     session = std::make_shared<master_session>(++last_session_, what, own_.ops);
@@ -42141,9 +42217,9 @@ WEFT_DECL void master::run(const client_ptr& client, message m) {
 }
 
 WEFT_DECL void master::start(const client_ptr& client, const run_message& what, const std::shared_ptr<step_plan>& plan, std::vector<tensor_value> feeds) {
-  if (steps_.size() >= own_.options.max_steps)
-    return client->answer(what.request, status(error_code::resource_exhausted, "task " + own_.describe(own_.self) + " leads " + std::to_string(steps_.size()) +
-                                                                                   " steps, no more are accepted (server_options::max_steps)"));
+  if (!may_take_one(client->steps, steps_.size(), own_.options.max_steps))
+    return client->answer(what.request, own_.no_more("leads", steps_.size(), "steps", client->steps, "client", "max_steps"));
+  ++client->steps;
   server_counters::add(own_.counters->steps_begun);
   auto step = std::make_shared<master_step>();
   step->number = ++last_step_;
@@ -42186,6 +42262,10 @@ WEFT_DECL void master::send_part(const step_ptr& step, const plan_part& to, cons
     failed(step, status(error_code::unavailable, "task " + own_.describe(to.task) + ": the connection was lost"));
     return part_over(step, to.task);
   }
+  if (const auto full = own_.full_queue(to.task, link->queued_memory(), bytes)) {
+    failed(step, *full);
+    return part_over(step, to.task);
+  }
   what.feeds_follow = bytes > own_.options.small_tensor_bytes;
   link->send(what.encode(what.feeds_follow ? std::vector<tensor_value>() : part_feeds));
   if (what.feeds_follow) link->send_bulk(encode_part_feeds(step->number, std::move(part_feeds)));
@@ -42204,7 +42284,11 @@ WEFT_DECL void master::take_done(const task_id& from, const part_done_message& w
   const auto it = steps_.find(what.step);
   if (it == steps_.end()) return;
   const step_ptr step = it->second;
-  if (step->missing.count(from) == 0) return;
+  if (step->missing.count(from) == 0) {
+    // A large tensor that waited for its receiver may fail when the rest of the part is over.
+    const bool has_part = std::any_of(step->plan->parts.begin(), step->plan->parts.end(), [&](const plan_part& p) { return p.task == from; });
+    return has_part && !what.finished && !what.result.ok() ? failed(step, what.result) : void();
+  }
   status result = what.result;
   if (result.ok() && refused) result = status(error_code::resource_exhausted, "the fetches from " + to_text(from) + " do not fit into what may be received (server_options::received_bytes)");
   if (result.ok()) step->take_trace(from, what.took, fetches);
@@ -42241,6 +42325,7 @@ WEFT_DECL void master::failed(const step_ptr& step, const status& why) {
 // Tells the client, once.
 WEFT_DECL void master::over(const step_ptr& step) {
   if (steps_.erase(step->number) == 0) return;
+  --step->client->steps;
   step->timer = nullptr;
   server_counters::add(own_.counters->steps_ended);
   if (step->problem) server_counters::add(own_.counters->steps_failed);
@@ -42257,6 +42342,178 @@ WEFT_DECL void master::over(const step_ptr& step) {
   }
   step->client->answer(step->request, std::move(reply));
 }
+
+WEFT_DECL void master::lost(const task_id& task, const status& why) {
+  planner_.lost(task, why);
+  for (const auto& entry : plans_)
+    for (const plan_part& p : entry.second->parts)
+      if (p.task == task) entry.second->stale = true;
+  const auto steps = steps_;
+  for (const auto& entry : steps) {
+    const step_ptr& step = entry.second;
+    if (step->missing.count(task) == 0) continue;
+    failed(step, why);
+    ask_for(task, step);
+  }
+}
+
+// Why a task was lost: if it answers and is a new one, it was restarted. The answer to the client waits for this, within the grace.
+WEFT_DECL void master::ask_for(const task_id& task, const step_ptr& step) {
+  std::uint64_t before = 0;
+  for (const plan_part& p : step->plan->parts)
+    if (p.task == task) before = p.incarnation;
+  const auto session = step->plan->session.lock();
+  // The loss is reported with this step, so the session's next one takes the task as it is.
+  if (session != nullptr) session->incarnations.erase(task);
+  roads_.open(task, [this, task, step, before](const status& result, const std::shared_ptr<peer_link>& link) {
+    if (result.ok() && link->incarnation() != before && step->problem && step->problem->code == error_code::unavailable) step->problem = restarted(own_, task);
+    part_over(step, task);
+  });
+}
+
+WEFT_DECL void master::stop(const status& why) {
+  planner_.stop(why);
+  waits_.cancel(why);
+  const auto steps = steps_;
+  for (const auto& entry : steps) {
+    failed(entry.second, why);
+    over(entry.second);
+  }
+}
+
+#endif
+
+}  // namespace weft::detail
+
+#endif
+#endif
+
+#if WEFT_HAS_CLUSTER_BODIES
+#ifndef WEFT_CLUSTER_PARTITION_CODEC_HPP
+#define WEFT_CLUSTER_PARTITION_CODEC_HPP
+// A whole partitioned graph in a message, for a client that asks what really runs.
+
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace weft {
+
+namespace detail {
+
+inline void encode_strings(wire_writer& to, const std::vector<std::string>& all) {
+  to.count(all.size());
+  for (const std::string& each : all) to.string(each);
+}
+inline std::vector<std::string> decode_strings(wire_reader& from) {
+  std::vector<std::string> out(from.count(4));
+  for (std::string& each : out) each = from.string();
+  return out;
+}
+
+void encode_transfers(wire_writer& to, const std::vector<transfer>& all);
+std::vector<transfer> decode_transfers(wire_reader& from);
+
+#if WEFT_HAS_CLUSTER_BODIES
+
+WEFT_DECL void encode_transfers(wire_writer& to, const std::vector<transfer>& all) {
+  std::vector<tensor_value> none;
+  attr_encoder shapes(to, none);
+  to.count(all.size());
+  for (const transfer& t : all) {
+    to.i64(t.edge).enumerator(t.kind).string(t.source).string(t.from).string(t.to).enumerator(t.dtype).i64(t.bytes.value_or(-1)).boolean(t.between_tasks).string(t.reason);
+    shapes.write(t.shape);
+    encode_strings(to, t.consumers);
+  }
+}
+
+WEFT_DECL std::vector<transfer> decode_transfers(wire_reader& from) {
+  const std::vector<tensor_value> none;
+  attr_decoder shapes(from, none);
+  std::vector<transfer> out(from.count(40));
+  for (transfer& t : out) {
+    t.edge = from.i64();
+    t.kind = from.enumerator(transfer_kind::fetch);
+    t.source = from.string();
+    t.from = from.string();
+    t.to = from.string();
+    t.dtype = from.enumerator(dtype::uint64);
+    if (const std::int64_t bytes = from.i64(); bytes >= 0) t.bytes = bytes;
+    t.between_tasks = from.boolean();
+    t.reason = from.string();
+    shapes.read(t.shape);
+    t.consumers = decode_strings(from);
+  }
+  return out;
+}
+
+#endif
+
+}  // namespace detail
+
+/// Writes parts, transfers and placement; tensors go into the message's body.
+void encode_partitions(wire_writer& to, std::vector<tensor_value>& tensors, const partitioned_graph& all);
+
+/// Reads what `encode_partitions` wrote, into graphs of these ops.
+partitioned_graph decode_partitions(wire_reader& from, const std::vector<tensor_value>& tensors, const op_registry& ops);
+
+#if WEFT_HAS_CLUSTER_BODIES
+
+WEFT_DECL void encode_partitions(wire_writer& to, std::vector<tensor_value>& tensors, const partitioned_graph& all) {
+  to.count(all.parts().size());
+  for (const part& p : all.parts()) {
+    to.string(p.task);
+    detail::encode_strings(to, p.feeds);
+    detail::encode_strings(to, p.fetches);
+    encode_nodes(to, tensors, p.graph.nodes(), 0);
+  }
+  const std::vector<transfer> edges(all.transfers().begin(), all.transfers().end());
+  for (const auto* list : {&edges, &all.transfers().feeds(), &all.transfers().fetches()}) detail::encode_transfers(to, *list);
+  to.count(all.placement().size());
+  for (std::size_t i = 0; i < all.placement().size(); ++i) to.string(all.placement()[i].device).string(all.placement()[i].reason);
+}
+
+WEFT_DECL partitioned_graph decode_partitions(wire_reader& from, const std::vector<tensor_value>& tensors, const op_registry& ops) {
+  std::vector<part> parts;
+  for (std::size_t n = from.count(20); n > 0; --n) {
+    std::string task = from.string();
+    auto feeds = detail::decode_strings(from), fetches = detail::decode_strings(from);
+    graph g(ops);
+    decode_nodes(from, tensors, g, {});
+    parts.push_back({std::move(task), std::move(g), std::move(feeds), std::move(fetches)});
+  }
+  auto edges = detail::decode_transfers(from), feeds = detail::decode_transfers(from), fetches = detail::decode_transfers(from);
+  std::vector<placed_node> placed(from.count(8));
+  for (placed_node& n : placed) {
+    n.device = from.string();
+    n.reason = from.string();
+  }
+  from.finish();
+  return partitioned_graph(std::move(parts), transfer_table(std::move(edges), std::move(feeds), std::move(fetches)), placement(std::move(placed)));
+}
+
+#endif
+
+}  // namespace weft
+
+#endif
+#endif
+
+#if WEFT_HAS_CLUSTER_BODIES
+#ifndef WEFT_CLUSTER_MASTER_REPORT_HPP
+#define WEFT_CLUSTER_MASTER_REPORT_HPP
+// What a master says of its cluster, its sessions and their steps: the members of `master` that ask and list.
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace weft::detail {
+
+#if WEFT_HAS_CLUSTER_BODIES
 
 WEFT_DECL void master::wait_for_tasks(const client_ptr& client, const message& m) {
   const session_request what = session_request::decode(m);
@@ -42304,44 +42561,6 @@ WEFT_DECL std::vector<session_report> master::report(const client_ptr& client) c
     out.push_back(std::move(r));
   }
   return out;
-}
-
-WEFT_DECL void master::lost(const task_id& task, const status& why) {
-  planner_.lost(task, why);
-  for (const auto& entry : plans_)
-    for (const plan_part& p : entry.second->parts)
-      if (p.task == task) entry.second->stale = true;
-  const auto steps = steps_;
-  for (const auto& entry : steps) {
-    const step_ptr& step = entry.second;
-    if (step->missing.count(task) == 0) continue;
-    failed(step, why);
-    ask_for(task, step);
-  }
-}
-
-// Why a task was lost: if it answers and is a new one, it was restarted. The answer to the client waits for this, within the grace.
-WEFT_DECL void master::ask_for(const task_id& task, const step_ptr& step) {
-  std::uint64_t before = 0;
-  for (const plan_part& p : step->plan->parts)
-    if (p.task == task) before = p.incarnation;
-  const auto session = step->plan->session.lock();
-  // The loss is reported with this step, so the session's next one takes the task as it is.
-  if (session != nullptr) session->incarnations.erase(task);
-  roads_.open(task, [this, task, step, before](const status& result, const std::shared_ptr<peer_link>& link) {
-    if (result.ok() && link->incarnation() != before && step->problem && step->problem->code == error_code::unavailable) step->problem = restarted(own_, task);
-    part_over(step, task);
-  });
-}
-
-WEFT_DECL void master::stop(const status& why) {
-  planner_.stop(why);
-  waits_.cancel(why);
-  const auto steps = steps_;
-  for (const auto& entry : steps) {
-    failed(entry.second, why);
-    over(entry.second);
-  }
 }
 
 #endif
@@ -42612,7 +42831,7 @@ WEFT_DECL void server_core::listen() {
   how.connection = own_.connections;
   how.connection.first_message_timeout = own_.options.handshake_timeout;
   how.connection.max_first_head = most_of_greeting;
-  how.max_connections = own_.options.max_connections + refusals_at_once;
+  how.max_connections = own_.options.max_connections + refusals_at_once + 2 * own_.cluster.tasks().size();
   try {
     listener_ = std::make_unique<listener>(own_.io, address, how, [this](std::shared_ptr<connection> road) { accept(std::move(road)); });
   } catch (const error& e) {
@@ -42776,7 +42995,8 @@ WEFT_DECL void server_core::take(const visitor_ptr& from, message m) {
 WEFT_DECL void server_core::greet(const visitor_ptr& from, const message& m) {
   if (type_of(m) != message_type::hello) fail(error_code::invalid_argument, "the first message of a connection must be a greeting, found type " + std::to_string(m.type));
   hello_message hello = hello_message::decode(m);
-  if (const auto why = from->one_too_many ? too_many() : reason_to_refuse(hello)) {
+  // Clients, however many, do not keep out the tasks of the cluster, each of which has one road.
+  if (const auto why = from->one_too_many && hello.as == hello_message::role::client ? too_many() : reason_to_refuse(hello)) {
     server_counters::add(own_.counters->connections_refused);
     from->road->send(encode_refusal(*why, is_of_other_cluster(hello) ? own_.cluster : cluster_spec()));
     return from->road->close_when_sent(*why);
@@ -42793,7 +43013,12 @@ WEFT_DECL void server_core::greet(const visitor_ptr& from, const message& m) {
       why.task = task;
       return encode_refusal(why);
     });
-  } else accepted_.add(hello, from->road);
+    return;
+  }
+  accepted_.add(hello, from->road);
+  if (hello.as != hello_message::role::control) return;
+  worker_.master_came(hello.task, hello.incarnation);
+  from->road->read_only_below(own_.options.queued_bytes_per_client);
 }
 
 WEFT_DECL std::optional<status> server_core::reason_to_refuse(const hello_message& hello) const {
@@ -42817,9 +43042,10 @@ WEFT_DECL part_answer server_core::answer_to(const visitor_ptr& from) {
     std::size_t bytes = 0;
     for (const tensor_value& v : fetches) bytes += v.bytes();
     try {
+      if (bytes > 0) own_.check_queue(task, master->queued_memory(), bytes);
       master->send(what.encode(std::move(fetches)), bytes > own_.options.small_tensor_bytes);
     } catch (const error& e) {
-      // The values are more than one message may hold.
+      // The values are more than one message may hold, or than may wait.
       master->send(part_done_message{what.step, e.status(), what.finished}.encode({}));
     }
   };

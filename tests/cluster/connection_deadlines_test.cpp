@@ -88,6 +88,25 @@ TEST_CASE("connection deadlines: the time in which this program stood still is n
   CHECK(next == begin + 1h + 2s);
 }
 
+TEST_CASE("connection deadlines: an end waits for bytes that are taken at some pace, not for one now and then") {
+  connection_deadlines all(8s, 1000);
+  all.expect_end(begin, 5000);
+  time_point next, now = begin;
+  std::uint64_t sent = 5000;
+  const auto later = [&](std::chrono::seconds time, std::uint64_t more) {
+    now += time;
+    sent += more;
+    return all.look({now, false, begin, sent}, "peer", next);
+  };
+  CHECK_FALSE(later(0s, 0));
+  CHECK(next == begin + 2s);
+  for (int i = 0; i < 4; ++i) CHECK_FALSE(later(2s, 250));  // just enough: the next window begins
+  for (int i = 0; i < 3; ++i) CHECK_FALSE(later(2s, 1));
+  const auto why = later(2s, 996);
+  REQUIRE(why);
+  CHECK(why->ok());
+}
+
 TEST_CASE("connection deadlines: an end waits as long as bytes are taken") {
   connection_deadlines all(10s);
   CHECK_FALSE(all.ending());

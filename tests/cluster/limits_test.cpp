@@ -1,6 +1,7 @@
 #include <weft/cluster/server_options.hpp>
 
 #include "hostile_client.hpp"
+#include "master_with_fake.hpp"
 
 using hostile::client;
 using hostile::frame_of;
@@ -257,7 +258,7 @@ TEST_CASE("limits: those who claim much and send little keep nobody from sending
 
 TEST_CASE("limits: a message that comes too slowly ends its connection, and what it held is free") {
   auto options = test_ops::options();
-  options.received_bytes = 1 << 20;
+  options.received_bytes = 2 << 20;
   options.frame_timeout = std::chrono::milliseconds(200);
   options.frame_pace = std::size_t{1} << 30;
   one_server here(options);
@@ -341,7 +342,7 @@ TEST_CASE("limits: steps of all clients together are bounded") {
   REQUIRE(gate::instance().wait_entered(2));
   const auto refused = error_of([&] { third.run(x); });
   CHECK(refused.code == error_code::resource_exhausted);
-  CHECK(refused.message == "task /job:work/task:0 at " + cluster.spec().task_address("work", 0) + " leads 2 steps, no more are accepted (server_options::max_steps)");
+  CHECK(refused.message == "task /job:work/task:0 at " + cluster.spec().task_address("work", 0) + " leads 2 steps, 0 of this client, no more are accepted (server_options::max_steps)");
   CHECK_FALSE(refused.may_have_run);
   gate::instance().open();
   CHECK(get(one).ok());
@@ -462,4 +463,96 @@ TEST_CASE("limits: steps that wait on a connection which is closed for another's
   CHECK(told.may_have_run);
   gate::instance().open();
   CHECK(session.run({{x, xt::xtensor<float, 1>(xt::ones<float>({1000}))}}, y) == 1000.f);
+}
+
+TEST_CASE("limits: one client gets no more than its share of sessions and of steps, the next one gets some") {
+  auto options = test_ops::options();
+  options.max_sessions = options.max_steps = 5;
+  one_server here(options);  // whose client has one session
+  gate::instance().reset();
+  const weft::graph g(test_ops::ops());
+  const auto scope = g.as_default();
+  const auto held = test_ops::node("TestWait", weft::constant(1.f), "");
+  client greedy(here.target()), other(here.target());
+  for (int i = 0; i < 3; ++i) greedy.open();
+  weft::open_session_message more;
+  more.request = 1000;
+  const auto refused = greedy.ask(more.encode()).result;
+  const std::string task = "task /job:work/task:0 at " + here.server.cluster().task_address("work", 0);
+  CHECK(refused.code == error_code::resource_exhausted);
+  CHECK(refused.message == task + " has 4 open sessions, 3 of this client, no more are accepted (server_options::max_sessions)");
+  CHECK(other.open() != 0);
+  REQUIRE(greedy.prepare(g, {held.raw()}).result.ok());
+  for (int i = 0; i < 4; ++i) greedy.send(greedy.run_request());
+  const auto no_step = greedy.run().result;
+  CHECK(no_step.code == error_code::resource_exhausted);
+  CHECK(no_step.message == task + " leads 4 steps, 4 of this client, no more are accepted (server_options::max_steps)");
+  CHECK(here.served());
+  gate::instance().open();
+  for (int i = 0; i < 4; ++i) CHECK(greedy.reply().result.ok());
+  CHECK(greedy.run().result.ok());
+}
+
+TEST_CASE("limits: who sends large messages does not take the last of what may be received") {
+  auto options = test_ops::options();
+  options.received_bytes = 5 << 20;
+  one_server here(options);
+  const small_graph of;
+  weft::session session(here.target(), {}, of.graph);
+  const auto filled = [](std::size_t n) { return xt::xtensor<float, 1>(xt::ones<float>({n})); };
+  CHECK(session.run({{of.x, filled(1000000)}}, of.y) == 1000000.f);
+  CHECK(error_of([&] { session.run({{of.x, filled(1100000)}}, of.y); }).code == error_code::resource_exhausted);  // more than four fifths
+  const std::string hello = frame_of(weft::hello_message().encode());
+  const auto sent = [&](const plain_socket& by, std::int64_t elements) {
+    const std::string frame = frame_of(weft::run_message().encode({floats(elements)}));
+    const auto before = here.server.statistics().bytes_in;
+    by.send(hello + frame.substr(0, frame.size() - 1));
+    return process_counts::soon([&] { return here.server.statistics().bytes_in + 1 >= before + hello.size() + frame.size(); });
+  };
+  plain_socket first(here.target()), second(here.target());
+  REQUIRE(sent(first, 1000000));
+  CHECK(here.server.statistics().received_bytes >= 3999999);
+  REQUIRE(sent(second, 270000));  // it would fit, and leave next to nothing
+  CHECK(here.server.statistics().received_bytes < 4100000);
+  CHECK(session.run({{of.x, filled(200000)}}, of.y) == 200000.f);
+}
+
+TEST_CASE("limits: clients, however many, do not keep out the tasks of the cluster") {
+  auto options = test_ops::options();
+  options.max_connections = 1;
+  const weft::task_id work{"work", 0}, first{"fake", 0};
+  one_server here(options, {{"fake", {"127.0.0.1:1"}}, {"work", {"127.0.0.1:0"}}});  // whose client has the one
+  CHECK(client(here.target()).refusal().code == error_code::resource_exhausted);
+  {
+    fake::road control(here.server.cluster(), work, first, 11), bulk(here.server.cluster(), work, first, 11, weft::hello_message::role::bulk);
+    control.settle();
+    bulk.settle();
+  }
+}
+
+TEST_CASE("limits: a tensor that does not fit into what waits for a task fails its step") {
+  auto options = fake::with_deaf_worker::quiet();
+  options.queued_bytes_per_task = std::size_t{4} << 20;
+  options.abort_grace = std::chrono::milliseconds(20);
+  std::atomic<std::uint64_t> master{0};
+  const auto says_ready = [&](fake::deaf_worker& worker) {
+    worker.answers = [&](const weft::run_part_message& r) { return std::vector<message>{weft::encode_ready({master, r.step})}; };
+  };
+  fake::with_deaf_worker cluster(says_ready, options);
+  master = cluster.server->report().incarnation;
+  const weft::graph g;
+  const auto scope = g.as_default();
+  weft::tensor<float, 1> x;
+  weft::tensor<float, 0> y;
+  weft::with_device("/job:work/task:0", [&] { x = weft::placeholder<float, 1>("x"); });
+  weft::with_device("/job:far/task:0", [&] { y = weft::reduce_sum(x); });
+  client one(cluster.server->target());
+  REQUIRE(one.prepare(g, {y.raw()}, {}, {x.raw()}).result.ok());
+  for (int i = 0; i < 40; ++i) one.send(one.run_request({floats(1 << 18)}));
+  const auto why = one.reply().result;  // the steps whose tensors wait have no end
+  CHECK(why.code == error_code::resource_exhausted);
+  CHECK(why.message.find("task /job:far/task:0 at " + cluster.worker.address() + " does not take what it is sent: ") != std::string::npos);
+  CHECK(cluster.server->statistics().queued_bytes <= (4 << 20));
+  weft::session session(cluster.server->target(), {}, g);
+  CHECK(session.run(weft::constant(3.f) + 4.f) == 7.f);
 }

@@ -137,7 +137,7 @@ TEST_CASE("master: more sessions than the limit are refused until one is closed"
   CHECK(second.run(x) == 1.f);
   const auto refused = error_of([&] { third.run(x); });
   CHECK(refused.code == error_code::resource_exhausted);
-  CHECK(refused.message == "task /job:work/task:0 at " + cluster.spec().task_address("work", 0) + " has 2 open sessions, no more are accepted (server_options::max_sessions); close some that are not used");
+  CHECK(refused.message == "task /job:work/task:0 at " + cluster.spec().task_address("work", 0) + " has 2 open sessions, 0 of this client, no more are accepted (server_options::max_sessions)");
   CHECK_FALSE(refused.may_have_run);
   first.close();
   CHECK(third.run(x) == 1.f);
@@ -235,4 +235,31 @@ TEST_CASE("master: what a session registers while it is closed is taken back") {
   CHECK(process_counts::soon([&] { return cluster.worker.unregistered() == 1; }));
   CHECK(cluster.server->statistics().registrations == 0);
   CHECK(cluster.server->statistics().sessions == 0);
+}
+
+TEST_CASE("master: for a task that does not take its feeds few of them wait, later steps say so") {
+  auto options = with_deaf_worker::quiet();
+  options.queued_bytes_per_task = std::size_t{4} << 20;
+  const auto at_once = [](fake::deaf_worker& worker) {
+    worker.answers = [](const weft::run_part_message& r) { return std::vector<weft::message>{weft::part_done_message{r.step, {}, true}.encode({weft::tensor_value::scalar(2.f)})}; };
+  };
+  with_deaf_worker cluster(at_once, options);
+  const weft::graph g;
+  const auto scope = g.as_default();
+  weft::tensor<float, 1> x;
+  weft::tensor<float, 0> y;
+  weft::with_device("/job:far/task:0", [&] {
+    x = weft::placeholder<float, 1>("x");
+    y = weft::reduce_sum(x);
+  });
+  const auto here = weft::constant(3.f) + 4.f;
+  weft::session session(cluster.server->target(), {}, g);
+  const xt::xtensor<float, 1> mebibyte = xt::ones<float>({std::size_t{1} << 18});
+  weft::status why;
+  for (int i = 0; i < 40 && why.ok(); ++i) why = error_of([&] { session.run({{x, mebibyte}}, y); });
+  CHECK(why.code == error_code::resource_exhausted);
+  CHECK(why.message.find("task /job:far/task:0 at " + cluster.worker.address() + " does not take what it is sent: ") == 0);
+  CHECK(why.message.find(" more do not fit (server_options::queued_bytes_per_task)") != std::string::npos);
+  CHECK(cluster.server->statistics().queued_bytes <= (4 << 20));
+  CHECK(session.run(here) == 7.f);
 }

@@ -95,3 +95,37 @@ TEST_CASE("scarce: without memory a step or a message fails, and the server live
   claims.send(frame_of(weft::hello_message().encode()) + frame + std::string(1 << 20, 'x'));
   CHECK(session.run({{size, {10}}}, large) == 10.f);
 }
+
+TEST_CASE("scarce: a server whose threads have stacks of 256 KiB runs deep graphs, long frames and what nobody sends") {
+  if (hostile::sanitized) {
+    MESSAGE("skipped: a sanitizer's frames are larger");
+    return;
+  }
+  processes servers({{"ps", 1}, {"work", 1}}, [] { limit(RLIMIT_STACK, rlim_t{256} << 10); });
+  const weft::graph g;
+  const auto scope = g.as_default();
+  // 1. A chain of nodes that crosses tasks at its ends.
+  const auto x = weft::placeholder<float, 0>("x");
+  auto deep = weft::with_device("/job:ps/task:0", [&] { return x + 1.f; });
+  for (int i = 0; i < 10000; ++i) deep = deep + 1.f;
+  // 2. A thousand tensors in one frame, both ways.
+  std::vector<weft::tensor<float, 0>> many;
+  weft::with_device("/job:ps/task:0", [&] {
+    for (int i = 0; i < 1000; ++i) many.push_back(x + static_cast<float>(i));
+  });
+  const auto sum = weft::with_device("/job:work/task:0", [&] { return weft::add_n(many); });
+  // 3. A costly kernel, which the pool runs.
+  const auto product = weft::reduce_sum(weft::matmul(weft::ones<float>({200, 200}), weft::ones<float>({200, 200})));
+  weft::session session(servers.target(work), {}, g);
+  CHECK(session.run({{x, 1.f}}, deep) == 10002.f);
+  CHECK(session.run({{x, 1.f}}, sum) == 500500.f);
+  CHECK(session.run(product) == 8000000.f);
+  // 4. Bytes that are no frame, and a frame whose head claims to be nested without end.
+  const std::string hello = frame_of(weft::hello_message().encode());
+  for (const std::string& bytes : {std::string(1 << 20, '['), frame_of(weft::detail::make_message(weft::message_type::prepare, weft::wire_writer().raw(std::string(1 << 20, '\x7f'))))}) {
+    const plain_socket stranger(servers.target(work));
+    stranger.send(hello + bytes);
+    CHECK(stranger.is_closed());
+  }
+  CHECK(session.run({{x, 1.f}}, deep) == 10002.f);
+}

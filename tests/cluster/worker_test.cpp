@@ -139,6 +139,70 @@ TEST_CASE("worker: more than may be parked fails the step that it came for") {
   CHECK(value_of(lead.answer().second) == 3.f);
 }
 
+TEST_CASE("worker: early tensors for as many steps as one task may name are kept, one more ends its connection and nobody else's") {
+  weft::server_options options;
+  options.parked_steps_per_peer = 3;
+  one_server here(options);
+  fake::master lead(here.cluster, work, first, 11);
+  fake::road sender(here.cluster, work, second, 22);
+  // The master itself may send too, and has places of its own.
+  fake::road own(here.cluster, work, first, 11, weft::hello_message::role::bulk);
+  REQUIRE(lead.register_part(1, second).ok());
+  REQUIRE(lead.register_part(2, first).ok());
+  for (const std::int64_t step : {100, 101, 1, 1}) sender.send(fake::tensor(lead.step(step), 1.f));
+  sender.settle();
+  SUBCASE("they are kept, and places become free") {
+    lead.run(1, 1);
+    CHECK(lead.answer().first.result.message == "edge 5 got a second value in iteration 0");  // both were kept
+    sender.send(fake::tensor(lead.step(2), 2.f));
+    sender.settle();
+    lead.run(2, 1);
+    CHECK(value_of(lead.answer().second) == 2.f);
+  }
+  SUBCASE("one more") {
+    for (const std::int64_t step : {1, 2, 3}) own.send(fake::tensor(lead.step(step), static_cast<float>(step)));
+    own.settle();
+    sender.send(fake::tensor(lead.step(102), 1.f));
+    CHECK(sender.is_closed());
+    for (const std::int64_t step : {1, 2, 3}) {
+      lead.run(step, 2);
+      CHECK(value_of(lead.answer().second) == static_cast<float>(step));
+    }
+  }
+  SUBCASE("an abort frees them all") {
+    lead.abort(101);
+    lead.connection().settle();
+    for (const std::int64_t step : {102, 103, 104}) sender.send(fake::tensor(lead.step(step), static_cast<float>(step)));
+    sender.settle();
+    lead.run(104, 1);
+    CHECK(value_of(lead.answer().second) == 104.f);
+  }
+}
+
+TEST_CASE("worker: a task that has no part in a step does not harm it, before it begins or later") {
+  weft::server_options options;
+  options.parked_bytes_per_peer = 4000;
+  one_server here(options);
+  fake::master lead(here.cluster, work, first, 11);
+  REQUIRE(lead.register_part(1, first).ok());
+  const auto large = [&](std::int64_t step) { return weft::tensor_message{lead.step(step), {5, 0}, false}.encode(weft::tensor_value(weft::dtype::int8, weft::shape{5000})); };
+  fake::road stranger(here.cluster, work, second, 22);
+  stranger.send(large(1));
+  stranger.send(fake::tensor(lead.step(2), 7.f));
+  stranger.settle();
+  for (const std::int64_t step : {1, 2}) {
+    lead.run(step, 1);
+    lead.connection().send(fake::tensor(lead.step(step), 3.f));
+    CHECK(value_of(lead.answer().second) == 3.f);
+  }
+  lead.run(3, 1);
+  lead.connection().settle();
+  stranger.send(fake::tensor(lead.step(3), 7.f));
+  CHECK(stranger.is_closed());
+  lead.connection().send(fake::tensor(lead.step(3), 3.f));
+  CHECK(value_of(lead.answer().second) == 3.f);
+}
+
 TEST_CASE("worker: what was parked for a master that is lost is dropped") {
   weft::server_options options;
   options.parked_bytes_per_peer = 4000;
@@ -413,4 +477,118 @@ TEST_CASE("worker: a tensor of another shape, or that comes twice, is its value 
   CHECK_FALSE(lead.answer().first.result.ok());
   good();
   CHECK(process_counts::soon([&] { return here.server.statistics().received_bytes == 0; }));
+}
+
+namespace {
+
+// A part that returns so many floats.
+weft::message constant_part(std::uint64_t number, std::int64_t floats) {
+  const weft::graph g;
+  const auto add = [&](const char* op, const char* name, std::vector<weft::output> inputs, weft::attr_map attrs) -> const weft::node& {
+    weft::node_spec spec;
+    spec.op = op;
+    spec.name = name;
+    spec.inputs = std::move(inputs);
+    spec.attrs = std::move(attrs);
+    spec.device = "/job:work/task:0/device:CPU:0";
+    return g.add(std::move(spec));
+  };
+  const auto value = weft::tensor_value::from<float>(weft::shape{floats}, std::vector<float>(static_cast<std::size_t>(floats), 1.f));
+  const weft::node& c = add("Const", "c", {}, {{"dtype", weft::dtype::float32}, {"value", value}});
+  add("_Retval", "y", {{&c, 0}}, {{"T", weft::dtype::float32}, {"index", 0}});
+  weft::register_part_message what;
+  what.registration = number;
+  what.session = 1;
+  return what.encode(g);
+}
+
+}  // namespace
+
+TEST_CASE("worker: one master gets no more than its share of registrations, and those of its earlier start are dropped") {
+  weft::server_options options;
+  options.max_registrations = 5;
+  one_server here(options);
+  fake::master greedy(here.cluster, work, first, 11), other(here.cluster, work, second, 22);
+  for (std::uint64_t i = 1; i <= 4; ++i) REQUIRE(greedy.register_part(i, first).ok());
+  const auto refused = greedy.register_part(5, first);
+  CHECK(refused.code == error_code::resource_exhausted);
+  CHECK(refused.message == "task /job:work/task:0 at " + here.cluster.task_address(work) + " keeps 4 registered graphs, 4 of this master, no more are accepted (server_options::max_registrations)");
+  CHECK(other.register_part(1, second).ok());
+  CHECK(other.register_part(2, second).code == error_code::resource_exhausted);
+  fake::master again(here.cluster, work, first, 12);
+  CHECK(here.server.statistics().registrations == 1);
+  for (std::uint64_t i = 1; i <= 2; ++i) CHECK(again.register_part(i, first).ok());
+  CHECK(other.register_part(2, second).ok());
+}
+
+TEST_CASE("worker: one master gets no more than its share of steps") {
+  weft::server_options options;
+  options.max_steps = 5;
+  one_server here(options);
+  fake::master greedy(here.cluster, work, first, 11), other(here.cluster, work, second, 22);
+  REQUIRE(greedy.register_part(1, first).ok());
+  REQUIRE(other.register_part(1, second).ok());
+  for (std::int64_t step = 1; step <= 5; ++step) greedy.run(step, 1);
+  const auto refused = greedy.answer().first;
+  CHECK(refused.step == 5);
+  CHECK(refused.result.message == "task /job:work/task:0 at " + here.cluster.task_address(work) + " runs 4 steps, 4 of this master, no more are accepted (server_options::max_steps)");
+  other.run(1, 1);
+  other.connection().send(fake::tensor(other.step(1), 3.f));
+  CHECK(value_of(other.answer().second) == 3.f);
+}
+
+TEST_CASE("worker: a task that connects its second road again loses the one before") {
+  one_server here;
+  fake::road control(here.cluster, work, first, 11);
+  fake::road before(here.cluster, work, first, 11, weft::hello_message::role::bulk), after(here.cluster, work, first, 11, weft::hello_message::role::bulk);
+  CHECK(before.is_closed());
+  after.settle();
+  control.settle();
+}
+
+TEST_CASE("worker: of a master that reads nothing few large values wait, the other steps fail") {
+  weft::server_options options;
+  options.queued_bytes_per_task = std::size_t{4} << 20;
+  one_server here(options);
+  fake::road lead(here.cluster, work, first, 11), bulk(here.cluster, work, first, 11, weft::hello_message::role::bulk);
+  lead.send(constant_part(1, 1 << 18));
+  REQUIRE(weft::part_registered_message::decode(lead.next()).result.ok());
+  constexpr std::int64_t steps = 40;
+  for (std::int64_t i = 1; i <= steps; ++i) lead.send(weft::run_part_message{i, 1, false}.encode({}));
+  CHECK(process_counts::soon([&] { return here.server.statistics().parts_ended == steps; }));
+  CHECK(here.server.statistics().queued_bytes < (5 << 20));
+  weft::wire_writer end;
+  lead.send(weft::detail::make_message(message_type::register_part, end.u64(0)));
+  std::int64_t refused = 0;
+  for (weft::message m = lead.next(); weft::type_of(m) != message_type::part_registered; m = lead.next()) {
+    const auto done = weft::part_done_message::decode(m);
+    CHECK(done.result.code == error_code::resource_exhausted);
+    CHECK(done.result.message.find("task /job:fake/task:0 at 127.0.0.1:1 does not take what it is sent: ") == 0);
+    CHECK(done.finished);
+    ++refused;
+  }
+  CHECK(refused > 0);
+  for (std::int64_t i = refused; i < steps; ++i) CHECK(bulk.next().tensors.at(0).bytes() == std::size_t{1} << 20);
+  lead.send(weft::run_part_message{steps + 1, 1, false}.encode({}));
+  CHECK(bulk.next().tensors.size() == 1);
+}
+
+TEST_CASE("worker: from a master that does not read its answers no more orders are taken") {
+  weft::server_options options;
+  options.queued_bytes_per_client = std::size_t{64} << 10;
+  one_server here(options);
+  fake::road lead(here.cluster, work, first, 11);
+  lead.send(constant_part(1, 8000));
+  REQUIRE(weft::part_registered_message::decode(lead.next()).result.ok());
+  constexpr std::int64_t steps = 1000;  // whose answers are more than sockets hold
+  for (std::int64_t i = 1; i <= steps; ++i) lead.send(weft::run_part_message{i, 1, false}.encode({}));
+  CHECK(process_counts::soon([&] { return here.server.statistics().queued_bytes > (32 << 10); }));
+  for (int i = 0; i < 20; ++i) CHECK(here.server.statistics().queued_bytes < (100 << 10));
+  CHECK(here.server.statistics().parts_begun < steps);
+  for (std::int64_t i = 1; i <= steps; ++i) {
+    const weft::message m = lead.next();
+    const auto done = weft::part_done_message::decode(m);
+    REQUIRE(done.step == i);
+    REQUIRE(done.result.ok());
+  }
 }

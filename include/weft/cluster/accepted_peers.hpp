@@ -17,6 +17,8 @@ struct accepted_peer {
   std::uint64_t incarnation = 0;
   std::shared_ptr<connection> control, bulk;
 
+  /// Bytes that wait to be sent there, and their messages.
+  std::size_t queued_memory() const noexcept { return (control ? control->queued_memory() : 0) + (bulk ? bulk->queued_memory() : 0); }
   /// Answers on the control connection, or on the other one if `large`.
   void send(message m, bool large = false) const {
     const auto& road = large && bulk ? bulk : control;
@@ -42,7 +44,8 @@ class accepted_peers {
       for (const auto& each : {old.control, old.bulk})
         if (each) each->close(replaced);
     }
-    (control ? here.control : here.bulk) = road;
+    const auto before = std::exchange(control ? here.control : here.bulk, road);
+    if (before) before->close(replaced);
   }
   /// Whether the connection was in use; then the whole road is gone and the other connection is closed too.
   bool remove(const task_id& from, const connection& road, const status& why) {

@@ -64,6 +64,8 @@ class connection : public std::enable_shared_from_this<connection> {
   void send(message m);
   /// Bytes that `send` took and the socket has not.
   std::size_t queued_bytes() const noexcept { return gauge_.bytes(); }
+  /// The same with what their messages take in memory beside them.
+  std::size_t queued_memory() const noexcept { return gauge_.pending(); }
   /// From now on takes no message while more than so many bytes are queued, until half of them are gone. To be called by `on_message`.
   void read_only_below(std::size_t bytes) noexcept { gauge_.limit(bytes); }
   /// What is sent to the other end before the connection closes for a message that breaks the limits, is none, or at which `on_message` threw an
@@ -328,7 +330,9 @@ WEFT_DECL void connection::sent(std::uint64_t bytes) {
   const bool reader_waits = gauge_.take(bytes);
   bytes_sent_.fetch_add(bytes, std::memory_order_relaxed);
   if (options_.traffic != nullptr) options_.traffic->sent.fetch_add(bytes, std::memory_order_relaxed);
-  if (reader_waits) post([](connection& self) { self.resume(); });
+  if (!reader_waits) return;
+  if (bytes > 0) note_received();  // while nothing is read, what the other end takes shows that it is there
+  post([](connection& self) { self.resume(); });
 }
 
 // The thread inside `send` gives up writing: to nobody if all is out, else to the io thread.

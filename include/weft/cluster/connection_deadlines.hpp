@@ -30,8 +30,8 @@ class connection_deadlines {
     std::uint64_t bytes_sent = 0, bytes_received = 0;
   };
 
-  /// `pace`: bytes of a frame that have to come within each `frame_timeout`.
-  explicit connection_deadlines(std::chrono::milliseconds frame_timeout, std::uint64_t pace = 0) : frame_timeout_(frame_timeout), pace_(frame_timeout, pace) {}
+  /// `pace`: bytes of a frame that have to come within each `frame_timeout`, and at the end have to be taken.
+  explicit connection_deadlines(std::chrono::milliseconds frame_timeout, std::uint64_t pace = 0) : frame_timeout_(frame_timeout), reading_(frame_timeout, pace), ending_(frame_timeout, pace) {}
 
   /// A whole message has to come within this time; zero takes that back.
   void expect_message(std::chrono::milliseconds within, time_point now) {
@@ -43,10 +43,7 @@ class connection_deadlines {
     read_again();
   }
   /// For a while nothing was read.
-  void read_again() noexcept {
-    paced_at_ = never;
-    pace_.restart();
-  }
+  void read_again() noexcept { reading_.restart(); }
   /// The connection ends as soon as what is queued is sent, which has to go on.
   void expect_end(time_point now, std::uint64_t bytes_sent) noexcept {
     send_by_ = now;
@@ -58,16 +55,25 @@ class connection_deadlines {
   std::optional<status> look(const progress& at, const std::string& remote, time_point& next);
 
  private:
-  std::optional<status> look_at_pace(const progress& at, const std::string& remote, time_point& next);
+  // A pace, and when it was looked at last, and how many bytes there were.
+  struct watched {
+    watched(std::chrono::milliseconds window, std::uint64_t least) : pace(window, least) {}
+    void restart() noexcept {
+      at = never;
+      pace.restart();
+    }
+    std::optional<status> look(time_point now, std::uint64_t all, const std::string& remote, time_point& next);
+
+    frame_pace pace;
+    time_point at = never;
+    std::uint64_t bytes = 0;
+  };
 
   const std::chrono::milliseconds frame_timeout_;
   time_point expect_by_ = never, send_by_ = never;
   std::chrono::milliseconds expect_within_{0};
   std::uint64_t sent_by_then_ = 0;
-  frame_pace pace_;
-  // When the pace was looked at last, and what had come.
-  time_point paced_at_ = never;
-  std::uint64_t paced_bytes_ = 0;
+  watched reading_, ending_;
 };
 
 #if WEFT_HAS_CLUSTER_BODIES
@@ -80,27 +86,27 @@ WEFT_DECL std::optional<status> connection_deadlines::look(const progress& at, c
   if (at.inside_frame) {
     if (at.last_received + pause <= at.now) return silent_connection(remote, frame_timeout_);
     next = std::min(next, at.last_received + pause);
-    if (auto slow = look_at_pace(at, remote, next)) return slow;
+    if (auto slow = reading_.look(at.now, at.bytes_received, remote, next)) return slow;
   } else read_again();
   if (ending()) {
     if (at.bytes_sent != sent_by_then_) send_by_ = at.now + pause;
     sent_by_then_ = at.bytes_sent;
-    if (send_by_ <= at.now) return status();
+    if (send_by_ <= at.now || ending_.look(at.now, at.bytes_sent, remote, next)) return status();
     next = std::min(next, send_by_);
   }
   return std::nullopt;
 }
 
-WEFT_DECL std::optional<status> connection_deadlines::look_at_pace(const progress& at, const std::string& remote, time_point& next) {
-  if (!pace_.counts()) return std::nullopt;
-  if (paced_at_ != never) {
-    pace_.waited(at.now - paced_at_);
-    pace_.came(at.bytes_received - paced_bytes_);
+WEFT_DECL std::optional<status> connection_deadlines::watched::look(time_point now, std::uint64_t all, const std::string& remote, time_point& next) {
+  if (!pace.counts()) return std::nullopt;
+  if (at != never) {
+    pace.waited(now - at);
+    pace.came(all - bytes);
   }
-  paced_at_ = at.now;
-  paced_bytes_ = at.bytes_received;
-  if (auto slow = pace_.look(remote)) return slow;
-  next = std::min(next, at.now + pace_.next());
+  at = now;
+  bytes = all;
+  if (auto slow = pace.look(remote)) return slow;
+  next = std::min(next, now + pace.next());
   return std::nullopt;
 }
 

@@ -16,6 +16,7 @@
 //
 // Then come the tensor table (tensor_codec.hpp), the head, and the body: the elements of one tensor after the other.
 
+#include <weft/cluster/fair_share.hpp>
 #include <weft/cluster/wire.hpp>
 #include <weft/core/config.hpp>
 #include <weft/core/frame_limits.hpp>
@@ -24,6 +25,7 @@
 #include <weft/runtime/buffer_pool.hpp>
 #include <weft/tensor/tensor_value.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -43,8 +45,9 @@ inline constexpr std::uint8_t wire_version = 1;
 /// A number of bytes that several connections share. Thread-safe.
 class receive_budget {
  public:
-  /// With a `whole`, at most `limit` bytes of that one.
-  explicit receive_budget(std::uint64_t limit, std::shared_ptr<receive_budget> whole = nullptr) noexcept : limit_(limit), whole_(std::move(whole)) {}
+  explicit receive_budget(std::uint64_t limit) noexcept : limit_(limit) {}
+  /// At most `limit` bytes of a whole that others take from, too, who get their share of it.
+  receive_budget(std::uint64_t limit, std::shared_ptr<receive_budget> whole) noexcept : limit_(std::min(limit, detail::most_of_one(whole->limit()))), whole_(std::move(whole)) {}
   receive_budget(const receive_budget&) = delete;
   receive_budget& operator=(const receive_budget&) = delete;
 
@@ -54,7 +57,7 @@ class receive_budget {
     do {
       if (bytes > limit_ - used) return false;
     } while (!used_.compare_exchange_weak(used, used + bytes, std::memory_order_relaxed));
-    if (whole_ == nullptr || whole_->try_take(bytes)) return true;
+    if (whole_ == nullptr || whole_->try_take_for(used, bytes)) return true;
     used_.fetch_sub(bytes, std::memory_order_relaxed);
     return false;
   }
@@ -67,6 +70,15 @@ class receive_budget {
   std::uint64_t limit() const noexcept { return limit_; }
 
  private:
+  // For somebody who has `own` already.
+  bool try_take_for(std::uint64_t own, std::uint64_t bytes) noexcept {
+    std::uint64_t used = used_.load(std::memory_order_relaxed);
+    do {
+      if (!detail::may_take(own, used, limit_, bytes)) return false;
+    } while (!used_.compare_exchange_weak(used, used + bytes, std::memory_order_relaxed));
+    return true;
+  }
+
   const std::uint64_t limit_;
   const std::shared_ptr<receive_budget> whole_;
   std::atomic<std::uint64_t> used_{0};
@@ -120,7 +132,7 @@ struct connection_options {
   std::uint32_t max_first_head = 0;
   /// Bytes of received tensors that may be held at once by all connections with this budget; none means no limit.
   std::shared_ptr<receive_budget> budget = nullptr;
-  /// The most of the budget that one connection may take.
+  /// The most of the budget that one connection may take, which then leaves some for others; by default it may take all.
   std::uint64_t budget_share = UINT64_MAX;
   /// Where its bytes are counted, if anywhere.
   std::shared_ptr<traffic_counters> traffic = nullptr;

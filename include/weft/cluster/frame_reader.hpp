@@ -93,7 +93,7 @@ class frame_reader {
 
 WEFT_DECL frame_reader::frame_reader(const connection_options& options)
     : limits_(options.limits), max_first_head_(options.max_first_head), budget_(options.budget), traffic_(options.traffic), memory_(options.memory), buffer_(new char[buffer_bytes]) {
-  if (budget_ != nullptr && options.budget_share < budget_->limit()) budget_ = std::make_shared<receive_budget>(options.budget_share, budget_);
+  if (budget_ != nullptr && options.budget_share != UINT64_MAX) budget_ = std::make_shared<receive_budget>(options.budget_share, budget_);
 }
 
 // What is accepted now: before the first message, of somebody who is not known yet, little.

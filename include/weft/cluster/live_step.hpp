@@ -51,6 +51,8 @@ struct live_step {
   bool started = false;
   /// Its part is over; it stays while large tensors wait for their receivers.
   bool answered = false;
+  /// Its master knows that it failed.
+  bool failed = false;
 };
 
 }  // namespace weft::detail

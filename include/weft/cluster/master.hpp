@@ -3,10 +3,10 @@
 // The part of a server that leads: sessions of clients, their prepared steps, and the steps that run. Lives on the io thread.
 
 #include <weft/cluster/cluster_devices.hpp>
+#include <weft/cluster/fair_share.hpp>
 #include <weft/cluster/master_step.hpp>
 #include <weft/cluster/messages.hpp>
 #include <weft/cluster/part_messages.hpp>
-#include <weft/cluster/partition_codec.hpp>
 #include <weft/cluster/peers.hpp>
 #include <weft/cluster/planner.hpp>
 #include <weft/cluster/task_context.hpp>
@@ -14,6 +14,7 @@
 #include <weft/cluster/worker.hpp>
 #include <weft/core/config.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -114,9 +115,8 @@ WEFT_DECL bool master::admit(const client_ptr& client, std::uint32_t request) {
 
 WEFT_DECL void master::open_session(const client_ptr& client, const message& m) {
   const open_session_message what = open_session_message::decode(m);
-  if (sessions_.size() >= own_.options.max_sessions)
-    return client->answer(what.request, status(error_code::resource_exhausted, "task " + own_.describe(own_.self) + " has " + std::to_string(sessions_.size()) +
-                                                                                   " open sessions, no more are accepted (server_options::max_sessions); close some that are not used"));
+  if (const std::size_t theirs = client->open_sessions(); !may_take_one(theirs, sessions_.size(), own_.options.max_sessions))
+    return client->answer(what.request, own_.no_more("has", sessions_.size(), "open sessions", theirs, "client", "max_sessions"));
   std::shared_ptr<master_session> session;
   try {
     session = std::make_shared<master_session>(++last_session_, what, own_.ops);
@@ -288,9 +288,9 @@ WEFT_DECL void master::run(const client_ptr& client, message m) {
 }
 
 WEFT_DECL void master::start(const client_ptr& client, const run_message& what, const std::shared_ptr<step_plan>& plan, std::vector<tensor_value> feeds) {
-  if (steps_.size() >= own_.options.max_steps)
-    return client->answer(what.request, status(error_code::resource_exhausted, "task " + own_.describe(own_.self) + " leads " + std::to_string(steps_.size()) +
-                                                                                   " steps, no more are accepted (server_options::max_steps)"));
+  if (!may_take_one(client->steps, steps_.size(), own_.options.max_steps))
+    return client->answer(what.request, own_.no_more("leads", steps_.size(), "steps", client->steps, "client", "max_steps"));
+  ++client->steps;
   server_counters::add(own_.counters->steps_begun);
   auto step = std::make_shared<master_step>();
   step->number = ++last_step_;
@@ -333,6 +333,10 @@ WEFT_DECL void master::send_part(const step_ptr& step, const plan_part& to, cons
     failed(step, status(error_code::unavailable, "task " + own_.describe(to.task) + ": the connection was lost"));
     return part_over(step, to.task);
   }
+  if (const auto full = own_.full_queue(to.task, link->queued_memory(), bytes)) {
+    failed(step, *full);
+    return part_over(step, to.task);
+  }
   what.feeds_follow = bytes > own_.options.small_tensor_bytes;
   link->send(what.encode(what.feeds_follow ? std::vector<tensor_value>() : part_feeds));
   if (what.feeds_follow) link->send_bulk(encode_part_feeds(step->number, std::move(part_feeds)));
@@ -351,7 +355,11 @@ WEFT_DECL void master::take_done(const task_id& from, const part_done_message& w
   const auto it = steps_.find(what.step);
   if (it == steps_.end()) return;
   const step_ptr step = it->second;
-  if (step->missing.count(from) == 0) return;
+  if (step->missing.count(from) == 0) {
+    // A large tensor that waited for its receiver may fail when the rest of the part is over.
+    const bool has_part = std::any_of(step->plan->parts.begin(), step->plan->parts.end(), [&](const plan_part& p) { return p.task == from; });
+    return has_part && !what.finished && !what.result.ok() ? failed(step, what.result) : void();
+  }
   status result = what.result;
   if (result.ok() && refused) result = status(error_code::resource_exhausted, "the fetches from " + to_text(from) + " do not fit into what may be received (server_options::received_bytes)");
   if (result.ok()) step->take_trace(from, what.took, fetches);
@@ -388,6 +396,7 @@ WEFT_DECL void master::failed(const step_ptr& step, const status& why) {
 // Tells the client, once.
 WEFT_DECL void master::over(const step_ptr& step) {
   if (steps_.erase(step->number) == 0) return;
+  --step->client->steps;
   step->timer = nullptr;
   server_counters::add(own_.counters->steps_ended);
   if (step->problem) server_counters::add(own_.counters->steps_failed);
@@ -403,54 +412,6 @@ WEFT_DECL void master::over(const step_ptr& step) {
     if (step->trace) reply.body = encode_traces(step->number, step->traces, reply.tensors);
   }
   step->client->answer(step->request, std::move(reply));
-}
-
-WEFT_DECL void master::wait_for_tasks(const client_ptr& client, const message& m) {
-  const session_request what = session_request::decode(m);
-  if (!admit(client, what.request)) return;
-  const std::chrono::milliseconds time(static_cast<std::int64_t>(std::min<std::uint64_t>(what.handle, std::uint64_t{1} << 40)));
-  const auto kind = type_of(m) == message_type::count_tasks ? task_wait::kind::count : task_wait::kind::wait;
-  waits_.start(tasks_seen(own_, *client, what.session), time, kind, [client, request = what.request](reply_message reply) { client->answer(request, std::move(reply)); });
-}
-
-WEFT_DECL void master::list_devices(const client_ptr& client, const message& m) {
-  const session_request what = session_request::decode(m);
-  if (!admit(client, what.request)) return;
-  ask_for_devices(own_, roads_, tasks_seen(own_, *client, what.session), [client, request = what.request](const status& result, const std::vector<device>& all) {
-    if (!result.ok()) return client->answer(request, result);
-    wire_writer body;
-    encode_devices(body, all);
-    reply_message reply;
-    reply.body = body.take();
-    client->answer(request, std::move(reply));
-  });
-}
-
-WEFT_DECL void master::describe(const client_ptr& client, const message& m) {
-  const session_request what = session_request::decode(m);
-  const auto found = plans_.find(what.handle);
-  if (found == plans_.end() || client->sessions.count(what.session) == 0)
-    return client->answer(what.request, status(error_code::not_found, "step " + std::to_string(what.handle) + " is not prepared any more"), reply_message::advice::prepare_again);
-  reply_message reply;
-  try {
-    wire_writer body;
-    encode_partitions(body, reply.tensors, planner_.partitions(*found->second));
-    reply.body = body.take();
-  } catch (const error& e) {
-    reply.result = e.status();
-    reply.tensors.clear();
-  }
-  client->answer(what.request, std::move(reply));
-}
-
-WEFT_DECL std::vector<session_report> master::report(const client_ptr& client) const {
-  std::vector<session_report> out;
-  for (const auto& [id, session] : client->sessions) {
-    session_report r{id, client->road->remote_address(), session->graph.size(), session->plans.size(), 0};
-    for (const auto& step : steps_) r.steps += step.second->plan->session.lock() == session ? 1 : 0;
-    out.push_back(std::move(r));
-  }
-  return out;
 }
 
 WEFT_DECL void master::lost(const task_id& task, const status& why) {

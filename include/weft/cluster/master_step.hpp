@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -30,7 +31,12 @@ struct client_state {
   std::map<std::uint64_t, std::shared_ptr<master_session>> sessions;
   /// Requests that are not answered yet; the client hears signs of life meanwhile.
   std::set<std::uint32_t> open;
+  /// Steps that run for it.
+  std::size_t steps = 0;
 
+  std::size_t open_sessions() const noexcept {
+    return static_cast<std::size_t>(std::count_if(sessions.begin(), sessions.end(), [](const auto& each) { return !each.second->closed; }));
+  }
   void answer(std::uint32_t request, reply_message reply) {
     open.erase(request);
     counters->ended(reply.result);

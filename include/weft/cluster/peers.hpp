@@ -31,6 +31,7 @@ class peer_link : public tensor_outlet, public std::enable_shared_from_this<peer
   /// Opens both connections. Calls `opened` once; after ok, `on_message` for what comes and `on_lost` once at the end.
   void open(opened_handler opened, message_handler on_message, lost_handler on_lost);
   void push(const step_id& step, const rendezvous_key& key, tensor_value value, bool is_dead, bool bulk) override {
+    own_.check_queue(to_, queued_memory(), value.bytes());
     (bulk ? bulk_ : control_)->send(tensor_message{step, key, is_dead}.encode(std::move(value)));
   }
   void send(message m) { control_->send(std::move(m)); }
@@ -46,6 +47,8 @@ class peer_link : public tensor_outlet, public std::enable_shared_from_this<peer
   std::uint64_t incarnation() const noexcept { return peer_.incarnation; }
   bool is_open() const noexcept { return state_ == state::open; }
   std::size_t queued_bytes() const noexcept { return (control_ ? control_->queued_bytes() : 0) + (bulk_ ? bulk_->queued_bytes() : 0); }
+  /// The same with what the messages take beside their bytes.
+  std::size_t queued_memory() const noexcept { return (control_ ? control_->queued_memory() : 0) + (bulk_ ? bulk_->queued_memory() : 0); }
 
  private:
   enum class state { opening, open, lost };
@@ -69,6 +72,7 @@ class peer_link : public tensor_outlet, public std::enable_shared_from_this<peer
 /// Sends a sign of life on a connection; closes it when the other end was silent for longer than `limit`.
 inline void beat_connection(connection& road, connection::clock::time_point now, std::chrono::milliseconds limit) {
   if (now - road.last_received() > limit) return road.close(status(error_code::unavailable, "nothing was heard for " + std::to_string(limit.count()) + " ms"));
+  if (road.queued_bytes() > 0) return;  // a sign of life itself
   wire_writer empty;
   road.send(make_message(message_type::heartbeat, empty));
 }

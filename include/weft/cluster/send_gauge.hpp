@@ -12,6 +12,8 @@ namespace weft::detail {
 class send_gauge {
  public:
   std::size_t bytes() const noexcept { return bytes_.load(); }
+  /// The same with what the messages take beside their bytes.
+  std::size_t pending() const noexcept { return bytes_.load() + around * messages_.load(); }
   void add(std::uint64_t bytes) noexcept { bytes_.fetch_add(static_cast<std::size_t>(bytes)); }
   /// Bytes have gone. True when the reader waits and should see whether it still has to.
   bool take(std::uint64_t bytes) noexcept {
@@ -43,7 +45,6 @@ class send_gauge {
 
  private:
   static constexpr std::size_t around = 512, least = 4096;
-  std::size_t pending() const noexcept { return bytes_.load() + around * messages_.load(); }
 
   std::atomic<std::size_t> bytes_{0}, messages_{0};
   std::atomic<bool> paused_{false};

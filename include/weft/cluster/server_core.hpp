@@ -8,7 +8,7 @@
 #include <weft/cluster/cluster_update.hpp>
 #include <weft/cluster/connection.hpp>
 #include <weft/cluster/listener.hpp>
-#include <weft/cluster/master.hpp>
+#include <weft/cluster/master_report.hpp>
 #include <weft/cluster/peers.hpp>
 #include <weft/cluster/registration_reader.hpp>
 #include <weft/cluster/resource_report.hpp>
@@ -158,7 +158,7 @@ WEFT_DECL void server_core::listen() {
   how.connection = own_.connections;
   how.connection.first_message_timeout = own_.options.handshake_timeout;
   how.connection.max_first_head = most_of_greeting;
-  how.max_connections = own_.options.max_connections + refusals_at_once;
+  how.max_connections = own_.options.max_connections + refusals_at_once + 2 * own_.cluster.tasks().size();
   try {
     listener_ = std::make_unique<listener>(own_.io, address, how, [this](std::shared_ptr<connection> road) { accept(std::move(road)); });
   } catch (const error& e) {
@@ -322,7 +322,8 @@ WEFT_DECL void server_core::take(const visitor_ptr& from, message m) {
 WEFT_DECL void server_core::greet(const visitor_ptr& from, const message& m) {
   if (type_of(m) != message_type::hello) fail(error_code::invalid_argument, "the first message of a connection must be a greeting, found type " + std::to_string(m.type));
   hello_message hello = hello_message::decode(m);
-  if (const auto why = from->one_too_many ? too_many() : reason_to_refuse(hello)) {
+  // Clients, however many, do not keep out the tasks of the cluster, each of which has one road.
+  if (const auto why = from->one_too_many && hello.as == hello_message::role::client ? too_many() : reason_to_refuse(hello)) {
     server_counters::add(own_.counters->connections_refused);
     from->road->send(encode_refusal(*why, is_of_other_cluster(hello) ? own_.cluster : cluster_spec()));
     return from->road->close_when_sent(*why);
@@ -339,7 +340,12 @@ WEFT_DECL void server_core::greet(const visitor_ptr& from, const message& m) {
       why.task = task;
       return encode_refusal(why);
     });
-  } else accepted_.add(hello, from->road);
+    return;
+  }
+  accepted_.add(hello, from->road);
+  if (hello.as != hello_message::role::control) return;
+  worker_.master_came(hello.task, hello.incarnation);
+  from->road->read_only_below(own_.options.queued_bytes_per_client);
 }
 
 WEFT_DECL std::optional<status> server_core::reason_to_refuse(const hello_message& hello) const {
@@ -363,9 +369,10 @@ WEFT_DECL part_answer server_core::answer_to(const visitor_ptr& from) {
     std::size_t bytes = 0;
     for (const tensor_value& v : fetches) bytes += v.bytes();
     try {
+      if (bytes > 0) own_.check_queue(task, master->queued_memory(), bytes);
       master->send(what.encode(std::move(fetches)), bytes > own_.options.small_tensor_bytes);
     } catch (const error& e) {
-      // The values are more than one message may hold.
+      // The values are more than one message may hold, or than may wait.
       master->send(part_done_message{what.step, e.status(), what.finished}.encode({}));
     }
   };

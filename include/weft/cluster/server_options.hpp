@@ -67,12 +67,17 @@ struct server_options {
   std::size_t small_tensor_bytes = std::size_t{64} << 10;
   /// Bytes that one task may leave here for steps that are not known yet; past it such a step fails with RESOURCE_EXHAUSTED.
   std::size_t parked_bytes_per_peer = std::size_t{256} << 20;
+  /// Steps that are not known yet and for which one task may leave something here; past it that task's connection ends.
+  std::size_t parked_steps_per_peer = 65536;
   /// Bytes received for running steps and not used yet, counted as they come; past it the step fails with RESOURCE_EXHAUSTED.
   std::size_t received_bytes = std::size_t{8} << 30;
   /// The most of them that one connection may have.
   std::size_t received_bytes_per_peer = std::size_t{4} << 30;
-  /// Bytes of answers that may wait for a client that does not read them; past it nothing more is taken from that client until half of them are gone.
+  /// Bytes of answers that may wait for a client that does not read them; past it nothing more is taken from that client until half of them are gone. The same holds for
+  /// what another task is answered, but for large values.
   std::size_t queued_bytes_per_client = std::size_t{64} << 20;
+  /// Bytes of tensors and other messages that may wait to be sent to one task; past it a step that sends more to it fails with RESOURCE_EXHAUSTED.
+  std::size_t queued_bytes_per_task = std::size_t{4} << 30;
   /// What is accepted of a single message.
   frame_limits frames;
   /// Connections of clients and tasks at one time; a further one is refused with RESOURCE_EXHAUSTED.

@@ -22,6 +22,7 @@
 #include <functional>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <utility>
@@ -68,6 +69,19 @@ struct task_context {
     return to_text(task) + (address.empty() ? "" : " (" + address + ")");
   }
   std::string task_field() const { return task_field(self); }
+  /// RESOURCE_EXHAUSTED: `task /job:ps/task:0 at 127.0.0.1:33331 leads 5 steps, 4 of this client, no more are accepted (server_options::max_steps)`.
+  status no_more(const char* has, std::size_t all, const char* things, std::size_t theirs, const char* whose, const char* option) const {
+    return status(error_code::resource_exhausted, "task " + describe(self) + " " + has + " " + std::to_string(all) + " " + things + ", " + std::to_string(theirs) + " of this " + whose +
+                                                      ", no more are accepted (server_options::" + option + ")");
+  }
+  /// RESOURCE_EXHAUSTED when more would wait to be sent to a task than may: it does not take what it is sent.
+  std::optional<status> full_queue(const task_id& to, std::size_t queued, std::size_t more) const {
+    if (queued <= options.queued_bytes_per_task && more <= options.queued_bytes_per_task - queued) return std::nullopt;
+    return status(error_code::resource_exhausted, "task " + describe(to) + " does not take what it is sent: " + std::to_string(queued) + " bytes wait, " + std::to_string(more) + " more do not fit (server_options::queued_bytes_per_task)");
+  }
+  void check_queue(const task_id& to, std::size_t queued, std::size_t more) const {
+    if (const auto full = full_queue(to, queued, more)) throw error(*full);
+  }
   /// What this task says when it greets another one.
   hello_message greeting(hello_message::role as, const task_id& to) const {
     hello_message out;

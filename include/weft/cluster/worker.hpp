@@ -4,6 +4,8 @@
 // their step. All of it lives on the io thread; kernels run there while they are cheap, else in the pool.
 
 #include <weft/cluster/accepted_peers.hpp>
+#include <weft/cluster/early_arrivals.hpp>
+#include <weft/cluster/fair_share.hpp>
 #include <weft/cluster/live_step.hpp>
 #include <weft/cluster/part_messages.hpp>
 #include <weft/cluster/peers.hpp>
@@ -20,6 +22,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -35,7 +38,7 @@ inline status forgotten_registration(std::uint64_t number) { return status(error
 /// See the head of this file.
 class worker {
  public:
-  worker(task_context& own, peers& roads, accepted_peers& accepted) : own_(own), roads_(roads), accepted_(accepted) {}
+  worker(task_context& own, peers& roads, accepted_peers& accepted) : own_(own), roads_(roads), accepted_(accepted), early_(own.options.parked_bytes_per_peer, own.options.parked_steps_per_peer) {}
 
   /// Registers a part; `done` is called when the roads to all tasks that it sends to are open, or with what is wrong.
   void register_part(std::uint64_t master, register_part_message what, graph part, std::function<void(const status&)> done);
@@ -51,6 +54,8 @@ class worker {
   void take_ready(const task_id& from, const step_id& step);
   /// A road from or to a task is lost: what depends on it fails.
   void lost(const task_id& peer, const status& why);
+  /// A task has connected; what an earlier start of it registered has no master any more.
+  void master_came(const task_id& task, std::uint64_t master);
   /// The road from a master is lost: its steps end.
   void master_lost(std::uint64_t master, const status& why);
   /// Drops what masters left whose lease has ended.
@@ -61,33 +66,15 @@ class worker {
   std::size_t registrations() const noexcept;
   std::vector<registration_report> report() const;
   /// Bytes that came before their step, from everybody.
-  std::size_t parked_bytes() const noexcept {
-    std::size_t out = 0;
-    for (const auto& entry : parked_) out += entry.second;
-    return out;
-  }
+  std::size_t parked_bytes() const noexcept { return early_.bytes(); }
 
  private:
-  struct parked_tensor {
-    task_id from;
-    tensor_message about;
-    tensor_value value;
-    receive_lease_ptr lease;
-    std::size_t bytes;
-  };
-  // What came for a step before its run frame.
-  struct early_step {
-    std::vector<parked_tensor> tensors;
-    std::set<task_id> ready;
-    std::optional<status> refused;
-  };
   struct master_state {
     std::map<std::uint64_t, std::shared_ptr<registration>> parts;
     std::map<std::uint64_t, std::shared_ptr<resource_manager>> kept_states;
     // The highest step that the master has announced here.
     std::int64_t highest = 0;
     std::map<std::int64_t, std::shared_ptr<live_step>> live;
-    std::map<std::int64_t, early_step> early;
     std::optional<std::chrono::steady_clock::time_point> lost_at;
   };
 
@@ -95,22 +82,22 @@ class worker {
   void open_roads(const std::shared_ptr<registration>& what, std::function<void(const status&)> done);
   std::optional<status> reason_not_to_run(const registration* what) const;
   std::shared_ptr<live_step> make_step(const step_id& id, std::shared_ptr<registration> what, bool trace, part_answer answer);
-  void begin(const std::shared_ptr<live_step>& step, early_step early);
+  void begin(const std::shared_ptr<live_step>& step, early_arrivals::by_sender early);
   void start(const std::shared_ptr<live_step>& step);
   void finish(const std::shared_ptr<live_step>& step, const status& result, std::vector<tensor_value> fetches);
   void abort(const std::shared_ptr<live_step>& step, const status& why);
   void forget(const live_step& step);
-  early_step& early_step_of(master_state& master, std::int64_t step);
-  void park(master_state& master, const task_id& from, const tensor_message& about, message m);
-  void drop_early(master_state& master, std::int64_t up_to);
-  void drop_parked(early_step& early);
   std::vector<std::shared_ptr<live_step>> all_live() const;
+  // Whether a master that has `own` of something gets one more of it. Of the own master's, each client was given a share already.
+  bool may_hold_one(std::uint64_t master, std::size_t own, std::size_t all, std::size_t limit) const { return may_take_one(master == own_.incarnation ? 0 : own, all, limit); }
 
   task_context& own_;
   peers& roads_;
   accepted_peers& accepted_;
   std::map<std::uint64_t, master_state> masters_;
-  std::map<task_id, std::size_t> parked_;
+  // The start of each task that connected last.
+  std::map<task_id, std::uint64_t> starts_;
+  early_arrivals early_;
   bool stopping_ = false;
 };
 
@@ -164,8 +151,10 @@ WEFT_DECL std::shared_ptr<registration> worker::make_registration(master_state& 
 }
 
 WEFT_DECL void worker::register_part(std::uint64_t master_number, register_part_message what, graph part, std::function<void(const status&)> done) {
-  if (registrations() >= own_.options.max_registrations)
-    return done(status(error_code::resource_exhausted, to_text(own_.self) + " keeps " + std::to_string(registrations()) + " registered graphs, no more are accepted (server_options::max_registrations)"));
+  const auto known = masters_.find(master_number);
+  const std::size_t all = registrations(), of_master = known == masters_.end() ? 0 : known->second.parts.size();
+  if (!may_hold_one(master_number, of_master, all, own_.options.max_registrations))
+    return done(own_.no_more("keeps", all, "registered graphs", of_master, "master", "max_registrations"));
   const std::uint64_t number = what.registration;
   const auto passes = what.passes;
   master_state& master = masters_[master_number];
@@ -227,10 +216,17 @@ WEFT_DECL std::optional<status> worker::reason_not_to_run(const registration* wh
   if (what == nullptr) return status(error_code::aborted, "task " + own_.describe(own_.self) + " does not know this step's graph any more; it was restarted, or the graph's lease has ended");
   if (what->broken) return what->broken;
   if (what->runs == nullptr) return status(error_code::failed_precondition, "the step's graph is not registered yet at task " + own_.describe(own_.self));
-  for (const task_id& to : what->receivers)
-    if (roads_.find(to) == nullptr) return status(error_code::unavailable, "task " + own_.describe(to) + " is not connected to " + to_text(own_.self));
-  for (const task_id& from : what->senders)
-    if (accepted_.find(from) == nullptr) return status(error_code::unavailable, "task " + own_.describe(from) + " is not connected to " + to_text(own_.self));
+  const auto not_connected = [this](const task_id& task) { return status(error_code::unavailable, "task " + own_.describe(task) + " is not connected to " + to_text(own_.self)); };
+  for (const task_id& to : what->receivers) {
+    const auto link = roads_.find(to);
+    if (link == nullptr) return not_connected(to);
+    if (auto full = own_.full_queue(to, link->queued_memory(), 0)) return full;
+  }
+  for (const task_id& from : what->senders) {
+    const accepted_peer* peer = accepted_.find(from);
+    if (peer == nullptr) return not_connected(from);
+    if (auto full = own_.full_queue(from, peer->queued_memory(), 0)) return full;
+  }
   return std::nullopt;
 }
 
@@ -247,8 +243,10 @@ WEFT_DECL std::shared_ptr<live_step> worker::make_step(const step_id& id, std::s
   for (const task_id& to : step->what->receivers) outlets.emplace(to, roads_.find(to));
   // Whatever aborts the rendezvous, a kernel's error or a lost road: the master hears of it at once.
   const auto report = [this, weak = std::weak_ptr<live_step>(step)](const status& why) {
-    asio::post(own_.io, [this, weak, why] {
-      if (const auto live = weak.lock(); live && !why.derived && !stopping_) live->answer(part_done_message{live->id.number, why, false}, {});
+    const auto live = weak.lock();
+    if (live == nullptr || why.derived) return;
+    asio::post(own_.io, [this, live, why] {
+      if (!stopping_ && !std::exchange(live->failed, true)) live->answer(part_done_message{live->id.number, why, false}, {});
     });
   };
   step->meets = std::make_unique<remote_rendezvous>(id, step->what->edges, std::move(outlets), report, step->statistics.get());
@@ -264,25 +262,18 @@ WEFT_DECL void worker::run_part(std::uint64_t master_number, const run_part_mess
 
   // 1. Announced: what comes later for this step or an earlier one is not early any more.
   if (what.step <= master.highest) return refuse(status(error_code::aborted, "step " + std::to_string(what.step) + " has ended here already"));
-  early_step early;
-  if (const auto it = master.early.find(what.step); it != master.early.end()) {
-    early = std::move(it->second);
-    master.early.erase(it);
-  }
-  drop_early(master, what.step);
+  early_arrivals::by_sender early = early_.claim({master_number, what.step});
   master.highest = what.step;
 
   // 2. Can it run?
   const auto part = master.parts.find(what.registration);
   std::optional<status> problem = reason_not_to_run(part == master.parts.end() ? nullptr : part->second.get());
   if (!problem && refused) problem = status(error_code::resource_exhausted, "the feeds of the step do not fit into what may be received (server_options::received_bytes)");
-  if (!problem) problem = early.refused;
-  if (const std::size_t live = live_steps(); !problem && live >= own_.options.max_steps)
-    problem = status(error_code::resource_exhausted, to_text(own_.self) + " runs " + std::to_string(live) + " steps, no more are accepted (server_options::max_steps)");
-  if (problem) {
-    drop_parked(early);
-    return refuse(*problem);
-  }
+  for (const auto& [from, sent] : early)
+    if (!problem && sent.refused && part->second->senders.count(from) != 0) problem = sent.refused;
+  if (const std::size_t live = live_steps(); !problem && !may_hold_one(master_number, master.live.size(), live, own_.options.max_steps))
+    problem = own_.no_more("runs", live, "steps", master.live.size(), "master", "max_steps");
+  if (problem) return refuse(*problem);
 
   // 3. Live.
   const auto step = make_step({master_number, what.step}, part->second, what.trace, std::move(answer));
@@ -293,12 +284,15 @@ WEFT_DECL void worker::run_part(std::uint64_t master_number, const run_part_mess
   if (!what.feeds_follow) start(step);
 }
 
-WEFT_DECL void worker::begin(const std::shared_ptr<live_step>& step, early_step early) {
+WEFT_DECL void worker::begin(const std::shared_ptr<live_step>& step, early_arrivals::by_sender early) {
   for (const task_id& from : step->what->large_senders)
     if (const accepted_peer* peer = accepted_.find(from)) peer->send(encode_ready(step->id));
-  for (const task_id& peer : early.ready) step->meets->peer_ready(peer);
-  for (parked_tensor& t : early.tensors) parked_[t.from] -= t.bytes;
-  for (parked_tensor& t : early.tensors) step->meets->deliver(t.from, t.about.key, std::move(t.value), t.about.is_dead, std::move(t.lease));
+  for (const auto& [peer, sent] : early)
+    if (sent.ready) step->meets->peer_ready(peer);
+  for (auto& [from, sent] : early) {
+    if (step->what->senders.count(from) == 0) continue;  // it has no part in the step
+    for (early_messages::tensor& t : sent.tensors) step->meets->deliver(from, t.about.key, std::move(t.value), t.about.is_dead, std::move(t.lease));
+  }
 }
 
 WEFT_DECL void worker::start(const std::shared_ptr<live_step>& step) {
@@ -328,7 +322,10 @@ WEFT_DECL void worker::start(const std::shared_ptr<live_step>& step) {
 WEFT_DECL void worker::finish(const std::shared_ptr<live_step>& step, const status& result, std::vector<tensor_value> fetches) {
   if (std::exchange(step->answered, true)) return;
   server_counters::add(own_.counters->parts_ended);
-  if (!result.ok()) server_counters::add(own_.counters->parts_failed);
+  if (!result.ok()) {
+    step->failed = true;
+    server_counters::add(own_.counters->parts_failed);
+  }
   if (!step->meets->holds_back()) forget(*step);
   if (stopping_) return;
   status complete = result;
@@ -378,7 +375,7 @@ WEFT_DECL void worker::abort_part(std::uint64_t master_number, const abort_part_
     return abort(step, why);
   }
   if (what.step <= master->second.highest) return;
-  drop_early(master->second, what.step);
+  early_.drop(master_number, what.step);
   master->second.highest = what.step;
 }
 
@@ -386,53 +383,22 @@ WEFT_DECL void worker::take_tensor(const task_id& from, message m) {
   const tensor_message about = tensor_message::decode(m);
   const auto master = masters_.find(about.step.master);
   if (master == masters_.end()) return;
-  if (about.step.number > master->second.highest) return park(master->second, from, about, std::move(m));
+  if (about.step.number > master->second.highest) return early_.park(from, about, std::move(m));
   const auto it = master->second.live.find(about.step.number);
   if (it == master->second.live.end()) return;
   const auto step = it->second;
+  if (step->what->senders.count(from) == 0)
+    fail(error_code::invalid_argument, "a tensor came from " + to_text(from) + " for step " + std::to_string(about.step.number) + ", in which it has nothing to send here");
   if (m.refused)
     return abort(step, status(error_code::resource_exhausted, "a tensor from " + to_text(from) + " does not fit: " + std::to_string(own_.received->used()) +
                                                                   " bytes are received and not used yet, the limit is " + std::to_string(own_.received->limit()) + " (server_options::received_bytes)"));
   step->meets->deliver(from, about.key, m.tensors.empty() ? tensor_value() : std::move(m.tensors[0]), about.is_dead, std::move(m.lease));
 }
 
-WEFT_DECL worker::early_step& worker::early_step_of(master_state& master, std::int64_t step) {
-  constexpr std::size_t most = 100000;
-  if (master.early.size() >= most && master.early.count(step) == 0) fail(error_code::resource_exhausted, "messages came early for more than " + std::to_string(most) + " steps");
-  return master.early[step];
-}
-
-WEFT_DECL void worker::park(master_state& master, const task_id& from, const tensor_message& about, message m) {
-  constexpr std::size_t overhead = 256;
-  early_step& early = early_step_of(master, about.step.number);
-  if (early.refused) return;
-  const std::size_t bytes = overhead + (m.tensors.empty() ? 0 : m.tensors[0].bytes());
-  std::size_t& parked = parked_[from];
-  if (m.refused || parked + bytes > own_.options.parked_bytes_per_peer) {
-    early.refused = status(error_code::resource_exhausted, "tensors from " + to_text(from) + " came before their step and do not fit: " + std::to_string(parked + bytes) + " bytes, at most " +
-                                                               std::to_string(own_.options.parked_bytes_per_peer) + " may wait (server_options::parked_bytes_per_peer)");
-    return drop_parked(early);
-  }
-  parked += bytes;
-  early.tensors.push_back({from, about, m.tensors.empty() ? tensor_value() : std::move(m.tensors[0]), std::move(m.lease), bytes});
-}
-
-WEFT_DECL void worker::drop_parked(early_step& early) {
-  for (const parked_tensor& t : early.tensors) parked_[t.from] -= t.bytes;
-  early.tensors.clear();
-}
-
-// Forgets what came early for steps up to this one.
-WEFT_DECL void worker::drop_early(master_state& master, std::int64_t up_to) {
-  const auto end = master.early.upper_bound(up_to);
-  for (auto it = master.early.begin(); it != end; ++it) drop_parked(it->second);
-  master.early.erase(master.early.begin(), end);
-}
-
 WEFT_DECL void worker::take_ready(const task_id& from, const step_id& id) {
   const auto master = masters_.find(id.master);
   if (master == masters_.end()) return;
-  if (id.number > master->second.highest) return void(early_step_of(master->second, id.number).ready.insert(from));
+  if (id.number > master->second.highest) return early_.ready(from, id);
   const auto it = master->second.live.find(id.number);
   if (it == master->second.live.end()) return;
   const auto step = it->second;
@@ -449,11 +415,20 @@ WEFT_DECL void worker::lost(const task_id& peer, const status& why) {
     if (step->what->uses(peer) && step->meets->open_with(peer)) abort(step, why);
 }
 
+WEFT_DECL void worker::master_came(const task_id& task, std::uint64_t number) {
+  const std::uint64_t before = std::exchange(starts_[task], number);
+  const auto it = masters_.find(before);
+  if (before == number || it == masters_.end()) return;
+  master_lost(before, status(error_code::aborted, "task " + own_.describe(task) + " was restarted"));
+  it->second.parts.clear();
+  it->second.kept_states.clear();
+}
+
 WEFT_DECL void worker::master_lost(std::uint64_t number, const status& why) {
   const auto it = masters_.find(number);
   if (it == masters_.end()) return;
   it->second.lost_at = std::chrono::steady_clock::now();
-  drop_early(it->second, std::numeric_limits<std::int64_t>::max());
+  early_.drop(number, std::numeric_limits<std::int64_t>::max());
   const auto live = it->second.live;
   for (const auto& entry : live) abort(entry.second, why);
 }
@@ -462,6 +437,7 @@ WEFT_DECL void worker::sweep(std::chrono::steady_clock::time_point now) {
   for (auto it = masters_.begin(); it != masters_.end();) {
     const master_state& m = it->second;
     const bool over = m.lost_at && m.live.empty() && now - *m.lost_at > own_.options.registration_lease;
+    if (over) early_.drop(it->first, std::numeric_limits<std::int64_t>::max());
     it = over ? masters_.erase(it) : std::next(it);
   }
 }
