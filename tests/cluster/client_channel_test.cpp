@@ -68,7 +68,12 @@ class gated_stream final : public weft::secured_stream {
     at_.pass(socket_);
     return ::readv(socket_, parts, static_cast<int>(count));
   }
-  ssize_t write(const iovec* parts, std::size_t count) noexcept override { return ::writev(socket_, parts, static_cast<int>(count)); }
+  ssize_t write(const iovec* parts, std::size_t count) noexcept override {
+    msghdr call{};
+    call.msg_iov = const_cast<iovec*>(parts);
+    call.msg_iovlen = count;
+    return ::sendmsg(socket_, &call, MSG_NOSIGNAL);
+  }
   weft::status problem() const override { return {}; }
 
  private:

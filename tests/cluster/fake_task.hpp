@@ -13,7 +13,7 @@
 
 #include <netinet/in.h>
 #include <sys/socket.h>
-#include <sys/uio.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -170,7 +170,10 @@ class deaf_worker {
     weft::frame_writer frame(std::move(m), {});
     while (frame.remaining() > 0) {
       iovec parts[16];
-      const auto n = ::writev(number, parts, static_cast<int>(frame.gather(parts, 16, std::size_t{1} << 20)));
+      msghdr call{};
+      call.msg_iov = parts;
+      call.msg_iovlen = frame.gather(parts, 16, std::size_t{1} << 20);
+      const auto n = ::sendmsg(number, &call, MSG_NOSIGNAL);
       if (n <= 0) return;
       frame.advance(static_cast<std::size_t>(n));
     }
