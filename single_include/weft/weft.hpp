@@ -7048,7 +7048,7 @@ class sharded_filename_kernel final : public file_kernel {
   }
 };
 
-template <class K> std::unique_ptr<kernel> make_file_kernel(const kernel_construction& what) { return std::make_unique<K>(what); }
+template <class K> std::unique_ptr<kernel> make_file_kernel(const kernel_construction& what) { return std::unique_ptr<kernel>(new K(what)); }
 
 }  // namespace detail
 
@@ -23140,8 +23140,8 @@ inline step_id decode_ready(const message& m) {
 #if WEFT_HAS_KERNEL_BODIES
 namespace weft::detail {
 
-/// Makes a kernel of class K from its node.
-template <class K> std::unique_ptr<kernel> make_kernel(const kernel_construction& what) { return std::make_unique<K>(what.about); }
+/// Makes a kernel of class K from its node. By `new`: a `std::unique_ptr<K>` for each class costs a compiler that sees the bodies 80 MB.
+template <class K> std::unique_ptr<kernel> make_kernel(const kernel_construction& what) { return std::unique_ptr<kernel>(new K(what.about)); }
 
 /// The dtype in attribute `name`; a node without it fails.
 inline dtype type_attr(const node& n, std::string_view name) { return n.attr<dtype>(name); }

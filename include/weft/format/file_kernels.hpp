@@ -228,7 +228,7 @@ class sharded_filename_kernel final : public file_kernel {
   }
 };
 
-template <class K> std::unique_ptr<kernel> make_file_kernel(const kernel_construction& what) { return std::make_unique<K>(what); }
+template <class K> std::unique_ptr<kernel> make_file_kernel(const kernel_construction& what) { return std::unique_ptr<kernel>(new K(what)); }
 
 }  // namespace detail
 
