@@ -120,7 +120,7 @@ TEST_CASE("device filters: a placer of one's own chooses among the tasks that th
   weft::session elsewhere(cluster.target("worker", 1), options, other);
   const weft::status hidden = error_of([&] { (void)elsewhere.run(away); });
   CHECK(hidden.code == error_code::invalid_argument);
-  CHECK(hidden.message.find("asks for device '/job:ps/task:2', but the cluster has the tasks /job:ps/task:1, /job:ps/task:3, /job:worker/task:1") == 0);
+  CHECK(hidden.message.find("asks for device '/job:ps/task:2', but the session sees only the tasks /job:ps/task:1, /job:ps/task:3, /job:worker/task:1 (session_options::device_filters)") == 0);
 }
 
 TEST_CASE("wait_for_tasks: says who is missing, where, and why; ends when all are there") {

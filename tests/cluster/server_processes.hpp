@@ -5,13 +5,13 @@
 
 #include <weft/cluster/server.hpp>
 
+#include "child_process.hpp"
 #include "test_ops.hpp"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <signal.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -27,7 +27,7 @@ namespace server_processes {
 
 using weft::task_id;
 
-// This program, started again with WEFT_TEST_TASK set, is a task server until it is killed, or stopped by SIGTERM.
+// This program, started again with WEFT_TEST_TASK set, is a task server until it is killed, or stopped by SIGTERM or SIGINT.
 inline bool serve_if_asked() {
   const char* task = std::getenv("WEFT_TEST_TASK");
   if (task == nullptr) return false;
@@ -35,6 +35,7 @@ inline bool serve_if_asked() {
   sigset_t ends;
   sigemptyset(&ends);
   sigaddset(&ends, SIGTERM);
+  sigaddset(&ends, SIGINT);
   pthread_sigmask(SIG_BLOCK, &ends, nullptr);
   try {
     auto options = test_ops::options();
@@ -86,50 +87,29 @@ class processes {
     cluster = weft::cluster_spec(jobs);
     for (const task_id& task : cluster.tasks()) start(task);
   }
-  ~processes() {
-    while (!running_.empty()) signal(running_.begin()->first, SIGKILL);
-  }
   void start(const task_id& task) {
-    int ends[2];
-    REQUIRE(::pipe(ends) == 0);
     std::string text;
     for (const auto& [job, addresses] : cluster.entries()) {
       text += (text.empty() ? "" : ";") + job + "=";
       for (const auto& [number, address] : addresses) text += (number == 0 ? "" : ",") + address;
     }
-    const std::string index = std::to_string(task.index), listen = real.at(task);
-    const pid_t child = ::fork();
-    if (child == 0) {
-      ::dup2(ends[1], STDOUT_FILENO);
-      for (int number = STDERR_FILENO + 1; number < 1024; ++number) ::close(number);  // connections of the test end when it ends them
-      ::setenv("WEFT_TEST_TASK", task.job.c_str(), 1);
-      ::setenv("WEFT_TEST_INDEX", index.c_str(), 1);
-      ::setenv("WEFT_TEST_CLUSTER", text.c_str(), 1);
-      ::setenv("WEFT_TEST_LISTEN", listen.c_str(), 1);
-      ::setenv("WEFT_TEST_HEARTBEAT", heartbeat_.c_str(), 1);
-      if (in_child_) in_child_();
-      ::execl("/proc/self/exe", "task", nullptr);
-      ::_exit(127);
-    }
-    ::close(ends[1]);
-    char said[8] = {};
-    REQUIRE(::read(ends[0], said, 7) == 7);
-    CHECK(std::string(said) == "serving");
-    ::close(ends[0]);
-    running_[task] = child;
+    child_process child({{"WEFT_TEST_TASK", task.job}, {"WEFT_TEST_INDEX", std::to_string(task.index)}, {"WEFT_TEST_CLUSTER", text}, {"WEFT_TEST_LISTEN", real.at(task)}, {"WEFT_TEST_HEARTBEAT", heartbeat_}},
+                        in_child_);
+    REQUIRE(child.read(7) == "serving");
+    running_.emplace(task, std::move(child));
   }
   void signal(const task_id& task, int number) {
-    const auto it = running_.find(task);
-    ::kill(it->second, number);
+    running_.at(task).signal(number);
     if (number == SIGKILL) wait(task);
   }
-  /// Until the process has ended.
-  void wait(const task_id& task) {
+  /// How the process ended, as `waitpid` says it.
+  int wait(const task_id& task) {
     const auto it = running_.find(task);
-    ::waitpid(it->second, nullptr, 0);
+    const int how = it->second.wait();
     running_.erase(it);
+    return how;
   }
-  pid_t id(const task_id& task) const { return running_.at(task); }
+  pid_t id(const task_id& task) const { return running_.at(task).id(); }
   std::string target(const task_id& task) const { return "weft://" + cluster.task_address(task); }
 
   weft::cluster_spec cluster;
@@ -139,7 +119,7 @@ class processes {
  private:
   const std::function<void()> in_child_;
   const std::string heartbeat_;
-  std::map<task_id, pid_t> running_;
+  std::map<task_id, child_process> running_;
 };
 
 }  // namespace server_processes

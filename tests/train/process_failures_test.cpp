@@ -2,6 +2,7 @@
 #include <weft/train.hpp>
 
 #include "../cluster/server_processes.hpp"
+#include "../format/file_test_support.hpp"
 
 #include <weft/cluster/session.hpp>
 #include <weft/graph.hpp>
@@ -14,6 +15,8 @@
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
+#include <future>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -181,4 +184,79 @@ TEST_CASE("train: the server that leads the chief is killed, or stopped in order
   const auto updates = static_cast<int>(-reader.run(worker.w));
   CHECK(updates >= made);
   CHECK(updates <= made + lost);
+}
+
+namespace {
+
+// A replica of synchronous training: two passes make an update, the mean of the gradients that its workers feed.
+struct replica {
+  explicit replica(int index) : scope(graph.as_default()) {
+    {
+      const auto device = weft::with_device("/job:ps/task:0");
+      v = weft::variable<float, 0>(0.f, "v");
+      step = weft::get_or_create_global_step();
+    }
+    const auto device = weft::with_device("/job:work/task:" + std::to_string(index));
+    gradient = weft::placeholder<float, 0>("gradient");
+    pass = sync.apply_gradients({{gradient, v}}, step);
+  }
+  weft::graph graph;
+  decltype(graph.as_default()) scope;
+  weft::gradient_descent_optimizer sgd{1.f};
+  weft::sync_replicas_optimizer sync{sgd, 2};
+  weft::variable<float, 0> v;
+  weft::variable<std::int64_t, 0> step;
+  weft::tensor<float, 0> gradient;
+  weft::operation pass;
+};
+
+}  // namespace
+
+TEST_CASE("train: a parameter server is killed in the middle of training in step, comes back empty, and training goes on from the checkpoint; no gradient counts twice") {
+  processes servers;
+  const file_test::folder dir;
+  constexpr std::int64_t last = 40;
+  std::atomic<std::int64_t> seen{0};
+  std::atomic<int> recoveries{0};
+  const auto play = [&](int index) {
+    replica mine(index);
+    weft::monitored_session_options options;
+    options.role = index == 0 ? weft::session_role::chief : weft::session_role::worker;
+    options.look_every = std::chrono::milliseconds(20);
+    options.patience = std::chrono::seconds(60);
+    options.hooks = {std::make_shared<weft::sync_replicas_hook>(mine.sync)};
+    if (index == 0) {
+      options.checkpoint_directory = dir.path();
+      options.save_every_steps = 5;
+      options.hooks.push_back(std::make_shared<weft::stop_at_step_hook>(last));
+    }
+    weft::monitored_session session([&] { return std::make_unique<weft::session>(servers.target({"work", index}), impatient(), weft::graph(mine.graph.state())); }, options, mine.graph);
+    weft::run_options limit;
+    limit.timeout = std::chrono::seconds(60);
+    session.loop([&] {
+      session.run(limit, {{mine.gradient, index == 0 ? 1.f : 3.f}}, mine.pass);
+      if (index == 0) seen = session.last_step();
+    });
+    recoveries += session.recoveries();
+  };
+  std::vector<std::future<weft::status>> replicas;
+  for (const int index : {0, 1}) replicas.push_back(std::async(std::launch::async, [&play, index] { return file_test::error_of([&] { play(index); }); }));
+  const auto over = [&] { return replicas[0].wait_for(std::chrono::seconds(0)) == std::future_status::ready; };
+  for (const std::int64_t at : {12, 27}) {
+    while (seen < at && !over()) std::this_thread::yield();
+    servers.signal(ps0, SIGKILL);
+    servers.start(ps0);
+  }
+  for (auto& each : replicas) {
+    REQUIRE(each.wait_for(std::chrono::seconds(120)) == std::future_status::ready);
+    const weft::status end = each.get();
+    CHECK_MESSAGE(end.ok(), end.text());
+  }
+  CHECK(recoveries >= 4);
+  // Each update is the mean of one pass of each worker, so that the value tells of every gradient that was lost or counted twice.
+  const replica reads(0);
+  weft::session reader(servers.target(work0), impatient(), weft::graph(reads.graph.state()));
+  const std::int64_t steps = reader.run(reads.step);
+  CHECK(steps == last);
+  CHECK(reader.run(reads.v) == -2.f * static_cast<float>(steps));
 }

@@ -240,6 +240,7 @@ WEFT_DECL void planner::begin(const preparation_ptr& work) {
   work->placing.default_task = what.master;
   work->placing.allow_soft_placement = work->session->options.allow_soft_placement;
   work->placing.order = work->session->options.order;
+  if (!work->session->filters.empty()) work->placing.filtered_by = "session_options::device_filters";
   work->earlier = work->session->placed;
   work->placing.earlier = work->earlier.get();
 

@@ -226,6 +226,7 @@ inline void remote_runtime::place_new(remote_link& link) {
   options.default_task = to_text(link.channel.peer().task);
   options.allow_soft_placement = options_.allow_soft_placement;
   options.placer = options_.placer;
+  if (!options_.device_filters.empty()) options.filtered_by = "session_options::device_filters";
   options.earlier = &earlier;
   placement_ = place(graph_, devices_, options);
 }

@@ -112,6 +112,8 @@ struct placement_options {
   const placement* earlier = nullptr;
   /// What chooses among the devices that requests, colocation, resources and kernels leave open; TensorFlow's rules when empty.
   std::shared_ptr<const weft::placer> placer{};
+  /// What has left tasks of the cluster out of the devices, for messages: `session_options::device_filters`. Empty: nothing has.
+  std::string filtered_by{};
 };
 
 /// Where a node was placed and why: `y (Mul): /job:work/task:1/device:CPU:0 (pinned at train.cpp:42)`.
