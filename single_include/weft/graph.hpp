@@ -11613,6 +11613,8 @@ struct placement_options {
   const placement* earlier = nullptr;
   /// What chooses among the devices that requests, colocation, resources and kernels leave open; TensorFlow's rules when empty.
   std::shared_ptr<const weft::placer> placer{};
+  /// What has left tasks of the cluster out of the devices, for messages: `session_options::device_filters`. Empty: nothing has.
+  std::string filtered_by{};
 };
 
 /// Where a node was placed and why: `y (Mul): /job:work/task:1/device:CPU:0 (pinned at train.cpp:42)`.
@@ -13727,7 +13729,8 @@ WEFT_DECL void rule_placer::refuse_task(const node& n, const device_name& asked)
   const std::string known = task_list();
   std::string text = "asks for device '" + to_text(asked) + "', but ";
   if (devices_.is_local() && asked.job && is_job) text += "the session is local; pass the server's target (the local session has only " + known + ")";
-  else text += "the cluster has the task" + std::string(devices_.tasks().size() > 1 ? "s " : " ") + known;
+  else text += std::string(options_.filtered_by.empty() ? "the cluster has" : "the session sees only") + " the task" + (devices_.tasks().size() > 1 ? "s " : " ") + known;
+  if (!options_.filtered_by.empty()) text += " (" + options_.filtered_by + ")";
   n.fail_about(error_code::invalid_argument, std::move(text));
 }
 

@@ -6389,6 +6389,8 @@ class rendezvous {
 #define WEFT_RUNTIME_RESOURCE_MANAGER_HPP
 // The state of a task that outlives steps and sessions: variables, queues and the like, by container and name.
 
+#include <cstddef>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -6413,7 +6415,8 @@ class resource {
 /// Resources by (container, name). Thread-safe.
 class resource_manager {
  public:
-  explicit resource_manager(std::string default_container = "localhost") : default_container_(std::move(default_container)) {}
+  /// `max_name_bytes` bounds the names of what is made, and of containers.
+  explicit resource_manager(std::string default_container = "localhost", std::size_t max_name_bytes = SIZE_MAX) : default_container_(std::move(default_container)), max_name_bytes_(max_name_bytes) {}
 
   /// The resource. nullptr when there is none. Throws INVALID_ARGUMENT when it is of another kind.
   template <class R> std::shared_ptr<R> find(std::string_view container, std::string_view name) const {
@@ -6421,12 +6424,14 @@ class resource_manager {
     const auto it = resources_.find({std::string(container.empty() ? default_container_ : container), std::string(name)});
     return it == resources_.end() ? nullptr : cast<R>(it->second, name);
   }
-  /// The resource, made by `make()` (a shared_ptr<R>) when there is none.
+  /// The resource, made by `make()` (a shared_ptr<R>) when there is none. Throws RESOURCE_EXHAUSTED for a name that is too long.
   template <class R, class Make> std::shared_ptr<R> find_or_make(std::string_view container, std::string_view name, Make&& make) {
     const std::lock_guard<std::mutex> lock(mutex_);
     key at{std::string(container.empty() ? default_container_ : container), std::string(name)};
     const auto it = resources_.find(at);
     if (it != resources_.end()) return cast<R>(it->second, name);
+    check_name("name", name);
+    check_name("container", container);
     std::shared_ptr<R> made = std::forward<Make>(make)();  // may throw: then there is nothing
     resources_.emplace(std::move(at), made);
     return made;
@@ -6452,12 +6457,21 @@ class resource_manager {
     if (out == nullptr) fail(error_code::invalid_argument, "resource " + detail::quoted(name) + " is " + found->describe() + ", which cannot be used as something else");
     return out;
   }
+  void check_name(const char* what, std::string_view text) const;
+
   mutable std::mutex mutex_;
   std::string default_container_;
+  std::size_t max_name_bytes_;
   std::map<key, std::shared_ptr<resource>> resources_;
 };
 
 #if WEFT_HAS_BODIES
+
+WEFT_DECL void resource_manager::check_name(const char* what, std::string_view text) const {
+  if (text.size() > max_name_bytes_)
+    fail(error_code::resource_exhausted, "the " + std::string(what) + " of a resource has " + std::to_string(text.size()) + " bytes, at most " + std::to_string(max_name_bytes_) +
+                                             " are accepted (server_options::max_name_bytes): " + detail::quoted(text));
+}
 
 WEFT_DECL void resource_manager::clear(const std::vector<std::string>& containers, const status& why) {
   std::vector<std::shared_ptr<resource>> gone;
@@ -17042,6 +17056,8 @@ struct placement_options {
   const placement* earlier = nullptr;
   /// What chooses among the devices that requests, colocation, resources and kernels leave open; TensorFlow's rules when empty.
   std::shared_ptr<const weft::placer> placer{};
+  /// What has left tasks of the cluster out of the devices, for messages: `session_options::device_filters`. Empty: nothing has.
+  std::string filtered_by{};
 };
 
 /// Where a node was placed and why: `y (Mul): /job:work/task:1/device:CPU:0 (pinned at train.cpp:42)`.
@@ -18318,7 +18334,8 @@ struct server_options {
   /// Bytes of answers that may wait for a client that does not read them; past it nothing more is taken from that client until half of them are gone. The same holds for
   /// what another task is answered, but for large values.
   std::size_t queued_bytes_per_client = std::size_t{64} << 20;
-  /// Bytes of tensors and other messages that may wait to be sent to one task; past it a step that sends more to it fails with RESOURCE_EXHAUSTED.
+  /// Bytes of tensors and other messages that may wait to be sent to one task; past it a step that sends more to it fails with RESOURCE_EXHAUSTED. Large tensors that wait until the task has begun
+  /// their step count, too, and of them each master has a share.
   std::size_t queued_bytes_per_task = std::size_t{4} << 30;
   /// What is accepted of a single message.
   frame_limits frames;
@@ -18334,7 +18351,7 @@ struct server_options {
   std::size_t max_graph_nodes = 4000000;
   /// Inputs of one node, and its control inputs.
   std::size_t max_node_inputs = 100000;
-  /// Bytes of a name in a graph: of a node, an op, a device, an attribute. No node has a longer one than 1024.
+  /// Bytes of a name in a graph: of a node, an op, a device, an attribute. No node has a longer one than 1024. The same holds for the names of variables, queues and other resources, and of containers.
   std::size_t max_name_bytes = 1024;
   /// Requests of one client that are not answered yet, steps before all; a further one fails with RESOURCE_EXHAUSTED.
   std::size_t max_client_requests = 4096;
@@ -18894,6 +18911,13 @@ namespace detail {
 
 // Bytes for an error message, `47 45 54 20`.
 std::string hex_bytes(std::string_view bytes);
+
+// An incarnation as people see it.
+inline std::string hex(std::uint64_t number) {
+  std::string out;
+  for (int shift = 60; shift >= 0; shift -= 4) out += "0123456789abcdef"[(number >> shift) & 15U];
+  return out;
+}
 
 inline void check_limit(std::uint64_t found, std::uint64_t most, const char* what, const char* option) {
   if (found > most)
@@ -20810,6 +20834,7 @@ WEFT_DECL task_trace trace_of(step_statistics& statistics, std::string task, ste
 // tasks wait for is pushed to them. Small tensors go at once, large ones when the receiver has said that it runs the step.
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -20850,6 +20875,8 @@ class tensor_outlet {
   virtual ~tensor_outlet() = default;
   /// Sends a tensor of a step, on the connection for large ones if `bulk`.
   virtual void push(const step_id& step, const rendezvous_key& key, tensor_value value, bool is_dead, bool bulk) = 0;
+  /// Room for a value that waits until the task has begun the step, as long as the result lives. Throws RESOURCE_EXHAUSTED when there is none.
+  virtual std::shared_ptr<const void> hold(const step_id& step, std::size_t bytes) = 0;
 };
 
 /// The bytes of a received tensor that is not used yet, taken from the server's budget.
@@ -20893,6 +20920,7 @@ class remote_rendezvous final : public rendezvous {
     rendezvous_key key;
     tensor_value value;
     bool is_dead;
+    std::shared_ptr<const void> room;
   };
 
   // The slot of a key, nullptr for an edge that the part does not have. The lock is held.
@@ -20900,6 +20928,7 @@ class remote_rendezvous final : public rendezvous {
   status unknown_edge(const rendezvous_key& key) const {
     return status(error_code::internal, "step " + std::to_string(step_.number) + " has no edge " + std::to_string(key.edge) + " here");
   }
+  status hold(const part_edge& about, const rendezvous_key& key, tensor_value value, bool is_dead);
   status push(const part_edge& about, const rendezvous_key& key, tensor_value value, bool is_dead);
   status place(std::unique_lock<std::mutex> lock, slot& at, const rendezvous_key& key, tensor_value value, bool is_dead, receive_lease_ptr lease);
   void drop_values() noexcept;
@@ -20948,13 +20977,23 @@ WEFT_DECL status remote_rendezvous::send(const rendezvous_key& key, tensor_value
   if (at->about->way == part_edge::direction::incoming || at->state == phase::done)
     return status(error_code::internal, "edge " + std::to_string(key.edge) + " is not for this task to send, or was sent before");
   const part_edge& about = *at->about;
-  if (about.may_be_large && std::find(ready_.begin(), ready_.end(), about.peer) == ready_.end()) {
-    held_back_[about.peer].push_back({key, std::move(value), is_dead});
-    return status();
-  }
+  if (about.may_be_large && std::find(ready_.begin(), ready_.end(), about.peer) == ready_.end()) return hold(about, key, std::move(value), is_dead);
   at->state = phase::done;
   lock.unlock();
   return push(about, key, std::move(value), is_dead);
+}
+
+// The lock is held.
+WEFT_DECL status remote_rendezvous::hold(const part_edge& about, const rendezvous_key& key, tensor_value value, bool is_dead) {
+  const auto outlet = outlets_.find(about.peer);
+  if (outlet == outlets_.end()) return status(error_code::internal, "there is no road to " + to_text(about.peer));
+  try {
+    auto room = outlet->second->hold(step_, value.bytes());
+    held_back_[about.peer].push_back({key, std::move(value), is_dead, std::move(room)});
+  } catch (const error& e) {
+    return e.status();
+  }
+  return status();
 }
 
 WEFT_DECL status remote_rendezvous::push(const part_edge& about, const rendezvous_key& key, tensor_value value, bool is_dead) {
@@ -21045,8 +21084,10 @@ WEFT_DECL void remote_rendezvous::peer_ready(const task_id& peer) {
     }
     held_back_.erase(waiting);
   }
-  for (auto& [about, each] : now)
+  for (auto& [about, each] : now) {
+    each.room = nullptr;
     if (const status problem = push(*about, each.key, std::move(each.value), each.is_dead); !problem.ok()) abort(problem);
+  }
 }
 
 WEFT_DECL bool remote_rendezvous::open_with(const task_id& peer) const {
@@ -22023,12 +22064,6 @@ WEFT_DECL server_report ask_server(const std::string& target, std::chrono::milli
 
 namespace detail {
 
-inline std::string hex(std::uint64_t number) {
-  std::string out;
-  for (int shift = 60; shift >= 0; shift -= 4) out += "0123456789abcdef"[(number >> shift) & 15U];
-  return out;
-}
-
 WEFT_DECL std::string uptime_text(std::chrono::milliseconds time) {
   const auto seconds = time.count() / 1000;
   if (seconds < 60) return duration_text(time);
@@ -22904,6 +22939,65 @@ WEFT_DECL void connection::finish() {
 #endif
 
 }  // namespace weft
+
+#endif
+#endif
+
+#if WEFT_HAS_CLUSTER_BODIES
+#ifndef WEFT_CLUSTER_HELD_VALUES_HPP
+#define WEFT_CLUSTER_HELD_VALUES_HPP
+// Room for the large values that steps hold back until another task has begun them.
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+
+namespace weft::detail {
+
+/// What is held back for one task, by the master whose steps hold it. Thread-safe.
+class held_values : public std::enable_shared_from_this<held_values> {
+ public:
+  /// Keeps its bytes taken as long as it lives.
+  using room = std::shared_ptr<const void>;
+  struct amounts {
+    std::size_t all = 0, of_master = 0;
+  };
+
+  /// Takes room for a value, where `queued` bytes wait already and `limit` may; nullptr when there is none left, or no share of it for this master, and then `now` is what is held.
+  room take(std::uint64_t master, std::size_t bytes, std::size_t queued, std::size_t limit, amounts& now) {
+    bytes += around;
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto known = of_master_.find(master);
+    now = {all_, known == of_master_.end() ? 0 : known->second};
+    if (queued > limit - all_ || !may_take(now.of_master, all_ + queued, limit, bytes)) return nullptr;
+    all_ += bytes;
+    of_master_[master] += bytes;
+    return room(this, [self = shared_from_this(), master, bytes](const void*) { self->give_back(master, bytes); });
+  }
+  std::size_t bytes() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return all_;
+  }
+
+ private:
+  // What a value takes beside its bytes.
+  static constexpr std::size_t around = 256;
+
+  void give_back(std::uint64_t master, std::size_t bytes) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    all_ -= bytes;
+    const auto mine = of_master_.find(master);
+    if ((mine->second -= bytes) == 0) of_master_.erase(mine);
+  }
+
+  mutable std::mutex mutex_;
+  std::size_t all_ = 0;
+  std::map<std::uint64_t, std::size_t> of_master_;
+};
+
+}  // namespace weft::detail
 
 #endif
 #endif
@@ -35938,7 +36032,7 @@ struct task_context {
   task_context(cluster_spec spec, task_id own, server_options how)
       : cluster(std::move(spec)), self(std::move(own)), options(std::move(how)), ops(options.ops ? *options.ops : standard_ops()),
         kernels(options.kernels ? *options.kernels : standard_kernels()), catalogue(std::make_shared<const kernel_catalogue>(kernels.catalogue())),
-        received(std::make_shared<receive_budget>(options.received_bytes)), resources(self.job) {
+        received(std::make_shared<receive_budget>(options.received_bytes)), resources(self.job, options.max_name_bytes) {
     for (std::chrono::milliseconds* time : {&options.connect_timeout, &options.handshake_timeout, &options.frame_timeout, &options.abort_grace, &options.heartbeat, &options.registration_lease}) *time = bounded(*time);
     connections.budget = received;
     connections.budget_share = options.received_bytes_per_peer;
@@ -35965,6 +36059,12 @@ struct task_context {
     return to_text(task) + (address.empty() ? "" : " (" + address + ")");
   }
   std::string task_field() const { return task_field(self); }
+  /// What went wrong, at this task unless it names one already.
+  status located(status why, const task_id& at) const {
+    if (!why.ok() && why.task.empty()) why.task = task_field(at);
+    return why;
+  }
+  status located(status why) const { return located(std::move(why), self); }
   /// RESOURCE_EXHAUSTED: `task /job:ps/task:0 at 127.0.0.1:33331 leads 5 steps, 4 of this client, no more are accepted (server_options::max_steps)`.
   status no_more(const char* has, std::size_t all, const char* things, std::size_t theirs, const char* whose, const char* option) const {
     return status(error_code::resource_exhausted, "task " + describe(self) + " " + has + " " + std::to_string(all) + " " + things + ", " + std::to_string(theirs) + " of this " + whose +
@@ -36099,6 +36199,7 @@ class peer_link : public tensor_outlet, public std::enable_shared_from_this<peer
     own_.check_queue(to_, queued_memory(), value.bytes());
     (bulk ? bulk_ : control_)->send(tensor_message{step, key, is_dead}.encode(std::move(value)));
   }
+  std::shared_ptr<const void> hold(const step_id& step, std::size_t bytes) override;
   void send(message m) { control_->send(std::move(m)); }
   void send_bulk(message m) { bulk_->send(std::move(m)); }
   /// Closes both connections.
@@ -36111,9 +36212,10 @@ class peer_link : public tensor_outlet, public std::enable_shared_from_this<peer
   const hello_message& peer() const noexcept { return peer_; }
   std::uint64_t incarnation() const noexcept { return peer_.incarnation; }
   bool is_open() const noexcept { return state_ == state::open; }
-  std::size_t queued_bytes() const noexcept { return (control_ ? control_->queued_bytes() : 0) + (bulk_ ? bulk_->queued_bytes() : 0); }
+  /// Bytes that wait: to be sent, or for the task to begin their step.
+  std::size_t queued_bytes() const noexcept { return (control_ ? control_->queued_bytes() : 0) + (bulk_ ? bulk_->queued_bytes() : 0) + held_->bytes(); }
   /// The same with what the messages take beside their bytes.
-  std::size_t queued_memory() const noexcept { return (control_ ? control_->queued_memory() : 0) + (bulk_ ? bulk_->queued_memory() : 0); }
+  std::size_t queued_memory() const noexcept { return sent_memory() + held_->bytes(); }
 
  private:
   enum class state { opening, open, lost };
@@ -36122,12 +36224,14 @@ class peer_link : public tensor_outlet, public std::enable_shared_from_this<peer
   void on_message(hello_message::role as, message m);
   void fail(const status& why);
   status about(const status& why) const;
+  std::size_t sent_memory() const noexcept { return (control_ ? control_->queued_memory() : 0) + (bulk_ ? bulk_->queued_memory() : 0); }
 
   task_context& own_;
   const task_id to_;
   state state_ = state::opening;
   hello_message peer_;
   std::shared_ptr<connection> control_, bulk_;
+  const std::shared_ptr<held_values> held_ = std::make_shared<held_values>();
   asio::steady_timer timer_;
   opened_handler opened_;
   message_handler on_message_;
@@ -36199,6 +36303,16 @@ WEFT_DECL status peer_link::about(const status& why) const {
   status out = why;
   if (out.message.compare(0, 5, "task ") != 0) out.message = "task " + own_.describe(to_) + ": " + out.message;
   return out;
+}
+
+WEFT_DECL std::shared_ptr<const void> peer_link::hold(const step_id& step, std::size_t bytes) {
+  held_values::amounts now;
+  const std::size_t queued = sent_memory();
+  auto room = held_->take(step.master, bytes, queued, own_.options.queued_bytes_per_task, now);
+  if (room == nullptr)
+    weft::fail(error_code::resource_exhausted, "task " + own_.describe(to_) + " has not begun step " + std::to_string(step.number) + ": " + std::to_string(now.all + queued) + " bytes wait for it, " +
+                                                   std::to_string(now.of_master) + " of this master's steps, " + std::to_string(bytes) + " more do not fit (server_options::queued_bytes_per_task)");
+  return room;
 }
 
 WEFT_DECL void peer_link::open(opened_handler opened, message_handler on_message, lost_handler on_lost) {
@@ -36312,9 +36426,14 @@ WEFT_DECL void peers::opened(const task_id& to, const std::shared_ptr<peer_link>
 #define WEFT_CLUSTER_ACCEPTED_PEERS_HPP
 // The tasks that opened a road to this one: who they are and how to answer them. Lives on the io thread.
 
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <utility>
+#include <vector>
 
 namespace weft::detail {
 
@@ -36322,6 +36441,8 @@ namespace weft::detail {
 struct accepted_peer {
   std::uint64_t incarnation = 0;
   std::shared_ptr<connection> control, bulk;
+  /// Starts of the task whose roads this one's replaced, the last ones.
+  std::vector<std::uint64_t> before{};
 
   /// Bytes that wait to be sent there, and their messages.
   std::size_t queued_memory() const noexcept { return (control ? control->queued_memory() : 0) + (bulk ? bulk->queued_memory() : 0); }
@@ -36332,13 +36453,20 @@ struct accepted_peer {
   }
 };
 
-/// Accepted roads by task. A task that starts anew replaces its predecessor.
+/// Accepted roads by task. A task that starts anew replaces its predecessor, which is not heard of again: if it is, two servers say that they are the task.
 class accepted_peers {
  public:
   /// The road from a task; nullptr when there is none.
   const accepted_peer* find(const task_id& from) const {
     const auto it = peers_.find(from);
     return it == peers_.end() ? nullptr : &it->second;
+  }
+  /// Why a task that greets cannot be the one that it says: a later start of it is connected.
+  std::optional<status> reason_to_refuse(const hello_message& hello) const {
+    const accepted_peer* now = find(hello.task);
+    if (now == nullptr || now->control == nullptr || std::find(now->before.begin(), now->before.end(), hello.incarnation) == now->before.end()) return std::nullopt;
+    return status(error_code::failed_precondition, "two servers say that they are " + to_text(hello.task) + ": this one (incarnation " + hex(hello.incarnation) + ") was replaced by one that is connected from " +
+                                                       now->control->remote_address() + " (incarnation " + hex(now->incarnation) + "); stop one of them");
   }
   /// Takes a connection that has greeted. Closes connections of the same task that this one replaces.
   void add(const hello_message& hello, const std::shared_ptr<connection>& road) {
@@ -36347,6 +36475,9 @@ class accepted_peers {
     const status replaced(error_code::aborted, "task " + to_text(hello.task) + " connected again");
     if (control || here.incarnation != hello.incarnation) {
       const accepted_peer old = std::exchange(here, accepted_peer{hello.incarnation, nullptr, nullptr});
+      here.before = old.before;
+      if (old.incarnation != 0 && old.incarnation != hello.incarnation) here.before.push_back(old.incarnation);
+      if (here.before.size() > most_before) here.before.erase(here.before.begin());
       for (const auto& each : {old.control, old.bulk})
         if (each) each->close(replaced);
     }
@@ -36385,6 +36516,8 @@ class accepted_peers {
   }
 
  private:
+  static constexpr std::size_t most_before = 16;
+
   std::map<task_id, accepted_peer> peers_;
 };
 
@@ -36399,6 +36532,7 @@ class accepted_peers {
 // What can be said of the address of a task before others try it: who may reach it, and whether they can.
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <string>
 #include <system_error>
@@ -36406,35 +36540,45 @@ class accepted_peers {
 
 namespace weft::detail {
 
-/// What a host means on this machine; nothing if it means nothing.
-std::vector<asio::ip::address> addresses_of(const std::string& host);
+/// What hosts mean on this machine. Each is looked up once, when it is asked for.
+class host_lookups {
+ public:
+  /// Nothing if the host means nothing.
+  const std::vector<asio::ip::address>& of(const std::string& host);
+
+ private:
+  std::map<std::string, std::vector<asio::ip::address>> known_;
+};
 
 /// Throws FAILED_PRECONDITION for an address that other machines can reach, where whoever does may run graphs.
-void check_not_reachable(const task_id& self, const host_port& listening);
+void check_not_reachable(const task_id& self, const host_port& listening, host_lookups& hosts);
 
 /// Why other tasks may fail to reach a task at the address that the cluster gives it; nothing if there is no reason to think so.
-std::optional<std::string> doubt_about_address(const cluster_spec& cluster, const task_id& self, bool listens_elsewhere);
+std::optional<std::string> doubt_about_address(const cluster_spec& cluster, const task_id& self, bool listens_elsewhere, host_lookups& hosts);
 
 #if WEFT_HAS_CLUSTER_BODIES
 
-WEFT_DECL std::vector<asio::ip::address> addresses_of(const std::string& host) {
+WEFT_DECL const std::vector<asio::ip::address>& host_lookups::of(const std::string& host) {
+  const auto [known, is_new] = known_.try_emplace(host);
+  std::vector<asio::ip::address>& out = known->second;
+  if (!is_new) return out;
   std::error_code problem;
-  const asio::ip::address numeric = asio::ip::make_address(host, problem);
-  if (!problem) return {numeric};
-  std::vector<asio::ip::address> out;
+  out.push_back(asio::ip::make_address(host, problem));
+  if (!problem) return out;
+  out.clear();
   asio::io_context io;
   for (const auto& entry : asio::ip::tcp::resolver(io).resolve(host, "0", problem)) out.push_back(entry.endpoint().address());
   return out;
 }
 
-WEFT_DECL void check_not_reachable(const task_id& self, const host_port& listening) {
-  const auto found = addresses_of(listening.host);
+WEFT_DECL void check_not_reachable(const task_id& self, const host_port& listening, host_lookups& hosts) {
+  const auto& found = hosts.of(listening.host);
   if (std::all_of(found.begin(), found.end(), [](const asio::ip::address& each) { return each.is_loopback(); })) return;
   fail(error_code::failed_precondition, to_text(self) + " is to listen at " + to_text(listening) + ", where other machines may reach it, and every one that does may run graphs; " +
                                             "secure it (server_options::transport, made by <weft/tls.hpp>), use a loopback address, or set server_options::allow_unauthenticated in a network that you trust");
 }
 
-WEFT_DECL std::optional<std::string> doubt_about_address(const cluster_spec& cluster, const task_id& self, bool listens_elsewhere) {
+WEFT_DECL std::optional<std::string> doubt_about_address(const cluster_spec& cluster, const task_id& self, bool listens_elsewhere, host_lookups& hosts) {
   const host_port own = parse_host_port(cluster.task_address(self));
   bool has_far_task = false;
   for (const task_id& task : cluster.tasks()) {
@@ -36445,7 +36589,7 @@ WEFT_DECL std::optional<std::string> doubt_about_address(const cluster_spec& clu
     has_far_task = has_far_task || !is_local;
   }
   if (!has_far_task) return std::nullopt;
-  const auto found = addresses_of(own.host);
+  const auto& found = hosts.of(own.host);
   if (found.empty()) return std::nullopt;
   const std::string subject = to_text(self) + " has the address " + to_text(own) + " in the cluster, ";
   if (found.front().is_unspecified())
@@ -38837,7 +38981,7 @@ WEFT_DECL std::shared_ptr<registration> worker::make_registration(master_state& 
   if (master.kept_states.size() >= own_.options.max_sessions && master.kept_states.count(what.session) == 0)
     fail(error_code::resource_exhausted, to_text(own_.self) + " keeps the state of " + std::to_string(master.kept_states.size()) + " sessions of one task, no more are accepted (server_options::max_sessions)");
   auto& state = master.kept_states[what.session];
-  if (state == nullptr) state = std::make_shared<resource_manager>();
+  if (state == nullptr) state = std::make_shared<resource_manager>("localhost", own_.options.max_name_bytes);
   out->session_state = state;
   return out;
 }
@@ -38857,9 +39001,7 @@ WEFT_DECL void worker::register_part(std::uint64_t master_number, register_part_
     if (master.parts.count(number) != 0) fail(error_code::already_exists, "registration " + std::to_string(number) + " is there already");
     made = make_registration(master, std::move(what));
   } catch (const error& e) {
-    status s = e.status();
-    s.task = own_.task_field();
-    return done(s);
+    return done(own_.located(e.status()));
   }
   master.parts.emplace(number, made);
   server_counters::add(own_.counters->registered);
@@ -38873,9 +39015,7 @@ WEFT_DECL void worker::register_part(std::uint64_t master_number, register_part_
                made->runs = std::move(*runs);
                if (result.ok() && wanted) return open_roads(made, done);
                if (wanted) still->second.parts.erase(number);
-               status s = result.ok() ? forgotten_registration(number) : result;
-               if (s.task.empty()) s.task = own_.task_field();
-               done(s);
+               done(own_.located(result.ok() ? forgotten_registration(number) : result));
              });
 }
 
@@ -38947,10 +39087,7 @@ WEFT_DECL std::shared_ptr<live_step> worker::make_step(const step_id& id, std::s
 
 WEFT_DECL void worker::run_part(std::uint64_t master_number, const run_part_message& what, std::vector<tensor_value> feeds, bool refused, part_answer answer) {
   master_state& master = masters_[master_number];
-  const auto refuse = [&](status why) {
-    if (why.task.empty()) why.task = own_.task_field();
-    answer(part_done_message{what.step, why, true}, {});
-  };
+  const auto refuse = [&](const status& why) { answer(part_done_message{what.step, own_.located(why), true}, {}); };
 
   // 1. Announced: what comes later for this step or an earlier one is not early any more.
   if (what.step <= master.highest) return refuse(status(error_code::aborted, "step " + std::to_string(what.step) + " has ended here already"));
@@ -39020,8 +39157,7 @@ WEFT_DECL void worker::finish(const std::shared_ptr<live_step>& step, const stat
   }
   if (!step->meets->holds_back()) forget(*step);
   if (stopping_) return;
-  status complete = result;
-  if (!complete.ok() && complete.task.empty()) complete.task = own_.task_field();
+  const status complete = own_.located(result);
   if (!complete.ok()) fetches.clear();
   part_done_message done{step->id.number, complete, true};
   if (complete.ok() && step->statistics != nullptr) {
@@ -40166,7 +40302,8 @@ WEFT_DECL void rule_placer::refuse_task(const node& n, const device_name& asked)
   const std::string known = task_list();
   std::string text = "asks for device '" + to_text(asked) + "', but ";
   if (devices_.is_local() && asked.job && is_job) text += "the session is local; pass the server's target (the local session has only " + known + ")";
-  else text += "the cluster has the task" + std::string(devices_.tasks().size() > 1 ? "s " : " ") + known;
+  else text += std::string(options_.filtered_by.empty() ? "the cluster has" : "the session sees only") + " the task" + (devices_.tasks().size() > 1 ? "s " : " ") + known;
+  if (!options_.filtered_by.empty()) text += " (" + options_.filtered_by + ")";
   n.fail_about(error_code::invalid_argument, std::move(text));
 }
 
@@ -41415,6 +41552,7 @@ WEFT_DECL void planner::begin(const preparation_ptr& work) {
   work->placing.default_task = what.master;
   work->placing.allow_soft_placement = work->session->options.allow_soft_placement;
   work->placing.order = work->session->options.order;
+  if (!work->session->filters.empty()) work->placing.filtered_by = "session_options::device_filters";
   work->earlier = work->session->placed;
   work->placing.earlier = work->earlier.get();
 
@@ -41583,9 +41721,7 @@ WEFT_DECL void planner::send_parts(const preparation_ptr& work) {
 }
 
 WEFT_DECL void planner::take_registered(const task_id& from, const part_registered_message& answer) {
-  status result = answer.result;
-  if (!result.ok() && result.task.empty()) result.task = own_.task_field(from);
-  registered(answer.registration, from, result);
+  registered(answer.registration, from, own_.located(answer.result, from));
 }
 
 WEFT_DECL void planner::registered(std::uint64_t number, const task_id& task, const status& result) {
@@ -42296,8 +42432,7 @@ WEFT_DECL void master::take_done(const task_id& from, const part_done_message& w
     result = what.finished ? step->take_fetches(from, std::move(fetches)) : status(error_code::internal, "says that its part of the step goes on, without an error");
     if (!result.ok()) result.message = "task " + own_.describe(from) + " " + result.message;
   }
-  if (!result.ok() && result.task.empty()) result.task = own_.task_field(from);
-  if (!result.ok()) failed(step, result);
+  if (!result.ok()) failed(step, own_.located(result, from));
   if (what.finished) part_over(step, from);
 }
 
@@ -42825,8 +42960,9 @@ WEFT_DECL void server_core::listen() {
   if (text.empty()) fail(error_code::invalid_argument, "the cluster does not say the address of " + to_text(own_.self) + "; give it one, with port 0 for any free port");
   const host_port given = parse_host_port(text);
   const host_port address = own_.options.listen_address.empty() ? given : parse_host_port(own_.options.listen_address);
-  if (own_.options.transport == nullptr && !own_.options.allow_unauthenticated) check_not_reachable(own_.self, address);
-  if (const auto doubt = doubt_about_address(own_.cluster, own_.self, !own_.options.listen_address.empty())) own_.log("warning", *doubt);
+  host_lookups hosts;
+  if (own_.options.transport == nullptr && !own_.options.allow_unauthenticated) check_not_reachable(own_.self, address, hosts);
+  if (const auto doubt = doubt_about_address(own_.cluster, own_.self, !own_.options.listen_address.empty(), hosts)) own_.log("warning", *doubt);
   listener_options how;
   how.connection = own_.connections;
   how.connection.first_message_timeout = own_.options.handshake_timeout;
@@ -42904,7 +43040,7 @@ WEFT_DECL void server_core::discard(std::unique_ptr<server_core> core) {
 
 WEFT_DECL void server_core::stop(status why) {
   if (why.ok()) why = status(error_code::cancelled, "task " + own_.describe(own_.self) + " was stopped");
-  if (why.task.empty()) why.task = own_.task_field();
+  why = own_.located(std::move(why));
   const bool inside = is_own_thread();
   {
     std::unique_lock<std::mutex> lock(mutex_);
@@ -43027,7 +43163,7 @@ WEFT_DECL std::optional<status> server_core::reason_to_refuse(const hello_messag
   if (hello.to != own_.self)
     return status(error_code::failed_precondition, "expected " + to_text(hello.to) + ", found " + to_text(own_.self) + "; two tasks seem to have the same address");
   if (!own_.cluster.has(hello.task)) return status(error_code::invalid_argument, to_text(hello.task) + " is not in the cluster");
-  return std::nullopt;
+  return accepted_.reason_to_refuse(hello);
 }
 
 WEFT_DECL std::optional<status> server_core::too_many() const {
@@ -44978,6 +45114,7 @@ inline void remote_runtime::place_new(remote_link& link) {
   options.default_task = to_text(link.channel.peer().task);
   options.allow_soft_placement = options_.allow_soft_placement;
   options.placer = options_.placer;
+  if (!options_.device_filters.empty()) options.filtered_by = "session_options::device_filters";
   options.earlier = &earlier;
   placement_ = place(graph_, devices_, options);
 }

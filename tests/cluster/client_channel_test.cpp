@@ -3,6 +3,8 @@
 #include <weft/cluster/local_cluster.hpp>
 #include <weft/cluster/transport.hpp>
 
+#include "../patience.hpp"
+
 #include <doctest/doctest.h>
 
 #include <poll.h>
@@ -22,7 +24,6 @@ using weft::detail::client_channel;
 
 namespace {
 
-constexpr auto patience = 30s;
 constexpr auto never = std::chrono::milliseconds(1h);
 
 // Lets a test hold a thread inside the look of a connection at its socket, until bytes are there.

@@ -239,6 +239,15 @@ TEST_CASE("connection: a blocking client and an event loop exchange every kind o
   }
 }
 
+TEST_CASE("connection: a message of more tensors than the system takes pieces at once arrives whole, from both kinds of connection") {
+  test_server server;
+  const auto client = server.connect();
+  message m{9, 0, "head", {}};
+  for (std::size_t i = 0; i < 5000; ++i) m.tensors.push_back(bytes_of(100 + i % 7, static_cast<unsigned char>(i)));
+  client->send(m);
+  CHECK((receive(*client).tensors == m.tensors));
+}
+
 TEST_CASE("connection: two event loops exchange 64 MiB and do not copy what is sent") {
   test_server server;
   event_loop loop;

@@ -7,6 +7,7 @@
 #include <weft/cluster/frame_writer.hpp>
 #include <weft/cluster/part_messages.hpp>
 
+#include "../patience.hpp"
 #include "listening_socket.hpp"
 
 #include <doctest/doctest.h>
@@ -28,7 +29,7 @@
 
 namespace fake {
 
-inline constexpr auto patience = std::chrono::seconds(60);
+using ::patience;
 
 /// One connection to a server.
 class road {

@@ -139,7 +139,7 @@ TEST_CASE("hostile: a variable that a client made up by its handle is one as any
   const handle_graph g;
   client one(here.target());
   REQUIRE(one.prepare(g.graph, {}, {g.assign}, {g.handle}).result.ok());
-  const std::string names[] = {"", "\xff\xfe", std::string(1 << 20, 'n'), std::string("a\0b", 3), "(session)"};
+  const std::string names[] = {"", "\xff\xfe", std::string(1024, 'n'), std::string("a\0b", 3), "(session)"};
   for (const std::string& name : names) CHECK(one.run({handle_of({here_device, name.substr(0, 100), name, "variable"})}).result.ok());
   CHECK(weft::ask_server(here.target()).resources.size() == 5);
   CHECK(to_text(weft::ask_server(here.target())).find("5") != std::string::npos);
@@ -147,4 +147,38 @@ TEST_CASE("hostile: a variable that a client made up by its handle is one as any
   REQUIRE(one.prepare(g.graph, {}, {g.destroy}, {g.handle}).result.ok());
   for (const std::string& name : names) CHECK(one.run({handle_of({here_device, name.substr(0, 100), name, "variable"})}).result.ok());
   CHECK(weft::ask_server(here.target()).resources.empty());
+}
+
+TEST_CASE("hostile: names of variables, queues and containers have a length, past which nothing is made") {
+  auto options = test_ops::options();
+  options.max_name_bytes = 30;
+  one_server here(options);
+  const handle_graph g;
+  const std::string good(30, 'n'), bad(31, 'n');
+  const auto refused = [&](const char* what) { return "the " + std::string(what) + " of a resource has 31 bytes, at most 30 are accepted (server_options::max_name_bytes): '" + bad + "'"; };
+  // 1. By the handle that a client made up.
+  client one(here.target());
+  REQUIRE(one.prepare(g.graph, {}, {g.assign}, {g.handle}).result.ok());
+  const auto assign = [&](const std::string& container, const std::string& name) { return one.run({handle_of({here_device, container, name, "variable"})}).result; };
+  CHECK(assign(good, good).ok());
+  const weft::status of_name = assign(good, bad), of_container = assign(bad, good);
+  CHECK(of_name.code == error_code::resource_exhausted);
+  CHECK_MESSAGE(of_name.message.find(refused("name")) != std::string::npos, of_name.text());
+  CHECK(of_container.code == error_code::resource_exhausted);
+  CHECK_MESSAGE(of_container.message.find(refused("container")) != std::string::npos, of_container.text());
+  // 2. By what a graph asks for.
+  const weft::graph asks;
+  const auto scope = asks.as_default();
+  const auto queue = [](const std::string& container, const std::string& name) {
+    const auto in = weft::with_container(container);
+    weft::queue_options named;
+    named.shared_name = name;
+    return weft::fifo_queue<weft::tensor<float, 0>>(4, named, "q").size();
+  };
+  const auto fits = queue(good, std::string(30, 'q')), long_name = queue("", bad), long_container = queue(bad, "q");
+  weft::session session(here.target(), {}, asks);
+  CHECK(session.run(fits) == 0);
+  CHECK(error_of([&] { session.run(long_name); }).message.find(refused("name")) != std::string::npos);
+  CHECK(error_of([&] { session.run(long_container); }).message.find(refused("container")) != std::string::npos);
+  CHECK(weft::ask_server(here.target()).resources.size() == 2);
 }

@@ -168,6 +168,18 @@ TEST_CASE("interrupt: a client ends while it connects to what is closed, or to w
   REQUIRE(::recv(road.get(), &byte, 1, 0) == 1);  // it has greeted and waits for the answer
   client.signal(SIGINT);
   CHECK(ended_by(client.wait(), SIGINT));
+  // A signal that it handles does not disturb it.
+  child_process patient = start_client("weft://" + to_text(silent.address()), "notes");
+  {
+    const weft::detail::descriptor other_road(silent.accept());
+    REQUIRE(::recv(other_road.get(), &byte, 1, 0) == 1);
+    for (int i = 0; i < 3; ++i) {
+      patient.signal(SIGINT);
+      CHECK(patient.read(1) == "!");
+    }
+  }
+  CHECK(patient.read(20) == "UNAVAILABLE: session");
+  CHECK(WIFEXITED(patient.wait()));
   const std::string closed = [] { return to_text(fake::listening_socket().address()); }();
   child_process other = start_client("weft://" + closed, "ends");
   CHECK(other.read(200) == "UNAVAILABLE: session at weft://" + closed + ": connection refused: no server is listening at " + closed + "\n");

@@ -1,5 +1,6 @@
 #include <weft/cluster/task_wait.hpp>
 
+#include "listening_socket.hpp"
 #include "test_ops.hpp"
 
 #include <algorithm>
@@ -54,6 +55,42 @@ TEST_CASE("partial cluster: a step needs the tasks that it uses, and no others")
   CHECK(error_of([&] { (void)session.list_devices(); }).message == refused(cluster, "worker", 17));
 }
 
+TEST_CASE("partial cluster: a task that cannot be reached fails its step in bounded time, and the error says why it cannot") {
+  // A socket whose queue of connections is full drops the next ones, as a firewall does.
+  const fake::listening_socket full(0);
+  const std::string silent = to_text(full.address()), closed = [] { return to_text(fake::listening_socket().address()); }(), unknown = "no-such-host.invalid:1";
+  std::vector<weft::detail::descriptor> waiting;
+  for (int i = 0; i < 10; ++i) {
+    sockaddr_in to{};
+    to.sin_family = AF_INET;
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    to.sin_port = htons(static_cast<std::uint16_t>(full.address().port));
+    waiting.emplace_back(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0));
+    static_cast<void>(::connect(waiting.back().get(), reinterpret_cast<const sockaddr*>(&to), sizeof to));
+  }
+  auto options = small();
+  options.connect_timeout = std::chrono::milliseconds(200);
+  weft::server server({{"ps", {silent, closed, unknown}}, {"worker", {"127.0.0.1:0"}}}, "worker", 0, options);
+  const weft::graph g;
+  const auto scope = g.as_default();
+  const weft::tensor<float, 0> far[] = {on_task("ps", 0), on_task("ps", 1), on_task("ps", 2)};
+  const auto near = on_task("worker", 0);
+  weft::session session(server.target(), {}, g);
+  const auto why = [&](int index) {
+    const weft::status out = error_of([&] { (void)session.run(far[index]); });
+    CHECK_FALSE(out.may_have_run);
+    return out;
+  };
+  const weft::status timed_out = why(0), refusal = why(1), no_name = why(2);
+  CHECK(timed_out.code == error_code::deadline_exceeded);
+  CHECK(timed_out.message.find("task /job:ps/task:0 at " + silent + ": ") == 0);
+  CHECK(timed_out.message.find(" 200 ms") != std::string::npos);
+  CHECK(refusal.code == error_code::unavailable);
+  CHECK(refusal.message == "task /job:ps/task:1 at " + closed + ": connection refused: no server is listening at " + closed);
+  CHECK(no_name.message.find("task /job:ps/task:2 at " + unknown + ": ") == 0);
+  CHECK(session.run(near) == 1.f);
+}
+
 TEST_CASE("device filters: only these tasks are contacted and used") {
   weft::local_cluster cluster({{"ps", 2}, {"worker", 4}}, small());
   cluster.stop("ps", 1);
@@ -84,6 +121,12 @@ TEST_CASE("device filters: only these tasks are contacted and used") {
   const weft::status hidden = error_of([&] { (void)elsewhere.run(away); });
   CHECK(hidden.code == error_code::invalid_argument);
   CHECK(hidden.message.find("it is placed on '/job:worker/task:2', which the session does not see (session_options::device_filters)") != std::string::npos);
+
+  // Whole graphs are placed, as in TensorFlow: also what a step does not need.
+  const auto near = on_task("worker", 1);
+  const weft::status unused = error_of([&] { (void)elsewhere.run(near); });
+  CHECK(unused.code == error_code::invalid_argument);
+  CHECK(unused.message.find("asks for device '/job:worker/task:2', but the session sees only the tasks /job:ps/task:0, /job:worker/task:1, /job:worker/task:3 (session_options::device_filters)") == 0);
 
   options.device_filters = {"/job:ps", "worker:1"};
   weft::session wrong(cluster.target("worker", 3), options, g);

@@ -3,6 +3,8 @@
 // What this process holds, and whether it comes back. A joined thread and a closed peer leave their entry a moment later, and what a test before has left may
 // still be going: so "back to where it was" is awaited, and is a bound from above.
 
+#include "../patience.hpp"
+
 #include <dirent.h>
 
 #include <doctest/doctest.h>
@@ -24,7 +26,7 @@ inline int threads() { return entries_of("/proc/self/task"); }
 
 /// Waits, within bounds, for something that other threads bring about.
 template <class F> bool soon(F condition) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  const auto end = std::chrono::steady_clock::now() + patience;
   while (!condition())
     if (std::chrono::steady_clock::now() > end) return false;
     else std::this_thread::yield();

@@ -5,6 +5,12 @@
 #include <weft/cluster/local_cluster.hpp>
 #include <weft/cluster/session.hpp>
 
+#include <weft/tensor/xtensor.hpp>
+
+#include "process_counts.hpp"
+
+#include <algorithm>
+#include <atomic>
 #include <future>
 
 namespace {
@@ -66,4 +72,38 @@ TEST_CASE("queue: the death of its task ends those who wait") {
   CHECK(waiting.wait_for(50ms) == std::future_status::timeout);
   cluster.stop("ps", 0);
   CHECK(waiting.get() != weft::error_code::ok);
+}
+
+TEST_CASE("queue: a producer that is faster than its consumer waits, and no more than the capacity is held") {
+  constexpr int all = 40, capacity = 3;
+  constexpr std::size_t floats = std::size_t{1} << 14;
+  weft::local_cluster cluster({{"ps", 1}, {"work", 2}});
+  const weft::graph g;
+  const auto scope = g.as_default();
+  weft::queue_options options;
+  options.shared_name = "examples";
+  weft::fifo_queue<weft::tensor<float, 1>> queue;
+  weft::with_device("/job:ps/task:0", [&] { queue = weft::fifo_queue<weft::tensor<float, 1>>(capacity, options, "examples"); });
+  const auto example = weft::placeholder<float, 1>("example");
+  const auto put = queue.enqueue(example);
+  const auto take = queue.dequeue();
+  const auto size = queue.size();
+  std::atomic<int> produced{0};
+  auto producer = std::async(std::launch::async, [&] {
+    return session_suite::error_of([&] {
+      weft::session session(cluster.target("work", 0), {}, weft::graph(g.state()));
+      for (int i = 0; i < all; ++i, ++produced) session.run({{example, xt::xtensor<float, 1>(static_cast<float>(i) * xt::ones<float>({floats}))}}, put);
+    });
+  });
+  weft::session session(cluster.target("work", 1), {}, weft::graph(g.state()));
+  for (int taken = 0; taken < all; ++taken) {
+    const int most = std::min(all, taken + capacity);
+    CHECK(process_counts::soon([&] { return produced == most; }));
+    CHECK(session.run(size) == most - taken);
+    CHECK(produced == most);
+    // Of the one that waits, and of whatever goes by.
+    CHECK(cluster.at("ps", 0).statistics().received_bytes <= 2 * floats * sizeof(float));
+    CHECK(session.run(take)(floats - 1) == static_cast<float>(taken));
+  }
+  CHECK(producer.get().ok());
 }

@@ -21,7 +21,14 @@ struct recording_outlet : weft::tensor_outlet {
   void push(const weft::step_id&, const weft::rendezvous_key& key, tensor_value value, bool is_dead, bool bulk) override {
     pushed.push_back(std::to_string(key.edge) + (bulk ? " bulk" : " small") + (is_dead ? " dead" : " " + std::to_string(static_cast<int>(value.item<float>()))));
   }
+  std::shared_ptr<const void> hold(const weft::step_id&, std::size_t) override {
+    if (room.use_count() > most) weft::fail(error_code::resource_exhausted, "no room");
+    return room;
+  }
   std::vector<std::string> pushed;
+  // Values that may wait for the other task.
+  long most = 2;
+  const std::shared_ptr<const int> room = std::make_shared<const int>(0);
 };
 
 // Edge 1 stays here, 2 comes from the peer, 3 goes there small, 4 goes there and may be large.
@@ -74,6 +81,21 @@ TEST_CASE_FIXTURE(fixture, "remote_rendezvous: small tensors go at once, large o
   CHECK_FALSE(meets.holds_back());
   CHECK(meets.send({4, 1}, number(9), false).ok());
   CHECK(outlet->pushed.back() == "4 bulk 9");
+}
+
+TEST_CASE_FIXTURE(fixture, "remote_rendezvous: large tensors wait for their receiver only as far as there is room, which is free again when they go or are dropped") {
+  CHECK(meets.send({4, 0}, number(1), false).ok());
+  CHECK(meets.send({4, 1}, number(2), false).ok());
+  CHECK(meets.send({4, 2}, number(3), false).code == error_code::resource_exhausted);
+  CHECK(outlet->room.use_count() == 3);
+  meets.peer_ready(peer);
+  CHECK(outlet->pushed == std::vector<std::string>{"4 bulk 1", "4 bulk 2"});
+  CHECK(outlet->room.use_count() == 1);
+  weft::remote_rendezvous next({1, 2}, edges, {{peer, outlet}}, nullptr);
+  CHECK(next.send({4, 0}, number(1), false).ok());
+  CHECK(outlet->room.use_count() == 2);
+  next.abort(status(error_code::cancelled, "over"));
+  CHECK(outlet->room.use_count() == 1);
 }
 
 TEST_CASE_FIXTURE(fixture, "remote_rendezvous: an abort ends whoever waits and is told once") {

@@ -145,7 +145,8 @@ TEST_CASE("server: an address that other tasks cannot reach is said in the log, 
   using weft::detail::doubt_about_address;
   const weft::task_id self{"work", 0};
   const auto doubt = [&](const char* own, const char* other, bool elsewhere = false) {
-    return doubt_about_address({{"ps", {other}}, {"work", {own}}}, self, elsewhere).value_or("");
+    weft::detail::host_lookups hosts;
+    return doubt_about_address({{"ps", {other}}, {"work", {own}}}, self, elsewhere, hosts).value_or("");
   };
   CHECK(doubt("127.0.0.1:1", "localhost:2").empty());
   CHECK(doubt("localhost:1", "[::1]:2").empty());

@@ -2,6 +2,7 @@
 #include <weft/cluster/local_cluster.hpp>
 
 #include "../long_tests.hpp"
+#include "process_counts.hpp"
 #include "test_ops.hpp"
 
 #include <weft/cluster/session.hpp>
@@ -344,6 +345,40 @@ TEST_CASE("stories: servers and sessions that failed to start leave no trace") {
     CHECK(error_of([&] { weft::session none(closed, {}, g); }).code == error_code::unavailable);
   }
   CHECK(weft::session(one.target(), {}, g).run(weft::constant(1.f) + 1.f) == 2.f);
+}
+
+TEST_CASE("stories: of two servers that were started as one task the first is told so, and what the second does counts once") {
+  weft::local_cluster cluster({{"ps", 1}, {"work", 1}}, test_ops::quiet());
+  auto elsewhere = test_ops::quiet();
+  elsewhere.listen_address = "127.0.0.1:0";
+  weft::server twin(cluster.spec(), "work", 0, elsewhere);
+  const weft::graph g;
+  const auto scope = g.as_default();
+  weft::variable<float, 0> v;
+  weft::with_device("/job:ps/task:0", [&] { v = weft::variable<float, 0>(0.f, "v"); });
+  const auto add = v.assign_add(1.f);
+  weft::session first(cluster.target("work", 0), {}, weft::graph(g.state())), second("weft://" + twin.listen_address(), {}, weft::graph(g.state()));
+  first.run(v.initializer());
+  first.run(add);
+  second.run(add);
+  float made = 2;
+  weft::status why;
+  CHECK(process_counts::soon([&] {
+    why = error_of([&] {
+      first.run(add);
+      ++made;
+    });
+    return why.code != error_code::unavailable;  // until it has seen that its road was closed
+  }));
+  CHECK(why.code == error_code::failed_precondition);
+  CHECK(why.message.find("task /job:ps/task:0 at " + cluster.spec().task_address("ps", 0) + ": two servers say that they are /job:work/task:0: this one (incarnation ") == 0);
+  CHECK_FALSE(why.may_have_run);
+  for (int i = 0; i < 3; ++i, ++made) second.run(add);
+  CHECK(second.run(v) == made);
+  twin.stop();
+  float seen = 0;
+  CHECK(process_counts::soon([&] { return error_of([&] { seen = first.run(v); }).ok(); }));
+  CHECK(seen == made);
 }
 
 TEST_CASE("stories: constants of more than two gigabytes are sent and run") {

@@ -5,6 +5,7 @@
 #include <weft/cluster/local_cluster.hpp>
 
 #include "../error_of.hpp"
+#include "../patience.hpp"
 #include <weft/cluster/session.hpp>
 #include <weft/graph.hpp>
 #include <weft/kernels/standard.hpp>
@@ -26,7 +27,7 @@ namespace test_ops {
 
 using ::error_of;
 
-inline constexpr auto patience = std::chrono::seconds(60);
+using ::patience;
 
 /// Counts who has come to it, and holds them up until it is opened.
 class gate {

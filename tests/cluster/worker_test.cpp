@@ -5,7 +5,10 @@
 #include <weft/graph.hpp>
 
 #include "fake_task.hpp"
+#include "master_with_fake.hpp"
 #include "process_counts.hpp"
+
+#include <weft/tensor/xtensor.hpp>
 
 #include <random>
 
@@ -18,12 +21,28 @@ namespace {
 const task_id work{"work", 0}, first{"fake", 0}, second{"fake", 1};
 
 // A real server at work:0; the other tasks are the test's.
-struct one_server {
-  explicit one_server(weft::server_options options = {}) : server(spec(), "work", 0, (options.log = [](const char*, const std::string&) {}, std::move(options))), cluster(server.cluster()) {}
+struct bare_server {
+  explicit bare_server(weft::server_options options = {}) : server(spec(), "work", 0, (options.log = [](const char*, const std::string&) {}, std::move(options))), cluster(server.cluster()) {}
   static weft::cluster_spec spec() { return {{"fake", {"127.0.0.1:1", "127.0.0.1:2"}}, {"work", {"127.0.0.1:0"}}}; }
   weft::server server;
   weft::cluster_spec cluster;
 };
+
+// A part that sends so much to `to` that it waits until the step has begun there.
+weft::message sending_part(std::uint64_t number, const task_id& to) {
+  const weft::graph g;
+  const auto scope = g.as_default();
+  const std::string here = to_text(work) + "/device:CPU:0", there = to_text(to) + "/device:CPU:0";
+  const auto device = weft::with_device(here);
+  const auto value = weft::constant(xt::xtensor<float, 1>(xt::ones<float>({std::size_t{1} << 18})));
+  weft::detail::add_node("_Send", {value.raw()}, weft::op_name(),
+                         {{"T", weft::dtype::float32}, {"tensor_name", "edge_5_x"}, {"send_device", here}, {"recv_device", there}, {"send_device_incarnation", 0}, {"_edge", 5}});
+  weft::register_part_message what;
+  what.registration = number;
+  what.session = 1;
+  what.edges.push_back({5, weft::part_edge::direction::outgoing, to, weft::dtype::float32, true});
+  return what.encode(g);
+}
 
 // A registration that is decoded beside the event loop.
 weft::message large_registration(std::uint64_t number) {
@@ -45,7 +64,7 @@ float value_of(const std::vector<weft::tensor_value>& values) {
 }  // namespace
 
 TEST_CASE("worker: a tensor that comes before its run frame waits for it") {
-  one_server here;
+  bare_server here;
   fake::master lead(here.cluster, work, first, 11);
   fake::road sender(here.cluster, work, second, 22);
   REQUIRE(lead.register_part(1, second).ok());
@@ -59,7 +78,7 @@ TEST_CASE("worker: a tensor that comes before its run frame waits for it") {
 }
 
 TEST_CASE("worker: a tensor of a step that has ended is dropped") {
-  one_server here;
+  bare_server here;
   fake::master lead(here.cluster, work, first, 11);
   fake::road sender(here.cluster, work, second, 22);
   REQUIRE(lead.register_part(1, second).ok());
@@ -75,7 +94,7 @@ TEST_CASE("worker: a tensor of a step that has ended is dropped") {
 }
 
 TEST_CASE("worker: a step that was aborted before its run frame does not begin") {
-  one_server here;
+  bare_server here;
   fake::master lead(here.cluster, work, first, 11);
   fake::road sender(here.cluster, work, second, 22);
   REQUIRE(lead.register_part(1, second).ok());
@@ -92,7 +111,7 @@ TEST_CASE("worker: a step that was aborted before its run frame does not begin")
 }
 
 TEST_CASE("worker: a step is not run twice") {
-  one_server here;
+  bare_server here;
   fake::master lead(here.cluster, work, first, 11);
   fake::road sender(here.cluster, work, second, 22);
   REQUIRE(lead.register_part(1, second).ok());
@@ -104,7 +123,7 @@ TEST_CASE("worker: a step is not run twice") {
 }
 
 TEST_CASE("worker: steps of two masters with the same numbers do not mix") {
-  one_server here;
+  bare_server here;
   fake::master one(here.cluster, work, first, 11), two(here.cluster, work, second, 22);
   fake::road sender(here.cluster, work, first, 11, weft::hello_message::role::bulk);
   REQUIRE(one.register_part(1, first).ok());
@@ -120,7 +139,7 @@ TEST_CASE("worker: steps of two masters with the same numbers do not mix") {
 TEST_CASE("worker: more than may be parked fails the step that it came for") {
   weft::server_options options;
   options.parked_bytes_per_peer = 4000;
-  one_server here(options);
+  bare_server here(options);
   fake::master lead(here.cluster, work, first, 11);
   fake::road sender(here.cluster, work, second, 22);
   REQUIRE(lead.register_part(1, second).ok());
@@ -142,7 +161,7 @@ TEST_CASE("worker: more than may be parked fails the step that it came for") {
 TEST_CASE("worker: early tensors for as many steps as one task may name are kept, one more ends its connection and nobody else's") {
   weft::server_options options;
   options.parked_steps_per_peer = 3;
-  one_server here(options);
+  bare_server here(options);
   fake::master lead(here.cluster, work, first, 11);
   fake::road sender(here.cluster, work, second, 22);
   // The master itself may send too, and has places of its own.
@@ -182,7 +201,7 @@ TEST_CASE("worker: early tensors for as many steps as one task may name are kept
 TEST_CASE("worker: a task that has no part in a step does not harm it, before it begins or later") {
   weft::server_options options;
   options.parked_bytes_per_peer = 4000;
-  one_server here(options);
+  bare_server here(options);
   fake::master lead(here.cluster, work, first, 11);
   REQUIRE(lead.register_part(1, first).ok());
   const auto large = [&](std::int64_t step) { return weft::tensor_message{lead.step(step), {5, 0}, false}.encode(weft::tensor_value(weft::dtype::int8, weft::shape{5000})); };
@@ -206,7 +225,7 @@ TEST_CASE("worker: a task that has no part in a step does not harm it, before it
 TEST_CASE("worker: what was parked for a master that is lost is dropped") {
   weft::server_options options;
   options.parked_bytes_per_peer = 4000;
-  one_server here(options);
+  bare_server here(options);
   fake::road sender(here.cluster, work, second, 22);
   for (int i = 0; i < 3; ++i) {
     fake::master lead(here.cluster, work, first, 100 + static_cast<std::uint64_t>(i));
@@ -220,7 +239,7 @@ TEST_CASE("worker: what was parked for a master that is lost is dropped") {
 }
 
 TEST_CASE("worker: a task that owes a large tensor is told when the step has begun") {
-  one_server here;
+  bare_server here;
   fake::master lead(here.cluster, work, first, 11);
   fake::road sender(here.cluster, work, second, 22);
   REQUIRE(lead.register_part(1, second, true).ok());
@@ -233,7 +252,7 @@ TEST_CASE("worker: a task that owes a large tensor is told when the step has beg
 }
 
 TEST_CASE("worker: a step fails when the task that it waits for is lost") {
-  one_server here;
+  bare_server here;
   fake::master lead(here.cluster, work, first, 11);
   {
     fake::road sender(here.cluster, work, second, 22);
@@ -248,7 +267,7 @@ TEST_CASE("worker: a step fails when the task that it waits for is lost") {
 }
 
 TEST_CASE("worker: a tensor that does not belong to the step fails it") {
-  one_server here;
+  bare_server here;
   fake::master lead(here.cluster, work, first, 11);
   fake::road sender(here.cluster, work, second, 22);
   REQUIRE(lead.register_part(1, second).ok());
@@ -264,7 +283,7 @@ TEST_CASE("worker: a tensor that does not belong to the step fails it") {
 }
 
 TEST_CASE("worker: a task of another cluster is refused and told this one") {
-  one_server here;
+  bare_server here;
   weft::hello_message hello;
   hello.as = weft::hello_message::role::control;
   hello.incarnation = 1;
@@ -307,7 +326,7 @@ TEST_CASE("worker: what a lost master registered is dropped when its lease has e
   options.max_registrations = 1;
   options.registration_lease = std::chrono::milliseconds(30);
   options.heartbeat = std::chrono::milliseconds(3000);
-  one_server here(options);
+  bare_server here(options);
   {
     fake::master lead(here.cluster, work, first, 11);
     REQUIRE(lead.register_part(1, second).ok());
@@ -322,7 +341,7 @@ TEST_CASE("worker: what a lost master registered is dropped when its lease has e
 }
 
 TEST_CASE("worker: damaged messages close their connection and nothing else") {
-  one_server here;
+  bare_server here;
   fake::master lead(here.cluster, work, first, 11);
   fake::road sender(here.cluster, work, second, 22);
   REQUIRE(lead.register_part(1, second).ok());
@@ -354,7 +373,7 @@ TEST_CASE("worker: a part that is taken back, or whose master is lost, while it 
   weft::server_options options;
   options.registration_lease = std::chrono::milliseconds(30);  // for those that are decoded before the loss is seen
   options.heartbeat = std::chrono::milliseconds(3000);
-  one_server here(options);
+  bare_server here(options);
   for (const bool lost : {false, true}) {
     CAPTURE(lost);
     auto lead = std::make_unique<fake::road>(here.cluster, work, first, 11);
@@ -378,7 +397,7 @@ TEST_CASE("worker: a part that is taken back, or whose master is lost, while it 
 }
 
 TEST_CASE("worker: a part of a number that is being decoded is refused") {
-  one_server here;
+  bare_server here;
   fake::road lead(here.cluster, work, first, 11);
   lead.send(large_registration(1));
   lead.send(large_registration(1));
@@ -413,7 +432,7 @@ weft::message two_edges(std::uint64_t number) {
 }  // namespace
 
 TEST_CASE("worker: a tensor of another shape, or that comes twice, is its value or an error of its step, and the next one is right") {
-  one_server here;
+  bare_server here;
   fake::master lead(here.cluster, work, first, 11);
   fake::road sender(here.cluster, work, second, 22);
   lead.connection().send(two_edges(1));
@@ -507,7 +526,7 @@ weft::message constant_part(std::uint64_t number, std::int64_t floats) {
 TEST_CASE("worker: one master gets no more than its share of registrations, and those of its earlier start are dropped") {
   weft::server_options options;
   options.max_registrations = 5;
-  one_server here(options);
+  bare_server here(options);
   fake::master greedy(here.cluster, work, first, 11), other(here.cluster, work, second, 22);
   for (std::uint64_t i = 1; i <= 4; ++i) REQUIRE(greedy.register_part(i, first).ok());
   const auto refused = greedy.register_part(5, first);
@@ -524,7 +543,7 @@ TEST_CASE("worker: one master gets no more than its share of registrations, and 
 TEST_CASE("worker: one master gets no more than its share of steps") {
   weft::server_options options;
   options.max_steps = 5;
-  one_server here(options);
+  bare_server here(options);
   fake::master greedy(here.cluster, work, first, 11), other(here.cluster, work, second, 22);
   REQUIRE(greedy.register_part(1, first).ok());
   REQUIRE(other.register_part(1, second).ok());
@@ -538,7 +557,7 @@ TEST_CASE("worker: one master gets no more than its share of steps") {
 }
 
 TEST_CASE("worker: a task that connects its second road again loses the one before") {
-  one_server here;
+  bare_server here;
   fake::road control(here.cluster, work, first, 11);
   fake::road before(here.cluster, work, first, 11, weft::hello_message::role::bulk), after(here.cluster, work, first, 11, weft::hello_message::role::bulk);
   CHECK(before.is_closed());
@@ -549,7 +568,7 @@ TEST_CASE("worker: a task that connects its second road again loses the one befo
 TEST_CASE("worker: of a master that reads nothing few large values wait, the other steps fail") {
   weft::server_options options;
   options.queued_bytes_per_task = std::size_t{4} << 20;
-  one_server here(options);
+  bare_server here(options);
   fake::road lead(here.cluster, work, first, 11), bulk(here.cluster, work, first, 11, weft::hello_message::role::bulk);
   lead.send(constant_part(1, 1 << 18));
   REQUIRE(weft::part_registered_message::decode(lead.next()).result.ok());
@@ -576,7 +595,7 @@ TEST_CASE("worker: of a master that reads nothing few large values wait, the oth
 TEST_CASE("worker: from a master that does not read its answers no more orders are taken") {
   weft::server_options options;
   options.queued_bytes_per_client = std::size_t{64} << 10;
-  one_server here(options);
+  bare_server here(options);
   fake::road lead(here.cluster, work, first, 11);
   lead.send(constant_part(1, 8000));
   REQUIRE(weft::part_registered_message::decode(lead.next()).result.ok());
@@ -591,4 +610,77 @@ TEST_CASE("worker: from a master that does not read its answers no more orders a
     REQUIRE(done.step == i);
     REQUIRE(done.result.ok());
   }
+}
+
+TEST_CASE("worker: for a task that does not begin its steps few large tensors wait, the other steps fail") {
+  const task_id far{"far", 0};
+  auto options = fake::with_deaf_worker::quiet();
+  options.queued_bytes_per_task = std::size_t{6} << 20;  // one master gets 4.8
+  fake::with_deaf_worker of(nullptr, options);
+  const weft::cluster_spec cluster = of.server->cluster();
+  fake::road lead(cluster, work, far, 5);
+  lead.send(sending_part(1, far));
+  REQUIRE(weft::part_registered_message::decode(lead.next()).result.ok());
+  const auto run = [&](std::int64_t step) {
+    lead.send(weft::run_part_message{step, 1, false}.encode({}));
+    for (;;) {
+      const auto done = weft::part_done_message::decode(lead.next());
+      REQUIRE(done.step == step);
+      if (!done.result.ok()) return done.result;
+      if (done.finished) return weft::status();
+    }
+  };
+  constexpr std::size_t each = (std::size_t{1} << 20) + 256;
+  for (std::int64_t step = 1; step <= 4; ++step) CHECK(run(step).ok());
+  CHECK(of.server->statistics().queued_bytes == 4 * each);
+  const weft::status refused = run(5);
+  CHECK(refused.code == error_code::resource_exhausted);
+  CHECK(refused.message.find("task /job:far/task:0 at " + of.worker.address() + " has not begun step 5: " + std::to_string(4 * each) + " bytes wait for it, " + std::to_string(4 * each) +
+                             " of this master's steps, 1048576 more do not fit (server_options::queued_bytes_per_task)") != std::string::npos);
+  const weft::graph g;
+  const auto scope = g.as_default();
+  weft::session session(of.server->target(), {}, g);
+  CHECK(session.run(weft::constant(3.f) + 4.f) == 7.f);
+  // There is room again when such a step is over, or its master is gone.
+  lead.send(weft::abort_part_message{1, weft::status(error_code::cancelled, "the test aborts")}.encode());
+  lead.send(weft::abort_part_message{5, weft::status(error_code::cancelled, "the test aborts")}.encode());
+  lead.settle();
+  CHECK(of.server->statistics().queued_bytes == 3 * each);
+  CHECK(run(6).ok());
+  CHECK(of.server->statistics().queued_bytes == 4 * each);
+  { fake::road again(cluster, work, far, 6); }
+  CHECK(process_counts::soon([&] { return of.server->statistics().queued_bytes == 0; }));
+}
+
+TEST_CASE("worker: two servers that say they are one task are told so, the one that came last is served") {
+  bare_server here;
+  auto one = std::make_unique<fake::master>(here.cluster, work, first, 11);
+  REQUIRE(one->register_part(1, first).ok());
+  auto two = std::make_unique<fake::master>(here.cluster, work, first, 22);
+  CHECK(one->connection().is_closed());
+  REQUIRE(two->register_part(1, first).ok());
+  const auto greets = [&](std::uint64_t incarnation, weft::hello_message::role as) {
+    fake::road road(here.cluster, work);
+    weft::hello_message hello;
+    hello.as = as;
+    hello.incarnation = incarnation;
+    hello.task = first;
+    hello.to = work;
+    hello.cluster = here.cluster.hash();
+    road.send(hello.encode());
+    const weft::message answer = road.next();
+    return weft::type_of(answer) == message_type::refused ? weft::decode_refusal(answer) : weft::status();
+  };
+  for (const auto as : {weft::hello_message::role::control, weft::hello_message::role::bulk}) {
+    const weft::status why = greets(11, as);
+    CHECK(why.code == error_code::failed_precondition);
+    CHECK(why.message.find("two servers say that they are /job:fake/task:0: this one (incarnation 000000000000000b) was replaced by one that is connected from 127.0.0.1:") == 0);
+    CHECK(why.message.find(" (incarnation 0000000000000016); stop one of them") != std::string::npos);
+  }
+  two->run(1, 1);
+  two->connection().send(fake::tensor(two->step(1), 3.f));
+  CHECK(value_of(two->answer().second) == 3.f);
+  // When that one is gone, the other one may come back.
+  two = nullptr;
+  CHECK(process_counts::soon([&] { return greets(11, weft::hello_message::role::control).ok(); }));
 }

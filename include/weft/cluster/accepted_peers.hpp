@@ -6,9 +6,14 @@
 #include <weft/cluster/messages.hpp>
 #include <weft/cluster/peers.hpp>
 
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <utility>
+#include <vector>
 
 namespace weft::detail {
 
@@ -16,6 +21,8 @@ namespace weft::detail {
 struct accepted_peer {
   std::uint64_t incarnation = 0;
   std::shared_ptr<connection> control, bulk;
+  /// Starts of the task whose roads this one's replaced, the last ones.
+  std::vector<std::uint64_t> before{};
 
   /// Bytes that wait to be sent there, and their messages.
   std::size_t queued_memory() const noexcept { return (control ? control->queued_memory() : 0) + (bulk ? bulk->queued_memory() : 0); }
@@ -26,13 +33,20 @@ struct accepted_peer {
   }
 };
 
-/// Accepted roads by task. A task that starts anew replaces its predecessor.
+/// Accepted roads by task. A task that starts anew replaces its predecessor, which is not heard of again: if it is, two servers say that they are the task.
 class accepted_peers {
  public:
   /// The road from a task; nullptr when there is none.
   const accepted_peer* find(const task_id& from) const {
     const auto it = peers_.find(from);
     return it == peers_.end() ? nullptr : &it->second;
+  }
+  /// Why a task that greets cannot be the one that it says: a later start of it is connected.
+  std::optional<status> reason_to_refuse(const hello_message& hello) const {
+    const accepted_peer* now = find(hello.task);
+    if (now == nullptr || now->control == nullptr || std::find(now->before.begin(), now->before.end(), hello.incarnation) == now->before.end()) return std::nullopt;
+    return status(error_code::failed_precondition, "two servers say that they are " + to_text(hello.task) + ": this one (incarnation " + hex(hello.incarnation) + ") was replaced by one that is connected from " +
+                                                       now->control->remote_address() + " (incarnation " + hex(now->incarnation) + "); stop one of them");
   }
   /// Takes a connection that has greeted. Closes connections of the same task that this one replaces.
   void add(const hello_message& hello, const std::shared_ptr<connection>& road) {
@@ -41,6 +55,9 @@ class accepted_peers {
     const status replaced(error_code::aborted, "task " + to_text(hello.task) + " connected again");
     if (control || here.incarnation != hello.incarnation) {
       const accepted_peer old = std::exchange(here, accepted_peer{hello.incarnation, nullptr, nullptr});
+      here.before = old.before;
+      if (old.incarnation != 0 && old.incarnation != hello.incarnation) here.before.push_back(old.incarnation);
+      if (here.before.size() > most_before) here.before.erase(here.before.begin());
       for (const auto& each : {old.control, old.bulk})
         if (each) each->close(replaced);
     }
@@ -79,6 +96,8 @@ class accepted_peers {
   }
 
  private:
+  static constexpr std::size_t most_before = 16;
+
   std::map<task_id, accepted_peer> peers_;
 };
 

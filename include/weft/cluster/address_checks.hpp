@@ -8,6 +8,7 @@
 #include <weft/core/status.hpp>
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <string>
 #include <system_error>
@@ -15,35 +16,45 @@
 
 namespace weft::detail {
 
-/// What a host means on this machine; nothing if it means nothing.
-std::vector<asio::ip::address> addresses_of(const std::string& host);
+/// What hosts mean on this machine. Each is looked up once, when it is asked for.
+class host_lookups {
+ public:
+  /// Nothing if the host means nothing.
+  const std::vector<asio::ip::address>& of(const std::string& host);
+
+ private:
+  std::map<std::string, std::vector<asio::ip::address>> known_;
+};
 
 /// Throws FAILED_PRECONDITION for an address that other machines can reach, where whoever does may run graphs.
-void check_not_reachable(const task_id& self, const host_port& listening);
+void check_not_reachable(const task_id& self, const host_port& listening, host_lookups& hosts);
 
 /// Why other tasks may fail to reach a task at the address that the cluster gives it; nothing if there is no reason to think so.
-std::optional<std::string> doubt_about_address(const cluster_spec& cluster, const task_id& self, bool listens_elsewhere);
+std::optional<std::string> doubt_about_address(const cluster_spec& cluster, const task_id& self, bool listens_elsewhere, host_lookups& hosts);
 
 #if WEFT_HAS_CLUSTER_BODIES
 
-WEFT_DECL std::vector<asio::ip::address> addresses_of(const std::string& host) {
+WEFT_DECL const std::vector<asio::ip::address>& host_lookups::of(const std::string& host) {
+  const auto [known, is_new] = known_.try_emplace(host);
+  std::vector<asio::ip::address>& out = known->second;
+  if (!is_new) return out;
   std::error_code problem;
-  const asio::ip::address numeric = asio::ip::make_address(host, problem);
-  if (!problem) return {numeric};
-  std::vector<asio::ip::address> out;
+  out.push_back(asio::ip::make_address(host, problem));
+  if (!problem) return out;
+  out.clear();
   asio::io_context io;
   for (const auto& entry : asio::ip::tcp::resolver(io).resolve(host, "0", problem)) out.push_back(entry.endpoint().address());
   return out;
 }
 
-WEFT_DECL void check_not_reachable(const task_id& self, const host_port& listening) {
-  const auto found = addresses_of(listening.host);
+WEFT_DECL void check_not_reachable(const task_id& self, const host_port& listening, host_lookups& hosts) {
+  const auto& found = hosts.of(listening.host);
   if (std::all_of(found.begin(), found.end(), [](const asio::ip::address& each) { return each.is_loopback(); })) return;
   fail(error_code::failed_precondition, to_text(self) + " is to listen at " + to_text(listening) + ", where other machines may reach it, and every one that does may run graphs; " +
                                             "secure it (server_options::transport, made by <weft/tls.hpp>), use a loopback address, or set server_options::allow_unauthenticated in a network that you trust");
 }
 
-WEFT_DECL std::optional<std::string> doubt_about_address(const cluster_spec& cluster, const task_id& self, bool listens_elsewhere) {
+WEFT_DECL std::optional<std::string> doubt_about_address(const cluster_spec& cluster, const task_id& self, bool listens_elsewhere, host_lookups& hosts) {
   const host_port own = parse_host_port(cluster.task_address(self));
   bool has_far_task = false;
   for (const task_id& task : cluster.tasks()) {
@@ -54,7 +65,7 @@ WEFT_DECL std::optional<std::string> doubt_about_address(const cluster_spec& clu
     has_far_task = has_far_task || !is_local;
   }
   if (!has_far_task) return std::nullopt;
-  const auto found = addresses_of(own.host);
+  const auto& found = hosts.of(own.host);
   if (found.empty()) return std::nullopt;
   const std::string subject = to_text(self) + " has the address " + to_text(own) + " in the cluster, ";
   if (found.front().is_unspecified())

@@ -189,6 +189,13 @@ namespace detail {
 // Bytes for an error message, `47 45 54 20`.
 std::string hex_bytes(std::string_view bytes);
 
+// An incarnation as people see it.
+inline std::string hex(std::uint64_t number) {
+  std::string out;
+  for (int shift = 60; shift >= 0; shift -= 4) out += "0123456789abcdef"[(number >> shift) & 15U];
+  return out;
+}
+
 inline void check_limit(std::uint64_t found, std::uint64_t most, const char* what, const char* option) {
   if (found > most)
     fail(error_code::resource_exhausted, std::string("frame with ") + std::to_string(found) + " " + what + ", at most " +

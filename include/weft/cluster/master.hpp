@@ -367,8 +367,7 @@ WEFT_DECL void master::take_done(const task_id& from, const part_done_message& w
     result = what.finished ? step->take_fetches(from, std::move(fetches)) : status(error_code::internal, "says that its part of the step goes on, without an error");
     if (!result.ok()) result.message = "task " + own_.describe(from) + " " + result.message;
   }
-  if (!result.ok() && result.task.empty()) result.task = own_.task_field(from);
-  if (!result.ok()) failed(step, result);
+  if (!result.ok()) failed(step, own_.located(result, from));
   if (what.finished) part_over(step, from);
 }
 

@@ -4,6 +4,7 @@
 // or urgent, and a bulk connection, for large tensors. All of it lives on the io thread; pushing a tensor may be done from any.
 
 #include <weft/cluster/connection.hpp>
+#include <weft/cluster/held_values.hpp>
 #include <weft/cluster/part_messages.hpp>
 #include <weft/cluster/task_context.hpp>
 #include <weft/core/config.hpp>
@@ -34,6 +35,7 @@ class peer_link : public tensor_outlet, public std::enable_shared_from_this<peer
     own_.check_queue(to_, queued_memory(), value.bytes());
     (bulk ? bulk_ : control_)->send(tensor_message{step, key, is_dead}.encode(std::move(value)));
   }
+  std::shared_ptr<const void> hold(const step_id& step, std::size_t bytes) override;
   void send(message m) { control_->send(std::move(m)); }
   void send_bulk(message m) { bulk_->send(std::move(m)); }
   /// Closes both connections.
@@ -46,9 +48,10 @@ class peer_link : public tensor_outlet, public std::enable_shared_from_this<peer
   const hello_message& peer() const noexcept { return peer_; }
   std::uint64_t incarnation() const noexcept { return peer_.incarnation; }
   bool is_open() const noexcept { return state_ == state::open; }
-  std::size_t queued_bytes() const noexcept { return (control_ ? control_->queued_bytes() : 0) + (bulk_ ? bulk_->queued_bytes() : 0); }
+  /// Bytes that wait: to be sent, or for the task to begin their step.
+  std::size_t queued_bytes() const noexcept { return (control_ ? control_->queued_bytes() : 0) + (bulk_ ? bulk_->queued_bytes() : 0) + held_->bytes(); }
   /// The same with what the messages take beside their bytes.
-  std::size_t queued_memory() const noexcept { return (control_ ? control_->queued_memory() : 0) + (bulk_ ? bulk_->queued_memory() : 0); }
+  std::size_t queued_memory() const noexcept { return sent_memory() + held_->bytes(); }
 
  private:
   enum class state { opening, open, lost };
@@ -57,12 +60,14 @@ class peer_link : public tensor_outlet, public std::enable_shared_from_this<peer
   void on_message(hello_message::role as, message m);
   void fail(const status& why);
   status about(const status& why) const;
+  std::size_t sent_memory() const noexcept { return (control_ ? control_->queued_memory() : 0) + (bulk_ ? bulk_->queued_memory() : 0); }
 
   task_context& own_;
   const task_id to_;
   state state_ = state::opening;
   hello_message peer_;
   std::shared_ptr<connection> control_, bulk_;
+  const std::shared_ptr<held_values> held_ = std::make_shared<held_values>();
   asio::steady_timer timer_;
   opened_handler opened_;
   message_handler on_message_;
@@ -134,6 +139,16 @@ WEFT_DECL status peer_link::about(const status& why) const {
   status out = why;
   if (out.message.compare(0, 5, "task ") != 0) out.message = "task " + own_.describe(to_) + ": " + out.message;
   return out;
+}
+
+WEFT_DECL std::shared_ptr<const void> peer_link::hold(const step_id& step, std::size_t bytes) {
+  held_values::amounts now;
+  const std::size_t queued = sent_memory();
+  auto room = held_->take(step.master, bytes, queued, own_.options.queued_bytes_per_task, now);
+  if (room == nullptr)
+    weft::fail(error_code::resource_exhausted, "task " + own_.describe(to_) + " has not begun step " + std::to_string(step.number) + ": " + std::to_string(now.all + queued) + " bytes wait for it, " +
+                                                   std::to_string(now.of_master) + " of this master's steps, " + std::to_string(bytes) + " more do not fit (server_options::queued_bytes_per_task)");
+  return room;
 }
 
 WEFT_DECL void peer_link::open(opened_handler opened, message_handler on_message, lost_handler on_lost) {

@@ -409,9 +409,7 @@ WEFT_DECL void planner::send_parts(const preparation_ptr& work) {
 }
 
 WEFT_DECL void planner::take_registered(const task_id& from, const part_registered_message& answer) {
-  status result = answer.result;
-  if (!result.ok() && result.task.empty()) result.task = own_.task_field(from);
-  registered(answer.registration, from, result);
+  registered(answer.registration, from, own_.located(answer.result, from));
 }
 
 WEFT_DECL void planner::registered(std::uint64_t number, const task_id& task, const status& result) {

@@ -10,6 +10,7 @@
 #include <weft/runtime/step_statistics.hpp>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -50,6 +51,8 @@ class tensor_outlet {
   virtual ~tensor_outlet() = default;
   /// Sends a tensor of a step, on the connection for large ones if `bulk`.
   virtual void push(const step_id& step, const rendezvous_key& key, tensor_value value, bool is_dead, bool bulk) = 0;
+  /// Room for a value that waits until the task has begun the step, as long as the result lives. Throws RESOURCE_EXHAUSTED when there is none.
+  virtual std::shared_ptr<const void> hold(const step_id& step, std::size_t bytes) = 0;
 };
 
 /// The bytes of a received tensor that is not used yet, taken from the server's budget.
@@ -93,6 +96,7 @@ class remote_rendezvous final : public rendezvous {
     rendezvous_key key;
     tensor_value value;
     bool is_dead;
+    std::shared_ptr<const void> room;
   };
 
   // The slot of a key, nullptr for an edge that the part does not have. The lock is held.
@@ -100,6 +104,7 @@ class remote_rendezvous final : public rendezvous {
   status unknown_edge(const rendezvous_key& key) const {
     return status(error_code::internal, "step " + std::to_string(step_.number) + " has no edge " + std::to_string(key.edge) + " here");
   }
+  status hold(const part_edge& about, const rendezvous_key& key, tensor_value value, bool is_dead);
   status push(const part_edge& about, const rendezvous_key& key, tensor_value value, bool is_dead);
   status place(std::unique_lock<std::mutex> lock, slot& at, const rendezvous_key& key, tensor_value value, bool is_dead, receive_lease_ptr lease);
   void drop_values() noexcept;
@@ -148,13 +153,23 @@ WEFT_DECL status remote_rendezvous::send(const rendezvous_key& key, tensor_value
   if (at->about->way == part_edge::direction::incoming || at->state == phase::done)
     return status(error_code::internal, "edge " + std::to_string(key.edge) + " is not for this task to send, or was sent before");
   const part_edge& about = *at->about;
-  if (about.may_be_large && std::find(ready_.begin(), ready_.end(), about.peer) == ready_.end()) {
-    held_back_[about.peer].push_back({key, std::move(value), is_dead});
-    return status();
-  }
+  if (about.may_be_large && std::find(ready_.begin(), ready_.end(), about.peer) == ready_.end()) return hold(about, key, std::move(value), is_dead);
   at->state = phase::done;
   lock.unlock();
   return push(about, key, std::move(value), is_dead);
+}
+
+// The lock is held.
+WEFT_DECL status remote_rendezvous::hold(const part_edge& about, const rendezvous_key& key, tensor_value value, bool is_dead) {
+  const auto outlet = outlets_.find(about.peer);
+  if (outlet == outlets_.end()) return status(error_code::internal, "there is no road to " + to_text(about.peer));
+  try {
+    auto room = outlet->second->hold(step_, value.bytes());
+    held_back_[about.peer].push_back({key, std::move(value), is_dead, std::move(room)});
+  } catch (const error& e) {
+    return e.status();
+  }
+  return status();
 }
 
 WEFT_DECL status remote_rendezvous::push(const part_edge& about, const rendezvous_key& key, tensor_value value, bool is_dead) {
@@ -245,8 +260,10 @@ WEFT_DECL void remote_rendezvous::peer_ready(const task_id& peer) {
     }
     held_back_.erase(waiting);
   }
-  for (auto& [about, each] : now)
+  for (auto& [about, each] : now) {
+    each.room = nullptr;
     if (const status problem = push(*about, each.key, std::move(each.value), each.is_dead); !problem.ok()) abort(problem);
+  }
 }
 
 WEFT_DECL bool remote_rendezvous::open_with(const task_id& peer) const {

@@ -152,8 +152,9 @@ WEFT_DECL void server_core::listen() {
   if (text.empty()) fail(error_code::invalid_argument, "the cluster does not say the address of " + to_text(own_.self) + "; give it one, with port 0 for any free port");
   const host_port given = parse_host_port(text);
   const host_port address = own_.options.listen_address.empty() ? given : parse_host_port(own_.options.listen_address);
-  if (own_.options.transport == nullptr && !own_.options.allow_unauthenticated) check_not_reachable(own_.self, address);
-  if (const auto doubt = doubt_about_address(own_.cluster, own_.self, !own_.options.listen_address.empty())) own_.log("warning", *doubt);
+  host_lookups hosts;
+  if (own_.options.transport == nullptr && !own_.options.allow_unauthenticated) check_not_reachable(own_.self, address, hosts);
+  if (const auto doubt = doubt_about_address(own_.cluster, own_.self, !own_.options.listen_address.empty(), hosts)) own_.log("warning", *doubt);
   listener_options how;
   how.connection = own_.connections;
   how.connection.first_message_timeout = own_.options.handshake_timeout;
@@ -231,7 +232,7 @@ WEFT_DECL void server_core::discard(std::unique_ptr<server_core> core) {
 
 WEFT_DECL void server_core::stop(status why) {
   if (why.ok()) why = status(error_code::cancelled, "task " + own_.describe(own_.self) + " was stopped");
-  if (why.task.empty()) why.task = own_.task_field();
+  why = own_.located(std::move(why));
   const bool inside = is_own_thread();
   {
     std::unique_lock<std::mutex> lock(mutex_);
@@ -354,7 +355,7 @@ WEFT_DECL std::optional<status> server_core::reason_to_refuse(const hello_messag
   if (hello.to != own_.self)
     return status(error_code::failed_precondition, "expected " + to_text(hello.to) + ", found " + to_text(own_.self) + "; two tasks seem to have the same address");
   if (!own_.cluster.has(hello.task)) return status(error_code::invalid_argument, to_text(hello.task) + " is not in the cluster");
-  return std::nullopt;
+  return accepted_.reason_to_refuse(hello);
 }
 
 WEFT_DECL std::optional<status> server_core::too_many() const {

@@ -76,7 +76,8 @@ struct server_options {
   /// Bytes of answers that may wait for a client that does not read them; past it nothing more is taken from that client until half of them are gone. The same holds for
   /// what another task is answered, but for large values.
   std::size_t queued_bytes_per_client = std::size_t{64} << 20;
-  /// Bytes of tensors and other messages that may wait to be sent to one task; past it a step that sends more to it fails with RESOURCE_EXHAUSTED.
+  /// Bytes of tensors and other messages that may wait to be sent to one task; past it a step that sends more to it fails with RESOURCE_EXHAUSTED. Large tensors that wait until the task has begun
+  /// their step count, too, and of them each master has a share.
   std::size_t queued_bytes_per_task = std::size_t{4} << 30;
   /// What is accepted of a single message.
   frame_limits frames;
@@ -92,7 +93,7 @@ struct server_options {
   std::size_t max_graph_nodes = 4000000;
   /// Inputs of one node, and its control inputs.
   std::size_t max_node_inputs = 100000;
-  /// Bytes of a name in a graph: of a node, an op, a device, an attribute. No node has a longer one than 1024.
+  /// Bytes of a name in a graph: of a node, an op, a device, an attribute. No node has a longer one than 1024. The same holds for the names of variables, queues and other resources, and of containers.
   std::size_t max_name_bytes = 1024;
   /// Requests of one client that are not answered yet, steps before all; a further one fails with RESOURCE_EXHAUSTED.
   std::size_t max_client_requests = 4096;

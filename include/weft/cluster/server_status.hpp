@@ -145,12 +145,6 @@ WEFT_DECL server_report ask_server(const std::string& target, std::chrono::milli
 
 namespace detail {
 
-inline std::string hex(std::uint64_t number) {
-  std::string out;
-  for (int shift = 60; shift >= 0; shift -= 4) out += "0123456789abcdef"[(number >> shift) & 15U];
-  return out;
-}
-
 WEFT_DECL std::string uptime_text(std::chrono::milliseconds time) {
   const auto seconds = time.count() / 1000;
   if (seconds < 60) return duration_text(time);

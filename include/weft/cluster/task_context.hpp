@@ -42,7 +42,7 @@ struct task_context {
   task_context(cluster_spec spec, task_id own, server_options how)
       : cluster(std::move(spec)), self(std::move(own)), options(std::move(how)), ops(options.ops ? *options.ops : standard_ops()),
         kernels(options.kernels ? *options.kernels : standard_kernels()), catalogue(std::make_shared<const kernel_catalogue>(kernels.catalogue())),
-        received(std::make_shared<receive_budget>(options.received_bytes)), resources(self.job) {
+        received(std::make_shared<receive_budget>(options.received_bytes)), resources(self.job, options.max_name_bytes) {
     for (std::chrono::milliseconds* time : {&options.connect_timeout, &options.handshake_timeout, &options.frame_timeout, &options.abort_grace, &options.heartbeat, &options.registration_lease}) *time = bounded(*time);
     connections.budget = received;
     connections.budget_share = options.received_bytes_per_peer;
@@ -69,6 +69,12 @@ struct task_context {
     return to_text(task) + (address.empty() ? "" : " (" + address + ")");
   }
   std::string task_field() const { return task_field(self); }
+  /// What went wrong, at this task unless it names one already.
+  status located(status why, const task_id& at) const {
+    if (!why.ok() && why.task.empty()) why.task = task_field(at);
+    return why;
+  }
+  status located(status why) const { return located(std::move(why), self); }
   /// RESOURCE_EXHAUSTED: `task /job:ps/task:0 at 127.0.0.1:33331 leads 5 steps, 4 of this client, no more are accepted (server_options::max_steps)`.
   status no_more(const char* has, std::size_t all, const char* things, std::size_t theirs, const char* whose, const char* option) const {
     return status(error_code::resource_exhausted, "task " + describe(self) + " " + has + " " + std::to_string(all) + " " + things + ", " + std::to_string(theirs) + " of this " + whose +

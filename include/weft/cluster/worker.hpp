@@ -145,7 +145,7 @@ WEFT_DECL std::shared_ptr<registration> worker::make_registration(master_state& 
   if (master.kept_states.size() >= own_.options.max_sessions && master.kept_states.count(what.session) == 0)
     fail(error_code::resource_exhausted, to_text(own_.self) + " keeps the state of " + std::to_string(master.kept_states.size()) + " sessions of one task, no more are accepted (server_options::max_sessions)");
   auto& state = master.kept_states[what.session];
-  if (state == nullptr) state = std::make_shared<resource_manager>();
+  if (state == nullptr) state = std::make_shared<resource_manager>("localhost", own_.options.max_name_bytes);
   out->session_state = state;
   return out;
 }
@@ -165,9 +165,7 @@ WEFT_DECL void worker::register_part(std::uint64_t master_number, register_part_
     if (master.parts.count(number) != 0) fail(error_code::already_exists, "registration " + std::to_string(number) + " is there already");
     made = make_registration(master, std::move(what));
   } catch (const error& e) {
-    status s = e.status();
-    s.task = own_.task_field();
-    return done(s);
+    return done(own_.located(e.status()));
   }
   master.parts.emplace(number, made);
   server_counters::add(own_.counters->registered);
@@ -181,9 +179,7 @@ WEFT_DECL void worker::register_part(std::uint64_t master_number, register_part_
                made->runs = std::move(*runs);
                if (result.ok() && wanted) return open_roads(made, done);
                if (wanted) still->second.parts.erase(number);
-               status s = result.ok() ? forgotten_registration(number) : result;
-               if (s.task.empty()) s.task = own_.task_field();
-               done(s);
+               done(own_.located(result.ok() ? forgotten_registration(number) : result));
              });
 }
 
@@ -255,10 +251,7 @@ WEFT_DECL std::shared_ptr<live_step> worker::make_step(const step_id& id, std::s
 
 WEFT_DECL void worker::run_part(std::uint64_t master_number, const run_part_message& what, std::vector<tensor_value> feeds, bool refused, part_answer answer) {
   master_state& master = masters_[master_number];
-  const auto refuse = [&](status why) {
-    if (why.task.empty()) why.task = own_.task_field();
-    answer(part_done_message{what.step, why, true}, {});
-  };
+  const auto refuse = [&](const status& why) { answer(part_done_message{what.step, own_.located(why), true}, {}); };
 
   // 1. Announced: what comes later for this step or an earlier one is not early any more.
   if (what.step <= master.highest) return refuse(status(error_code::aborted, "step " + std::to_string(what.step) + " has ended here already"));
@@ -328,8 +321,7 @@ WEFT_DECL void worker::finish(const std::shared_ptr<live_step>& step, const stat
   }
   if (!step->meets->holds_back()) forget(*step);
   if (stopping_) return;
-  status complete = result;
-  if (!complete.ok() && complete.task.empty()) complete.task = own_.task_field();
+  const status complete = own_.located(result);
   if (!complete.ok()) fetches.clear();
   part_done_message done{step->id.number, complete, true};
   if (complete.ok() && step->statistics != nullptr) {

@@ -7,6 +7,8 @@
 #include <weft/core/status.hpp>
 #include <weft/tensor/dtype.hpp>
 
+#include <cstddef>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -31,7 +33,8 @@ class resource {
 /// Resources by (container, name). Thread-safe.
 class resource_manager {
  public:
-  explicit resource_manager(std::string default_container = "localhost") : default_container_(std::move(default_container)) {}
+  /// `max_name_bytes` bounds the names of what is made, and of containers.
+  explicit resource_manager(std::string default_container = "localhost", std::size_t max_name_bytes = SIZE_MAX) : default_container_(std::move(default_container)), max_name_bytes_(max_name_bytes) {}
 
   /// The resource. nullptr when there is none. Throws INVALID_ARGUMENT when it is of another kind.
   template <class R> std::shared_ptr<R> find(std::string_view container, std::string_view name) const {
@@ -39,12 +42,14 @@ class resource_manager {
     const auto it = resources_.find({std::string(container.empty() ? default_container_ : container), std::string(name)});
     return it == resources_.end() ? nullptr : cast<R>(it->second, name);
   }
-  /// The resource, made by `make()` (a shared_ptr<R>) when there is none.
+  /// The resource, made by `make()` (a shared_ptr<R>) when there is none. Throws RESOURCE_EXHAUSTED for a name that is too long.
   template <class R, class Make> std::shared_ptr<R> find_or_make(std::string_view container, std::string_view name, Make&& make) {
     const std::lock_guard<std::mutex> lock(mutex_);
     key at{std::string(container.empty() ? default_container_ : container), std::string(name)};
     const auto it = resources_.find(at);
     if (it != resources_.end()) return cast<R>(it->second, name);
+    check_name("name", name);
+    check_name("container", container);
     std::shared_ptr<R> made = std::forward<Make>(make)();  // may throw: then there is nothing
     resources_.emplace(std::move(at), made);
     return made;
@@ -70,12 +75,21 @@ class resource_manager {
     if (out == nullptr) fail(error_code::invalid_argument, "resource " + detail::quoted(name) + " is " + found->describe() + ", which cannot be used as something else");
     return out;
   }
+  void check_name(const char* what, std::string_view text) const;
+
   mutable std::mutex mutex_;
   std::string default_container_;
+  std::size_t max_name_bytes_;
   std::map<key, std::shared_ptr<resource>> resources_;
 };
 
 #if WEFT_HAS_BODIES
+
+WEFT_DECL void resource_manager::check_name(const char* what, std::string_view text) const {
+  if (text.size() > max_name_bytes_)
+    fail(error_code::resource_exhausted, "the " + std::string(what) + " of a resource has " + std::to_string(text.size()) + " bytes, at most " + std::to_string(max_name_bytes_) +
+                                             " are accepted (server_options::max_name_bytes): " + detail::quoted(text));
+}
 
 WEFT_DECL void resource_manager::clear(const std::vector<std::string>& containers, const status& why) {
   std::vector<std::shared_ptr<resource>> gone;
