@@ -16662,149 +16662,6 @@ WEFT_DECL std::string to_text(const graph& g) {
 
 #endif
 
-#ifndef WEFT_PARTITION_TRANSFER_HPP
-#define WEFT_PARTITION_TRANSFER_HPP
-// What crosses between devices in one step: one row per pair of `_Send` and `_Recv`, per feed and per fetch.
-
-#include <cstdint>
-#include <optional>
-#include <ostream>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
-
-namespace weft {
-
-namespace detail {
-class partitioner;
-}  // namespace detail
-
-/// What kind of edge a transfer stands for.
-enum class transfer_kind { data, control, feed, fetch };
-
-/// `data`, `control`, `feed` or `fetch`.
-constexpr const char* to_text(transfer_kind kind) noexcept {
-  return kind == transfer_kind::data ? "data" : kind == transfer_kind::control ? "control" : kind == transfer_kind::feed ? "feed" : "fetch";
-}
-
-/// One value that crosses from one device to another, once per step.
-struct transfer {
-  /// Unique in the partitioned graph; attribute `_edge` of its `_Send` and `_Recv`.
-  std::int64_t edge = 0;
-  transfer_kind kind = transfer_kind::data;
-  /// `x`, `x:1` for a later output, `^x` for a control edge.
-  std::string source;
-  /// Nodes that read it where it arrives, each once; `^y` when by a control edge.
-  std::vector<std::string> consumers;
-  /// Devices, short complete names.
-  std::string from, to;
-  weft::dtype dtype = weft::dtype::invalid;
-  partial_shape shape;
-  /// Size of the value; nothing when dtype or shape do not say it.
-  std::optional<std::int64_t> bytes;
-  bool between_tasks = false;
-  /// Why its first consumer is where it is.
-  std::string reason;
-
-  friend bool operator==(const transfer& a, const transfer& b);
-  friend bool operator!=(const transfer& a, const transfer& b) { return !(a == b); }
-};
-
-/// `data 0: x  float[100]  400 bytes  /job:ps/task:0/device:CPU:0 -> /job:work/task:1/device:CPU:0  for y`
-std::string to_text(const transfer& t);
-
-inline std::ostream& operator<<(std::ostream& out, transfer_kind kind) { return out << to_text(kind); }
-inline std::ostream& operator<<(std::ostream& out, const transfer& t) { return out << to_text(t); }
-
-/// The transfers of a partitioned graph. Counts and iterates over data and control edges; feeds and fetches stand apart.
-class transfer_table {
- public:
-  transfer_table() = default;
-  transfer_table(std::vector<transfer> edges, std::vector<transfer> feeds, std::vector<transfer> fetches)
-      : edges_(std::move(edges)), feeds_(std::move(feeds)), fetches_(std::move(fetches)) {}
-
-  std::size_t size() const noexcept { return edges_.size(); }
-  bool empty() const noexcept { return edges_.empty(); }
-  const transfer& operator[](std::size_t i) const& noexcept { return edges_[i]; }
-  transfer operator[](std::size_t i) && { return std::move(edges_[i]); }
-  std::vector<transfer>::const_iterator begin() const noexcept { return edges_.begin(); }
-  std::vector<transfer>::const_iterator end() const noexcept { return edges_.end(); }
-  /// Values that a step is given, one row per device that reads one.
-  const std::vector<transfer>& feeds() const& noexcept { return feeds_; }
-  std::vector<transfer> feeds() && { return std::move(feeds_); }
-  /// Values that a step gives back.
-  const std::vector<transfer>& fetches() const& noexcept { return fetches_; }
-  std::vector<transfer> fetches() && { return std::move(fetches_); }
-  /// Feeds, then data and control edges, then fetches.
-  std::vector<transfer> all() const;
-  /// Bytes of the data edges from one device or task to another in a step, each named in full or in part (`/job:ps`); nothing when the size of one is not known. Throws INVALID_ARGUMENT for a malformed name.
-  std::optional<std::int64_t> bytes_between(std::string_view from, std::string_view to, call_site where = call_site::here()) const;
-
-  friend bool operator==(const transfer_table& a, const transfer_table& b);
-  friend bool operator!=(const transfer_table& a, const transfer_table& b) { return !(a == b); }
-
- private:
-  friend class detail::partitioner;
-  std::vector<transfer> edges_, feeds_, fetches_;
-};
-
-/// One line per row of `all()`.
-std::string to_text(const transfer_table& table);
-
-inline std::ostream& operator<<(std::ostream& out, const transfer_table& table) { return out << to_text(table); }
-
-}  // namespace weft
-
-#if WEFT_HAS_BODIES
-namespace weft {
-
-WEFT_DECL std::string to_text(const transfer& t) {
-  std::string out = std::string(to_text(t.kind)) + " " + std::to_string(t.edge) + ": " + t.source;
-  if (t.kind != transfer_kind::control) out += std::string("  ") + to_text(t.dtype) + t.shape.text();
-  if (t.kind != transfer_kind::control && t.bytes) out += "  " + std::to_string(*t.bytes) + " bytes";
-  out += "  " + t.from + " -> " + t.to;
-  for (std::size_t i = 0; i < t.consumers.size(); ++i) out += (i ? ", " : "  for ") + t.consumers[i];
-  return out;
-}
-
-WEFT_DECL std::string to_text(const transfer_table& table) {
-  std::string out;
-  for (const transfer& t : table.all()) out += to_text(t) + "\n";
-  return out;
-}
-
-WEFT_DECL bool operator==(const transfer& a, const transfer& b) {
-  return a.edge == b.edge && a.kind == b.kind && a.source == b.source && a.consumers == b.consumers && a.from == b.from && a.to == b.to && a.dtype == b.dtype && a.shape == b.shape &&
-         a.bytes == b.bytes && a.between_tasks == b.between_tasks && a.reason == b.reason;
-}
-
-WEFT_DECL bool operator==(const transfer_table& a, const transfer_table& b) { return a.edges_ == b.edges_ && a.feeds_ == b.feeds_ && a.fetches_ == b.fetches_; }
-
-WEFT_DECL std::optional<std::int64_t> transfer_table::bytes_between(std::string_view from, std::string_view to, call_site where) const {
-  const device_name source = parse_device_name(from, where), destination = parse_device_name(to, where);
-  std::int64_t sum = 0;
-  for (const transfer& t : edges_) {
-    if (t.kind != transfer_kind::data || !matches(source, parse_device_name(t.from)) || !matches(destination, parse_device_name(t.to))) continue;
-    if (!t.bytes || *t.bytes > INT64_MAX - sum) return std::nullopt;
-    sum += *t.bytes;
-  }
-  return sum;
-}
-
-WEFT_DECL std::vector<transfer> transfer_table::all() const {
-  std::vector<transfer> out;
-  out.reserve(feeds_.size() + edges_.size() + fetches_.size());
-  for (const auto* rows : {&feeds_, &edges_, &fetches_})
-    for (const transfer& t : *rows) out.push_back(t);
-  return out;
-}
-
-}  // namespace weft
-#endif
-
-#endif
-
 #ifndef WEFT_PLACEMENT_PLACED_ROWS_HPP
 #define WEFT_PLACEMENT_PLACED_ROWS_HPP
 // Where nodes are and why, as two numbers for each: a graph has many nodes, few devices and few reasons. Words are made of them when somebody reads them.
@@ -17093,6 +16950,360 @@ WEFT_DECL bool operator==(const placement& a, const placement& b) {
   for (std::size_t i = 0; a.blocks_ != b.blocks_ && i < a.size(); ++i)
     if (a[i] != b[i]) return false;
   return true;
+}
+
+}  // namespace weft
+#endif
+
+#endif
+
+#ifndef WEFT_PARTITION_CUT_ROWS_HPP
+#define WEFT_PARTITION_CUT_ROWS_HPP
+// What crosses between devices, as a few numbers for each value: a large graph may have a million. Words are made of them when somebody reads them.
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+#if WEFT_HAS_BODIES
+
+#include <optional>
+#include <string>
+#include <utility>
+#endif
+
+namespace weft::detail {
+
+struct cut_words;
+
+// A value, and the devices that it leaves and reaches; nodes by id, devices by number. A slot of `control_slot` stands for a node to wait for.
+struct cut_row {
+  static constexpr std::int32_t control_slot = -1;
+  std::int32_t node = 0, slot = 0, from = 0, to = 0;
+  // Places among the consumers; -1 for none.
+  std::int32_t first_consumer = -1, last_consumer = -1;
+};
+
+// Rows by the number of their edge. What the consumers of a row are is a list through `consumers`.
+struct cut_rows {
+  struct consumer {
+    std::int32_t node, next;
+  };
+  std::vector<cut_row> rows;
+  std::vector<consumer> consumers;
+  std::shared_ptr<const cut_words> words;
+
+  // Adds a consumer, unless it was the last one.
+  void consume(std::size_t row, std::int32_t node);
+};
+
+}  // namespace weft::detail
+
+#if WEFT_HAS_BODIES
+namespace weft::detail {
+
+// The devices of a cut: their names, and the numbers of their tasks.
+struct cut_devices {
+  std::vector<std::string> names;
+  std::vector<int> tasks;
+};
+
+// What the numbers of rows mean. Keeps the graph that was cut.
+struct cut_words {
+  std::shared_ptr<graph_state> graph;
+  std::shared_ptr<const cut_devices> devices;
+  placement where;
+  // Whether float values travel between tasks as bfloat16.
+  bool narrow = false;
+
+  const node& node_of(std::int32_t id) const { return *graph->node_at(static_cast<std::size_t>(id)); }
+  bool between_tasks(const cut_row& row) const noexcept { return devices->tasks[static_cast<std::size_t>(row.from)] != devices->tasks[static_cast<std::size_t>(row.to)]; }
+};
+
+inline void cut_rows::consume(std::size_t row, std::int32_t node) {
+  cut_row& of = rows[row];
+  if (of.last_consumer >= 0 && consumers[static_cast<std::size_t>(of.last_consumer)].node == node) return;
+  const auto place = static_cast<std::int32_t>(consumers.size());
+  if (of.last_consumer >= 0) consumers[static_cast<std::size_t>(of.last_consumer)].next = place;
+  else of.first_consumer = place;
+  of.last_consumer = place;
+  consumers.push_back({node, -1});
+}
+
+// The size of a value; nothing when dtype or shape do not say it.
+inline std::optional<std::int64_t> bytes_of(const output_type& type) {
+  const auto elements = type.shape.elements();
+  if (!elements || !is_plain(type.dtype)) return std::nullopt;
+  const auto size = static_cast<std::int64_t>(size_of(type.dtype));
+  return *elements > INT64_MAX / size ? std::nullopt : std::optional<std::int64_t>(*elements * size);
+}
+
+// Finds rows by the value and the device, or task, that it reaches: an open table of their numbers, at most half full.
+class cut_row_index {
+ public:
+  // `places` are the devices or tasks of rows, by the numbers of their devices.
+  std::int32_t find(const std::vector<cut_row>& rows, const std::vector<int>& places, std::int32_t node, std::int32_t slot, int place) const noexcept;
+  void add(const std::vector<cut_row>& rows, const std::vector<int>& places, std::int32_t row);
+
+ private:
+  static std::size_t hash(std::int32_t node, std::int32_t slot, int place) noexcept;
+  void put(const std::vector<cut_row>& rows, const std::vector<int>& places, std::int32_t row) noexcept;
+  std::vector<std::int32_t> table_;  // -1: free
+  std::size_t count_ = 0;
+};
+
+inline std::size_t cut_row_index::hash(std::int32_t node, std::int32_t slot, int place) noexcept {
+  std::uint64_t h = (static_cast<std::uint64_t>(static_cast<std::uint32_t>(node)) << 32 ^ static_cast<std::uint32_t>(slot)) * 0x9e3779b97f4a7c15u;
+  h = (h ^ h >> 32 ^ static_cast<std::uint32_t>(place)) * 0xd6e8feb86659fd93u;
+  return static_cast<std::size_t>(h ^ h >> 32);
+}
+
+inline std::int32_t cut_row_index::find(const std::vector<cut_row>& rows, const std::vector<int>& places, std::int32_t node, std::int32_t slot, int place) const noexcept {
+  if (table_.empty()) return -1;
+  const std::size_t mask = table_.size() - 1;
+  for (std::size_t i = hash(node, slot, place) & mask; table_[i] >= 0; i = (i + 1) & mask) {
+    const cut_row& row = rows[static_cast<std::size_t>(table_[i])];
+    if (row.node == node && row.slot == slot && places[static_cast<std::size_t>(row.to)] == place) return table_[i];
+  }
+  return -1;
+}
+
+inline void cut_row_index::put(const std::vector<cut_row>& rows, const std::vector<int>& places, std::int32_t row) noexcept {
+  const cut_row& of = rows[static_cast<std::size_t>(row)];
+  const std::size_t mask = table_.size() - 1;
+  std::size_t i = hash(of.node, of.slot, places[static_cast<std::size_t>(of.to)]) & mask;
+  while (table_[i] >= 0) i = (i + 1) & mask;
+  table_[i] = row;
+}
+
+inline void cut_row_index::add(const std::vector<cut_row>& rows, const std::vector<int>& places, std::int32_t row) {
+  if (2 * (count_ + 1) > table_.size()) {
+    const std::vector<std::int32_t> before = std::exchange(table_, std::vector<std::int32_t>(table_.empty() ? 16 : 2 * table_.size(), -1));
+    for (const std::int32_t each : before)
+      if (each >= 0) put(rows, places, each);
+  }
+  put(rows, places, row);
+  ++count_;
+}
+
+}  // namespace weft::detail
+#endif
+
+#endif
+
+#ifndef WEFT_PARTITION_TRANSFER_HPP
+#define WEFT_PARTITION_TRANSFER_HPP
+// What crosses between devices in one step: one row per pair of `_Send` and `_Recv`, per feed and per fetch.
+
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <optional>
+#include <ostream>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace weft {
+
+namespace detail {
+class partitioner;
+}  // namespace detail
+
+/// What kind of edge a transfer stands for.
+enum class transfer_kind { data, control, feed, fetch };
+
+/// `data`, `control`, `feed` or `fetch`.
+constexpr const char* to_text(transfer_kind kind) noexcept {
+  return kind == transfer_kind::data ? "data" : kind == transfer_kind::control ? "control" : kind == transfer_kind::feed ? "feed" : "fetch";
+}
+
+/// One value that crosses from one device to another, once per step.
+struct transfer {
+  /// Unique in the partitioned graph; attribute `_edge` of its `_Send` and `_Recv`.
+  std::int64_t edge = 0;
+  transfer_kind kind = transfer_kind::data;
+  /// `x`, `x:1` for a later output, `^x` for a control edge.
+  std::string source;
+  /// Nodes that read it where it arrives, each once; `^y` when by a control edge.
+  std::vector<std::string> consumers;
+  /// Devices, short complete names.
+  std::string from, to;
+  weft::dtype dtype = weft::dtype::invalid;
+  partial_shape shape;
+  /// Size of the value; nothing when dtype or shape do not say it.
+  std::optional<std::int64_t> bytes;
+  bool between_tasks = false;
+  /// Why its first consumer is where it is.
+  std::string reason;
+
+  friend bool operator==(const transfer& a, const transfer& b);
+  friend bool operator!=(const transfer& a, const transfer& b) { return !(a == b); }
+};
+
+/// `data 0: x  float[100]  400 bytes  /job:ps/task:0/device:CPU:0 -> /job:work/task:1/device:CPU:0  for y`
+std::string to_text(const transfer& t);
+
+inline std::ostream& operator<<(std::ostream& out, transfer_kind kind) { return out << to_text(kind); }
+inline std::ostream& operator<<(std::ostream& out, const transfer& t) { return out << to_text(t); }
+
+/// The transfers of a partitioned graph. Counts and iterates over data and control edges, whose rows are made when they are read; feeds and fetches stand apart.
+class transfer_table {
+ public:
+  class iterator;
+  transfer_table() = default;
+  transfer_table(std::vector<transfer> edges, std::vector<transfer> feeds, std::vector<transfer> fetches)
+      : edges_(std::move(edges)), feeds_(std::move(feeds)), fetches_(std::move(fetches)) {}
+
+  std::size_t size() const noexcept { return edges_.size() + cut_.rows.size(); }
+  bool empty() const noexcept { return size() == 0; }
+  /// The row of this number. i < size().
+  transfer operator[](std::size_t i) const;
+  /// The row without its words: edge, kind, dtype, shape, bytes and whether it is between tasks. i < size().
+  transfer brief(std::size_t i) const;
+  iterator begin() const noexcept;
+  iterator end() const noexcept;
+  /// Values that a step is given, one row per device that reads one.
+  const std::vector<transfer>& feeds() const& noexcept { return feeds_; }
+  std::vector<transfer> feeds() && { return std::move(feeds_); }
+  /// Values that a step gives back.
+  const std::vector<transfer>& fetches() const& noexcept { return fetches_; }
+  std::vector<transfer> fetches() && { return std::move(fetches_); }
+  /// Feeds, then data and control edges, then fetches.
+  std::vector<transfer> all() const;
+  /// Bytes of the data edges from one device or task to another in a step, each named in full or in part (`/job:ps`); nothing when the size of one is not known. Throws INVALID_ARGUMENT for a malformed name.
+  std::optional<std::int64_t> bytes_between(std::string_view from, std::string_view to, call_site where = call_site::here()) const;
+
+  friend bool operator==(const transfer_table& a, const transfer_table& b);
+  friend bool operator!=(const transfer_table& a, const transfer_table& b) { return !(a == b); }
+
+ private:
+  friend class detail::partitioner;
+  // The rows of edges, of which one is empty: as they were given, or in numbers.
+  std::vector<transfer> edges_;
+  detail::cut_rows cut_;
+  std::vector<transfer> feeds_, fetches_;
+};
+
+/// Goes over the rows of a table, which must not change meanwhile.
+class transfer_table::iterator {
+ public:
+  using iterator_category = std::input_iterator_tag;
+  using value_type = transfer;
+  using difference_type = std::ptrdiff_t;
+  using pointer = void;
+  using reference = transfer;
+
+  iterator(const transfer_table& of, std::size_t i) noexcept : of_(&of), i_(i) {}
+  transfer operator*() const { return (*of_)[i_]; }
+  iterator& operator++() noexcept {
+    ++i_;
+    return *this;
+  }
+  iterator operator++(int) noexcept { return {*of_, i_++}; }
+  friend bool operator==(const iterator& a, const iterator& b) noexcept { return a.i_ == b.i_; }
+  friend bool operator!=(const iterator& a, const iterator& b) noexcept { return a.i_ != b.i_; }
+
+ private:
+  const transfer_table* of_;
+  std::size_t i_;
+};
+
+inline transfer_table::iterator transfer_table::begin() const noexcept { return {*this, 0}; }
+inline transfer_table::iterator transfer_table::end() const noexcept { return {*this, size()}; }
+
+/// One line per row of `all()`.
+std::string to_text(const transfer_table& table);
+
+inline std::ostream& operator<<(std::ostream& out, const transfer_table& table) { return out << to_text(table); }
+
+}  // namespace weft
+
+#if WEFT_HAS_BODIES
+namespace weft {
+
+WEFT_DECL std::string to_text(const transfer& t) {
+  std::string out = std::string(to_text(t.kind)) + " " + std::to_string(t.edge) + ": " + t.source;
+  if (t.kind != transfer_kind::control) out += std::string("  ") + to_text(t.dtype) + t.shape.text();
+  if (t.kind != transfer_kind::control && t.bytes) out += "  " + std::to_string(*t.bytes) + " bytes";
+  out += "  " + t.from + " -> " + t.to;
+  for (std::size_t i = 0; i < t.consumers.size(); ++i) out += (i ? ", " : "  for ") + t.consumers[i];
+  return out;
+}
+
+WEFT_DECL std::string to_text(const transfer_table& table) {
+  std::string out;
+  for (const transfer& t : table.all()) out += to_text(t) + "\n";
+  return out;
+}
+
+WEFT_DECL bool operator==(const transfer& a, const transfer& b) {
+  return a.edge == b.edge && a.kind == b.kind && a.source == b.source && a.consumers == b.consumers && a.from == b.from && a.to == b.to && a.dtype == b.dtype && a.shape == b.shape &&
+         a.bytes == b.bytes && a.between_tasks == b.between_tasks && a.reason == b.reason;
+}
+
+WEFT_DECL bool operator==(const transfer_table& a, const transfer_table& b) {
+  if (a.size() != b.size() || a.feeds_ != b.feeds_ || a.fetches_ != b.fetches_) return false;
+  for (std::size_t i = 0; i < a.size(); ++i)
+    if (a[i] != b[i]) return false;
+  return true;
+}
+
+WEFT_DECL transfer transfer_table::brief(std::size_t i) const {
+  if (cut_.rows.empty()) {
+    const transfer& whole = edges_[i];
+    return {whole.edge, whole.kind, {}, {}, {}, {}, whole.dtype, whole.shape, whole.bytes, whole.between_tasks, {}};
+  }
+  const detail::cut_row& row = cut_.rows[i];
+  transfer t;
+  t.edge = static_cast<std::int64_t>(i);
+  t.between_tasks = cut_.words->between_tasks(row);
+  output_type type{dtype::float32, partial_shape{0}, false};
+  if (row.slot == detail::cut_row::control_slot) t.kind = transfer_kind::control;
+  else type = cut_.words->node_of(row.node).outputs()[static_cast<std::size_t>(row.slot)];
+  if (cut_.words->narrow && t.between_tasks && t.kind == transfer_kind::data && type.dtype == dtype::float32) type.dtype = dtype::bfloat16;
+  t.dtype = type.dtype;
+  t.bytes = detail::bytes_of(type);
+  t.shape = std::move(type.shape);
+  return t;
+}
+
+WEFT_DECL transfer transfer_table::operator[](std::size_t i) const {
+  if (cut_.rows.empty()) return edges_[i];
+  const detail::cut_row& row = cut_.rows[i];
+  const detail::cut_words& words = *cut_.words;
+  transfer t = brief(i);
+  const bool control = t.kind == transfer_kind::control;
+  const node& source = words.node_of(row.node);
+  t.source = control ? "^" + source.name() : to_text(output{&source, row.slot});
+  t.from = words.devices->names[static_cast<std::size_t>(row.from)];
+  t.to = words.devices->names[static_cast<std::size_t>(row.to)];
+  for (std::int32_t place = row.first_consumer; place >= 0; place = cut_.consumers[static_cast<std::size_t>(place)].next) {
+    const node& consumer = words.node_of(cut_.consumers[static_cast<std::size_t>(place)].node);
+    if (place == row.first_consumer) t.reason = "'" + consumer.name() + "' is " + words.where.reason_of(consumer);
+    t.consumers.push_back((control ? "^" : "") + consumer.name());
+  }
+  return t;
+}
+
+WEFT_DECL std::optional<std::int64_t> transfer_table::bytes_between(std::string_view from, std::string_view to, call_site where) const {
+  const device_name source = parse_device_name(from, where), destination = parse_device_name(to, where);
+  std::int64_t sum = 0;
+  for (const transfer& t : *this) {
+    if (t.kind != transfer_kind::data || !matches(source, parse_device_name(t.from)) || !matches(destination, parse_device_name(t.to))) continue;
+    if (!t.bytes || *t.bytes > INT64_MAX - sum) return std::nullopt;
+    sum += *t.bytes;
+  }
+  return sum;
+}
+
+WEFT_DECL std::vector<transfer> transfer_table::all() const {
+  std::vector<transfer> out = feeds_;
+  out.reserve(feeds_.size() + size() + fetches_.size());
+  for (transfer t : *this) out.push_back(std::move(t));
+  out.insert(out.end(), fetches_.begin(), fetches_.end());
+  return out;
 }
 
 }  // namespace weft
@@ -40602,8 +40813,10 @@ WEFT_DECL void recv_scheduler::rebuild(part& p, std::size_t begin, std::size_t e
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -40672,30 +40885,18 @@ class partitioner {
     std::int64_t incarnation = 0;
     attr_value as_attr;  // the name, which all transfers share
   };
-  // Where a value is wanted: a device, or the first device of a task that received it.
+  // A fed value that has arrived at a device.
   struct arrival_key {
     std::int64_t node;
-    int slot, device, task;
-    friend bool operator==(const arrival_key& a, const arrival_key& b) noexcept {
-      return a.node == b.node && a.slot == b.slot && a.device == b.device && a.task == b.task;
-    }
+    int slot, device;
+    friend bool operator<(const arrival_key& a, const arrival_key& b) noexcept { return std::tie(a.node, a.slot, a.device) < std::tie(b.node, b.slot, b.device); }
   };
-  struct arrival_hash {
-    std::size_t operator()(const arrival_key& k) const noexcept {
-      std::uint64_t h = (static_cast<std::uint64_t>(k.node) << 32 ^ static_cast<std::uint32_t>(k.slot)) * 0x9e3779b97f4a7c15u;
-      h = (h ^ h >> 32 ^ (static_cast<std::uint64_t>(static_cast<std::uint32_t>(k.device)) << 32 | static_cast<std::uint32_t>(k.task))) * 0xd6e8feb86659fd93u;
-      return static_cast<std::size_t>(h ^ h >> 32);
-    }
-  };
-  // A value that has arrived at a device, and what a further device of the task gets passed on: the same, but for a control edge, where
-  // `value` is the Identity to wait for. An index of `control_slot` stands for a node to wait for.
   struct arrival {
-    output value, wire;
-    int device = 0;
+    const node* value = nullptr;
     std::size_t row = 0;
     const node* last_consumer = nullptr;
   };
-  static constexpr int control_slot = -1;
+  static constexpr int control_slot = cut_row::control_slot;
   static std::size_t at(int i) noexcept { return static_cast<std::size_t>(i); }
 
   void number_devices();
@@ -40709,16 +40910,16 @@ class partitioner {
   void add_fetches();
   output value_for(const output& source, const node& consumer, int device);
   const node* control_for(const node& before, const node& consumer, int device);
-  arrival& arrive(const node& from, int slot, const node& consumer, int device);
-  arrival& feed(const output& source, const node& consumer, int device);
-  arrival send(const node& from, int slot, const arrival& source, const node& consumer, int device);
-  output send_value(transfer& t, const std::string& source, output value, int source_device, int device, output_type type);
-  output cast(const std::string& name, int device, const output& value, dtype from, dtype to, const partial_shape& s);
-  void consumed(arrival& a, std::vector<transfer>& rows, const node& consumer, int slot) const;
+  const node* arrive(const node& from, int slot, const node& consumer, int device);
+  std::size_t row_at(const node& from, int slot, int device);
+  output passed_on(std::size_t row) const;
+  const node* feed(const output& source, const node& consumer, int device);
+  std::size_t send(const node& from, int slot, const output& source, int source_device, int device);
+  const node& send_value(const std::string& source, output value, int source_device, int device, output_type type, bool narrow);
+  const node& cast(const std::string& name, int device, const output& value, dtype from, dtype to, const partial_shape& s);
   const node& add(int device, std::string name, std::string op, std::vector<output> inputs, std::vector<const node*> control, attr_map attrs, std::vector<output_type> outputs);
   std::string free_name(std::string name) const;
   static std::string tensor_name(const output& o) { return o.from->name() + ":" + std::to_string(o.index); }
-  static std::optional<std::int64_t> bytes_of(const output_type& type);
   part& part_of(int device) { return parts_[at(devices_[at(device)].task)]; }
 
   const graph& graph_;
@@ -40739,8 +40940,13 @@ class partitioner {
   int last_copied_ = -1;
   std::vector<const node*> twins_;  // by node id
   std::vector<int> device_of_;      // by node id
-  std::unordered_map<arrival_key, arrival, arrival_hash> arrivals_;
-  std::vector<transfer> edges_, feeds_, fetches_;
+  std::shared_ptr<const cut_devices> cut_devices_;
+  cut_rows edges_;
+  std::vector<const node*> arrived_;  // by edge: what its consumers read or wait for
+  cut_row_index by_device_, by_task_;  // by task where one has several devices
+  std::vector<int> each_device_;       // 0, 1, 2, ...
+  std::map<arrival_key, arrival> fed_arrivals_;
+  std::vector<transfer> feeds_, fetches_;
 };
 
 WEFT_DECL partitioned_graph partitioner::run() {
@@ -40774,14 +40980,17 @@ WEFT_DECL void partitioner::copy_all(const std::vector<const node*>& nodes) {
 
 // Feeds and fetches are numbered after the edges, so that the edges count from 0.
 WEFT_DECL partitioned_graph partitioner::take() {
-  auto next = static_cast<std::int64_t>(edges_.size());
+  auto next = static_cast<std::int64_t>(edges_.rows.size());
   for (auto* rows : {&feeds_, &fetches_})
     for (transfer& t : *rows) t.edge = next++;
   std::vector<part> used;
   for (part& p : parts_)
     if (p.graph.size() != 0) used.push_back(std::move(p));
   if (options_.schedule_recvs) recv_scheduler(used, options_).run();
-  return {std::move(used), transfer_table(std::move(edges_), std::move(feeds_), std::move(fetches_)), where_};
+  transfer_table rows({}, std::move(feeds_), std::move(fetches_));
+  edges_.words = std::make_shared<const cut_words>(cut_words{graph_.state(), cut_devices_, where_, options_.bfloat16_sendrecv});
+  rows.cut_ = std::move(edges_);
+  return {std::move(used), std::move(rows), where_};
 }
 
 WEFT_DECL void partitioner::number_devices() {
@@ -40797,7 +41006,14 @@ WEFT_DECL void partitioner::number_devices() {
     devices_.push_back({name, tasks[task_text(device_set_.names()[i])], static_cast<std::int64_t>(d.incarnation), attr_value(name)});
   }
   devices_in_.resize(parts_.size());
-  for (const place_of_device& d : devices_) ++devices_in_[at(d.task)];
+  const auto numbers = std::make_shared<cut_devices>();
+  for (const place_of_device& d : devices_) {
+    ++devices_in_[at(d.task)];
+    each_device_.push_back(static_cast<int>(numbers->names.size()));
+    numbers->names.push_back(d.name);
+    numbers->tasks.push_back(d.task);
+  }
+  cut_devices_ = numbers;
   if (parts_.empty()) fail(error_code::failed_precondition, "no devices are registered; add at least one to the device_set");
   master_device_ = master_of(device_set_, options_) + "/device:CPU:0";
 }
@@ -40846,96 +41062,78 @@ WEFT_DECL void partitioner::copy(const node& n) {
 }
 
 WEFT_DECL output partitioner::value_for(const output& source, const node& consumer, int device) {
-  if (!fed_.empty() && fed_.count(output_key(source)) != 0) return feed(source, consumer, device).value;
+  if (!fed_.empty() && fed_.count(output_key(source)) != 0) return {feed(source, consumer, device), 0};
   if (device_of_[at(source.from->id())] == device) return {twins_[at(source.from->id())], source.index};
-  arrival& a = arrive(*source.from, source.index, consumer, device);
-  consumed(a, edges_, consumer, source.index);
-  return a.value;
+  return {arrive(*source.from, source.index, consumer, device), 0};
 }
 
 WEFT_DECL const node* partitioner::control_for(const node& before, const node& consumer, int device) {
-  if (device_of_[at(before.id())] == device) return twins_[at(before.id())];
-  arrival& a = arrive(before, control_slot, consumer, device);
-  consumed(a, edges_, consumer, control_slot);
-  return a.value.from;
+  return device_of_[at(before.id())] == device ? twins_[at(before.id())] : arrive(before, control_slot, consumer, device);
 }
 
-WEFT_DECL void partitioner::consumed(arrival& a, std::vector<transfer>& rows, const node& consumer, int slot) const {
-  if (a.last_consumer == &consumer) return;
-  a.last_consumer = &consumer;
-  rows[a.row].consumers.push_back((slot == control_slot ? "^" : "") + consumer.name());
+// What stands for the value, or the node to wait for, at a device that is not its own.
+WEFT_DECL const node* partitioner::arrive(const node& from, int slot, const node& consumer, int device) {
+  const std::size_t row = row_at(from, slot, device);
+  edges_.consume(row, consumer.id());
+  return arrived_[row];
 }
 
-// The value at a device that is not its own. It crosses to a task once, to the device of its first consumer there; further devices of
-// that task get it passed on from there.
-WEFT_DECL partitioner::arrival& partitioner::arrive(const node& from, int slot, const node& consumer, int device) {
-  const auto known = arrivals_.find({from.id(), slot, device, -1});
-  if (known != arrivals_.end()) return known->second;
+// A value crosses to a task once, to the device of its first consumer there; further devices of that task get it passed on from there.
+WEFT_DECL std::size_t partitioner::row_at(const node& from, int slot, int device) {
+  const std::int32_t known = by_device_.find(edges_.rows, each_device_, from.id(), slot, device);
+  if (known >= 0) return at(known);
   const int home = device_of_[at(from.id())], task = devices_[at(device)].task;
-  arrival source;
-  source.device = home;
-  source.value = source.wire = {twins_[at(from.id())], slot};
-  if (devices_[at(home)].task != task) {
-    const auto first = devices_in_[at(task)] > 1 ? arrivals_.find({from.id(), slot, -1, task}) : arrivals_.end();
-    if (first != arrivals_.end()) source = first->second;
-    else {
-      const arrival landed = send(from, slot, source, consumer, device);
-      if (devices_in_[at(task)] > 1) arrivals_.emplace(arrival_key{from.id(), slot, -1, task}, landed);
-      return arrivals_.emplace(arrival_key{from.id(), slot, device, -1}, landed).first->second;
-    }
-  }
-  return arrivals_.emplace(arrival_key{from.id(), slot, device, -1}, send(from, slot, source, consumer, device)).first->second;
+  const bool crosses = devices_[at(home)].task != task, shared = crosses && devices_in_[at(task)] > 1;
+  const std::int32_t first = shared ? by_task_.find(edges_.rows, cut_devices_->tasks, from.id(), slot, task) : -1;
+  const std::size_t row = first >= 0 ? send(from, slot, passed_on(at(first)), edges_.rows[at(first)].to, device) : send(from, slot, {twins_[at(from.id())], slot}, home, device);
+  by_device_.add(edges_.rows, each_device_, static_cast<std::int32_t>(row));
+  if (shared && first < 0) by_task_.add(edges_.rows, cut_devices_->tasks, static_cast<std::int32_t>(row));
+  return row;
 }
 
-// A control edge is sent as an empty constant that waits for the source, and waited for through an Identity, as in TensorFlow.
-WEFT_DECL partitioner::arrival partitioner::send(const node& from, int slot, const arrival& source, const node& consumer, int device) {
-  const bool control = slot == control_slot, tensorflow = options_.form == partition_form::tensorflow;
-  transfer t;
-  t.edge = static_cast<std::int64_t>(edges_.size());
-  t.kind = control ? transfer_kind::control : transfer_kind::data;
-  t.source = control ? "^" + from.name() : to_text(output{&from, slot});
-  t.between_tasks = devices_[at(source.device)].task != devices_[at(device)].task;
-  t.reason = "'" + consumer.name() + "' is " + where_.reason_of(consumer);
-  const std::string name = tensorflow ? source.wire.from->name() : from.name();
+// What a further device of the task gets: the value itself; of a control edge what was received, in TensorFlow's form the Identity to wait for.
+WEFT_DECL output partitioner::passed_on(std::size_t row) const {
+  const node* value = arrived_[row];
+  if (edges_.rows[row].slot != control_slot) return {value, 0};
+  return options_.form == partition_form::tensorflow ? output{value, control_slot} : value->inputs()[0];
+}
+
+// A control edge is sent as an empty constant that waits for the source, and waited for through an Identity, as in TensorFlow. The number of the row.
+WEFT_DECL std::size_t partitioner::send(const node& from, int slot, const output& source, int source_device, int device) {
+  const bool control = slot == control_slot, tensorflow = options_.form == partition_form::tensorflow, between_tasks = devices_[at(source_device)].task != devices_[at(device)].task;
+  const std::size_t row = edges_.rows.size();
+  const auto edge = static_cast<std::int64_t>(row);
+  const std::string name = tensorflow ? source.from->name() : from.name();
   output_type type = control ? output_type{dtype::float32, partial_shape{0}, false} : from.outputs()[at(slot)];
   type.is_ref = false;
 
-  output value = source.wire;
+  output value = source;
   if (value.index == control_slot)
-    value = {&add(source.device, names_.next(name, "control", t.edge, t.between_tasks), "Const", {}, {value.from},
+    value = {&add(source_device, names_.next(name, "control", edge, between_tasks), "Const", {}, {value.from},
                   {{"dtype", dtype::float32}, {"value", tensor_value(dtype::float32, shape{0})}}, {type}), 0};
-  arrival out;
-  out.device = device;
-  out.row = edges_.size();
-  out.wire = out.value = send_value(t, name, value, source.device, device, type);
-  if (control) {
-    out.value = {&add(device, names_.next(name, "after", t.edge, t.between_tasks), "Identity", {out.wire}, {}, {{"T", dtype::float32}}, {type}), 0};
-    if (tensorflow) out.wire = {out.value.from, control_slot};
-  }
-  edges_.push_back(std::move(t));
-  return out;
+  const node* landed = &send_value(name, value, source_device, device, type, !control && options_.bfloat16_sendrecv && between_tasks && type.dtype == dtype::float32);
+  if (control) landed = &add(device, names_.next(name, "after", edge, between_tasks), "Identity", {{landed, 0}}, {}, {{"T", dtype::float32}}, {type});
+  arrived_.push_back(landed);
+  edges_.rows.push_back({from.id(), slot, source_device, device, -1, -1});
+  return row;
 }
 
-// The pair itself, and what the row says about it.
-WEFT_DECL output partitioner::send_value(transfer& t, const std::string& source, output value, int source_device, int device, output_type type) {
-  const bool narrow = options_.bfloat16_sendrecv && t.between_tasks && t.kind == transfer_kind::data && type.dtype == dtype::float32;
-  const auto name = [&](const char* what) { return names_.next(source, what, t.edge, t.between_tasks); };
+// The pair itself; what arrives.
+WEFT_DECL const node& partitioner::send_value(const std::string& source, output value, int source_device, int device, output_type type, bool narrow) {
+  const auto edge = static_cast<std::int64_t>(edges_.rows.size());
+  const bool between_tasks = devices_[at(source_device)].task != devices_[at(device)].task;
+  const auto name = [&](const char* what) { return names_.next(source, what, edge, between_tasks); };
   if (narrow) {
-    value = cast(name("narrow"), source_device, value, dtype::float32, dtype::bfloat16, type.shape);
+    value = {&cast(name("narrow"), source_device, value, dtype::float32, dtype::bfloat16, type.shape), 0};
     type.dtype = dtype::bfloat16;
   }
-  t.from = devices_[at(source_device)].name;
-  t.to = devices_[at(device)].name;
-  t.dtype = type.dtype;
-  t.shape = type.shape;
-  t.bytes = bytes_of(type);
-  const attr_value tensor_name("edge_" + std::to_string(t.edge) + "_" + source);
+  const attr_value tensor_name("edge_" + std::to_string(edge) + "_" + source);
   const auto attrs_of = [&](bool sends) {
     attr_map out;
     out.reserve(7);
     const auto put = [&out](const char* key, attr_value what) { out.emplace(key, std::move(what)); };
     if (sends) put("T", type.dtype);
-    put("_edge", t.edge);
+    put("_edge", edge);
     put("client_terminated", false);
     put("recv_device", devices_[at(device)].as_attr);
     put("send_device", devices_[at(source_device)].as_attr);
@@ -40945,18 +41143,17 @@ WEFT_DECL output partitioner::send_value(transfer& t, const std::string& source,
     return out;
   };
   add(source_device, name("send"), "_Send", {value}, {}, attrs_of(true), {});
-  const output received{&add(device, name("recv"), "_Recv", {}, {}, attrs_of(false), {type}), 0};
-  return narrow ? cast(name("widen"), device, received, dtype::bfloat16, dtype::float32, type.shape) : received;
+  const node& received = add(device, name("recv"), "_Recv", {}, {}, attrs_of(false), {type});
+  return narrow ? cast(name("widen"), device, {&received, 0}, dtype::bfloat16, dtype::float32, type.shape) : received;
 }
 
-WEFT_DECL output partitioner::cast(const std::string& name, int device, const output& value, dtype from, dtype to, const partial_shape& s) {
-  return {&add(device, name, "Cast", {value}, {}, {{"SrcT", from}, {"DstT", to}, {"Truncate", to == dtype::bfloat16}}, {{to, s, false}}), 0};
+WEFT_DECL const node& partitioner::cast(const std::string& name, int device, const output& value, dtype from, dtype to, const partial_shape& s) {
+  return add(device, name, "Cast", {value}, {}, {{"SrcT", from}, {"DstT", to}, {"Truncate", to == dtype::bfloat16}}, {{to, s, false}});
 }
 
-WEFT_DECL partitioner::arrival& partitioner::feed(const output& source, const node& consumer, int device) {
-  const arrival_key key{source.from->id(), source.index, device, -1};
-  auto it = arrivals_.find(key);
-  if (it == arrivals_.end()) {
+WEFT_DECL const node* partitioner::feed(const output& source, const node& consumer, int device) {
+  arrival& a = fed_arrivals_[{source.from->id(), source.index, device}];
+  if (a.value == nullptr) {
     part& p = part_of(device);
     const std::string name = tensor_name(source);
     const auto known = std::find(p.feeds.begin(), p.feeds.end(), name);
@@ -40974,15 +41171,13 @@ WEFT_DECL partitioner::arrival& partitioner::feed(const output& source, const no
     t.bytes = bytes_of(type);
     t.between_tasks = p.task + "/device:CPU:0" != master_device_;
     t.reason = "'" + consumer.name() + "' is " + where_.reason_of(consumer);
-    arrival a;
-    a.device = device;
     a.row = feeds_.size();
-    a.value = a.wire = {&add(device, source.from->name() + "/_feed_" + std::to_string(feeds_.size()), "_Arg", {}, {}, {{"T", type.dtype}, {"index", index}}, {type}), 0};
+    a.value = &add(device, source.from->name() + "/_feed_" + std::to_string(feeds_.size()), "_Arg", {}, {}, {{"T", type.dtype}, {"index", index}}, {type});
     feeds_.push_back(std::move(t));
-    it = arrivals_.emplace(key, a).first;
   }
-  consumed(it->second, feeds_, consumer, source.index);
-  return it->second;
+  if (a.last_consumer != &consumer) feeds_[a.row].consumers.push_back(consumer.name());
+  a.last_consumer = &consumer;
+  return a.value;
 }
 
 WEFT_DECL void partitioner::add_fetches() {
@@ -41008,13 +41203,6 @@ WEFT_DECL void partitioner::add_fetches() {
     p.fetches.push_back(tensor_name(o));
     fetches_.push_back(std::move(t));
   }
-}
-
-WEFT_DECL std::optional<std::int64_t> partitioner::bytes_of(const output_type& type) {
-  const auto elements = type.shape.elements();
-  if (!elements || !is_plain(type.dtype)) return std::nullopt;
-  const auto size = static_cast<std::int64_t>(size_of(type.dtype));
-  return *elements > INT64_MAX / size ? std::nullopt : std::optional<std::int64_t>(*elements * size);
 }
 
 // Nodes of the graph that come later must find their names free. Hardly any graph has names like the new ones.
@@ -41455,7 +41643,7 @@ class planner {
   void registered(std::uint64_t number, const task_id& task, const status& result);
   void finish(const preparation_ptr& work, const status& result);
   device_set devices(const preparation& work) const;
-  std::vector<part_edge> edges_of(const partitioned_graph& cut, const part& p) const;
+  std::map<task_id, std::vector<part_edge>> edges_of(const partitioned_graph& cut) const;
   // Runs a step of the preparation; what it throws ends it.
   template <class F> void guarded(const preparation_ptr& work, F&& step) {
     try {
@@ -41669,21 +41857,23 @@ WEFT_DECL void planner::take_parts(const preparation_ptr& work) {
   send_parts(work);
 }
 
-WEFT_DECL std::vector<part_edge> planner::edges_of(const partitioned_graph& cut, const part& p) const {
-  std::vector<part_edge> out;
-  const task_id task = task_of_device(p.task);
+// What each task sends and receives, in the order of the edges.
+WEFT_DECL std::map<task_id, std::vector<part_edge>> planner::edges_of(const partitioned_graph& cut) const {
+  std::map<task_id, std::vector<part_edge>> out;
   for (const transfer& t : cut.transfers()) {
     const task_id from = task_of_device(t.from), to = task_of_device(t.to);
-    if (from != task && to != task) continue;
     part_edge e;
     e.edge = t.edge;
-    e.way = from == to ? part_edge::direction::inside : from == task ? part_edge::direction::outgoing : part_edge::direction::incoming;
-    e.peer = from == task ? to : from;
     e.dtype = t.dtype;
     e.may_be_large = !t.bytes || static_cast<std::uint64_t>(*t.bytes) > own_.options.small_tensor_bytes;
-    out.push_back(std::move(e));
+    e.way = from == to ? part_edge::direction::inside : part_edge::direction::outgoing;
+    e.peer = to;
+    out[from].push_back(e);
+    if (from == to) continue;
+    e.way = part_edge::direction::incoming;
+    e.peer = from;
+    out[to].push_back(std::move(e));
   }
-  std::sort(out.begin(), out.end(), [](const part_edge& a, const part_edge& b) { return a.edge < b.edge; });
   return out;
 }
 
@@ -41707,9 +41897,10 @@ WEFT_DECL void planner::send_parts(const preparation_ptr& work) {
     const task_id task = *it->second.missing.begin();
     registered(number, task, status(error_code::deadline_exceeded, "task " + own_.describe(task) + " did not register its part of the graph within " + std::to_string(limit.count()) + " ms"));
   });
+  std::map<task_id, std::vector<part_edge>> edges = edges_of(*work->cut);
   for (const part& p : work->cut->parts()) {
     const task_id task = task_of_device(p.task);
-    register_part_message what{number, work->session->id, edges_of(*work->cut, p), work->session->options.passes};
+    register_part_message what{number, work->session->id, std::move(edges[task]), work->session->options.passes};
     if (task == own_.self) {
       asio::post(own_.io, [this, number, what, copy = p.graph]() mutable {
         here_.register_part(own_.incarnation, std::move(what), std::move(copy), [this, number](const status& result) { registered(number, own_.self, result); });
@@ -47831,7 +48022,7 @@ WEFT_DECL partitioned_graph partitioner::grow(partitioned_graph earlier, const s
   for (std::size_t i = 0; i < parts_.size(); ++i)
     if (next < parts.size() && parts[next].task == device_set_.tasks()[i]) parts_[i] = std::move(parts[next++]);
   transfer_table rows = std::move(earlier).transfers();
-  edges_ = std::move(rows.edges_);
+  edges_ = std::move(rows.cut_);
   feeds_ = std::move(rows.feeds_);
   copy_all(added);
   return take();
@@ -47843,10 +48034,8 @@ WEFT_DECL void partitioner::follow(const graph& own, const graph& equal) {
     if (n != nullptr && &n->owner() == own.state().get()) n = nodes[at(n->id())];
   };
   for (const node*& n : twins_) other(n);
-  for (auto& entry : arrivals_) {
-    other(entry.second.value.from);
-    other(entry.second.wire.from);
-  }
+  for (const node*& n : arrived_) other(n);
+  for (auto& entry : fed_arrivals_) other(entry.second.value);
 }
 
 }  // namespace weft::detail
@@ -48677,7 +48866,7 @@ namespace weft::detail {
 
 class step_player {
  public:
-  step_player(const partitioned_graph& parts, const cost_model& model) : model_(model) { read_parts(parts); }
+  step_player(const partitioned_graph& parts, const cost_model& model) : model_(model), transfers_(parts.transfers()) { read_parts(parts); }
 
   step_prediction play() {
     for (std::size_t t = 0; t < tasks_.size(); ++t) {
@@ -48712,6 +48901,10 @@ class step_player {
     int running = 0;
     double sends_until = 0, receives_until = 0;
   };
+  struct transfer_row {
+    std::size_t number = none;
+    double bytes = 0;
+  };
   struct event {
     double time;
     std::size_t node;
@@ -48721,9 +48914,12 @@ class step_player {
 
   // The nodes of a part stand one after the other, in the order of their numbers.
   void read_parts(const partitioned_graph& parts) {
-    std::vector<std::size_t> sends(parts.transfers().size(), none);
-    transfers_.assign(parts.transfers().size(), nullptr);
-    for (const transfer& t : parts.transfers()) transfers_.at(at(t.edge)) = &t;
+    std::vector<std::size_t> sends(transfers_.size(), none);
+    rows_.assign(transfers_.size(), {});
+    for (std::size_t row = 0; row < transfers_.size(); ++row) {
+      const transfer t = transfers_.brief(row);
+      rows_.at(at(t.edge)) = {row, model_.bytes(t)};
+    }
     std::size_t count = 0;
     for (const part& p : parts.parts()) count += p.graph.size();
     nodes_.reserve(count);
@@ -48774,7 +48970,7 @@ class step_player {
   static std::size_t at(std::int64_t i) noexcept { return static_cast<std::size_t>(i); }
   std::int64_t edge_of(const node& n) const {
     const std::int64_t edge = n.attr<std::int64_t>("_edge");
-    if (edge < 0 || at(edge) >= transfers_.size() || transfers_[at(edge)] == nullptr) n.fail_about(error_code::invalid_argument, "belongs to edge " + std::to_string(edge) + ", which is not in the transfer table");
+    if (edge < 0 || at(edge) >= rows_.size() || rows_[at(edge)].number == none) n.fail_about(error_code::invalid_argument, "belongs to edge " + std::to_string(edge) + ", which is not in the transfer table");
     return edge;
   }
 
@@ -48822,7 +49018,7 @@ class step_player {
     if (from.task != to.task) {
       timed_task &out = tasks_[from.task], &in = tasks_[to.task];
       const link_speed& link = model_.speed_of(out_.tasks[from.task].task, out_.tasks[to.task].task);
-      const double size = model_.bytes(*transfers_[at(from.edge)]);
+      const double size = rows_[at(from.edge)].bytes;
       from.sent = std::max(now, out.sends_until);
       out.sends_until = from.sent + size / link.bytes_per_second;
       in.receives_until = std::max(out.sends_until, in.receives_until + size / link.bytes_per_second);
@@ -48841,7 +49037,7 @@ class step_player {
       if (n.what->op() == "_Recv") continue;
       const std::string& task = out_.tasks[n.task].task;
       if (n.meeting != nobody && n.task != nodes_[n.meeting].task)
-        out_.critical_path.push_back({transfers_[at(n.edge)]->source + " -> " + out_.tasks[nodes_[n.meeting].task].task, task, n.sent, nodes_[n.meeting].begin});
+        out_.critical_path.push_back({transfers_[rows_[at(n.edge)].number].source + " -> " + out_.tasks[nodes_[n.meeting].task].task, task, n.sent, nodes_[n.meeting].begin});
       else if (n.meeting == nobody) out_.critical_path.push_back({n.what->name(), task, n.begin, n.begin + n.takes});
     }
     std::reverse(out_.critical_path.begin(), out_.critical_path.end());
@@ -48851,7 +49047,8 @@ class step_player {
   std::vector<timed_node> nodes_;
   std::vector<timed_task> tasks_;
   std::vector<std::uint32_t> readers_;
-  std::vector<const transfer*> transfers_;  // by edge
+  const transfer_table& transfers_;
+  std::vector<transfer_row> rows_;  // by edge
   std::priority_queue<event> events_;
   step_prediction out_;
   std::size_t last_ = none;
@@ -56635,13 +56832,14 @@ class task_walk {
 namespace weft::testing {
 
 WEFT_DECL verdict sends_once(const partitioned_graph& parts) {
-  std::map<std::pair<std::string, std::string>, const transfer*> seen;
+  std::map<std::pair<std::string, std::string>, std::size_t> seen;
   std::size_t crossing = 0;
-  for (const transfer& t : parts.transfers()) {
+  for (std::size_t row = 0; row < parts.transfers().size(); ++row) {
+    const transfer t = parts.transfers()[row];
     if (!t.between_tasks) continue;
     ++crossing;
-    const auto [first, fresh] = seen.emplace(std::make_pair(t.source, detail::task_name(t.to)), &t);
-    if (!fresh) return verdict::no("'" + t.source + "' is sent to " + detail::task_name(t.to) + " twice:\n  " + to_text(*first->second) + "\n  " + to_text(t));
+    const auto [first, fresh] = seen.emplace(std::make_pair(t.source, detail::task_name(t.to)), row);
+    if (!fresh) return verdict::no("'" + t.source + "' is sent to " + detail::task_name(t.to) + " twice:\n  " + to_text(parts.transfers()[first->second]) + "\n  " + to_text(t));
   }
   return verdict::yes("each of the " + std::to_string(crossing) + " transfers between tasks is another value or goes to another task");
 }

@@ -56,6 +56,38 @@ TEST_CASE("partitioned_graph: bytes between devices and tasks, named in full or 
   CHECK_FALSE(weft::transfer_table({open}, {}, {}).bytes_between("/task:0", "/task:1"));
 }
 
+TEST_CASE("partitioned_graph: rows outlive what they are read from, and tables that are copied or put together again are equal") {
+  std::vector<weft::transfer> rows;
+  weft::transfer_table copy, again;
+  {
+    const auto parts = two_tasks();
+    rows.assign(parts.transfers().begin(), parts.transfers().end());
+    copy = parts.transfers();
+    again = weft::transfer_table(rows, parts.transfers().feeds(), parts.transfers().fetches());
+  }
+  CHECK(copy == again);
+  REQUIRE(copy.size() == 1);
+  CHECK(copy[0] == rows[0]);
+  CHECK(to_text(rows[0]) == "data 0: A1  float[100]  400 bytes  /job:a/task:0/device:CPU:0 -> /job:a/task:1/device:CPU:0  for C1");
+  CHECK(rows[0].reason == "'C1' is pinned");
+  again = weft::transfer_table({rows[0], rows[0]}, {}, {});
+  CHECK(copy != again);
+}
+
+TEST_CASE("partitioned_graph: a row without its words has all that can be counted") {
+  const auto parts = two_tasks();
+  for (const weft::transfer_table& table : {parts.transfers(), weft::transfer_table({parts.transfers()[0]}, {}, {})}) {
+    const weft::transfer t = table.brief(0);
+    CHECK(t.edge == 0);
+    CHECK(t.kind == weft::transfer_kind::data);
+    CHECK(t.dtype == weft::dtype::float32);
+    CHECK(t.shape == weft::partial_shape{100});
+    CHECK(t.bytes == 400);
+    CHECK(t.between_tasks);
+    CHECK((t.source.empty() && t.from.empty() && t.to.empty() && t.consumers.empty() && t.reason.empty()));
+  }
+}
+
 TEST_CASE("partitioned_graph: what one asks of a temporary outlives it") {
   std::size_t rows = 0, nodes = 0;
   for (const weft::transfer& t : two_tasks().transfers()) rows += t.source == "A1" ? 1U : 0U;

@@ -143,7 +143,7 @@ class planner {
   void registered(std::uint64_t number, const task_id& task, const status& result);
   void finish(const preparation_ptr& work, const status& result);
   device_set devices(const preparation& work) const;
-  std::vector<part_edge> edges_of(const partitioned_graph& cut, const part& p) const;
+  std::map<task_id, std::vector<part_edge>> edges_of(const partitioned_graph& cut) const;
   // Runs a step of the preparation; what it throws ends it.
   template <class F> void guarded(const preparation_ptr& work, F&& step) {
     try {
@@ -357,21 +357,23 @@ WEFT_DECL void planner::take_parts(const preparation_ptr& work) {
   send_parts(work);
 }
 
-WEFT_DECL std::vector<part_edge> planner::edges_of(const partitioned_graph& cut, const part& p) const {
-  std::vector<part_edge> out;
-  const task_id task = task_of_device(p.task);
+// What each task sends and receives, in the order of the edges.
+WEFT_DECL std::map<task_id, std::vector<part_edge>> planner::edges_of(const partitioned_graph& cut) const {
+  std::map<task_id, std::vector<part_edge>> out;
   for (const transfer& t : cut.transfers()) {
     const task_id from = task_of_device(t.from), to = task_of_device(t.to);
-    if (from != task && to != task) continue;
     part_edge e;
     e.edge = t.edge;
-    e.way = from == to ? part_edge::direction::inside : from == task ? part_edge::direction::outgoing : part_edge::direction::incoming;
-    e.peer = from == task ? to : from;
     e.dtype = t.dtype;
     e.may_be_large = !t.bytes || static_cast<std::uint64_t>(*t.bytes) > own_.options.small_tensor_bytes;
-    out.push_back(std::move(e));
+    e.way = from == to ? part_edge::direction::inside : part_edge::direction::outgoing;
+    e.peer = to;
+    out[from].push_back(e);
+    if (from == to) continue;
+    e.way = part_edge::direction::incoming;
+    e.peer = from;
+    out[to].push_back(std::move(e));
   }
-  std::sort(out.begin(), out.end(), [](const part_edge& a, const part_edge& b) { return a.edge < b.edge; });
   return out;
 }
 
@@ -395,9 +397,10 @@ WEFT_DECL void planner::send_parts(const preparation_ptr& work) {
     const task_id task = *it->second.missing.begin();
     registered(number, task, status(error_code::deadline_exceeded, "task " + own_.describe(task) + " did not register its part of the graph within " + std::to_string(limit.count()) + " ms"));
   });
+  std::map<task_id, std::vector<part_edge>> edges = edges_of(*work->cut);
   for (const part& p : work->cut->parts()) {
     const task_id task = task_of_device(p.task);
-    register_part_message what{number, work->session->id, edges_of(*work->cut, p), work->session->options.passes};
+    register_part_message what{number, work->session->id, std::move(edges[task]), work->session->options.passes};
     if (task == own_.self) {
       asio::post(own_.io, [this, number, what, copy = p.graph]() mutable {
         here_.register_part(own_.incarnation, std::move(what), std::move(copy), [this, number](const status& result) { registered(number, own_.self, result); });

@@ -99,7 +99,7 @@ WEFT_DECL partitioned_graph partitioner::grow(partitioned_graph earlier, const s
   for (std::size_t i = 0; i < parts_.size(); ++i)
     if (next < parts.size() && parts[next].task == device_set_.tasks()[i]) parts_[i] = std::move(parts[next++]);
   transfer_table rows = std::move(earlier).transfers();
-  edges_ = std::move(rows.edges_);
+  edges_ = std::move(rows.cut_);
   feeds_ = std::move(rows.feeds_);
   copy_all(added);
   return take();
@@ -111,10 +111,8 @@ WEFT_DECL void partitioner::follow(const graph& own, const graph& equal) {
     if (n != nullptr && &n->owner() == own.state().get()) n = nodes[at(n->id())];
   };
   for (const node*& n : twins_) other(n);
-  for (auto& entry : arrivals_) {
-    other(entry.second.value.from);
-    other(entry.second.wire.from);
-  }
+  for (const node*& n : arrived_) other(n);
+  for (auto& entry : fed_arrivals_) other(entry.second.value);
 }
 
 }  // namespace weft::detail

@@ -4,6 +4,7 @@
 // crosses to the parts on both sides.
 
 #include <weft/core/config.hpp>
+#include <weft/partition/cut_rows.hpp>
 #include <weft/partition/partition_options.hpp>
 #include <weft/partition/partitioned_graph.hpp>
 #include <weft/partition/prune.hpp>
@@ -14,8 +15,10 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -84,30 +87,18 @@ class partitioner {
     std::int64_t incarnation = 0;
     attr_value as_attr;  // the name, which all transfers share
   };
-  // Where a value is wanted: a device, or the first device of a task that received it.
+  // A fed value that has arrived at a device.
   struct arrival_key {
     std::int64_t node;
-    int slot, device, task;
-    friend bool operator==(const arrival_key& a, const arrival_key& b) noexcept {
-      return a.node == b.node && a.slot == b.slot && a.device == b.device && a.task == b.task;
-    }
+    int slot, device;
+    friend bool operator<(const arrival_key& a, const arrival_key& b) noexcept { return std::tie(a.node, a.slot, a.device) < std::tie(b.node, b.slot, b.device); }
   };
-  struct arrival_hash {
-    std::size_t operator()(const arrival_key& k) const noexcept {
-      std::uint64_t h = (static_cast<std::uint64_t>(k.node) << 32 ^ static_cast<std::uint32_t>(k.slot)) * 0x9e3779b97f4a7c15u;
-      h = (h ^ h >> 32 ^ (static_cast<std::uint64_t>(static_cast<std::uint32_t>(k.device)) << 32 | static_cast<std::uint32_t>(k.task))) * 0xd6e8feb86659fd93u;
-      return static_cast<std::size_t>(h ^ h >> 32);
-    }
-  };
-  // A value that has arrived at a device, and what a further device of the task gets passed on: the same, but for a control edge, where
-  // `value` is the Identity to wait for. An index of `control_slot` stands for a node to wait for.
   struct arrival {
-    output value, wire;
-    int device = 0;
+    const node* value = nullptr;
     std::size_t row = 0;
     const node* last_consumer = nullptr;
   };
-  static constexpr int control_slot = -1;
+  static constexpr int control_slot = cut_row::control_slot;
   static std::size_t at(int i) noexcept { return static_cast<std::size_t>(i); }
 
   void number_devices();
@@ -121,16 +112,16 @@ class partitioner {
   void add_fetches();
   output value_for(const output& source, const node& consumer, int device);
   const node* control_for(const node& before, const node& consumer, int device);
-  arrival& arrive(const node& from, int slot, const node& consumer, int device);
-  arrival& feed(const output& source, const node& consumer, int device);
-  arrival send(const node& from, int slot, const arrival& source, const node& consumer, int device);
-  output send_value(transfer& t, const std::string& source, output value, int source_device, int device, output_type type);
-  output cast(const std::string& name, int device, const output& value, dtype from, dtype to, const partial_shape& s);
-  void consumed(arrival& a, std::vector<transfer>& rows, const node& consumer, int slot) const;
+  const node* arrive(const node& from, int slot, const node& consumer, int device);
+  std::size_t row_at(const node& from, int slot, int device);
+  output passed_on(std::size_t row) const;
+  const node* feed(const output& source, const node& consumer, int device);
+  std::size_t send(const node& from, int slot, const output& source, int source_device, int device);
+  const node& send_value(const std::string& source, output value, int source_device, int device, output_type type, bool narrow);
+  const node& cast(const std::string& name, int device, const output& value, dtype from, dtype to, const partial_shape& s);
   const node& add(int device, std::string name, std::string op, std::vector<output> inputs, std::vector<const node*> control, attr_map attrs, std::vector<output_type> outputs);
   std::string free_name(std::string name) const;
   static std::string tensor_name(const output& o) { return o.from->name() + ":" + std::to_string(o.index); }
-  static std::optional<std::int64_t> bytes_of(const output_type& type);
   part& part_of(int device) { return parts_[at(devices_[at(device)].task)]; }
 
   const graph& graph_;
@@ -151,8 +142,13 @@ class partitioner {
   int last_copied_ = -1;
   std::vector<const node*> twins_;  // by node id
   std::vector<int> device_of_;      // by node id
-  std::unordered_map<arrival_key, arrival, arrival_hash> arrivals_;
-  std::vector<transfer> edges_, feeds_, fetches_;
+  std::shared_ptr<const cut_devices> cut_devices_;
+  cut_rows edges_;
+  std::vector<const node*> arrived_;  // by edge: what its consumers read or wait for
+  cut_row_index by_device_, by_task_;  // by task where one has several devices
+  std::vector<int> each_device_;       // 0, 1, 2, ...
+  std::map<arrival_key, arrival> fed_arrivals_;
+  std::vector<transfer> feeds_, fetches_;
 };
 
 WEFT_DECL partitioned_graph partitioner::run() {
@@ -186,14 +182,17 @@ WEFT_DECL void partitioner::copy_all(const std::vector<const node*>& nodes) {
 
 // Feeds and fetches are numbered after the edges, so that the edges count from 0.
 WEFT_DECL partitioned_graph partitioner::take() {
-  auto next = static_cast<std::int64_t>(edges_.size());
+  auto next = static_cast<std::int64_t>(edges_.rows.size());
   for (auto* rows : {&feeds_, &fetches_})
     for (transfer& t : *rows) t.edge = next++;
   std::vector<part> used;
   for (part& p : parts_)
     if (p.graph.size() != 0) used.push_back(std::move(p));
   if (options_.schedule_recvs) recv_scheduler(used, options_).run();
-  return {std::move(used), transfer_table(std::move(edges_), std::move(feeds_), std::move(fetches_)), where_};
+  transfer_table rows({}, std::move(feeds_), std::move(fetches_));
+  edges_.words = std::make_shared<const cut_words>(cut_words{graph_.state(), cut_devices_, where_, options_.bfloat16_sendrecv});
+  rows.cut_ = std::move(edges_);
+  return {std::move(used), std::move(rows), where_};
 }
 
 WEFT_DECL void partitioner::number_devices() {
@@ -209,7 +208,14 @@ WEFT_DECL void partitioner::number_devices() {
     devices_.push_back({name, tasks[task_text(device_set_.names()[i])], static_cast<std::int64_t>(d.incarnation), attr_value(name)});
   }
   devices_in_.resize(parts_.size());
-  for (const place_of_device& d : devices_) ++devices_in_[at(d.task)];
+  const auto numbers = std::make_shared<cut_devices>();
+  for (const place_of_device& d : devices_) {
+    ++devices_in_[at(d.task)];
+    each_device_.push_back(static_cast<int>(numbers->names.size()));
+    numbers->names.push_back(d.name);
+    numbers->tasks.push_back(d.task);
+  }
+  cut_devices_ = numbers;
   if (parts_.empty()) fail(error_code::failed_precondition, "no devices are registered; add at least one to the device_set");
   master_device_ = master_of(device_set_, options_) + "/device:CPU:0";
 }
@@ -258,96 +264,78 @@ WEFT_DECL void partitioner::copy(const node& n) {
 }
 
 WEFT_DECL output partitioner::value_for(const output& source, const node& consumer, int device) {
-  if (!fed_.empty() && fed_.count(output_key(source)) != 0) return feed(source, consumer, device).value;
+  if (!fed_.empty() && fed_.count(output_key(source)) != 0) return {feed(source, consumer, device), 0};
   if (device_of_[at(source.from->id())] == device) return {twins_[at(source.from->id())], source.index};
-  arrival& a = arrive(*source.from, source.index, consumer, device);
-  consumed(a, edges_, consumer, source.index);
-  return a.value;
+  return {arrive(*source.from, source.index, consumer, device), 0};
 }
 
 WEFT_DECL const node* partitioner::control_for(const node& before, const node& consumer, int device) {
-  if (device_of_[at(before.id())] == device) return twins_[at(before.id())];
-  arrival& a = arrive(before, control_slot, consumer, device);
-  consumed(a, edges_, consumer, control_slot);
-  return a.value.from;
+  return device_of_[at(before.id())] == device ? twins_[at(before.id())] : arrive(before, control_slot, consumer, device);
 }
 
-WEFT_DECL void partitioner::consumed(arrival& a, std::vector<transfer>& rows, const node& consumer, int slot) const {
-  if (a.last_consumer == &consumer) return;
-  a.last_consumer = &consumer;
-  rows[a.row].consumers.push_back((slot == control_slot ? "^" : "") + consumer.name());
+// What stands for the value, or the node to wait for, at a device that is not its own.
+WEFT_DECL const node* partitioner::arrive(const node& from, int slot, const node& consumer, int device) {
+  const std::size_t row = row_at(from, slot, device);
+  edges_.consume(row, consumer.id());
+  return arrived_[row];
 }
 
-// The value at a device that is not its own. It crosses to a task once, to the device of its first consumer there; further devices of
-// that task get it passed on from there.
-WEFT_DECL partitioner::arrival& partitioner::arrive(const node& from, int slot, const node& consumer, int device) {
-  const auto known = arrivals_.find({from.id(), slot, device, -1});
-  if (known != arrivals_.end()) return known->second;
+// A value crosses to a task once, to the device of its first consumer there; further devices of that task get it passed on from there.
+WEFT_DECL std::size_t partitioner::row_at(const node& from, int slot, int device) {
+  const std::int32_t known = by_device_.find(edges_.rows, each_device_, from.id(), slot, device);
+  if (known >= 0) return at(known);
   const int home = device_of_[at(from.id())], task = devices_[at(device)].task;
-  arrival source;
-  source.device = home;
-  source.value = source.wire = {twins_[at(from.id())], slot};
-  if (devices_[at(home)].task != task) {
-    const auto first = devices_in_[at(task)] > 1 ? arrivals_.find({from.id(), slot, -1, task}) : arrivals_.end();
-    if (first != arrivals_.end()) source = first->second;
-    else {
-      const arrival landed = send(from, slot, source, consumer, device);
-      if (devices_in_[at(task)] > 1) arrivals_.emplace(arrival_key{from.id(), slot, -1, task}, landed);
-      return arrivals_.emplace(arrival_key{from.id(), slot, device, -1}, landed).first->second;
-    }
-  }
-  return arrivals_.emplace(arrival_key{from.id(), slot, device, -1}, send(from, slot, source, consumer, device)).first->second;
+  const bool crosses = devices_[at(home)].task != task, shared = crosses && devices_in_[at(task)] > 1;
+  const std::int32_t first = shared ? by_task_.find(edges_.rows, cut_devices_->tasks, from.id(), slot, task) : -1;
+  const std::size_t row = first >= 0 ? send(from, slot, passed_on(at(first)), edges_.rows[at(first)].to, device) : send(from, slot, {twins_[at(from.id())], slot}, home, device);
+  by_device_.add(edges_.rows, each_device_, static_cast<std::int32_t>(row));
+  if (shared && first < 0) by_task_.add(edges_.rows, cut_devices_->tasks, static_cast<std::int32_t>(row));
+  return row;
 }
 
-// A control edge is sent as an empty constant that waits for the source, and waited for through an Identity, as in TensorFlow.
-WEFT_DECL partitioner::arrival partitioner::send(const node& from, int slot, const arrival& source, const node& consumer, int device) {
-  const bool control = slot == control_slot, tensorflow = options_.form == partition_form::tensorflow;
-  transfer t;
-  t.edge = static_cast<std::int64_t>(edges_.size());
-  t.kind = control ? transfer_kind::control : transfer_kind::data;
-  t.source = control ? "^" + from.name() : to_text(output{&from, slot});
-  t.between_tasks = devices_[at(source.device)].task != devices_[at(device)].task;
-  t.reason = "'" + consumer.name() + "' is " + where_.reason_of(consumer);
-  const std::string name = tensorflow ? source.wire.from->name() : from.name();
+// What a further device of the task gets: the value itself; of a control edge what was received, in TensorFlow's form the Identity to wait for.
+WEFT_DECL output partitioner::passed_on(std::size_t row) const {
+  const node* value = arrived_[row];
+  if (edges_.rows[row].slot != control_slot) return {value, 0};
+  return options_.form == partition_form::tensorflow ? output{value, control_slot} : value->inputs()[0];
+}
+
+// A control edge is sent as an empty constant that waits for the source, and waited for through an Identity, as in TensorFlow. The number of the row.
+WEFT_DECL std::size_t partitioner::send(const node& from, int slot, const output& source, int source_device, int device) {
+  const bool control = slot == control_slot, tensorflow = options_.form == partition_form::tensorflow, between_tasks = devices_[at(source_device)].task != devices_[at(device)].task;
+  const std::size_t row = edges_.rows.size();
+  const auto edge = static_cast<std::int64_t>(row);
+  const std::string name = tensorflow ? source.from->name() : from.name();
   output_type type = control ? output_type{dtype::float32, partial_shape{0}, false} : from.outputs()[at(slot)];
   type.is_ref = false;
 
-  output value = source.wire;
+  output value = source;
   if (value.index == control_slot)
-    value = {&add(source.device, names_.next(name, "control", t.edge, t.between_tasks), "Const", {}, {value.from},
+    value = {&add(source_device, names_.next(name, "control", edge, between_tasks), "Const", {}, {value.from},
                   {{"dtype", dtype::float32}, {"value", tensor_value(dtype::float32, shape{0})}}, {type}), 0};
-  arrival out;
-  out.device = device;
-  out.row = edges_.size();
-  out.wire = out.value = send_value(t, name, value, source.device, device, type);
-  if (control) {
-    out.value = {&add(device, names_.next(name, "after", t.edge, t.between_tasks), "Identity", {out.wire}, {}, {{"T", dtype::float32}}, {type}), 0};
-    if (tensorflow) out.wire = {out.value.from, control_slot};
-  }
-  edges_.push_back(std::move(t));
-  return out;
+  const node* landed = &send_value(name, value, source_device, device, type, !control && options_.bfloat16_sendrecv && between_tasks && type.dtype == dtype::float32);
+  if (control) landed = &add(device, names_.next(name, "after", edge, between_tasks), "Identity", {{landed, 0}}, {}, {{"T", dtype::float32}}, {type});
+  arrived_.push_back(landed);
+  edges_.rows.push_back({from.id(), slot, source_device, device, -1, -1});
+  return row;
 }
 
-// The pair itself, and what the row says about it.
-WEFT_DECL output partitioner::send_value(transfer& t, const std::string& source, output value, int source_device, int device, output_type type) {
-  const bool narrow = options_.bfloat16_sendrecv && t.between_tasks && t.kind == transfer_kind::data && type.dtype == dtype::float32;
-  const auto name = [&](const char* what) { return names_.next(source, what, t.edge, t.between_tasks); };
+// The pair itself; what arrives.
+WEFT_DECL const node& partitioner::send_value(const std::string& source, output value, int source_device, int device, output_type type, bool narrow) {
+  const auto edge = static_cast<std::int64_t>(edges_.rows.size());
+  const bool between_tasks = devices_[at(source_device)].task != devices_[at(device)].task;
+  const auto name = [&](const char* what) { return names_.next(source, what, edge, between_tasks); };
   if (narrow) {
-    value = cast(name("narrow"), source_device, value, dtype::float32, dtype::bfloat16, type.shape);
+    value = {&cast(name("narrow"), source_device, value, dtype::float32, dtype::bfloat16, type.shape), 0};
     type.dtype = dtype::bfloat16;
   }
-  t.from = devices_[at(source_device)].name;
-  t.to = devices_[at(device)].name;
-  t.dtype = type.dtype;
-  t.shape = type.shape;
-  t.bytes = bytes_of(type);
-  const attr_value tensor_name("edge_" + std::to_string(t.edge) + "_" + source);
+  const attr_value tensor_name("edge_" + std::to_string(edge) + "_" + source);
   const auto attrs_of = [&](bool sends) {
     attr_map out;
     out.reserve(7);
     const auto put = [&out](const char* key, attr_value what) { out.emplace(key, std::move(what)); };
     if (sends) put("T", type.dtype);
-    put("_edge", t.edge);
+    put("_edge", edge);
     put("client_terminated", false);
     put("recv_device", devices_[at(device)].as_attr);
     put("send_device", devices_[at(source_device)].as_attr);
@@ -357,18 +345,17 @@ WEFT_DECL output partitioner::send_value(transfer& t, const std::string& source,
     return out;
   };
   add(source_device, name("send"), "_Send", {value}, {}, attrs_of(true), {});
-  const output received{&add(device, name("recv"), "_Recv", {}, {}, attrs_of(false), {type}), 0};
-  return narrow ? cast(name("widen"), device, received, dtype::bfloat16, dtype::float32, type.shape) : received;
+  const node& received = add(device, name("recv"), "_Recv", {}, {}, attrs_of(false), {type});
+  return narrow ? cast(name("widen"), device, {&received, 0}, dtype::bfloat16, dtype::float32, type.shape) : received;
 }
 
-WEFT_DECL output partitioner::cast(const std::string& name, int device, const output& value, dtype from, dtype to, const partial_shape& s) {
-  return {&add(device, name, "Cast", {value}, {}, {{"SrcT", from}, {"DstT", to}, {"Truncate", to == dtype::bfloat16}}, {{to, s, false}}), 0};
+WEFT_DECL const node& partitioner::cast(const std::string& name, int device, const output& value, dtype from, dtype to, const partial_shape& s) {
+  return add(device, name, "Cast", {value}, {}, {{"SrcT", from}, {"DstT", to}, {"Truncate", to == dtype::bfloat16}}, {{to, s, false}});
 }
 
-WEFT_DECL partitioner::arrival& partitioner::feed(const output& source, const node& consumer, int device) {
-  const arrival_key key{source.from->id(), source.index, device, -1};
-  auto it = arrivals_.find(key);
-  if (it == arrivals_.end()) {
+WEFT_DECL const node* partitioner::feed(const output& source, const node& consumer, int device) {
+  arrival& a = fed_arrivals_[{source.from->id(), source.index, device}];
+  if (a.value == nullptr) {
     part& p = part_of(device);
     const std::string name = tensor_name(source);
     const auto known = std::find(p.feeds.begin(), p.feeds.end(), name);
@@ -386,15 +373,13 @@ WEFT_DECL partitioner::arrival& partitioner::feed(const output& source, const no
     t.bytes = bytes_of(type);
     t.between_tasks = p.task + "/device:CPU:0" != master_device_;
     t.reason = "'" + consumer.name() + "' is " + where_.reason_of(consumer);
-    arrival a;
-    a.device = device;
     a.row = feeds_.size();
-    a.value = a.wire = {&add(device, source.from->name() + "/_feed_" + std::to_string(feeds_.size()), "_Arg", {}, {}, {{"T", type.dtype}, {"index", index}}, {type}), 0};
+    a.value = &add(device, source.from->name() + "/_feed_" + std::to_string(feeds_.size()), "_Arg", {}, {}, {{"T", type.dtype}, {"index", index}}, {type});
     feeds_.push_back(std::move(t));
-    it = arrivals_.emplace(key, a).first;
   }
-  consumed(it->second, feeds_, consumer, source.index);
-  return it->second;
+  if (a.last_consumer != &consumer) feeds_[a.row].consumers.push_back(consumer.name());
+  a.last_consumer = &consumer;
+  return a.value;
 }
 
 WEFT_DECL void partitioner::add_fetches() {
@@ -420,13 +405,6 @@ WEFT_DECL void partitioner::add_fetches() {
     p.fetches.push_back(tensor_name(o));
     fetches_.push_back(std::move(t));
   }
-}
-
-WEFT_DECL std::optional<std::int64_t> partitioner::bytes_of(const output_type& type) {
-  const auto elements = type.shape.elements();
-  if (!elements || !is_plain(type.dtype)) return std::nullopt;
-  const auto size = static_cast<std::int64_t>(size_of(type.dtype));
-  return *elements > INT64_MAX / size ? std::nullopt : std::optional<std::int64_t>(*elements * size);
 }
 
 // Nodes of the graph that come later must find their names free. Hardly any graph has names like the new ones.

@@ -68,7 +68,7 @@ namespace weft::detail {
 
 class step_player {
  public:
-  step_player(const partitioned_graph& parts, const cost_model& model) : model_(model) { read_parts(parts); }
+  step_player(const partitioned_graph& parts, const cost_model& model) : model_(model), transfers_(parts.transfers()) { read_parts(parts); }
 
   step_prediction play() {
     for (std::size_t t = 0; t < tasks_.size(); ++t) {
@@ -103,6 +103,10 @@ class step_player {
     int running = 0;
     double sends_until = 0, receives_until = 0;
   };
+  struct transfer_row {
+    std::size_t number = none;
+    double bytes = 0;
+  };
   struct event {
     double time;
     std::size_t node;
@@ -112,9 +116,12 @@ class step_player {
 
   // The nodes of a part stand one after the other, in the order of their numbers.
   void read_parts(const partitioned_graph& parts) {
-    std::vector<std::size_t> sends(parts.transfers().size(), none);
-    transfers_.assign(parts.transfers().size(), nullptr);
-    for (const transfer& t : parts.transfers()) transfers_.at(at(t.edge)) = &t;
+    std::vector<std::size_t> sends(transfers_.size(), none);
+    rows_.assign(transfers_.size(), {});
+    for (std::size_t row = 0; row < transfers_.size(); ++row) {
+      const transfer t = transfers_.brief(row);
+      rows_.at(at(t.edge)) = {row, model_.bytes(t)};
+    }
     std::size_t count = 0;
     for (const part& p : parts.parts()) count += p.graph.size();
     nodes_.reserve(count);
@@ -165,7 +172,7 @@ class step_player {
   static std::size_t at(std::int64_t i) noexcept { return static_cast<std::size_t>(i); }
   std::int64_t edge_of(const node& n) const {
     const std::int64_t edge = n.attr<std::int64_t>("_edge");
-    if (edge < 0 || at(edge) >= transfers_.size() || transfers_[at(edge)] == nullptr) n.fail_about(error_code::invalid_argument, "belongs to edge " + std::to_string(edge) + ", which is not in the transfer table");
+    if (edge < 0 || at(edge) >= rows_.size() || rows_[at(edge)].number == none) n.fail_about(error_code::invalid_argument, "belongs to edge " + std::to_string(edge) + ", which is not in the transfer table");
     return edge;
   }
 
@@ -213,7 +220,7 @@ class step_player {
     if (from.task != to.task) {
       timed_task &out = tasks_[from.task], &in = tasks_[to.task];
       const link_speed& link = model_.speed_of(out_.tasks[from.task].task, out_.tasks[to.task].task);
-      const double size = model_.bytes(*transfers_[at(from.edge)]);
+      const double size = rows_[at(from.edge)].bytes;
       from.sent = std::max(now, out.sends_until);
       out.sends_until = from.sent + size / link.bytes_per_second;
       in.receives_until = std::max(out.sends_until, in.receives_until + size / link.bytes_per_second);
@@ -232,7 +239,7 @@ class step_player {
       if (n.what->op() == "_Recv") continue;
       const std::string& task = out_.tasks[n.task].task;
       if (n.meeting != nobody && n.task != nodes_[n.meeting].task)
-        out_.critical_path.push_back({transfers_[at(n.edge)]->source + " -> " + out_.tasks[nodes_[n.meeting].task].task, task, n.sent, nodes_[n.meeting].begin});
+        out_.critical_path.push_back({transfers_[rows_[at(n.edge)].number].source + " -> " + out_.tasks[nodes_[n.meeting].task].task, task, n.sent, nodes_[n.meeting].begin});
       else if (n.meeting == nobody) out_.critical_path.push_back({n.what->name(), task, n.begin, n.begin + n.takes});
     }
     std::reverse(out_.critical_path.begin(), out_.critical_path.end());
@@ -242,7 +249,8 @@ class step_player {
   std::vector<timed_node> nodes_;
   std::vector<timed_task> tasks_;
   std::vector<std::uint32_t> readers_;
-  std::vector<const transfer*> transfers_;  // by edge
+  const transfer_table& transfers_;
+  std::vector<transfer_row> rows_;  // by edge
   std::priority_queue<event> events_;
   step_prediction out_;
   std::size_t last_ = none;

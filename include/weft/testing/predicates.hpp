@@ -141,13 +141,14 @@ class task_walk {
 namespace weft::testing {
 
 WEFT_DECL verdict sends_once(const partitioned_graph& parts) {
-  std::map<std::pair<std::string, std::string>, const transfer*> seen;
+  std::map<std::pair<std::string, std::string>, std::size_t> seen;
   std::size_t crossing = 0;
-  for (const transfer& t : parts.transfers()) {
+  for (std::size_t row = 0; row < parts.transfers().size(); ++row) {
+    const transfer t = parts.transfers()[row];
     if (!t.between_tasks) continue;
     ++crossing;
-    const auto [first, fresh] = seen.emplace(std::make_pair(t.source, detail::task_name(t.to)), &t);
-    if (!fresh) return verdict::no("'" + t.source + "' is sent to " + detail::task_name(t.to) + " twice:\n  " + to_text(*first->second) + "\n  " + to_text(t));
+    const auto [first, fresh] = seen.emplace(std::make_pair(t.source, detail::task_name(t.to)), row);
+    if (!fresh) return verdict::no("'" + t.source + "' is sent to " + detail::task_name(t.to) + " twice:\n  " + to_text(parts.transfers()[first->second]) + "\n  " + to_text(t));
   }
   return verdict::yes("each of the " + std::to_string(crossing) + " transfers between tasks is another value or goes to another task");
 }
