@@ -1,5 +1,6 @@
 #include <weft/train/sync_replicas.hpp>
 
+#include "../cluster/process_counts.hpp"
 #include "../error_of.hpp"
 #include "../format/file_test_support.hpp"
 #include "../long_tests.hpp"
@@ -12,6 +13,7 @@
 #include <weft/graph.hpp>
 #include <weft/session/local_session.hpp>
 #include <weft/tensor/xtensor.hpp>
+#include <weft/train/hooks.hpp>
 #include <weft/train/optimizers.hpp>
 #include <weft/train/saver.hpp>
 
@@ -281,6 +283,49 @@ TEST_CASE("sync_replicas: replicas may begin and end in any order, with as many 
       else CHECK_MESSAGE(end.code == weft::error_code::out_of_range, end.text());
     }
   }
+}
+
+TEST_CASE("sync_replicas: a parameter server and three workers may be started in any order") {
+  static constexpr int ps = 3, last = 4;
+  std::vector<int> order{0, 1, 2, ps};
+  int number = 0;
+  do {
+    if (!takes_long() && number++ % 11 != 0) continue;
+    const std::string places{static_cast<char>('0' + order[0]), static_cast<char>('0' + order[1]), static_cast<char>('0' + order[2]), static_cast<char>('0' + order[3])};
+    CAPTURE(places);
+    weft::local_cluster cluster({{"ps", 1}, {"work", 3}});
+    const auto job = [](int index) { return index == ps ? "ps" : "work"; };
+    for (const int index : order) cluster.stop(job(index), index % ps);
+    std::vector<std::future<weft::status>> replicas(3);
+    for (const int index : order) {
+      cluster.start(job(index), index % ps);
+      if (index == ps) continue;
+      replicas[static_cast<std::size_t>(index)] = std::async(std::launch::async, [&cluster, index] {
+        return error_of([&] {
+          replica mine(index, 3);
+          weft::monitored_session_options options;
+          options.role = index == 0 ? weft::session_role::chief : weft::session_role::worker;
+          options.look_every = 10ms;
+          options.patience = 60s;
+          options.hooks = {std::make_shared<weft::sync_replicas_hook>(*mine.sync)};
+          if (index == 0) options.hooks.push_back(std::make_shared<weft::stop_at_step_hook>(last));
+          weft::monitored_session session([&] { return std::make_unique<weft::session>(cluster.target("work", index), weft::session_options(), mine.graph); }, options, mine.graph);
+          session.loop([&] { mine.run(session, 1.f, 60s); });
+        });
+      });
+      // The next one comes when this one is at work, or waits.
+      CHECK(process_counts::soon([&] { return cluster.at("work", index).statistics().sessions_opened > 0; }));
+    }
+    for (auto& each : replicas) {
+      REQUIRE(each.wait_for(120s) == std::future_status::ready);
+      const weft::status end = each.get();
+      CHECK_MESSAGE(end.ok(), end.text());
+    }
+    replica reads(0, 3);
+    weft::session session(cluster.target("work", 0), {}, reads.graph);
+    CHECK(session.run(reads.step) == last);
+    CHECK(session.run(reads.v) == -static_cast<float>(last));
+  } while (std::next_permutation(order.begin(), order.end()));
 }
 
 TEST_CASE("sync_replicas: a worker says when nobody makes the updates") {
