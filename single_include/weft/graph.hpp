@@ -2965,7 +2965,8 @@ struct function_def {
 
 #ifndef WEFT_GRAPH_NAME_INDEX_HPP
 #define WEFT_GRAPH_NAME_INDEX_HPP
-// The nodes of a graph by their names, and which names are taken without regard to case. Numbers in two open tables: the names stay where the nodes have them.
+// The nodes of a graph by their names, and which names are taken without regard to case. Numbers in two open tables: the names stay where the nodes have them, and are entered when somebody asks for
+// one.
 
 #include <cstddef>
 #include <cstdint>
@@ -2979,11 +2980,9 @@ namespace weft::detail {
 class name_index {
  public:
   // The node of this name; nullptr when there is none.
-  const node* find(std::string_view name, const std::vector<const node*>& nodes) const noexcept;
+  const node* find(std::string_view name, const std::vector<const node*>& nodes);
   // A name like `wanted` that no other differs from by case only, for the node that comes next or, with `for_scope`, for a scope: x, x_1, x_2, as TensorFlow.
   std::string take(const std::string& wanted, bool for_scope, const std::vector<const node*>& nodes);
-  // Enters the last node. Its name must be free.
-  void add(const std::vector<const node*>& nodes);
 
  private:
   // `who` is the number of a node, or one of `scopes_` from -1 downward; `used` counts how often the name was asked for, and is 0 in an empty place.
@@ -2993,12 +2992,13 @@ class name_index {
   };
   static void lower(std::string_view text, std::string& out);
   static void make_room(std::vector<entry>& table, std::size_t used);
+  void enter(const std::vector<const node*>& nodes);
   static entry& free_place(std::vector<entry>& table, std::uint32_t hash) noexcept;
   entry* find_taken(const std::string& key, const std::vector<const node*>& nodes);
   void take_key(const std::string& key, std::int32_t who);
   void catch_up(const std::vector<const node*>& nodes);
 
-  // Sizes are powers of two, at most half of the places are in use. Names that were only given exactly are entered among those taken when a name is asked for the next time.
+  // Sizes are powers of two, at most half of the places are in use.
   std::vector<entry> names_, taken_;
   std::size_t named_ = 0, taken_count_ = 0, caught_up_ = 0;
   std::vector<std::string> scopes_;
@@ -3031,7 +3031,8 @@ WEFT_DECL void name_index::make_room(std::vector<entry>& table, std::size_t used
   table = std::move(larger);
 }
 
-WEFT_DECL const node* name_index::find(std::string_view name, const std::vector<const node*>& nodes) const noexcept {
+WEFT_DECL const node* name_index::find(std::string_view name, const std::vector<const node*>& nodes) {
+  enter(nodes);
   if (names_.empty()) return nullptr;
   const std::uint32_t hash = hash_text(name);
   const std::size_t mask = names_.size() - 1;
@@ -3040,11 +3041,12 @@ WEFT_DECL const node* name_index::find(std::string_view name, const std::vector<
   return nullptr;
 }
 
-WEFT_DECL void name_index::add(const std::vector<const node*>& nodes) {
-  make_room(names_, named_);
-  const std::uint32_t hash = hash_text(nodes.back()->name());
-  free_place(names_, hash) = {hash, static_cast<std::int32_t>(nodes.size() - 1), 1};
-  ++named_;
+WEFT_DECL void name_index::enter(const std::vector<const node*>& nodes) {
+  for (; named_ < nodes.size(); ++named_) {
+    make_room(names_, named_);
+    const std::uint32_t hash = hash_text(nodes[named_]->name());
+    free_place(names_, hash) = {hash, static_cast<std::int32_t>(named_), 1};
+  }
 }
 
 WEFT_DECL name_index::entry* name_index::find_taken(const std::string& key, const std::vector<const node*>& nodes) {
@@ -3823,6 +3825,9 @@ WEFT_DECL std::optional<std::vector<std::int64_t>> shape_context::input_sizes(in
 
 namespace weft::detail {
 
+// Whether an exact name may be taken already. Who knows that it is not saves the graph the looking, and the memory to look into until somebody does.
+enum class naming : unsigned char { checked, known_free };
+
 // What another layer may keep with a graph.
 class kept_object {
  public:
@@ -3854,9 +3859,9 @@ class graph_state : public std::enable_shared_from_this<graph_state> {
   graph_state& operator=(const graph_state&) = delete;
   ~graph_state();
 
-  const node& add(node_spec spec);
+  const node& add(node_spec spec, naming how = naming::checked);
   // A node that shares all but these with the original, a node of any graph.
-  const node& add_copy(const node& original, std::vector<output> inputs, std::vector<const node*> control_inputs, const std::string& device);
+  const node& add_copy(const node& original, std::vector<output> inputs, std::vector<const node*> control_inputs, const std::string& device, naming how = naming::checked);
   // Lets an input of a Merge, made with another output of the same dtype in that place, come from a node made after it: the one kind of edge that leads backward. Only while the loop is
   // being built, before anybody else reads it.
   void close_loop(const node& merge, std::size_t input, output from);
@@ -3893,7 +3898,7 @@ class graph_state : public std::enable_shared_from_this<graph_state> {
   void apply_colocation(node& made, node_facts& facts, const scope_context& scope) const;
   void apply_control(node& made, const scope_context& scope) const;
   const std::string* keep_device(const std::string& device);
-  const node& insert(const node_in_the_making& made, node_facts* named, bool exact);
+  const node& insert(const node_in_the_making& made, node_facts* named, bool exact, naming how);
   void* room_for_node();
 
   mutable std::mutex mutex_;
@@ -3903,7 +3908,7 @@ class graph_state : public std::enable_shared_from_this<graph_state> {
   std::size_t room_ = 0;
   // Owned here; one vector type less than of unique_ptr, and handed out as it is.
   std::vector<const node*> nodes_;
-  name_index names_;
+  mutable name_index names_;
   // Requested devices: many nodes ask for few.
   std::unordered_set<std::string> devices_;
   const std::string* last_device_ = nullptr;
@@ -4018,7 +4023,7 @@ WEFT_DECL void graph_state::close_loop(const node& merge, std::size_t input, out
   const_cast<node&>(merge).inputs_[input] = from;
 }
 
-WEFT_DECL const node& graph_state::add(node_spec spec) {
+WEFT_DECL const node& graph_state::add(node_spec spec, naming how) {
   // 1. The node as asked for; what is found wrong from here on is reported about it.
   node_facts* const facts = new node_facts(spec.op);
   const node_in_the_making made(new (room_for_node()) node(facts));
@@ -4064,13 +4069,13 @@ WEFT_DECL const node& graph_state::add(node_spec spec) {
   }
 
   // 4. Into the graph.
-  const node& out = insert(made, facts, exact);
+  const node& out = insert(made, facts, exact, how);
   if (spec.scoped)
     for (auto& frame : scope.control) frame->made_inside.push_back(&out);
   return out;
 }
 
-WEFT_DECL const node& graph_state::add_copy(const node& original, std::vector<output> inputs, std::vector<const node*> control_inputs, const std::string& device) {
+WEFT_DECL const node& graph_state::add_copy(const node& original, std::vector<output> inputs, std::vector<const node*> control_inputs, const std::string& device, naming how) {
   const_cast<node_facts*>(original.facts_)->holders.fetch_add(1, std::memory_order_relaxed);
   const node_in_the_making made(new (room_for_node()) node(original.facts_));
   made->owner_ = this;
@@ -4079,7 +4084,7 @@ WEFT_DECL const node& graph_state::add_copy(const node& original, std::vector<ou
   check_owner(*made);
   made->device_ = keep_device(device);
   made->def_ = ops_.shares(original.owner_->ops_) ? original.def_ : ops_.find(original.op());
-  return insert(made, nullptr, true);
+  return insert(made, nullptr, true, how);
 }
 
 // Nodes lie side by side in the order of their creation, so that a pass over them reads memory from front to back.
@@ -4175,15 +4180,14 @@ WEFT_DECL std::string graph_state::unique_scope(const std::string& wanted, call_
 }
 
 // `named` is where the name stands that may change, for a node that is no copy. Names are unique without regard to case, as in TensorFlow, but for those that are given exactly.
-WEFT_DECL const node& graph_state::insert(const node_in_the_making& made, node_facts* named, bool exact) {
+WEFT_DECL const node& graph_state::insert(const node_in_the_making& made, node_facts* named, bool exact, naming how) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (!exact) named->name = names_.take(named->name, false, nodes_);
-  else if (names_.find(made->name(), nodes_) != nullptr) made->fail_about(error_code::already_exists, "the graph already has a node of this name");
+  else if (how == naming::checked && names_.find(made->name(), nodes_) != nullptr) made->fail_about(error_code::already_exists, "the graph already has a node of this name");
   made->id_ = static_cast<int>(nodes_.size());
   nodes_.push_back(made.get());
   const node& out = *made.get();
   made.keep();
-  names_.add(nodes_);
   return out;
 }
 
@@ -14292,7 +14296,7 @@ inline bool has_hidden_names(const std::vector<const node*>& nodes) {
 class partitioner {
  public:
   partitioner(const graph& g, const device_set& devices, const placement& where, const partition_options& options)
-      : graph_(g), device_set_(devices), where_(where), options_(options), names_(options.form, devices.is_local()) {}
+      : graph_(g), device_set_(devices), where_(where), options_(options), names_(options.form, devices.is_local()), naming_(options.form == partition_form::weft ? naming::known_free : naming::checked) {}
 
   partitioned_graph run();
 
@@ -14362,6 +14366,8 @@ class partitioner {
   std::vector<part> parts_;  // one per task of the device set; empty ones are dropped at the end
   std::unordered_set<std::uint64_t> fed_;
   cut_names names_;
+  // Names of the graph are there once, and weft's form adds none that a node of it has.
+  const naming naming_;
   substitution same_;
   bool has_hidden_names_ = false;
   int last_copied_ = -1;
@@ -14485,7 +14491,7 @@ WEFT_DECL void partitioner::copy(const node& n) {
     check_order(n, *before);
     if (!is_fed_placeholder(*before, fed_)) control.push_back(control_for(*before, n, device));
   }
-  twins_[at(n.id())] = &part_of(device).graph.add_copy(n, std::move(inputs), std::move(control), devices_[at(device)].name);
+  twins_[at(n.id())] = &part_of(device).graph.state()->add_copy(n, std::move(inputs), std::move(control), devices_[at(device)].name, naming_);
 }
 
 WEFT_DECL output partitioner::value_for(const output& source, const node& consumer, int device) {
@@ -14650,7 +14656,7 @@ WEFT_DECL const node& partitioner::add(int device, std::string name, std::string
   spec.scoped = false;
   spec.device = devices_[at(device)].name;
   spec.outputs = std::move(outputs);
-  return part_of(device).graph.add(std::move(spec));
+  return part_of(device).graph.state()->add(std::move(spec), naming_);
 }
 
 }  // namespace weft::detail

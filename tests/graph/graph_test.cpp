@@ -182,6 +182,25 @@ TEST_CASE("graph: an exact name that is taken is ALREADY_EXISTS") {
   CHECK(g.size() == 2);
 }
 
+TEST_CASE("graph: names that were known to be free are found and taken like others") {
+  using weft::detail::naming;
+  const graph g;
+  const auto add = [&](const char* name, naming how) -> const node& {
+    node_spec spec = spec_of("NoOp", name);
+    spec.exact_name = true;
+    return g.state()->add(std::move(spec), how);
+  };
+  const node& a = add("a", naming::known_free);
+  const node& b = add("B", naming::known_free);
+  CHECK_THROWS_WITH_AS(add("a", naming::checked), "ALREADY_EXISTS: NoOp 'a' (user.cpp:12): the graph already has a node of this name", weft::error);
+  CHECK(g.find("a") == &a);
+  CHECK(g.find("B") == &b);
+  CHECK(g.find("b") == nullptr);
+  CHECK(g.add(spec_of("NoOp", "b")).name() == "b_1");
+  add("c", naming::known_free);
+  CHECK(g.find("c")->id() == 3);
+}
+
 TEST_CASE("graph: an op that nobody defined") {
   const graph g;
   CHECK_THROWS_WITH_AS(g.add(spec_of("Nonesuch", "x")), "NOT_FOUND: Nonesuch 'x' (user.cpp:12): no op 'Nonesuch' is defined; add its definition to the graph's op_registry", weft::error);

@@ -329,6 +329,22 @@ TEST_CASE("partition: floats cross between tasks as bfloat16 when asked for, and
   CHECK(to_text(*parts.at("/job:a/task:1").graph.find("C1")) == "C1 = Identity(A1/_widen_1)  float<unknown>  /job:a/task:1/device:CPU:0");
 }
 
+TEST_CASE("partition: a part is a graph to which nodes can be added, each name once") {
+  world w;
+  const auto& x = w.constant("A1", weft::tensor_value(weft::dtype::float32, weft::shape{20}));
+  w.add("Identity", "C1", {out(x)});
+  const auto parts = w.parts();
+  const weft::graph& part = parts.at("/job:a/task:0").graph;
+  weft::node_spec spec;
+  spec.op = "NoOp";
+  spec.name = "A1/_send_0";
+  spec.exact_name = true;
+  spec.scoped = false;
+  CHECK_THROWS_WITH_AS(part.add(spec), "ALREADY_EXISTS: NoOp 'A1/_send_0': the graph already has a node of this name", weft::error);
+  spec.exact_name = false;
+  CHECK(part.add(spec).name() == "A1/_send_0_1");
+}
+
 TEST_CASE("partition: the graph is left as it was") {
   world w;
   const auto& a1 = w.add("FloatInput", "A1");

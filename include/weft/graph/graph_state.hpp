@@ -22,6 +22,9 @@
 
 namespace weft::detail {
 
+// Whether an exact name may be taken already. Who knows that it is not saves the graph the looking, and the memory to look into until somebody does.
+enum class naming : unsigned char { checked, known_free };
+
 // What another layer may keep with a graph.
 class kept_object {
  public:
@@ -53,9 +56,9 @@ class graph_state : public std::enable_shared_from_this<graph_state> {
   graph_state& operator=(const graph_state&) = delete;
   ~graph_state();
 
-  const node& add(node_spec spec);
+  const node& add(node_spec spec, naming how = naming::checked);
   // A node that shares all but these with the original, a node of any graph.
-  const node& add_copy(const node& original, std::vector<output> inputs, std::vector<const node*> control_inputs, const std::string& device);
+  const node& add_copy(const node& original, std::vector<output> inputs, std::vector<const node*> control_inputs, const std::string& device, naming how = naming::checked);
   // Lets an input of a Merge, made with another output of the same dtype in that place, come from a node made after it: the one kind of edge that leads backward. Only while the loop is
   // being built, before anybody else reads it.
   void close_loop(const node& merge, std::size_t input, output from);
@@ -92,9 +95,8 @@ class graph_state : public std::enable_shared_from_this<graph_state> {
   void apply_colocation(node& made, node_facts& facts, const scope_context& scope) const;
   void apply_control(node& made, const scope_context& scope) const;
   const std::string* keep_device(const std::string& device);
-  const node& insert(const node_in_the_making& made, node_facts* named, bool exact);
+  const node& insert(const node_in_the_making& made, node_facts* named, bool exact, naming how);
   void* room_for_node();
-
 
   mutable std::mutex mutex_;
   op_registry ops_;
@@ -103,7 +105,7 @@ class graph_state : public std::enable_shared_from_this<graph_state> {
   std::size_t room_ = 0;
   // Owned here; one vector type less than of unique_ptr, and handed out as it is.
   std::vector<const node*> nodes_;
-  name_index names_;
+  mutable name_index names_;
   // Requested devices: many nodes ask for few.
   std::unordered_set<std::string> devices_;
   const std::string* last_device_ = nullptr;
@@ -218,7 +220,7 @@ WEFT_DECL void graph_state::close_loop(const node& merge, std::size_t input, out
   const_cast<node&>(merge).inputs_[input] = from;
 }
 
-WEFT_DECL const node& graph_state::add(node_spec spec) {
+WEFT_DECL const node& graph_state::add(node_spec spec, naming how) {
   // 1. The node as asked for; what is found wrong from here on is reported about it.
   node_facts* const facts = new node_facts(spec.op);
   const node_in_the_making made(new (room_for_node()) node(facts));
@@ -264,13 +266,13 @@ WEFT_DECL const node& graph_state::add(node_spec spec) {
   }
 
   // 4. Into the graph.
-  const node& out = insert(made, facts, exact);
+  const node& out = insert(made, facts, exact, how);
   if (spec.scoped)
     for (auto& frame : scope.control) frame->made_inside.push_back(&out);
   return out;
 }
 
-WEFT_DECL const node& graph_state::add_copy(const node& original, std::vector<output> inputs, std::vector<const node*> control_inputs, const std::string& device) {
+WEFT_DECL const node& graph_state::add_copy(const node& original, std::vector<output> inputs, std::vector<const node*> control_inputs, const std::string& device, naming how) {
   const_cast<node_facts*>(original.facts_)->holders.fetch_add(1, std::memory_order_relaxed);
   const node_in_the_making made(new (room_for_node()) node(original.facts_));
   made->owner_ = this;
@@ -279,7 +281,7 @@ WEFT_DECL const node& graph_state::add_copy(const node& original, std::vector<ou
   check_owner(*made);
   made->device_ = keep_device(device);
   made->def_ = ops_.shares(original.owner_->ops_) ? original.def_ : ops_.find(original.op());
-  return insert(made, nullptr, true);
+  return insert(made, nullptr, true, how);
 }
 
 // Nodes lie side by side in the order of their creation, so that a pass over them reads memory from front to back.
@@ -375,15 +377,14 @@ WEFT_DECL std::string graph_state::unique_scope(const std::string& wanted, call_
 }
 
 // `named` is where the name stands that may change, for a node that is no copy. Names are unique without regard to case, as in TensorFlow, but for those that are given exactly.
-WEFT_DECL const node& graph_state::insert(const node_in_the_making& made, node_facts* named, bool exact) {
+WEFT_DECL const node& graph_state::insert(const node_in_the_making& made, node_facts* named, bool exact, naming how) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (!exact) named->name = names_.take(named->name, false, nodes_);
-  else if (names_.find(made->name(), nodes_) != nullptr) made->fail_about(error_code::already_exists, "the graph already has a node of this name");
+  else if (how == naming::checked && names_.find(made->name(), nodes_) != nullptr) made->fail_about(error_code::already_exists, "the graph already has a node of this name");
   made->id_ = static_cast<int>(nodes_.size());
   nodes_.push_back(made.get());
   const node& out = *made.get();
   made.keep();
-  names_.add(nodes_);
   return out;
 }
 

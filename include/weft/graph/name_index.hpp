@@ -1,6 +1,7 @@
 #ifndef WEFT_GRAPH_NAME_INDEX_HPP
 #define WEFT_GRAPH_NAME_INDEX_HPP
-// The nodes of a graph by their names, and which names are taken without regard to case. Numbers in two open tables: the names stay where the nodes have them.
+// The nodes of a graph by their names, and which names are taken without regard to case. Numbers in two open tables: the names stay where the nodes have them, and are entered when somebody asks for
+// one.
 
 #include <weft/core/config.hpp>
 #include <weft/graph/node.hpp>
@@ -18,11 +19,9 @@ namespace weft::detail {
 class name_index {
  public:
   // The node of this name; nullptr when there is none.
-  const node* find(std::string_view name, const std::vector<const node*>& nodes) const noexcept;
+  const node* find(std::string_view name, const std::vector<const node*>& nodes);
   // A name like `wanted` that no other differs from by case only, for the node that comes next or, with `for_scope`, for a scope: x, x_1, x_2, as TensorFlow.
   std::string take(const std::string& wanted, bool for_scope, const std::vector<const node*>& nodes);
-  // Enters the last node. Its name must be free.
-  void add(const std::vector<const node*>& nodes);
 
  private:
   // `who` is the number of a node, or one of `scopes_` from -1 downward; `used` counts how often the name was asked for, and is 0 in an empty place.
@@ -32,12 +31,13 @@ class name_index {
   };
   static void lower(std::string_view text, std::string& out);
   static void make_room(std::vector<entry>& table, std::size_t used);
+  void enter(const std::vector<const node*>& nodes);
   static entry& free_place(std::vector<entry>& table, std::uint32_t hash) noexcept;
   entry* find_taken(const std::string& key, const std::vector<const node*>& nodes);
   void take_key(const std::string& key, std::int32_t who);
   void catch_up(const std::vector<const node*>& nodes);
 
-  // Sizes are powers of two, at most half of the places are in use. Names that were only given exactly are entered among those taken when a name is asked for the next time.
+  // Sizes are powers of two, at most half of the places are in use.
   std::vector<entry> names_, taken_;
   std::size_t named_ = 0, taken_count_ = 0, caught_up_ = 0;
   std::vector<std::string> scopes_;
@@ -70,7 +70,8 @@ WEFT_DECL void name_index::make_room(std::vector<entry>& table, std::size_t used
   table = std::move(larger);
 }
 
-WEFT_DECL const node* name_index::find(std::string_view name, const std::vector<const node*>& nodes) const noexcept {
+WEFT_DECL const node* name_index::find(std::string_view name, const std::vector<const node*>& nodes) {
+  enter(nodes);
   if (names_.empty()) return nullptr;
   const std::uint32_t hash = hash_text(name);
   const std::size_t mask = names_.size() - 1;
@@ -79,11 +80,12 @@ WEFT_DECL const node* name_index::find(std::string_view name, const std::vector<
   return nullptr;
 }
 
-WEFT_DECL void name_index::add(const std::vector<const node*>& nodes) {
-  make_room(names_, named_);
-  const std::uint32_t hash = hash_text(nodes.back()->name());
-  free_place(names_, hash) = {hash, static_cast<std::int32_t>(nodes.size() - 1), 1};
-  ++named_;
+WEFT_DECL void name_index::enter(const std::vector<const node*>& nodes) {
+  for (; named_ < nodes.size(); ++named_) {
+    make_room(names_, named_);
+    const std::uint32_t hash = hash_text(nodes[named_]->name());
+    free_place(names_, hash) = {hash, static_cast<std::int32_t>(named_), 1};
+  }
 }
 
 WEFT_DECL name_index::entry* name_index::find_taken(const std::string& key, const std::vector<const node*>& nodes) {

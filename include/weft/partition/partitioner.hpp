@@ -67,7 +67,7 @@ inline bool has_hidden_names(const std::vector<const node*>& nodes) {
 class partitioner {
  public:
   partitioner(const graph& g, const device_set& devices, const placement& where, const partition_options& options)
-      : graph_(g), device_set_(devices), where_(where), options_(options), names_(options.form, devices.is_local()) {}
+      : graph_(g), device_set_(devices), where_(where), options_(options), names_(options.form, devices.is_local()), naming_(options.form == partition_form::weft ? naming::known_free : naming::checked) {}
 
   partitioned_graph run();
 
@@ -137,6 +137,8 @@ class partitioner {
   std::vector<part> parts_;  // one per task of the device set; empty ones are dropped at the end
   std::unordered_set<std::uint64_t> fed_;
   cut_names names_;
+  // Names of the graph are there once, and weft's form adds none that a node of it has.
+  const naming naming_;
   substitution same_;
   bool has_hidden_names_ = false;
   int last_copied_ = -1;
@@ -260,7 +262,7 @@ WEFT_DECL void partitioner::copy(const node& n) {
     check_order(n, *before);
     if (!is_fed_placeholder(*before, fed_)) control.push_back(control_for(*before, n, device));
   }
-  twins_[at(n.id())] = &part_of(device).graph.add_copy(n, std::move(inputs), std::move(control), devices_[at(device)].name);
+  twins_[at(n.id())] = &part_of(device).graph.state()->add_copy(n, std::move(inputs), std::move(control), devices_[at(device)].name, naming_);
 }
 
 WEFT_DECL output partitioner::value_for(const output& source, const node& consumer, int device) {
@@ -425,7 +427,7 @@ WEFT_DECL const node& partitioner::add(int device, std::string name, std::string
   spec.scoped = false;
   spec.device = devices_[at(device)].name;
   spec.outputs = std::move(outputs);
-  return part_of(device).graph.add(std::move(spec));
+  return part_of(device).graph.state()->add(std::move(spec), naming_);
 }
 
 }  // namespace weft::detail
