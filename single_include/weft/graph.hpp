@@ -1070,6 +1070,49 @@ WEFT_DECL cluster_spec parse_cluster_spec(std::string_view text) {
 
 #endif
 
+#ifndef WEFT_CORE_ARRAY_VIEW_HPP
+#define WEFT_CORE_ARRAY_VIEW_HPP
+// Elements that lie side by side and belong to somebody else.
+
+#include <algorithm>
+#include <cstddef>
+#include <vector>
+
+namespace weft {
+
+/// Reads like a vector that does not change, and becomes one where one is wanted. Holds no longer than what it looks at.
+template <class T> class array_view {
+ public:
+  using value_type = T;
+  using iterator = const T*;
+  using const_iterator = const T*;
+
+  array_view() noexcept = default;
+  array_view(const T* data, std::size_t size) noexcept : data_(data), size_(size) {}
+  array_view(const std::vector<T>& of) noexcept : data_(of.data()), size_(of.size()) {}
+
+  const T* data() const noexcept { return data_; }
+  std::size_t size() const noexcept { return size_; }
+  bool empty() const noexcept { return size_ == 0; }
+  const T* begin() const noexcept { return data_; }
+  const T* end() const noexcept { return data_ + size_; }
+  const T& operator[](std::size_t i) const noexcept { return data_[i]; }
+  const T& front() const noexcept { return data_[0]; }
+  const T& back() const noexcept { return data_[size_ - 1]; }
+  operator std::vector<T>() const { return std::vector<T>(begin(), end()); }
+
+  friend bool operator==(array_view a, array_view b) { return std::equal(a.begin(), a.end(), b.begin(), b.end()); }
+  friend bool operator!=(array_view a, array_view b) { return !(a == b); }
+
+ private:
+  const T* data_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+}  // namespace weft
+
+#endif
+
 #ifndef WEFT_FWD_HPP
 #define WEFT_FWD_HPP
 // Forward declarations; any header may include this.
@@ -2626,6 +2669,7 @@ WEFT_DECL op& op::attr(std::string_view spec) {
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace weft {
@@ -2657,6 +2701,9 @@ struct node_facts {
   std::atomic<std::uint32_t> holders{1};
 };
 void let_go(const node_facts* facts) noexcept;
+
+// A requested device as a graph keeps it, and whether one of its nodes asks for it.
+using kept_device = std::pair<const std::string, bool>;
 }  // namespace detail
 
 /// A use of an op: its name, op, inputs, control inputs, attributes, requested device, and the user's line that made it.
@@ -2671,12 +2718,12 @@ class node {
   const std::string& name() const noexcept { return facts_->name; }
   const std::string& op() const noexcept { return facts_->op.text(); }
   /// The op's definition; nullptr for an op that the graph's registry does not know (imported graphs).
-  const op_def* def() const noexcept { return def_.get(); }
-  const std::vector<output>& inputs() const noexcept { return inputs_; }
-  const std::vector<const node*>& control_inputs() const noexcept { return control_inputs_; }
+  const op_def* def() const noexcept { return def_; }
+  array_view<output> inputs() const noexcept { return {inputs_, input_count_}; }
+  array_view<const node*> control_inputs() const noexcept { return {control_inputs_, control_count_}; }
   const attr_map& attrs() const noexcept { return facts_->attrs; }
   /// The device asked for, short form, possibly partial or empty.
-  const std::string& device() const noexcept { return *device_; }
+  const std::string& device() const noexcept { return device_->first; }
   call_site site() const noexcept { return facts_->site; }
 
   int output_count() const noexcept { return static_cast<int>(facts_->outputs.size()); }
@@ -2713,11 +2760,13 @@ class node {
   friend class detail::graph_state;
   explicit node(const detail::node_facts* facts) noexcept : facts_(facts) {}
   int id_ = -1;
+  std::uint32_t input_count_ = 0, control_count_ = 0;
   const detail::node_facts* facts_;
-  const std::string* device_ = nullptr;  // kept by the owner
-  std::shared_ptr<const op_def> def_;
-  std::vector<output> inputs_;
-  std::vector<const node*> control_inputs_;
+  // Kept by the owner, as the node itself.
+  const output* inputs_ = nullptr;
+  const node* const* control_inputs_ = nullptr;
+  const detail::kept_device* device_ = nullptr;
+  const op_def* def_ = nullptr;
   detail::graph_state* owner_ = nullptr;
 };
 
@@ -2787,7 +2836,7 @@ namespace weft::detail {
 // Works on a node in the making; every method throws INVALID_ARGUMENT about it.
 class binder {
  public:
-  binder(const op_def& def, const std::vector<output>& inputs, attr_map& attrs, const node& about)
+  binder(const op_def& def, array_view<output> inputs, attr_map& attrs, const node& about)
       : def_(def), inputs_(inputs), attrs_(attrs), about_(about) {}
 
   // 1. inputs: counts and dtypes; 2. defaults; 3. what the definition allows.
@@ -2916,7 +2965,7 @@ class binder {
   // Bounds what a graph from a file or the wire can ask for.
   static constexpr std::int64_t most_outputs = 65536;
   const op_def& def_;
-  const std::vector<output>& inputs_;
+  array_view<output> inputs_;
   attr_map& attrs_;
   const node& about_;
 };
@@ -3820,7 +3869,7 @@ WEFT_DECL std::optional<std::vector<std::int64_t>> shape_context::input_sizes(in
 #include <new>
 #include <string>
 #include <string_view>
-#include <unordered_set>
+#include <unordered_map>
 #include <vector>
 
 namespace weft::detail {
@@ -3861,7 +3910,7 @@ class graph_state : public std::enable_shared_from_this<graph_state> {
 
   const node& add(node_spec spec, naming how = naming::checked);
   // A node that shares all but these with the original, a node of any graph.
-  const node& add_copy(const node& original, std::vector<output> inputs, std::vector<const node*> control_inputs, const std::string& device, naming how = naming::checked);
+  const node& add_copy(const node& original, array_view<output> inputs, array_view<const node*> control_inputs, const std::string& device, naming how = naming::checked);
   // Lets an input of a Merge, made with another output of the same dtype in that place, come from a node made after it: the one kind of edge that leads backward. Only while the loop is
   // being built, before anybody else reads it.
   void close_loop(const node& merge, std::size_t input, output from);
@@ -3876,6 +3925,8 @@ class graph_state : public std::enable_shared_from_this<graph_state> {
   // The node of this id. id < size().
   const node* node_at(std::size_t id) const;
   const node* find(std::string_view name) const;
+  // The devices that nodes ask for, each once, in the order of their first use.
+  std::vector<std::string> devices() const;
   const op_registry& ops() const noexcept { return ops_; }
 
   void add_to_collection(const std::string& name, const node* n);
@@ -3896,22 +3947,30 @@ class graph_state : public std::enable_shared_from_this<graph_state> {
   void apply_devices(node& made, const scope_context& scope);
   static void apply_container(const node& made, node_facts& facts, const scope_context& scope);
   void apply_colocation(node& made, node_facts& facts, const scope_context& scope) const;
-  void apply_control(node& made, const scope_context& scope) const;
-  const std::string* keep_device(const std::string& device);
+  void apply_control(const node& made, std::vector<const node*>& control, const scope_context& scope) const;
+  const kept_device* keep_device(const std::string& device);
   const node& insert(const node_in_the_making& made, node_facts* named, bool exact, naming how);
-  void* room_for_node();
+  unsigned char* room(std::size_t bytes);
+  static void set_inputs(node& made, unsigned char* room, array_view<output> inputs) noexcept;
+  static void set_control(node& made, unsigned char* room, array_view<const node*> control) noexcept;
+  static void look_at_control(node& made, array_view<const node*> control) noexcept {
+    made.control_inputs_ = control.data();
+    made.control_count_ = static_cast<std::uint32_t>(control.size());
+  }
 
   mutable std::mutex mutex_;
   op_registry ops_;
-  // The memory of the nodes, and how many have a place in it.
+  // The memory of the nodes and their edges, and what is free of the last block.
   std::vector<std::unique_ptr<unsigned char[]>> blocks_;
-  std::size_t room_ = 0;
+  unsigned char* room_ = nullptr;
+  std::size_t free_room_ = 0;
   // Owned here; one vector type less than of unique_ptr, and handed out as it is.
   std::vector<const node*> nodes_;
   mutable name_index names_;
   // Requested devices: many nodes ask for few.
-  std::unordered_set<std::string> devices_;
-  const std::string* last_device_ = nullptr;
+  std::unordered_map<std::string, bool> devices_;
+  kept_device* last_device_ = nullptr;
+  std::vector<const kept_device*> used_devices_;
   std::map<std::string, std::vector<const node*>> collections_;
   std::vector<std::shared_ptr<const kept_object>> kept_;
   std::vector<std::shared_ptr<const function_def>> functions_;
@@ -3946,6 +4005,12 @@ WEFT_DECL const node* graph_state::node_at(std::size_t id) const {
 WEFT_DECL const node* graph_state::find(std::string_view name) const {
   const std::lock_guard<std::mutex> lock(mutex_);
   return names_.find(name, nodes_);
+}
+WEFT_DECL std::vector<std::string> graph_state::devices() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  std::vector<std::string> out;
+  for (const kept_device* device : used_devices_) out.push_back(device->first);
+  return out;
 }
 WEFT_DECL void graph_state::add_to_collection(const std::string& name, const node* n) {
   const std::lock_guard<std::mutex> lock(mutex_);
@@ -4002,36 +4067,38 @@ WEFT_DECL bool graph_state::valid_name(std::string_view name, bool generated) no
 }
 
 WEFT_DECL void graph_state::check_owner(const node& made) const {
-  for (const output& in : made.inputs_) {
+  for (const output& in : made.inputs()) {
     if (in.from == nullptr) made.fail_about(error_code::invalid_argument, "an input is an empty tensor, not made by any op");
     if (in.from->owner_ != this)
       made.fail_about(error_code::invalid_argument, "input '" + in.from->name() + "' belongs to another graph; all inputs of an op must be in one graph");
     if (in.index < 0 || in.index >= in.from->output_count())
       made.fail_about(error_code::invalid_argument, "'" + in.from->name() + "' has " + std::to_string(in.from->output_count()) + " outputs, asked for number " + std::to_string(in.index));
   }
-  for (const node* n : made.control_inputs_)
+  for (const node* n : made.control_inputs())
     if (n == nullptr || n->owner_ != this)
       made.fail_about(error_code::invalid_argument, "a control dependency " + (n ? "'" + n->name() + "' belongs to another graph" : std::string("is an empty operation")));
 }
 
 WEFT_DECL void graph_state::close_loop(const node& merge, std::size_t input, output from) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (merge.op() != "Merge" || merge.owner_ != this || input >= merge.inputs_.size()) merge.fail_about(error_code::internal, "is no Merge of this graph with an input " + std::to_string(input));
+  if (merge.op() != "Merge" || merge.owner_ != this || input >= merge.input_count_) merge.fail_about(error_code::internal, "is no Merge of this graph with an input " + std::to_string(input));
   if (from.from == nullptr || from.from->owner_ != this || from.index < 0 || from.index >= from.from->output_count() ||
       from.from->output_dtype(from.index) != merge.output_dtype(0))
     merge.fail_about(error_code::invalid_argument, "the loop edge from '" + to_text(from) + "' must carry " + to_text(merge.output_dtype(0)));
-  const_cast<node&>(merge).inputs_[input] = from;
+  const_cast<output*>(merge.inputs_)[input] = from;
 }
 
 WEFT_DECL const node& graph_state::add(node_spec spec, naming how) {
   // 1. The node as asked for; what is found wrong from here on is reported about it.
   node_facts* const facts = new node_facts(spec.op);
-  const node_in_the_making made(new (room_for_node()) node(facts));
+  unsigned char* const place = room(sizeof(node) + spec.inputs.size() * sizeof(output));
+  const node_in_the_making made(new (place) node(facts));
   facts->site = spec.site;
   facts->attrs = std::move(spec.attrs);
   made->owner_ = this;
-  made->inputs_ = std::move(spec.inputs);
-  made->control_inputs_ = std::move(spec.control_inputs);
+  set_inputs(*made, place + sizeof(node), spec.inputs);
+  std::vector<const node*> control = std::move(spec.control_inputs);
+  look_at_control(*made, control);
   made->device_ = keep_device(spec.device);
   const bool generated = !spec.scoped || spec.name.empty();
   facts->name = spec.name.empty() ? std::move(spec.op) : std::move(spec.name);
@@ -4046,12 +4113,12 @@ WEFT_DECL const node& graph_state::add(node_spec spec, naming how) {
   check_owner(*made);
 
   // 2. Its definition: attributes, dtypes, shapes.
-  made->def_ = ops_.find(made->op());
+  made->def_ = ops_.find(made->op()).get();
   if (spec.outputs) {
     facts->outputs = std::move(*spec.outputs);
   } else {
     if (made->def_ == nullptr) made->fail_about(error_code::not_found, "no op '" + made->op() + "' is defined; add its definition to the graph's op_registry");
-    binder bound(*made->def_, made->inputs_, facts->attrs, *made);
+    binder bound(*made->def_, made->inputs(), facts->attrs, *made);
     bound.run();
     facts->outputs = bound.outputs();
   }
@@ -4061,7 +4128,8 @@ WEFT_DECL const node& graph_state::add(node_spec spec, naming how) {
     apply_container(*made, *facts, scope);
     apply_devices(*made, scope);
     apply_colocation(*made, *facts, scope);
-    apply_control(*made, scope);
+    apply_control(*made, control, scope);
+    look_at_control(*made, control);
   }
   if (!spec.outputs && made->def_->shapes != nullptr) {
     shape_context context(*made, facts->outputs);
@@ -4069,36 +4137,56 @@ WEFT_DECL const node& graph_state::add(node_spec spec, naming how) {
   }
 
   // 4. Into the graph.
+  set_control(*made, control.empty() ? nullptr : room(control.size() * sizeof(const node*)), control);
   const node& out = insert(made, facts, exact, how);
   if (spec.scoped)
     for (auto& frame : scope.control) frame->made_inside.push_back(&out);
   return out;
 }
 
-WEFT_DECL const node& graph_state::add_copy(const node& original, std::vector<output> inputs, std::vector<const node*> control_inputs, const std::string& device, naming how) {
+WEFT_DECL const node& graph_state::add_copy(const node& original, array_view<output> inputs, array_view<const node*> control_inputs, const std::string& device, naming how) {
+  unsigned char* const place = room(sizeof(node) + inputs.size() * sizeof(output) + control_inputs.size() * sizeof(const node*));
   const_cast<node_facts*>(original.facts_)->holders.fetch_add(1, std::memory_order_relaxed);
-  const node_in_the_making made(new (room_for_node()) node(original.facts_));
+  const node_in_the_making made(new (place) node(original.facts_));
   made->owner_ = this;
-  made->inputs_ = std::move(inputs);
-  made->control_inputs_ = std::move(control_inputs);
+  set_inputs(*made, place + sizeof(node), inputs);
+  set_control(*made, place + sizeof(node) + inputs.size() * sizeof(output), control_inputs);
   check_owner(*made);
   made->device_ = keep_device(device);
-  made->def_ = ops_.shares(original.owner_->ops_) ? original.def_ : ops_.find(original.op());
+  made->def_ = ops_.shares(original.owner_->ops_) ? original.def_ : ops_.find(original.op()).get();
   return insert(made, nullptr, true, how);
 }
 
-// Nodes lie side by side in the order of their creation, so that a pass over them reads memory from front to back.
-WEFT_DECL void* graph_state::room_for_node() {
-  constexpr std::size_t nodes = 128;
+// Nodes and their edges lie side by side in the order of their creation, so that a pass over them reads memory from front to back. All sizes are multiples of that of a pointer.
+WEFT_DECL unsigned char* graph_state::room(std::size_t bytes) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (room_ == nodes * blocks_.size()) blocks_.emplace_back(new unsigned char[nodes * sizeof(node)]);
-  return blocks_.back().get() + room_++ % nodes * sizeof(node);
+  if (bytes > free_room_) {
+    const std::size_t usual = std::size_t{2048} << std::min<std::size_t>(blocks_.size(), 5);
+    free_room_ = std::max(bytes, usual);
+    blocks_.emplace_back(new unsigned char[free_room_]);
+    room_ = blocks_.back().get();
+  }
+  free_room_ -= bytes;
+  return std::exchange(room_, room_ + bytes);
+}
+
+WEFT_DECL void graph_state::set_inputs(node& made, unsigned char* room, array_view<output> inputs) noexcept {
+  auto* const to = reinterpret_cast<output*>(room);
+  std::uninitialized_copy(inputs.begin(), inputs.end(), to);
+  made.inputs_ = to;
+  made.input_count_ = static_cast<std::uint32_t>(inputs.size());
+}
+
+WEFT_DECL void graph_state::set_control(node& made, unsigned char* room, array_view<const node*> control) noexcept {
+  auto* const to = reinterpret_cast<const node**>(room);
+  std::uninitialized_copy(control.begin(), control.end(), to);
+  look_at_control(made, {to, control.size()});
 }
 
 // The text as the graph keeps it, for as long as it lives.
-WEFT_DECL const std::string* graph_state::keep_device(const std::string& device) {
+WEFT_DECL const kept_device* graph_state::keep_device(const std::string& device) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (last_device_ == nullptr || *last_device_ != device) last_device_ = &*devices_.insert(device).first;
+  if (last_device_ == nullptr || last_device_->first != device) last_device_ = &*devices_.emplace(device, false).first;
   return last_device_;
 }
 
@@ -4154,18 +4242,19 @@ WEFT_DECL void graph_state::apply_colocation(node& made, node_facts& facts, cons
   facts.attrs["_class"] = std::move(groups);
 }
 
-WEFT_DECL void graph_state::apply_control(node& made, const scope_context& scope) const {
+WEFT_DECL void graph_state::apply_control(const node& made, std::vector<const node*>& control, const scope_context& scope) const {
+  const auto inputs = made.inputs();
   for (const auto& frame : scope.control) {
     // An input made inside the same scope waits already.
-    const bool dominated = std::any_of(made.inputs_.begin(), made.inputs_.end(), [&](const output& in) { return frame->made(in.from); });
+    const bool dominated = std::any_of(inputs.begin(), inputs.end(), [&](const output& in) { return frame->made(in.from); });
     if (dominated) continue;
     for (const node* n : frame->inputs) {
-      const bool is_input = std::any_of(made.inputs_.begin(), made.inputs_.end(), [&](const output& in) { return in.from == n; });
+      const bool is_input = std::any_of(inputs.begin(), inputs.end(), [&](const output& in) { return in.from == n; });
       if (n->owner_ != this) made.fail_about(error_code::invalid_argument, "the control dependency '" + n->name() + "' belongs to another graph");
-      if (!is_input && std::find(made.control_inputs_.begin(), made.control_inputs_.end(), n) == made.control_inputs_.end()) made.control_inputs_.push_back(n);
+      if (!is_input && std::find(control.begin(), control.end(), n) == control.end()) control.push_back(n);
     }
   }
-  std::sort(made.control_inputs_.begin(), made.control_inputs_.end(), [](const node* a, const node* b) { return a->name() < b->name(); });
+  std::sort(control.begin(), control.end(), [](const node* a, const node* b) { return a->name() < b->name(); });
 }
 
 WEFT_DECL void graph_state::check_scope(std::string_view wanted, call_site site) {
@@ -4185,6 +4274,11 @@ WEFT_DECL const node& graph_state::insert(const node_in_the_making& made, node_f
   if (!exact) named->name = names_.take(named->name, false, nodes_);
   else if (how == naming::checked && names_.find(made->name(), nodes_) != nullptr) made->fail_about(error_code::already_exists, "the graph already has a node of this name");
   made->id_ = static_cast<int>(nodes_.size());
+  auto* const device = const_cast<kept_device*>(made->device_);
+  if (!device->second) {
+    used_devices_.push_back(device);
+    device->second = true;
+  }
   nodes_.push_back(made.get());
   const node& out = *made.get();
   made.keep();
@@ -4352,7 +4446,7 @@ WEFT_DECL graph::graph(op_registry ops) : state_(std::make_shared<detail::graph_
 WEFT_DECL void reset_default_graph() { detail::thread_scopes().top().graph = std::make_shared<detail::graph_state>(standard_ops()); }
 
 WEFT_DECL const node& graph::add_copy(const node& original, std::vector<output> inputs, std::vector<const node*> control_inputs, const std::string& device) const {
-  return state_->add_copy(original, std::move(inputs), std::move(control_inputs), device);
+  return state_->add_copy(original, inputs, control_inputs, device);
 }
 
 // An edge that closes a loop comes from a node that has no twin yet: the first input stands in for it.
@@ -14371,6 +14465,8 @@ class partitioner {
   substitution same_;
   bool has_hidden_names_ = false;
   int last_copied_ = -1;
+  std::vector<output> inputs_;  // of the node at hand
+  std::vector<const node*> control_;
   std::vector<const node*> twins_;  // by node id
   std::vector<int> device_of_;      // by node id
   std::shared_ptr<const cut_devices> cut_devices_;
@@ -14478,20 +14574,19 @@ WEFT_DECL void partitioner::check_order(const node& n, const node& input) const 
 WEFT_DECL void partitioner::copy(const node& n) {
   const int device = device_number(where_.device_of(n), n);
   device_of_[at(n.id())] = device;
-  std::vector<output> inputs;
-  inputs.reserve(n.inputs().size());
+  inputs_.clear();
   for (const output& written : n.inputs()) {
     const output in = same_.resolve(written);
     check_order(n, *in.from);
-    inputs.push_back(value_for(in, n, device));
+    inputs_.push_back(value_for(in, n, device));
   }
-  std::vector<const node*> control;
+  control_.clear();
   for (const node* written : n.control_inputs()) {
     const node* before = same_.resolve(written);
     check_order(n, *before);
-    if (!is_fed_placeholder(*before, fed_)) control.push_back(control_for(*before, n, device));
+    if (!is_fed_placeholder(*before, fed_)) control_.push_back(control_for(*before, n, device));
   }
-  twins_[at(n.id())] = &part_of(device).graph.state()->add_copy(n, std::move(inputs), std::move(control), devices_[at(device)].name, naming_);
+  twins_[at(n.id())] = &part_of(device).graph.state()->add_copy(n, inputs_, control_, devices_[at(device)].name, naming_);
 }
 
 WEFT_DECL output partitioner::value_for(const output& source, const node& consumer, int device) {

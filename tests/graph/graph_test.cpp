@@ -201,6 +201,45 @@ TEST_CASE("graph: names that were known to be free are found and taken like othe
   CHECK(g.find("c")->id() == 3);
 }
 
+TEST_CASE("graph: the devices that nodes ask for, each once, in the order of their first use") {
+  const graph g;
+  const auto add = [&](const char* device) {
+    node_spec spec = spec_of("NoOp", "n");
+    spec.scoped = false;
+    spec.device = device;
+    g.add(std::move(spec));
+  };
+  CHECK(g.state()->devices().empty());
+  for (const char* device : {"/job:b", "/job:a", "/job:b", "/job:c"}) add(device);
+  node_spec refused = spec_of("Nothing", "n");
+  refused.scoped = false;
+  refused.device = "/job:d";
+  CHECK_THROWS_AS(g.add(std::move(refused)), weft::error);
+  CHECK(g.state()->devices() == std::vector<std::string>{"/job:b", "/job:a", "/job:c"});
+  add("/job:d");
+  CHECK(g.state()->devices().back() == "/job:d");
+}
+
+TEST_CASE("graph: a node of any number of edges has them in order") {
+  const graph g;
+  std::vector<weft::output> inputs;
+  std::vector<const node*> before;
+  for (int i = 0; i < 300; ++i) {
+    node_spec spec = spec_of("Placeholder", "x");
+    spec.attrs = {{"dtype", weft::dtype::float32}};
+    inputs.push_back({&g.add(std::move(spec)), 0});
+    before.push_back(&g.add(spec_of("NoOp", "b")));
+  }
+  for (const std::size_t count : {std::size_t{1}, std::size_t{300}}) {
+    node_spec spec = spec_of("AddN", "sum", {inputs.begin(), inputs.begin() + static_cast<std::ptrdiff_t>(count)});
+    spec.control_inputs = {before.rbegin(), before.rend()};
+    spec.scoped = false;
+    const node& sum = g.add(std::move(spec));
+    CHECK(sum.inputs() == std::vector<weft::output>(inputs.begin(), inputs.begin() + static_cast<std::ptrdiff_t>(count)));
+    CHECK(sum.control_inputs() == std::vector<const node*>(before.rbegin(), before.rend()));
+  }
+}
+
 TEST_CASE("graph: an op that nobody defined") {
   const graph g;
   CHECK_THROWS_WITH_AS(g.add(spec_of("Nonesuch", "x")), "NOT_FOUND: Nonesuch 'x' (user.cpp:12): no op 'Nonesuch' is defined; add its definition to the graph's op_registry", weft::error);

@@ -293,13 +293,11 @@ WEFT_DECL device_set planner::devices(const preparation& work) const {
     for (const device& d : link ? link->peer().devices : own_.devices) add(d, task);
     out.set_catalogue(to_text(task), link ? link->peer().kernels : own_.catalogue);
   }
-  std::set<std::string> seen;
-  for (const node* n : work.session->graph.nodes()) {
-    if (n->device().empty() || !seen.insert(n->device()).second) continue;
-    const auto name = try_parse_device_name(n->device());
+  for (const std::string& asked : work.session->graph.state()->devices()) {
+    const auto name = try_parse_device_name(asked);
     const auto task = name && name->is_complete() ? task_of(*name) : std::nullopt;
-    if (task && *task != own_.self && own_.cluster.has(*task) && work.contacted.count(*task) == 0 && roads_.find(*task) == nullptr && out.find(n->device()) == nullptr && session.sees(*task))
-      add({n->device(), *name->type}, *task);
+    if (task && *task != own_.self && own_.cluster.has(*task) && work.contacted.count(*task) == 0 && roads_.find(*task) == nullptr && out.find(asked) == nullptr && session.sees(*task))
+      add({asked, *name->type}, *task);
   }
   return out;
 }

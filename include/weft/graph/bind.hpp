@@ -19,7 +19,7 @@ namespace weft::detail {
 // Works on a node in the making; every method throws INVALID_ARGUMENT about it.
 class binder {
  public:
-  binder(const op_def& def, const std::vector<output>& inputs, attr_map& attrs, const node& about)
+  binder(const op_def& def, array_view<output> inputs, attr_map& attrs, const node& about)
       : def_(def), inputs_(inputs), attrs_(attrs), about_(about) {}
 
   // 1. inputs: counts and dtypes; 2. defaults; 3. what the definition allows.
@@ -148,7 +148,7 @@ class binder {
   // Bounds what a graph from a file or the wire can ask for.
   static constexpr std::int64_t most_outputs = 65536;
   const op_def& def_;
-  const std::vector<output>& inputs_;
+  array_view<output> inputs_;
   attr_map& attrs_;
   const node& about_;
 };

@@ -157,7 +157,7 @@ WEFT_DECL graph::graph(op_registry ops) : state_(std::make_shared<detail::graph_
 WEFT_DECL void reset_default_graph() { detail::thread_scopes().top().graph = std::make_shared<detail::graph_state>(standard_ops()); }
 
 WEFT_DECL const node& graph::add_copy(const node& original, std::vector<output> inputs, std::vector<const node*> control_inputs, const std::string& device) const {
-  return state_->add_copy(original, std::move(inputs), std::move(control_inputs), device);
+  return state_->add_copy(original, inputs, control_inputs, device);
 }
 
 // An edge that closes a loop comes from a node that has no twin yet: the first input stands in for it.

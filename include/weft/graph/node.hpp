@@ -3,6 +3,7 @@
 // A node: one use of an op in a graph. Nodes never change once they are in a graph (but for the Merge of a loop in the making, whose input is made after it), and live as long as its state.
 
 #include <weft/core/config.hpp>
+#include <weft/core/array_view.hpp>
 #include <weft/core/call_site.hpp>
 #include <weft/fwd.hpp>
 #include <weft/graph/attr.hpp>
@@ -16,6 +17,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace weft {
@@ -47,6 +49,9 @@ struct node_facts {
   std::atomic<std::uint32_t> holders{1};
 };
 void let_go(const node_facts* facts) noexcept;
+
+// A requested device as a graph keeps it, and whether one of its nodes asks for it.
+using kept_device = std::pair<const std::string, bool>;
 }  // namespace detail
 
 /// A use of an op: its name, op, inputs, control inputs, attributes, requested device, and the user's line that made it.
@@ -61,12 +66,12 @@ class node {
   const std::string& name() const noexcept { return facts_->name; }
   const std::string& op() const noexcept { return facts_->op.text(); }
   /// The op's definition; nullptr for an op that the graph's registry does not know (imported graphs).
-  const op_def* def() const noexcept { return def_.get(); }
-  const std::vector<output>& inputs() const noexcept { return inputs_; }
-  const std::vector<const node*>& control_inputs() const noexcept { return control_inputs_; }
+  const op_def* def() const noexcept { return def_; }
+  array_view<output> inputs() const noexcept { return {inputs_, input_count_}; }
+  array_view<const node*> control_inputs() const noexcept { return {control_inputs_, control_count_}; }
   const attr_map& attrs() const noexcept { return facts_->attrs; }
   /// The device asked for, short form, possibly partial or empty.
-  const std::string& device() const noexcept { return *device_; }
+  const std::string& device() const noexcept { return device_->first; }
   call_site site() const noexcept { return facts_->site; }
 
   int output_count() const noexcept { return static_cast<int>(facts_->outputs.size()); }
@@ -103,11 +108,13 @@ class node {
   friend class detail::graph_state;
   explicit node(const detail::node_facts* facts) noexcept : facts_(facts) {}
   int id_ = -1;
+  std::uint32_t input_count_ = 0, control_count_ = 0;
   const detail::node_facts* facts_;
-  const std::string* device_ = nullptr;  // kept by the owner
-  std::shared_ptr<const op_def> def_;
-  std::vector<output> inputs_;
-  std::vector<const node*> control_inputs_;
+  // Kept by the owner, as the node itself.
+  const output* inputs_ = nullptr;
+  const node* const* control_inputs_ = nullptr;
+  const detail::kept_device* device_ = nullptr;
+  const op_def* def_ = nullptr;
   detail::graph_state* owner_ = nullptr;
 };
 

@@ -142,6 +142,8 @@ class partitioner {
   substitution same_;
   bool has_hidden_names_ = false;
   int last_copied_ = -1;
+  std::vector<output> inputs_;  // of the node at hand
+  std::vector<const node*> control_;
   std::vector<const node*> twins_;  // by node id
   std::vector<int> device_of_;      // by node id
   std::shared_ptr<const cut_devices> cut_devices_;
@@ -249,20 +251,19 @@ WEFT_DECL void partitioner::check_order(const node& n, const node& input) const 
 WEFT_DECL void partitioner::copy(const node& n) {
   const int device = device_number(where_.device_of(n), n);
   device_of_[at(n.id())] = device;
-  std::vector<output> inputs;
-  inputs.reserve(n.inputs().size());
+  inputs_.clear();
   for (const output& written : n.inputs()) {
     const output in = same_.resolve(written);
     check_order(n, *in.from);
-    inputs.push_back(value_for(in, n, device));
+    inputs_.push_back(value_for(in, n, device));
   }
-  std::vector<const node*> control;
+  control_.clear();
   for (const node* written : n.control_inputs()) {
     const node* before = same_.resolve(written);
     check_order(n, *before);
-    if (!is_fed_placeholder(*before, fed_)) control.push_back(control_for(*before, n, device));
+    if (!is_fed_placeholder(*before, fed_)) control_.push_back(control_for(*before, n, device));
   }
-  twins_[at(n.id())] = &part_of(device).graph.state()->add_copy(n, std::move(inputs), std::move(control), devices_[at(device)].name, naming_);
+  twins_[at(n.id())] = &part_of(device).graph.state()->add_copy(n, inputs_, control_, devices_[at(device)].name, naming_);
 }
 
 WEFT_DECL output partitioner::value_for(const output& source, const node& consumer, int device) {
