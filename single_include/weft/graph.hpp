@@ -1488,6 +1488,7 @@ constexpr bool is_plain(dtype type) noexcept { return size_of(type) != 0; }
 #include <limits>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace weft {
@@ -1581,43 +1582,57 @@ class shape {
 /// The number of elements, or nullopt when a size is negative or the product does not fit into 63 bits.
 std::optional<std::int64_t> checked_elements(const std::int64_t* sizes, std::size_t rank) noexcept;
 
-/// What is known of a tensor's shape while the graph is built. A size of -1 is unknown; the rank itself may be unknown.
+/// What is known of a tensor's shape while the graph is built. A size of -1 is unknown; the rank itself may be unknown. Up to two dimensions take no allocation.
 class partial_shape {
  public:
   /// Unknown rank.
-  partial_shape() = default;
-  partial_shape(std::initializer_list<std::int64_t> sizes) : partial_shape(std::vector<std::int64_t>(sizes)) {}
+  partial_shape() noexcept = default;
+  partial_shape(std::initializer_list<std::int64_t> sizes) : partial_shape(sizes.begin(), sizes.size()) {}
   /// A negative size stands for an unknown one. Throws INVALID_ARGUMENT for more than `max_rank` sizes.
-  explicit partial_shape(std::vector<std::int64_t> sizes) : known_(true), sizes_(std::move(sizes)) {
-    detail::check_rank(sizes_.size());
-    for (auto& size : sizes_)
-      if (size < 0) size = -1;
+  explicit partial_shape(const std::vector<std::int64_t>& sizes) : partial_shape(sizes.data(), sizes.size()) {}
+  partial_shape(const shape& s) : partial_shape(s.data(), static_cast<std::size_t>(s.rank())) {}
+  partial_shape(const partial_shape& other) : sizes_(other.sizes_), rank_(other.rank_) {
+    if (rank_ > inline_rank) std::copy(other.data(), other.data() + rank_, room(rank_));
   }
-  partial_shape(const shape& s) : known_(true), sizes_(s.begin(), s.end()) {}
+  partial_shape(partial_shape&& other) noexcept : sizes_(other.sizes_), rank_(std::exchange(other.rank_, static_cast<std::int16_t>(dynamic_rank))) {}
+  partial_shape& operator=(const partial_shape& other) {
+    if (this != &other) *this = partial_shape(other);
+    return *this;
+  }
+  partial_shape& operator=(partial_shape&& other) noexcept {
+    std::swap(sizes_, other.sizes_);
+    std::swap(rank_, other.rank_);
+    return *this;
+  }
+  ~partial_shape() {
+    if (rank_ > inline_rank) delete[] sizes_.heap;
+  }
   /// A shape of this rank with unknown sizes; unknown rank when rank is `dynamic_rank`.
   static partial_shape of_rank(int rank) {
     return rank == dynamic_rank ? partial_shape() : partial_shape(std::vector<std::int64_t>(static_cast<std::size_t>(rank), -1));
   }
 
-  bool known_rank() const noexcept { return known_; }
+  bool known_rank() const noexcept { return rank_ != dynamic_rank; }
   /// The rank, or `dynamic_rank`.
-  int rank() const noexcept { return known_ ? static_cast<int>(sizes_.size()) : dynamic_rank; }
+  int rank() const noexcept { return rank_; }
   /// Size of dimension i, -1 when unknown. i < rank().
-  std::int64_t operator[](int i) const noexcept { return sizes_[static_cast<std::size_t>(i)]; }
-  const std::vector<std::int64_t>& sizes() const noexcept { return sizes_; }
+  std::int64_t operator[](int i) const noexcept { return data()[i]; }
+  /// All of them, none when the rank is not known; as long as the shape is there.
+  array_view<std::int64_t> sizes() const noexcept { return {data(), known_rank() ? static_cast<std::size_t>(rank_) : 0}; }
   bool fully_known() const noexcept {
-    return known_ && std::find(sizes_.begin(), sizes_.end(), -1) == sizes_.end();
+    const auto all = sizes();
+    return known_rank() && std::find(all.begin(), all.end(), -1) == all.end();
   }
   /// Number of elements; nullopt when not fully known or too large.
   std::optional<std::int64_t> elements() const noexcept {
-    return fully_known() ? checked_elements(sizes_.data(), sizes_.size()) : std::nullopt;
+    return fully_known() ? checked_elements(data(), sizes().size()) : std::nullopt;
   }
   /// The shape itself; only when fully_known().
-  shape to_shape() const { return shape(sizes_); }
+  shape to_shape() const { return shape(data(), sizes().size()); }
 
   /// Whether a value of shape s can stand where this is expected.
   bool accepts(const shape& s) const noexcept {
-    if (!known_) return true;
+    if (!known_rank()) return true;
     if (s.rank() != rank()) return false;
     for (int i = 0; i < s.rank(); ++i)
       if ((*this)[i] != -1 && (*this)[i] != s[i]) return false;
@@ -1626,18 +1641,34 @@ class partial_shape {
 
   /// `[2,?]`, `<unknown>` when the rank is not known.
   std::string text() const {
-    if (!known_) return "<unknown>";
+    if (!known_rank()) return "<unknown>";
     std::string out = "[";
-    for (std::size_t i = 0; i < sizes_.size(); ++i) out += (i ? "," : "") + (sizes_[i] < 0 ? std::string("?") : std::to_string(sizes_[i]));
+    for (int i = 0; i < rank_; ++i) out += (i ? "," : "") + ((*this)[i] < 0 ? std::string("?") : std::to_string((*this)[i]));
     return out + "]";
   }
 
-  friend bool operator==(const partial_shape& a, const partial_shape& b) noexcept { return a.known_ == b.known_ && a.sizes_ == b.sizes_; }
+  friend bool operator==(const partial_shape& a, const partial_shape& b) noexcept { return a.rank_ == b.rank_ && a.sizes() == b.sizes(); }
   friend bool operator!=(const partial_shape& a, const partial_shape& b) noexcept { return !(a == b); }
 
  private:
-  bool known_ = false;
-  std::vector<std::int64_t> sizes_;
+  static constexpr int inline_rank = 2;
+  partial_shape(const std::int64_t* sizes, std::size_t rank) {
+    detail::check_rank(rank);
+    std::int64_t* const to = room(static_cast<int>(rank));
+    for (std::size_t i = 0; i < rank; ++i) to[i] = sizes[i] < 0 ? -1 : sizes[i];
+  }
+  // Room for a first rank, 0 or more.
+  std::int64_t* room(int rank) {
+    if (rank > inline_rank) sizes_.heap = new std::int64_t[static_cast<std::size_t>(rank)];
+    rank_ = static_cast<std::int16_t>(rank);
+    return rank > inline_rank ? sizes_.heap : sizes_.here;
+  }
+  const std::int64_t* data() const noexcept { return rank_ <= inline_rank ? sizes_.here : sizes_.heap; }
+  union {
+    std::int64_t here[inline_rank];
+    std::int64_t* heap;
+  } sizes_ = {};
+  std::int16_t rank_ = dynamic_rank;
 };
 
 /// What both say together; nullopt when they contradict each other.
@@ -1690,7 +1721,7 @@ WEFT_DECL std::optional<partial_shape> merge_shapes(const partial_shape& a, cons
 
 WEFT_DECL std::optional<partial_shape> broadcast_shapes(const partial_shape& a, const partial_shape& b) {
   if (!a.known_rank() || !b.known_rank()) return partial_shape();
-  const auto &longer = a.rank() >= b.rank() ? a.sizes() : b.sizes(), &shorter = a.rank() >= b.rank() ? b.sizes() : a.sizes();
+  const auto longer = a.rank() >= b.rank() ? a.sizes() : b.sizes(), shorter = a.rank() >= b.rank() ? b.sizes() : a.sizes();
   std::vector<std::int64_t> sizes = longer;
   const std::size_t offset = longer.size() - shorter.size();
   for (std::size_t i = 0; i < shorter.size(); ++i) {
@@ -6906,7 +6937,7 @@ WEFT_DECL void split_v_shape(shape_context& c) {
   const int axis = wanted ? axis_in_rank(c, *wanted, in.rank(), "split_dim") : -1;
   const size_list sizes = parts && axis >= 0 ? split_sizes(c, *parts, in[axis]) : size_list(static_cast<std::size_t>(c.output_count()), -1);
   for (int i = 0; i < c.output_count(); ++i) {
-    size_list part = axis >= 0 ? in.sizes() : size_list(in.sizes().size(), -1);
+    size_list part = axis >= 0 ? size_list(in.sizes()) : size_list(in.sizes().size(), -1);
     if (axis >= 0) part[static_cast<std::size_t>(axis)] = sizes[static_cast<std::size_t>(i)];
     c.set_output(i, partial_shape(std::move(part)));
   }

@@ -203,3 +203,28 @@ TEST_CASE("broadcast_shapes: NumPy's rules, with 0 and with unknown sizes") {
     CHECK(broadcast_shapes(row.b, row.a) == row.result);
   }
 }
+
+TEST_CASE("partial_shape: copies, moves and assignments keep every rank") {
+  CHECK(sizeof(weft::partial_shape) == 24);
+  std::vector<std::int64_t> sizes;
+  weft::partial_shape last;
+  for (std::int64_t rank = 0; rank < 6; ++rank) {
+    const weft::partial_shape one(sizes);
+    weft::partial_shape copy = one, other{7, 8, 9};
+    CHECK(copy == one);
+    CHECK(copy.sizes() == sizes);
+    CHECK(copy.rank() == static_cast<int>(rank));
+    CHECK(copy != last);
+    other = copy;
+    CHECK(other == one);
+    last = std::move(copy);
+    CHECK(last == one);
+    other = weft::partial_shape{1};
+    CHECK(other == weft::partial_shape{1});
+    other = weft::partial_shape();
+    CHECK_FALSE(other.known_rank());
+    CHECK(other.sizes().empty());
+    sizes.push_back(rank == 2 ? -1 : rank);
+  }
+  CHECK(last.text() == "[0,1,?,3,4]");
+}

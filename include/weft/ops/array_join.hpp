@@ -146,7 +146,7 @@ WEFT_DECL void split_v_shape(shape_context& c) {
   const int axis = wanted ? axis_in_rank(c, *wanted, in.rank(), "split_dim") : -1;
   const size_list sizes = parts && axis >= 0 ? split_sizes(c, *parts, in[axis]) : size_list(static_cast<std::size_t>(c.output_count()), -1);
   for (int i = 0; i < c.output_count(); ++i) {
-    size_list part = axis >= 0 ? in.sizes() : size_list(in.sizes().size(), -1);
+    size_list part = axis >= 0 ? size_list(in.sizes()) : size_list(in.sizes().size(), -1);
     if (axis >= 0) part[static_cast<std::size_t>(axis)] = sizes[static_cast<std::size_t>(i)];
     c.set_output(i, partial_shape(std::move(part)));
   }
