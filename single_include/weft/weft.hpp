@@ -54336,6 +54336,37 @@ WEFT_METRIC(streaming_precision, precision, (detail::is_label_v<T> && detail::is
 WEFT_METRIC(streaming_recall, recall, (detail::is_label_v<T> && detail::is_label_v<U>), "numbers or bool")
 #undef WEFT_METRIC
 
+/// What the area below is taken of: true positives over false positives, or precision over recall.
+enum class auc_curve { roc, precision_recall };
+struct auc_options {
+  /// At how many thresholds between 0 and 1 predictions are taken as positive; the more, the closer the area is to that of the exact curve. At least 2.
+  int thresholds = 200;
+  auc_curve curve = auc_curve::roc;
+};
+
+namespace detail {
+struct auc_call {
+  side labels, predictions;
+  const loss_weights* weights;
+  auc_options options;
+  const op_name& name;
+};
+metric add_auc(const auc_call& asked);
+}  // namespace detail
+
+/// The area under the curve of predictions in [0, 1] for labels that are 0 or false, or not: how well they rank. By trapezoids between thresholds. A prediction outside of [0, 1] fails the update.
+template <class U, int N, class T, int M> metric streaming_auc(const operand<U, N>& labels, const operand<T, M>& predictions, auc_options options = {}, op_name name = {}) {
+  static_assert(detail::is_label_v<U> && detail::is_floating_v<T>, "weft: streaming_auc takes labels that are numbers or bool, and floating predictions; the order is (labels, predictions)");
+  static_assert(detail::ranks_agree(N, M), "weft: labels and predictions must have one shape");
+  return detail::add_auc({detail::side_of(labels), detail::side_of(predictions), nullptr, options, name});
+}
+template <class U, int N, class T, int M>
+metric streaming_auc(const operand<U, N>& labels, const operand<T, M>& predictions, const loss_weights& weights, auc_options options = {}, op_name name = {}) {
+  static_assert(detail::is_label_v<U> && detail::is_floating_v<T>, "weft: streaming_auc takes labels that are numbers or bool, and floating predictions; the order is (labels, predictions)");
+  static_assert(detail::ranks_agree(N, M), "weft: labels and predictions must have one shape");
+  return detail::add_auc({detail::side_of(labels), detail::side_of(predictions), &weights, options, name});
+}
+
 }  // namespace weft
 
 #if WEFT_HAS_TRAIN_BODIES
@@ -54349,21 +54380,27 @@ struct metric_sums {
   std::vector<operation> updates;
 
   // A local variable to which a step adds the amount.
-  void add(const char* name, const output& amount) {
+  void add(const char* name, const output& amount) { add(name, amount, n.number(0, (std::string(name) + "/initial_value").c_str())); }
+  void add(const char* name, const output& amount, const output& initial_value) {
     const std::string full = n.g.name() + "/" + name;
     const variable_nodes made = [&] {
       const auto free = control_dependencies(nullptr);
-      return add_variable({dtype::float32, full, n.g.site(), variable_kind::local}, n.number(0, (std::string(name) + "/initial_value").c_str()));
+      return add_variable({dtype::float32, full, n.g.site(), variable_kind::local}, initial_value);
     }();
     n.g.graph().add_to_collection("metric_variables", made.handle.from);
     handles.push_back(made.handle);
     updates.push_back(operation(*n.add("AssignAddVariableOp", {made.handle, amount}, (std::string(name) + "/update").c_str(), {{"dtype", dtype::float32}}).from));
   }
-  // The quotient of the sums as they are when this is computed.
+  // The sums as they are when this is computed.
+  std::vector<output> read(const std::string& below) const {
+    std::vector<output> out;
+    for (const output& handle : handles)
+      out.push_back(n.add("ReadVariableOp", {handle}, (below + "/ReadVariableOp" + (out.empty() ? "" : "_" + std::to_string(out.size()))).c_str(), {{"dtype", dtype::float32}}));
+    return out;
+  }
   output quotient(const char* below, bool root) const {
     const std::string at = below;
-    std::vector<output> sums;
-    for (const output& handle : handles) sums.push_back(n.add("ReadVariableOp", {handle}, (at + "/ReadVariableOp" + (sums.empty() ? "" : "_1")).c_str(), {{"dtype", dtype::float32}}));
+    const std::vector<output> sums = read(at);
     if (!root) return n.add("DivNoNan", sums, below);
     return n.add("Sqrt", {n.add("DivNoNan", sums, (at + "/div_no_nan").c_str())}, below);
   }
@@ -54409,6 +54446,74 @@ WEFT_DECL metric add_metric(const metric_call& asked) {
   out.value = tensor<float, 0>(sums.quotient("value", root));
   const auto after = control_dependencies(sums.updates);
   out.update = tensor<float, 0>(sums.quotient("update_op", root));
+  return out;
+}
+
+// The area under a curve whose points are given by true positives, false negatives, true negatives and false positives at each threshold.
+WEFT_DECL output area_under(const metric_sums& sums, auc_curve curve, int thresholds, const std::string& below) {
+  const loss_nodes& n = sums.n;
+  const auto at = [&](const char* name) { return below + "/" + name; };
+  const auto add = [&](const char* op, std::vector<output> inputs, const char* name) { return n.add(op, std::move(inputs), at(name).c_str()); };
+  // 1. Points; the small number keeps the quotients defined where nothing is positive, or negative.
+  const std::vector<output> read = sums.read(below);
+  const output &tp = read[0], &fn = read[1], &tn = read[2], &fp = read[3], little = n.number(1e-6, at("epsilon").c_str()), some = add("AddV2", {tp, little}, "positives");
+  const output recall = add("RealDiv", {some, add("AddV2", {add("AddV2", {tp, fn}, "labels"), little}, "labels/add")}, "recall");
+  const bool roc = curve == auc_curve::roc;
+  const output false_rate = roc ? add("RealDiv", {fp, add("AddV2", {add("AddV2", {fp, tn}, "others"), little}, "others/add")}, "false_positive_rate") : output();
+  const output precision = roc ? output() : add("RealDiv", {some, add("AddV2", {add("AddV2", {tp, fp}, "said"), little}, "said/add")}, "precision");
+  const output &x = roc ? false_rate : recall, &y = roc ? recall : precision;
+  // 2. Trapezoids between each point and the next one.
+  const output size = n.g.integers({thresholds - 1}, at("size").c_str()), first = n.g.integers({0}, at("first").c_str()), second = n.g.integers({1}, at("second").c_str());
+  const auto part = [&](const output& of, const output& from, const char* name) { return add("Slice", {of, from, size}, name); };
+  const output widths = add("Sub", {part(x, first, "x"), part(x, second, "x/next")}, "widths");
+  const output heights = add("Mul", {add("AddV2", {part(y, first, "y"), part(y, second, "y/next")}, "y/sum"), n.number(0.5, at("half").c_str())}, "heights");
+  return n.g.reduce("Sum", add("Mul", {widths, heights}, "areas"), {0}, below.c_str(), false);
+}
+
+WEFT_DECL metric add_auc(const auc_call& asked) {
+  const int count = asked.options.thresholds;
+  const node_group g(asked.predictions, asked.name, "auc");
+  if (count < 2) g.fail("expected at least 2 thresholds, found " + std::to_string(count));
+  const loss_nodes n{g, dtype::float32};
+  const output labels = g.input(asked.labels), given = n.as(g.input(asked.predictions), dtype::float32, "predictions/Cast");
+  expect_same_shape(g, labels, given);
+  // 1. Predictions are probabilities.
+  const std::string text = "predictions must be in [0, 1]";
+  const output message = add_const_at(tensor_value::scalar(text), g.name() + "/assert/message", g.site(), g.graph());
+  const output inside = n.add("LogicalAnd", {n.add("GreaterEqual", {given, n.number(0, "zero")}, "GreaterEqual"), n.add("LessEqual", {given, n.number(1, "one")}, "LessEqual")}, "inside");
+  const operation holds(*n.add("Assert", {g.reduce("All", n.add("Reshape", {inside, g.integers({-1}, "flat")}, "inside/flat"), {0}, "all_inside", false), message, given}, "assert").from);
+  const output row = g.integers({1, -1}, "row");
+  const output predictions = [&] {
+    const auto checked = control_dependencies({holds});
+    return n.add("Reshape", {given, row}, "predictions");
+  }();
+  // 2. What is said at each threshold, a row for each, beside what holds.
+  std::vector<float> all(static_cast<std::size_t>(count));
+  for (int i = 1; i + 1 < count; ++i) all[static_cast<std::size_t>(i)] = static_cast<float>(static_cast<double>(i) / (count - 1));
+  all.front() = -1e-7f;
+  all.back() = 1 + 1e-7f;
+  const output thresholds = add_const_at(tensor_value::from({count, 1}, all), g.name() + "/thresholds", g.site(), g.graph());
+  const output said = n.add("Greater", {predictions, thresholds}, "said"), not_said = n.add("LogicalNot", {said}, "not_said");
+  const output held = n.add("Reshape", {n.as(labels, dtype::boolean, "labels/Cast"), row}, "held"), not_held = n.add("LogicalNot", {held}, "not_held");
+  const output ones = n.add("OnesLike", {given}, "ones_like");
+  const output weights = n.add("Reshape", {asked.weights == nullptr ? ones : n.add("Mul", {ones, checked_weights(n, weights_of(n, *asked.weights), given)}, "broadcast_weights"), row}, "weights/row");
+  // 3. Sums of the weights of what agrees and of what does not.
+  metric_sums sums{n, {}, {}};
+  const auto add_sum = [&](const std::string& name, const output& a, const output& b) {
+    const auto at = [&](const char* end) { return name + end; };
+    const output both = n.as(n.add("LogicalAnd", {a, b}, at("/both").c_str()), dtype::float32, at("/Cast").c_str());
+    const output zeros = add_const_at(tensor_value::from({count}, std::vector<float>(all.size())), g.name() + "/" + at("/initial_value"), g.site(), g.graph());
+    sums.add(name.c_str(), g.reduce("Sum", n.add("Mul", {both, weights}, at("/mul").c_str()), {1}, at("/Sum").c_str(), false), zeros);
+  };
+  add_sum("true_positives", said, held);
+  add_sum("false_negatives", not_said, held);
+  add_sum("true_negatives", not_said, not_held);
+  add_sum("false_positives", said, not_held);
+  // 4. The area, before and after the batch.
+  metric out;
+  out.value = tensor<float, 0>(area_under(sums, asked.options.curve, count, "value"));
+  const auto after = control_dependencies(sums.updates);
+  out.update = tensor<float, 0>(area_under(sums, asked.options.curve, count, "update_op"));
   return out;
 }
 

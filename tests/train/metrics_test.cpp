@@ -61,6 +61,53 @@ TEST_CASE("metrics: what labels and predictions say") {
   CHECK(session.run(root.update) == doctest::Approx(std::sqrt(5.)));
 }
 
+// Expected values: areas of these points as the papers and other libraries give them, to the accuracy of 200 thresholds.
+TEST_CASE("metrics: the area under a curve says how predictions rank") {
+  fixture t;
+  const auto area = [](const std::vector<std::int32_t>& labels, const std::vector<float>& predictions, weft::auc_options options = {}) {
+    const auto made = weft::streaming_auc(constant(labels), constant(predictions), options);
+    weft::local_session session;
+    session.run(weft::local_variables_initializer());
+    CHECK(session.run(made.value) == 0.f);
+    const float after = session.run(made.update);
+    CHECK(session.run(made.value) == after);
+    return after;
+  };
+  const auto near = [](double x) { return doctest::Approx(x).epsilon(2e-3); };
+  const std::vector<std::int32_t> labels{0, 0, 1, 1};
+  CHECK(area(labels, {0.1f, 0.4f, 0.35f, 0.8f}) == near(0.75));
+  CHECK(area(labels, {0.f, 0.2f, 0.9f, 1.f}) == near(1));
+  CHECK(area(labels, {1.f, 0.9f, 0.2f, 0.f}) == doctest::Approx(0).epsilon(1e-3));
+  CHECK(area({0, 1, 1, 0}, {1.f, 0.f, 1.f, 0.f}) == near(0.5));
+  CHECK(area({1, 1, 1}, {1.f, 1.f, 1.f}) == near(0));
+  const weft::auc_options precision{200, weft::auc_curve::precision_recall};
+  CHECK(area(labels, {0.1f, 0.4f, 0.35f, 0.8f}, precision) == near(0.7917));
+  CHECK(area({0, 0, 1, 0, 1, 0, 1}, {0.1f, 0.4f, 0.35f, 0.8f, 0.1f, 0.135f, 0.81f}, precision) == near(0.6103));
+  CHECK(area({0, 0, 0, 0, 1, 1, 1}, {0.f, 0.1f, 0.2f, 0.33f, 0.3f, 0.4f, 0.5f}, precision) == near(0.9028));
+  CHECK(area(labels, {0.1f, 0.4f, 0.35f, 0.8f}, {2, weft::auc_curve::roc}) == near(0.5));  // all are said to be positive, or none
+}
+
+TEST_CASE("metrics: an area is taken over batches, with weights, of probabilities") {
+  fixture t;
+  const auto predictions = weft::placeholder<float, 2>({-1, -1});
+  const auto labels = weft::placeholder<bool, 2>({-1, -1});
+  const auto plain = weft::streaming_auc(labels, predictions), weighted = weft::streaming_auc(labels, predictions, constant(xt::xtensor<float, 2>{{1.f, 2.f}, {3.f, 4.f}}));
+  weft::local_session session;
+  session.run(weft::local_variables_initializer());
+  using values = xt::xtensor<float, 2>;
+  using flags = xt::xtensor<bool, 2>;
+  const auto both = session.run({{predictions, values{{1.f, 0.f}, {1.f, 0.f}}}, {labels, flags{{false, true}, {true, false}}}}, plain.update, weighted.update);
+  CHECK(std::get<0>(both) == doctest::Approx(0.5).epsilon(1e-3));
+  CHECK(std::get<1>(both) == doctest::Approx(0.7).epsilon(1e-3));
+  session.run(weft::local_variables_initializer());
+  session.run({{predictions, values{{0.1f, 0.35f}}}, {labels, flags{{false, true}}}}, plain.update);
+  CHECK(session.run({{predictions, values{{0.4f}, {0.8f}}}, {labels, flags{{false}, {true}}}}, plain.update) == doctest::Approx(0.75).epsilon(2e-3));
+  for (const float wrong : {-0.1f, 1.1f, std::nanf("")})
+    CHECK_THROWS_WITH_AS(session.run({{predictions, values{{wrong}}}, {labels, flags{{true}}}}, plain.update), doctest::Contains("predictions must be in [0, 1]"), weft::error);
+  CHECK(session.run(plain.value) == doctest::Approx(0.75).epsilon(2e-3));
+  CHECK_THROWS_WITH_AS((void)weft::streaming_auc(labels, predictions, {1}, {"a", {"user.cpp", 3}}), "INVALID_ARGUMENT: user.cpp:3: a: expected at least 2 thresholds, found 1", weft::error);
+}
+
 TEST_CASE("metrics: shapes that do not fit") {
   fixture t;
   CHECK_THROWS_WITH_AS((void)weft::streaming_accuracy(constant({1, 2}), constant({1, 2, 3}), {"a", {"user.cpp", 3}}), "INVALID_ARGUMENT: user.cpp:3: a: labels and predictions must have one shape, found [2] and [3]",
