@@ -1196,7 +1196,7 @@ class word {
 #if WEFT_HAS_BODIES
 namespace weft::detail {
 
-constexpr std::size_t most_kept_words = 1024, longest_kept_word = 64;
+inline constexpr std::size_t most_kept_words = 1024, longest_kept_word = 64;
 // An open table, at most half full, that nothing leaves.
 inline std::atomic<const word_text*> kept_words[2 * most_kept_words];
 inline std::atomic<std::size_t> kept_word_count;
