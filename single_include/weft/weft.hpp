@@ -18691,7 +18691,8 @@ struct server_options {
   std::size_t max_graph_nodes = 4000000;
   /// Inputs of one node, and its control inputs.
   std::size_t max_node_inputs = 100000;
-  /// Bytes of a name in a graph: of a node, an op, a device, an attribute. No node has a longer one than 1024. The same holds for the names of variables, queues and other resources, and of containers.
+  /// Bytes of a name in a graph: of a node, an op, a device, an attribute. No node has a longer one than 1024. The same holds for the names of variables, queues and other resources, of
+  /// containers, and for device filters.
   std::size_t max_name_bytes = 1024;
   /// Requests of one client that are not answered yet, steps before all; a further one fails with RESOURCE_EXHAUSTED.
   std::size_t max_client_requests = 4096;
@@ -42440,6 +42441,7 @@ class master {
 
  private:
   void open_session(const client_ptr& client, const message& m);
+  void check_filters(const std::vector<std::string>& filters) const;
   void close_session(const client_ptr& client, const message& m);
   void prepare(const client_ptr& client, message m);
   void make_ready(const client_ptr& client, const std::shared_ptr<master_session>& session, const prepare_message& what);
@@ -42499,12 +42501,22 @@ WEFT_DECL bool master::admit(const client_ptr& client, std::uint32_t request) {
   return false;
 }
 
+// They are kept as long as their session: one for each task, and some more.
+WEFT_DECL void master::check_filters(const std::vector<std::string>& filters) const {
+  const std::size_t most = 1024 + own_.cluster.tasks().size(), most_bytes = own_.options.max_name_bytes;
+  if (filters.size() > most) fail(error_code::resource_exhausted, "there are " + std::to_string(filters.size()) + ", at most " + std::to_string(most) + " are accepted");
+  for (const std::string& each : filters)
+    if (each.size() > most_bytes)
+      fail(error_code::resource_exhausted, "one has " + std::to_string(each.size()) + " bytes, at most " + std::to_string(most_bytes) + " are accepted (server_options::max_name_bytes): " + quoted(each));
+}
+
 WEFT_DECL void master::open_session(const client_ptr& client, const message& m) {
   const open_session_message what = open_session_message::decode(m);
   if (const std::size_t theirs = client->open_sessions(); !may_take_one(theirs, sessions_.size(), own_.options.max_sessions))
     return client->answer(what.request, own_.no_more("has", sessions_.size(), "open sessions", theirs, "client", "max_sessions"));
   std::shared_ptr<master_session> session;
   try {
+    check_filters(what.device_filters);
     session = std::make_shared<master_session>(++last_session_, what, own_.ops);
   } catch (const error& e) {
     return client->answer(what.request, status(e.code(), "session_options::device_filters: " + e.message()));

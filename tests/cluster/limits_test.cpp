@@ -94,6 +94,25 @@ TEST_CASE("limits: a graph is accepted at each limit and refused one past it") {
   }
 }
 
+TEST_CASE("limits: the filters of a session are as many as there may be tasks, and no longer than names") {
+  auto options = test_ops::options();
+  options.max_name_bytes = 20;
+  one_server here(options);
+  client one(here.target());
+  weft::open_session_message what;
+  const auto open = [&](std::size_t count, std::string filter) {
+    ++what.request;
+    what.device_filters.assign(count, std::move(filter));
+    const weft::status result = one.ask(what.encode()).result;
+    return result.ok() ? "" : result.message;
+  };
+  const std::string longest = "/job:" + std::string(15, 'j');
+  CHECK(open(1025, longest) == "");
+  CHECK(open(1026, longest) == "session_options::device_filters: there are 1026, at most 1025 are accepted");
+  CHECK(open(1, longest + "k") == "session_options::device_filters: one has 21 bytes, at most 20 are accepted (server_options::max_name_bytes): '" + longest + "k'");
+  CHECK(open(1, "/job:work") == "");
+}
+
 TEST_CASE("limits: control inputs have a limit too") {
   auto options = test_ops::options();
   options.max_node_inputs = 3;

@@ -93,7 +93,8 @@ struct server_options {
   std::size_t max_graph_nodes = 4000000;
   /// Inputs of one node, and its control inputs.
   std::size_t max_node_inputs = 100000;
-  /// Bytes of a name in a graph: of a node, an op, a device, an attribute. No node has a longer one than 1024. The same holds for the names of variables, queues and other resources, and of containers.
+  /// Bytes of a name in a graph: of a node, an op, a device, an attribute. No node has a longer one than 1024. The same holds for the names of variables, queues and other resources, of
+  /// containers, and for device filters.
   std::size_t max_name_bytes = 1024;
   /// Requests of one client that are not answered yet, steps before all; a further one fails with RESOURCE_EXHAUSTED.
   std::size_t max_client_requests = 4096;
