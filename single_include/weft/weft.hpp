@@ -42507,7 +42507,7 @@ WEFT_DECL void master::check_filters(const std::vector<std::string>& filters) co
   if (filters.size() > most) fail(error_code::resource_exhausted, "there are " + std::to_string(filters.size()) + ", at most " + std::to_string(most) + " are accepted");
   for (const std::string& each : filters)
     if (each.size() > most_bytes)
-      fail(error_code::resource_exhausted, "one has " + std::to_string(each.size()) + " bytes, at most " + std::to_string(most_bytes) + " are accepted (server_options::max_name_bytes): " + quoted(each));
+      fail(error_code::resource_exhausted, "one has " + std::to_string(each.size()) + " bytes, at most " + std::to_string(most_bytes) + " are accepted (server_options::max_name_bytes): " + detail::quoted(each));
 }
 
 WEFT_DECL void master::open_session(const client_ptr& client, const message& m) {
