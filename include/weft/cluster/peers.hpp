@@ -35,7 +35,7 @@ class peer_link : public tensor_outlet, public std::enable_shared_from_this<peer
     own_.check_queue(to_, queued_memory(), value.bytes());
     (bulk ? bulk_ : control_)->send(tensor_message{step, key, is_dead}.encode(std::move(value)));
   }
-  std::shared_ptr<const void> hold(const step_id& step, std::size_t bytes) override;
+  WEFT_INLINE std::shared_ptr<const void> hold(const step_id& step, std::size_t bytes) override;
   void send(message m) { control_->send(std::move(m)); }
   void send_bulk(message m) { bulk_->send(std::move(m)); }
   /// Closes both connections.
