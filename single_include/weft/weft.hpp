@@ -36525,6 +36525,11 @@ WEFT_DECL void task_context::build(std::size_t nodes, std::function<void()> work
 
 namespace weft::detail {
 
+/// What waits on the two connections to a task, as far as they are there.
+inline std::size_t queued_memory_of(const std::shared_ptr<connection>& control, const std::shared_ptr<connection>& bulk) noexcept {
+  return (control ? control->queued_memory() : 0) + (bulk ? bulk->queued_memory() : 0);
+}
+
 /// A road that this task opened to another one.
 class peer_link : public tensor_outlet, public std::enable_shared_from_this<peer_link> {
  public:
@@ -36565,7 +36570,7 @@ class peer_link : public tensor_outlet, public std::enable_shared_from_this<peer
   void on_message(hello_message::role as, message m);
   void fail(const status& why);
   status about(const status& why) const;
-  std::size_t sent_memory() const noexcept { return (control_ ? control_->queued_memory() : 0) + (bulk_ ? bulk_->queued_memory() : 0); }
+  std::size_t sent_memory() const noexcept { return queued_memory_of(control_, bulk_); }
 
   task_context& own_;
   const task_id to_;
@@ -36786,7 +36791,7 @@ struct accepted_peer {
   std::vector<std::uint64_t> before{};
 
   /// Bytes that wait to be sent there, and their messages.
-  std::size_t queued_memory() const noexcept { return (control ? control->queued_memory() : 0) + (bulk ? bulk->queued_memory() : 0); }
+  std::size_t queued_memory() const noexcept { return queued_memory_of(control, bulk); }
   /// Answers on the control connection, or on the other one if `large`.
   void send(message m, bool large = false) const {
     const auto& road = large && bulk ? bulk : control;

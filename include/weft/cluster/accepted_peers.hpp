@@ -25,7 +25,7 @@ struct accepted_peer {
   std::vector<std::uint64_t> before{};
 
   /// Bytes that wait to be sent there, and their messages.
-  std::size_t queued_memory() const noexcept { return (control ? control->queued_memory() : 0) + (bulk ? bulk->queued_memory() : 0); }
+  std::size_t queued_memory() const noexcept { return queued_memory_of(control, bulk); }
   /// Answers on the control connection, or on the other one if `large`.
   void send(message m, bool large = false) const {
     const auto& road = large && bulk ? bulk : control;

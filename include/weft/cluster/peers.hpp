@@ -20,6 +20,11 @@
 
 namespace weft::detail {
 
+/// What waits on the two connections to a task, as far as they are there.
+inline std::size_t queued_memory_of(const std::shared_ptr<connection>& control, const std::shared_ptr<connection>& bulk) noexcept {
+  return (control ? control->queued_memory() : 0) + (bulk ? bulk->queued_memory() : 0);
+}
+
 /// A road that this task opened to another one.
 class peer_link : public tensor_outlet, public std::enable_shared_from_this<peer_link> {
  public:
@@ -60,7 +65,7 @@ class peer_link : public tensor_outlet, public std::enable_shared_from_this<peer
   void on_message(hello_message::role as, message m);
   void fail(const status& why);
   status about(const status& why) const;
-  std::size_t sent_memory() const noexcept { return (control_ ? control_->queued_memory() : 0) + (bulk_ ? bulk_->queued_memory() : 0); }
+  std::size_t sent_memory() const noexcept { return queued_memory_of(control_, bulk_); }
 
   task_context& own_;
   const task_id to_;
