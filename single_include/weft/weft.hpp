@@ -20116,6 +20116,13 @@ inline void set_no_delay(int socket) noexcept {
 // A program that this process starts does not hold the socket open.
 inline void close_on_exec(int socket) noexcept { static_cast<void>(::fcntl(socket, F_SETFD, FD_CLOEXEC)); }
 
+// A server may listen at the port that the system picked for this calling end, now and in the minute in which the port lingers after the connection: a cluster's ports may lie among
+// those that the system picks from. Before connecting.
+inline void lend_port(int socket) noexcept {
+  const int on = 1;
+  static_cast<void>(::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on));
+}
+
 // The system asks a silent peer for a sign of life after a minute, and gives the connection up a minute later: a machine that vanished sends nothing.
 inline void keep_alive(int socket) noexcept {
   const auto set = [socket](int level, int option, int value) { static_cast<void>(::setsockopt(socket, level, option, &value, sizeof value)); };
@@ -20584,6 +20591,7 @@ WEFT_DECL std::string numeric_host(const socket_address& address) {
 }
 
 WEFT_DECL int connect_socket(int number, const socket_address& to, std::chrono::steady_clock::time_point until) {
+  lend_port(number);
   if (::connect(number, reinterpret_cast<const sockaddr*>(&to.bytes), to.size) != 0) {
     if (errno != EINPROGRESS) return errno;
     if (!wait_for(number, POLLOUT, until)) return ETIMEDOUT;
@@ -22701,6 +22709,8 @@ WEFT_DECL void opening::connect_next() {
     if (!error) break;
     failure_ = error.value();
   }
+  lend_port(socket_.native_handle());
+  close_on_exec(socket_.native_handle());
   socket_.async_connect(endpoints_[next_ - 1], [self = shared_from_this()](const std::error_code& failure) {
     if (!self->done_) return;
     if (!failure && !connected_to_itself(self->socket_.native_handle())) return self->secure();
@@ -37239,6 +37249,21 @@ WEFT_DECL bool listens_already(const asio::ip::tcp::endpoint& endpoint) {
   }
   return false;
 }
+
+// Whether a port that cannot be listened at has no listener: a caller's connection has it, or had it a minute ago. Only asked for a message.
+WEFT_DECL bool nobody_listens(const asio::ip::tcp::endpoint& endpoint) {
+  const descriptor socket(::socket(endpoint.protocol().family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const timeval at_most{1, 0};
+  static_cast<void>(::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &at_most, sizeof at_most));
+  return ::connect(socket.get(), endpoint.data(), static_cast<socklen_t>(endpoint.size())) != 0 && errno == ECONNREFUSED;
+}
+
+WEFT_DECL std::string who_has_port(const asio::ip::tcp::endpoint& endpoint) {
+  if (listens_already(endpoint)) return " by this process itself; is the task served already?";
+  if (nobody_listens(endpoint))
+    return " though no server listens there: it is, or was a minute ago, the calling end of a program's connection; try again in a minute, or choose a port that the system does not give to callers";
+  return {};
+}
 }  // namespace detail
 
 WEFT_DECL void listener::bind(const tcp::endpoint& endpoint) {
@@ -37258,7 +37283,7 @@ WEFT_DECL void listener::bind(const tcp::endpoint& endpoint) {
   if (!error) return;
   const std::string where = "cannot listen on " + to_text(address_) + ": ";
   if (error.value() == EADDRINUSE)
-    fail(error_code::unavailable, where + "address already in use" + (detail::listens_already(endpoint) ? " by this process itself; is the task served already?" : ""));
+    fail(error_code::unavailable, where + "address already in use" + detail::who_has_port(endpoint));
   if (error.value() == EACCES) fail(error_code::permission_denied, where + "permission denied");
   if (error.value() == EADDRNOTAVAIL) fail(error_code::invalid_argument, where + "this machine does not have the address");
   fail(error_code::unavailable, where + detail::errno_text(error.value()));

@@ -128,15 +128,7 @@ class test_server {
 // A client without manners.
 class raw_socket {
  public:
-  explicit raw_socket(const weft::host_port& to) : socket_(::socket(AF_INET, SOCK_STREAM, 0)) {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_port = htons(static_cast<std::uint16_t>(to.port));
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    REQUIRE(::connect(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0);
-    const timeval limit{20, 0};
-    ::setsockopt(socket_.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
-  }
+  explicit raw_socket(const weft::host_port& to) : socket_(fake::calling_socket(to)) {}
   void send(std::string_view bytes) {
     while (!bytes.empty()) {
       const ssize_t n = ::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
@@ -686,6 +678,42 @@ TEST_CASE("listener: the port is bound exactly, and free again at once") {
   CHECK(again.address() == address);
   CHECK(failure([&] { weft::listener(loop.io, {"192.0.2.1", 0}, {}, ignore); }).message == "cannot listen on 192.0.2.1:0: this machine does not have the address");
   CHECK(failure([&] { weft::listener(loop.io, {std::string(100, 'x'), 1}, {}, ignore); }).code == error_code::invalid_argument);
+}
+
+TEST_CASE("listener: the port of a calling end is no hindrance, while the connection lives and while its port lingers") {
+  event_loop loop;
+  const auto ignore = [](const std::shared_ptr<connection>& c) { c->start([](const message&) {}, [](const status&) {}); };
+  const auto can_listen = [&](const weft::host_port& at) { return weft::listener(loop.io, at, {}, ignore).address() == at; };
+  test_server server;
+  const auto end_of = [](const connection& accepted) { return weft::parse_host_port(accepted.remote_address()); };
+  // 1. Of both kinds of connection.
+  auto blocking = server.connect();
+  const weft::host_port first = end_of(*server.connections.take());
+  CHECK(can_listen(first));
+  blocking.reset();
+  server.ends.take();
+  CHECK(can_listen(first));
+  mailbox<std::shared_ptr<connection>> opened;
+  connection::open(loop.io, server.address(), 10s, {}, [&](const status& result, std::shared_ptr<connection> c) {
+    CHECK(result.ok());
+    opened.put(std::move(c));
+  });
+  auto on_loop = opened.take();
+  const weft::host_port second = end_of(*server.connections.take());
+  CHECK(can_listen(second));
+  on_loop->start([](const message&) {}, [](const status&) {});
+  on_loop->close(status());
+  server.ends.take();
+  CHECK(can_listen(second));
+  // 2. Of another program's connection it is one, and that is said.
+  const weft::detail::descriptor foreign(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  to.sin_port = htons(static_cast<std::uint16_t>(server.address().port));
+  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  REQUIRE(::connect(foreign.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0);
+  const weft::host_port third = end_of(*server.connections.take());
+  CHECK(failure([&] { can_listen(third); }).message.find(": address already in use though no server listens there: it is, or was a minute ago, the calling end") != std::string::npos);
 }
 
 TEST_CASE("listener: IPv6 works") {

@@ -161,8 +161,12 @@ class proxy {
       links_.push_back(made);
       std::error_code failed;
       const tcp::endpoint to(asio::ip::make_address(server_.host), static_cast<std::uint16_t>(server_.port));
-      made->server.connect(to, failed);  // on this machine, at once
-      if (!failed && up.twice) made->twin.connect(to, failed);
+      for (tcp::socket* s : {&made->server, &made->twin}) {
+        if (failed || (s == &made->twin && !up.twice)) break;
+        s->open(to.protocol(), failed);
+        weft::detail::lend_port(s->native_handle());
+        s->connect(to, failed);  // on this machine, at once
+      }
       if (failed) return made->strike(fault::end::reset);
       for (tcp::socket* s : {&made->client, &made->server}) s->set_option(tcp::no_delay(true), failed);
       if (up.twice) made->drain_twin();

@@ -6,6 +6,7 @@
 #include <weft/cluster/session.hpp>
 
 #include "fake_task.hpp"
+#include "listening_socket.hpp"
 #include "process_counts.hpp"
 #include "test_ops.hpp"
 
@@ -58,18 +59,8 @@ inline std::string frame_of(message m) {
 /// A socket that sends any bytes.
 class plain_socket {
  public:
-  explicit plain_socket(const std::string& target) : number_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    const auto at = target.find("//");
-    const auto where = weft::parse_host_port(at == std::string::npos ? target : target.substr(at + 2));
-    sockaddr_in to{};
-    to.sin_family = AF_INET;
-    to.sin_port = htons(static_cast<std::uint16_t>(where.port));
-    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    const timeval most{20, 0};
-    ::setsockopt(number_.get(), SOL_SOCKET, SO_RCVTIMEO, &most, sizeof most);
-    ::setsockopt(number_.get(), SOL_SOCKET, SO_SNDTIMEO, &most, sizeof most);
-    connected_ = ::connect(number_.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0;
-  }
+  explicit plain_socket(const std::string& target)
+      : number_(fake::calling_socket(weft::parse_host_port(target.find("//") == std::string::npos ? target : target.substr(target.find("//") + 2)), &connected_)) {}
   bool connected() const noexcept { return connected_; }
   int number() const noexcept { return number_.get(); }
   void send(std::string_view bytes) const {
@@ -106,8 +97,8 @@ class plain_socket {
   }
 
  private:
-  weft::detail::descriptor number_;
   bool connected_ = false;
+  weft::detail::descriptor number_;
 };
 
 /// A client that has greeted.

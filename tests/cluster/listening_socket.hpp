@@ -1,6 +1,6 @@
 #ifndef WEFT_TESTS_CLUSTER_LISTENING_SOCKET_HPP
 #define WEFT_TESTS_CLUSTER_LISTENING_SOCKET_HPP
-// A socket of a test that plays a server.
+// The sockets of a test that plays a server, or a client without manners.
 
 #include <weft/cluster/socket.hpp>
 #include <weft/core/cluster_spec.hpp>
@@ -35,6 +35,23 @@ class listening_socket {
   weft::detail::descriptor socket_;
   weft::host_port address_;
 };
+
+/// A socket that calls a server of this machine, and waits for nothing longer than 20 seconds. `connected`: whether it may be refused, and whether it was.
+inline weft::detail::descriptor calling_socket(const weft::host_port& server, bool* connected = nullptr) {
+  weft::detail::descriptor out(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  to.sin_port = htons(static_cast<std::uint16_t>(server.port));
+  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  const timeval most{20, 0};
+  ::setsockopt(out.get(), SOL_SOCKET, SO_RCVTIMEO, &most, sizeof most);
+  ::setsockopt(out.get(), SOL_SOCKET, SO_SNDTIMEO, &most, sizeof most);
+  weft::detail::lend_port(out.get());
+  const bool reached = ::connect(out.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0;
+  if (connected != nullptr) *connected = reached;
+  REQUIRE((reached || connected != nullptr));
+  return out;
+}
 
 }  // namespace fake
 

@@ -1,19 +1,15 @@
 #include <weft/cluster/server.hpp>
 
+#include "hostile_client.hpp"
 #include "process_counts.hpp"
 #include "test_ops.hpp"
 
 #include <weft/cluster/address_checks.hpp>
 #include <weft/cluster/server_core.hpp>
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
-#include <cstring>
 #include <random>
 
+using hostile::plain_socket;
 using test_ops::error_of;
 using weft::error_code;
 
@@ -24,35 +20,6 @@ weft::server_options quiet() {
   out.log = [](const char*, const std::string&) {};
   return out;
 }
-
-// A plain socket to a server.
-class plain_socket {
- public:
-  explicit plain_socket(const std::string& address) : number_(::socket(AF_INET, SOCK_STREAM, 0)) {
-    const auto where = weft::parse_host_port(address);
-    sockaddr_in to{};
-    to.sin_family = AF_INET;
-    to.sin_port = htons(static_cast<std::uint16_t>(where.port));
-    ::inet_pton(AF_INET, where.host.c_str(), &to.sin_addr);
-    REQUIRE(::connect(number_, reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0);
-    const timeval most{20, 0};
-    ::setsockopt(number_, SOL_SOCKET, SO_RCVTIMEO, &most, sizeof most);
-  }
-  ~plain_socket() { ::close(number_); }
-  void send(const std::string& bytes) { (void)!::send(number_, bytes.data(), bytes.size(), MSG_NOSIGNAL); }
-  // Whether the server closes the connection; what it says before is read and dropped.
-  bool is_closed() {
-    char bytes[4096];
-    for (;;) {
-      const auto n = ::recv(number_, bytes, sizeof bytes, 0);
-      if (n == 0 || (n < 0 && errno == ECONNRESET)) return true;
-      if (n < 0) return false;
-    }
-  }
-
- private:
-  int number_;
-};
 
 }  // namespace
 

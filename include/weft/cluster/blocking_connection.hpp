@@ -187,6 +187,7 @@ WEFT_DECL std::string numeric_host(const socket_address& address) {
 }
 
 WEFT_DECL int connect_socket(int number, const socket_address& to, std::chrono::steady_clock::time_point until) {
+  lend_port(number);
   if (::connect(number, reinterpret_cast<const sockaddr*>(&to.bytes), to.size) != 0) {
     if (errno != EINPROGRESS) return errno;
     if (!wait_for(number, POLLOUT, until)) return ETIMEDOUT;

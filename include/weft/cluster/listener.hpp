@@ -118,6 +118,21 @@ WEFT_DECL bool listens_already(const asio::ip::tcp::endpoint& endpoint) {
   }
   return false;
 }
+
+// Whether a port that cannot be listened at has no listener: a caller's connection has it, or had it a minute ago. Only asked for a message.
+WEFT_DECL bool nobody_listens(const asio::ip::tcp::endpoint& endpoint) {
+  const descriptor socket(::socket(endpoint.protocol().family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const timeval at_most{1, 0};
+  static_cast<void>(::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &at_most, sizeof at_most));
+  return ::connect(socket.get(), endpoint.data(), static_cast<socklen_t>(endpoint.size())) != 0 && errno == ECONNREFUSED;
+}
+
+WEFT_DECL std::string who_has_port(const asio::ip::tcp::endpoint& endpoint) {
+  if (listens_already(endpoint)) return " by this process itself; is the task served already?";
+  if (nobody_listens(endpoint))
+    return " though no server listens there: it is, or was a minute ago, the calling end of a program's connection; try again in a minute, or choose a port that the system does not give to callers";
+  return {};
+}
 }  // namespace detail
 
 WEFT_DECL void listener::bind(const tcp::endpoint& endpoint) {
@@ -137,7 +152,7 @@ WEFT_DECL void listener::bind(const tcp::endpoint& endpoint) {
   if (!error) return;
   const std::string where = "cannot listen on " + to_text(address_) + ": ";
   if (error.value() == EADDRINUSE)
-    fail(error_code::unavailable, where + "address already in use" + (detail::listens_already(endpoint) ? " by this process itself; is the task served already?" : ""));
+    fail(error_code::unavailable, where + "address already in use" + detail::who_has_port(endpoint));
   if (error.value() == EACCES) fail(error_code::permission_denied, where + "permission denied");
   if (error.value() == EADDRNOTAVAIL) fail(error_code::invalid_argument, where + "this machine does not have the address");
   fail(error_code::unavailable, where + detail::errno_text(error.value()));

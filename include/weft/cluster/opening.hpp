@@ -106,6 +106,8 @@ WEFT_DECL void opening::connect_next() {
     if (!error) break;
     failure_ = error.value();
   }
+  lend_port(socket_.native_handle());
+  close_on_exec(socket_.native_handle());
   socket_.async_connect(endpoints_[next_ - 1], [self = shared_from_this()](const std::error_code& failure) {
     if (!self->done_) return;
     if (!failure && !connected_to_itself(self->socket_.native_handle())) return self->secure();

@@ -72,6 +72,13 @@ inline void set_no_delay(int socket) noexcept {
 // A program that this process starts does not hold the socket open.
 inline void close_on_exec(int socket) noexcept { static_cast<void>(::fcntl(socket, F_SETFD, FD_CLOEXEC)); }
 
+// A server may listen at the port that the system picked for this calling end, now and in the minute in which the port lingers after the connection: a cluster's ports may lie among
+// those that the system picks from. Before connecting.
+inline void lend_port(int socket) noexcept {
+  const int on = 1;
+  static_cast<void>(::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on));
+}
+
 // The system asks a silent peer for a sign of life after a minute, and gives the connection up a minute later: a machine that vanished sends nothing.
 inline void keep_alive(int socket) noexcept {
   const auto set = [socket](int level, int option, int value) { static_cast<void>(::setsockopt(socket, level, option, &value, sizeof value)); };
