@@ -8,6 +8,7 @@
 #include <doctest/doctest.h>
 
 #include <csignal>
+#include <cstdio>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,7 @@ namespace {
 
 // Runs `write` in a process that may write files of so many bytes at most; it is killed there by a signal, unless it ignores that. Whether it ended well.
 template <class F> bool in_child(std::size_t limit, bool killed, F write) {
+  std::fflush(nullptr);  // what is not yet written would be written by the child as well
   const pid_t child = ::fork();
   if (child == 0) {
     const rlimit sizes{limit, limit};
