@@ -2044,7 +2044,9 @@ WEFT_DECL bool operator==(const tensor_value& a, const tensor_value& b) {
 #define WEFT_GRAPH_ATTR_HPP
 // Attributes of a node: TensorFlow's AttrValue as a C++ value.
 
+#include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -2217,37 +2219,39 @@ struct attr_entry {
   const detail::word_text& name() const noexcept { return static_cast<const detail::word_text&>(first); }
 };
 
-/// Attributes by name, in the order of their names: a map in one piece of memory, for there are few. What is added moves the others.
+/// Attributes by name, in the order of their names: a map in one piece of memory, for there are few. Copies share it until one of them changes. What changes a map ends its iterators.
 class attr_map {
  public:
   using value_type = attr_entry;
-  using iterator = attr_entry*;
-  using const_iterator = const attr_entry*;
+  class const_iterator;
+  using iterator = const_iterator;
 
   attr_map() noexcept = default;
   /// Of several with one name the first counts.
   attr_map(std::initializer_list<std::pair<std::string_view, attr_value>> attrs);
-  attr_map(const attr_map& other);
-  attr_map(attr_map&& other) noexcept : entries_(std::exchange(other.entries_, nullptr)) {}
+  attr_map(const attr_map& other) noexcept : own_(hold(other.own_)), base_(hold(other.base_)) {}
+  attr_map(attr_map&& other) noexcept : own_(std::exchange(other.own_, nullptr)), base_(std::exchange(other.base_, nullptr)) {}
   attr_map& operator=(attr_map other) noexcept {
-    std::swap(entries_, other.entries_);
+    std::swap(own_, other.own_);
+    std::swap(base_, other.base_);
     return *this;
   }
   ~attr_map() { clear(); }
+  /// The attributes of both, whose memory it shares: for many maps that have most of theirs in common. Of two with one name that of `own` counts.
+  static attr_map joined(const attr_map& own, const attr_map& base);
 
-  iterator begin() noexcept { return entries_; }
-  iterator end() noexcept { return entries_ + size(); }
-  const_iterator begin() const noexcept { return entries_; }
-  const_iterator end() const noexcept { return entries_ + size(); }
-  std::size_t size() const noexcept { return entries_ == nullptr ? 0 : counts()[0]; }
+  const_iterator begin() const noexcept;
+  const_iterator end() const noexcept;
+  std::size_t size() const noexcept { return count_of(own_) + count_of(base_); }
   bool empty() const noexcept { return size() == 0; }
   /// Makes room for as many.
-  void reserve(std::size_t count);
-  iterator find(std::string_view name) noexcept { return begin() + (static_cast<const attr_map*>(this)->find(name) - entries_); }
+  void reserve(std::size_t count) { make_own(count); }
   const_iterator find(std::string_view name) const noexcept;
-  std::size_t count(std::string_view name) const noexcept { return find(name) == end() ? 0 : 1; }
-  /// Adds an attribute unless there is one of this name.
-  std::pair<iterator, bool> emplace(std::string_view name, attr_value value);
+  /// The attribute of this name, or nullptr.
+  const attr_value* get(std::string_view name) const noexcept;
+  std::size_t count(std::string_view name) const noexcept { return get(name) == nullptr ? 0 : 1; }
+  /// Adds an attribute unless there is one of this name. Which there is then, and whether it was added.
+  std::pair<const_iterator, bool> emplace(std::string_view name, attr_value value);
   /// The attribute of this name, empty at first.
   attr_value& operator[](std::string_view name);
   /// Throws std::out_of_range when there is none of this name.
@@ -2259,9 +2263,56 @@ class attr_map {
   friend bool operator!=(const attr_map& a, const attr_map& b) { return !(a == b); }
 
  private:
-  // How many there are and how many have room, in front of them.
-  std::uint32_t* counts() const noexcept { return reinterpret_cast<std::uint32_t*>(entries_) - 2; }
-  attr_entry* entries_ = nullptr;
+  // Entries, behind how many maps hold them, how many there are and how many have room.
+  struct alignas(attr_entry) block {
+    std::atomic<std::uint32_t> holders{1};
+    std::uint32_t count = 0, room = 0;
+    attr_entry* begin() noexcept { return reinterpret_cast<attr_entry*>(this + 1); }
+    attr_entry* end() noexcept { return begin() + count; }
+  };
+  static block* hold(block* of) noexcept {
+    if (of != nullptr) of->holders.fetch_add(1, std::memory_order_relaxed);
+    return of;
+  }
+  static void let_go(block* of) noexcept;
+  static std::size_t count_of(const block* of) noexcept { return of == nullptr ? 0 : of->count; }
+  static attr_entry* find_in(block* of, std::string_view name) noexcept;
+  void make_own(std::size_t room);
+  bool add(std::string_view name, attr_value value);
+
+  block* own_ = nullptr;
+  // Shared with others from the start, and with no name of `own_`.
+  block* base_ = nullptr;
+};
+
+/// Goes through both pieces of a map as one.
+class attr_map::const_iterator {
+ public:
+  using iterator_category = std::forward_iterator_tag;
+  using value_type = attr_entry;
+  using difference_type = std::ptrdiff_t;
+  using pointer = const attr_entry*;
+  using reference = const attr_entry&;
+
+  const_iterator() noexcept = default;
+  reference operator*() const noexcept { return *(own_is_next() ? own_ : base_); }
+  pointer operator->() const noexcept { return &**this; }
+  const_iterator& operator++() noexcept {
+    ++(own_is_next() ? own_ : base_);
+    return *this;
+  }
+  const_iterator operator++(int) noexcept {
+    const_iterator before = *this;
+    ++*this;
+    return before;
+  }
+  friend bool operator==(const const_iterator& a, const const_iterator& b) noexcept { return a.own_ == b.own_ && a.base_ == b.base_; }
+  friend bool operator!=(const const_iterator& a, const const_iterator& b) noexcept { return !(a == b); }
+
+ private:
+  friend class attr_map;
+  bool own_is_next() const noexcept { return base_ == base_end_ || (own_ != own_end_ && own_->first < base_->first); }
+  const attr_entry *own_ = nullptr, *own_end_ = nullptr, *base_ = nullptr, *base_end_ = nullptr;
 };
 
 /// A function's name with values for its attributes.
@@ -2292,10 +2343,43 @@ template <class T> std::string text_of(const std::vector<T>& list) {
 }
 }  // namespace detail
 
+inline attr_map::const_iterator attr_map::begin() const noexcept {
+  const_iterator out;
+  if (own_ != nullptr) out.own_ = own_->begin(), out.own_end_ = own_->end();
+  if (base_ != nullptr) out.base_ = base_->begin(), out.base_end_ = base_->end();
+  return out;
+}
+
+inline attr_map::const_iterator attr_map::end() const noexcept {
+  const_iterator out = begin();
+  out.own_ = out.own_end_;
+  out.base_ = out.base_end_;
+  return out;
+}
+
 inline attr_map::const_iterator attr_map::find(std::string_view name) const noexcept {
+  const const_iterator last = end();
   const_iterator it = begin();
-  while (it != end() && it->first != name) ++it;
+  while (it != last && it->first != name) ++it;
   return it;
+}
+
+inline std::pair<attr_map::const_iterator, bool> attr_map::emplace(std::string_view name, attr_value value) {
+  const bool added = add(name, std::move(value));
+  return {find(name), added};
+}
+
+inline attr_entry* attr_map::find_in(block* of, std::string_view name) noexcept {
+  if (of == nullptr) return nullptr;
+  for (attr_entry& each : *of)
+    if (each.first == name) return &each;
+  return nullptr;
+}
+
+inline const attr_value* attr_map::get(std::string_view name) const noexcept {
+  const attr_entry* found = find_in(own_, name);
+  if (found == nullptr) found = find_in(base_, name);
+  return found == nullptr ? nullptr : &found->second;
 }
 
 /// One line for people: `true`, `float`, `[2,?]`, `"text"`, `float[2,3]` for a tensor.
@@ -2336,73 +2420,81 @@ WEFT_DECL std::string to_text(const attr_value& v) {
 
 WEFT_DECL attr_map::attr_map(std::initializer_list<std::pair<std::string_view, attr_value>> attrs) {
   reserve(attrs.size());
-  for (const auto& each : attrs) emplace(each.first, each.second);
+  for (const auto& each : attrs) add(each.first, each.second);
 }
 
-WEFT_DECL attr_map::attr_map(const attr_map& other) {
-  reserve(other.size());
-  for (const attr_entry& each : other) new (entries_ + counts()[0]++) attr_entry(each);
+WEFT_DECL attr_map attr_map::joined(const attr_map& own, const attr_map& base) {
+  attr_map out(own);
+  const bool can_share = own.base_ == nullptr && base.base_ == nullptr && std::none_of(base.begin(), base.end(), [&](const attr_entry& each) { return own.count(each.first) != 0; });
+  if (can_share) out.base_ = hold(base.own_);
+  else for (const attr_entry& each : base) out.add(each.first, each.second);
+  return out;
+}
+
+WEFT_DECL void attr_map::let_go(block* of) noexcept {
+  if (of == nullptr || of->holders.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  for (attr_entry& each : *of) each.~attr_entry();
+  of->~block();
+  ::operator delete(static_cast<void*>(of));
 }
 
 WEFT_DECL void attr_map::clear() noexcept {
-  if (entries_ == nullptr) return;
-  for (attr_entry& each : *this) each.~attr_entry();
-  ::operator delete(static_cast<void*>(counts()));
-  entries_ = nullptr;
+  let_go(std::exchange(own_, nullptr));
+  let_go(std::exchange(base_, nullptr));
 }
 
-WEFT_DECL void attr_map::reserve(std::size_t count) {
-  if (count == 0 || (entries_ != nullptr && count <= counts()[1])) return;
-  auto* room = static_cast<std::uint32_t*>(::operator new(2 * sizeof(std::uint32_t) + count * sizeof(attr_entry)));
-  auto* moved = reinterpret_cast<attr_entry*>(room + 2);
-  room[0] = static_cast<std::uint32_t>(size());
-  room[1] = static_cast<std::uint32_t>(count);
-  for (std::size_t i = 0; i < room[0]; ++i) new (moved + i) attr_entry(std::move(entries_[i]));
+// Before a change: all attributes in one piece of memory that no other map holds, with room for as many.
+WEFT_DECL void attr_map::make_own(std::size_t room) {
+  if (base_ == nullptr && (own_ == nullptr ? room == 0 : own_->room >= room && own_->holders.load(std::memory_order_acquire) == 1)) return;
+  room = std::max(room, size());
+  block* const fresh = new (::operator new(sizeof(block) + room * sizeof(attr_entry))) block;
+  fresh->room = static_cast<std::uint32_t>(room);
+  for (const attr_entry& each : *this) new (fresh->begin() + fresh->count++) attr_entry(each);
   clear();
-  entries_ = moved;
+  own_ = fresh;
 }
 
-WEFT_DECL std::pair<attr_map::iterator, bool> attr_map::emplace(std::string_view name, attr_value value) {
+WEFT_DECL bool attr_map::add(std::string_view name, attr_value value) {
+  if (get(name) != nullptr) return false;
   const std::size_t count = size();
-  std::size_t i = count;
-  while (i > 0 && name <= entries_[i - 1].first) --i;
-  if (i < count && entries_[i].first == name) return {entries_ + i, false};
   attr_entry added(name, std::move(value));
-  if (entries_ == nullptr || count == counts()[1]) reserve(count + 1 + count / 2);
-  for (std::size_t k = count; k > i; --k) {
-    new (entries_ + k) attr_entry(std::move(entries_[k - 1]));
-    entries_[k - 1].~attr_entry();
+  make_own(own_ != nullptr && own_->room > count ? count + 1 : count + 1 + count / 2);
+  attr_entry* place = own_->end();
+  for (; place != own_->begin() && name < place[-1].first; --place) {
+    new (place) attr_entry(std::move(place[-1]));
+    place[-1].~attr_entry();
   }
-  new (entries_ + i) attr_entry(std::move(added));
-  ++counts()[0];
-  return {entries_ + i, true};
+  new (place) attr_entry(std::move(added));
+  ++own_->count;
+  return true;
 }
 
-WEFT_DECL attr_value& attr_map::operator[](std::string_view name) { return emplace(name, attr_value()).first->second; }
+WEFT_DECL attr_value& attr_map::operator[](std::string_view name) {
+  if (!add(name, attr_value())) make_own(size());
+  return find_in(own_, name)->second;
+}
 
 WEFT_DECL const attr_value& attr_map::at(std::string_view name) const {
-  const auto it = find(name);
-  if (it == end()) throw std::out_of_range("there is no attribute '" + std::string(name) + "'");
-  return it->second;
+  const attr_value* found = get(name);
+  if (found == nullptr) throw std::out_of_range("there is no attribute '" + std::string(name) + "'");
+  return *found;
 }
 
 WEFT_DECL std::size_t attr_map::erase(std::string_view name) {
-  const iterator it = find(name);
-  if (it == end()) return 0;
-  it->~attr_entry();
-  for (iterator next = it + 1; next != end(); ++next) {
+  if (get(name) == nullptr) return 0;
+  make_own(size());
+  attr_entry* const place = find_in(own_, name);
+  place->~attr_entry();
+  for (attr_entry* next = place + 1; next != own_->end(); ++next) {
     new (next - 1) attr_entry(std::move(*next));
     next->~attr_entry();
   }
-  --counts()[0];
+  --own_->count;
   return 1;
 }
 
 WEFT_DECL bool operator==(const attr_map& a, const attr_map& b) {
-  if (a.size() != b.size()) return false;
-  for (std::size_t i = 0; i < a.size(); ++i)
-    if (a.entries_[i].first != b.entries_[i].first || a.entries_[i].second != b.entries_[i].second) return false;
-  return true;
+  return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), [](const attr_entry& one, const attr_entry& other) { return one.first == other.first && one.second == other.second; });
 }
 
 WEFT_DECL bool operator==(const func_attr& a, const func_attr& b) { return a.name == b.name && a.attrs == b.attrs; }
@@ -2721,13 +2813,38 @@ struct output_type {
 };
 
 namespace detail {
+// The outputs of a node, in one piece of memory that copies share.
+class output_list {
+ public:
+  output_list() noexcept = default;
+  output_list(array_view<output_type> outputs);
+  output_list(const output_list& other) noexcept : held_(other.held_) {
+    if (held_ != nullptr) held_->holders.fetch_add(1, std::memory_order_relaxed);
+  }
+  output_list& operator=(output_list other) noexcept {
+    std::swap(held_, other.held_);
+    return *this;
+  }
+  ~output_list();
+  std::size_t size() const noexcept { return held_ == nullptr ? 0 : held_->count; }
+  // For who shares it with nobody yet.
+  output_type* data() const noexcept { return held_ == nullptr ? nullptr : reinterpret_cast<output_type*>(held_ + 1); }
+
+ private:
+  struct alignas(output_type) head {
+    std::atomic<std::uint32_t> holders{1};
+    std::uint32_t count = 0;
+  };
+  head* held_ = nullptr;
+};
+
 // What a node has in common with its copies in other graphs, which is most of it: they share it.
 struct node_facts {
   explicit node_facts(std::string_view of_op) : op(of_op) {}
   std::string name;
   word op;
   attr_map attrs;
-  std::vector<output_type> outputs;
+  output_list outputs;
   call_site site;
   std::atomic<std::uint32_t> holders{1};
 };
@@ -2758,14 +2875,14 @@ class node {
   call_site site() const noexcept { return facts_->site; }
 
   int output_count() const noexcept { return static_cast<int>(facts_->outputs.size()); }
-  const std::vector<output_type>& outputs() const noexcept { return facts_->outputs; }
-  weft::dtype output_dtype(int index) const noexcept { return facts_->outputs[static_cast<std::size_t>(index)].dtype; }
-  const partial_shape& output_shape(int index) const noexcept { return facts_->outputs[static_cast<std::size_t>(index)].shape; }
+  array_view<output_type> outputs() const noexcept { return {facts_->outputs.data(), facts_->outputs.size()}; }
+  weft::dtype output_dtype(int index) const noexcept { return facts_->outputs.data()[index].dtype; }
+  const partial_shape& output_shape(int index) const noexcept { return facts_->outputs.data()[index].shape; }
 
   /// The attribute, or nullptr when it is absent or of another kind.
   template <class T> const T* find_attr(std::string_view name) const noexcept {
-    const auto it = facts_->attrs.find(name);
-    return it == facts_->attrs.end() ? nullptr : it->second.template get<T>();
+    const attr_value* found = facts_->attrs.get(name);
+    return found == nullptr ? nullptr : found->get<T>();
   }
   /// The attribute. Throws INVALID_ARGUMENT when it is absent or of another kind.
   template <class T> const T& attr(std::string_view name) const {
@@ -2834,6 +2951,19 @@ struct node_spec {
 namespace weft {
 
 namespace detail {
+WEFT_DECL output_list::output_list(array_view<output_type> outputs) {
+  if (outputs.empty()) return;
+  held_ = new (::operator new(sizeof(head) + outputs.size() * sizeof(output_type))) head;
+  for (const output_type& each : outputs) new (data() + held_->count++) output_type(each);
+}
+
+WEFT_DECL output_list::~output_list() {
+  if (held_ == nullptr || held_->holders.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  std::destroy_n(data(), held_->count);
+  held_->~head();
+  ::operator delete(static_cast<void*>(held_));
+}
+
 WEFT_DECL void let_go(const node_facts* facts) noexcept {
   node_facts* mine = const_cast<node_facts*>(facts);
   if (mine->holders.fetch_sub(1, std::memory_order_acq_rel) == 1) delete mine;
@@ -2977,8 +3107,8 @@ class binder {
 
   std::pair<attr_map::iterator, bool> put(const std::string& name, attr_value v) const { return attrs_.emplace(name, std::move(v)); }
   template <class T> const T* find(const std::string& name) const {
-    const auto it = attrs_.find(name);
-    return it == attrs_.end() ? nullptr : it->second.template get<T>();
+    const attr_value* found = attrs_.get(name);
+    return found == nullptr ? nullptr : found->get<T>();
   }
 
   std::vector<dtype> types_of(const arg_def& arg) const {
@@ -3800,9 +3930,12 @@ namespace weft {
 /// A kernel can ask the same rule again when the node runs: then every input has its value, and the errors have the same text.
 class shape_context {
  public:
-  shape_context(const node& n, std::vector<output_type>& outputs) : node_(n), outputs_(outputs) {}
+  shape_context(const node& n, std::vector<output_type>& outputs) : node_(n), outputs_(outputs.data()), output_count_(outputs.size()) {}
+  /// The node is being made, and nobody else has its outputs yet.
+  shape_context(const node& n, const detail::output_list& outputs) : node_(n), outputs_(outputs.data()), output_count_(outputs.size()) {}
   /// The node runs on these values.
-  shape_context(const node& n, const tensor_value* values, std::size_t count, std::vector<output_type>& outputs) : node_(n), outputs_(outputs), values_(values) {
+  shape_context(const node& n, const tensor_value* values, std::size_t count, std::vector<output_type>& outputs)
+      : node_(n), outputs_(outputs.data()), output_count_(outputs.size()), values_(values) {
     value_shapes_.reserve(count);
     for (std::size_t i = 0; i < count; ++i) value_shapes_.emplace_back(values[i].shape());
   }
@@ -3810,7 +3943,7 @@ class shape_context {
   /// Whether the node runs, so that nothing is left unknown.
   bool running() const noexcept { return values_ != nullptr; }
   int input_count() const noexcept { return static_cast<int>(running() ? value_shapes_.size() : node_.inputs().size()); }
-  int output_count() const noexcept { return static_cast<int>(outputs_.size()); }
+  int output_count() const noexcept { return static_cast<int>(output_count_); }
   const partial_shape& input(int i) const noexcept {
     if (running()) return value_shapes_[static_cast<std::size_t>(i)];
     const output& in = node_.inputs()[static_cast<std::size_t>(i)];
@@ -3831,7 +3964,7 @@ class shape_context {
   template <class T> const T* find_attr(std::string_view name) const noexcept { return node_.find_attr<T>(name); }
   const node& about() const noexcept { return node_; }
 
-  void set_output(int i, partial_shape s) { outputs_[static_cast<std::size_t>(i)].shape = std::move(s); }
+  void set_output(int i, partial_shape s) { outputs_[i].shape = std::move(s); }
   /// Integers of input i in C order, or nullopt when they are not all known.
   std::optional<std::vector<std::int64_t>> input_integers(int i) const;
   /// Sizes that input i, a vector or a number, holds: -1 where one is open, and nullopt when not even their count is known. Negative integers come as they are.
@@ -3847,7 +3980,8 @@ class shape_context {
 
  private:
   const node& node_;
-  std::vector<output_type>& outputs_;
+  output_type* outputs_;
+  std::size_t output_count_;
   const tensor_value* values_ = nullptr;
   std::vector<partial_shape> value_shapes_;
 };
@@ -3939,7 +4073,8 @@ class graph_state : public std::enable_shared_from_this<graph_state> {
   graph_state& operator=(const graph_state&) = delete;
   ~graph_state();
 
-  const node& add(node_spec spec, naming how = naming::checked);
+  // `outputs_of` is a node with the same outputs, if any: the two share them.
+  const node& add(node_spec spec, naming how = naming::checked, const node* outputs_of = nullptr);
   // A node that shares all but these with the original, a node of any graph.
   const node& add_copy(const node& original, array_view<output> inputs, array_view<const node*> control_inputs, const std::string& device, naming how = naming::checked);
   // Lets an input of a Merge, made with another output of the same dtype in that place, come from a node made after it: the one kind of edge that leads backward. Only while the loop is
@@ -4119,7 +4254,7 @@ WEFT_DECL void graph_state::close_loop(const node& merge, std::size_t input, out
   const_cast<output*>(merge.inputs_)[input] = from;
 }
 
-WEFT_DECL const node& graph_state::add(node_spec spec, naming how) {
+WEFT_DECL const node& graph_state::add(node_spec spec, naming how, const node* outputs_of) {
   // 1. The node as asked for; what is found wrong from here on is reported about it.
   node_facts* const facts = new node_facts(spec.op);
   unsigned char* const place = room(sizeof(node) + spec.inputs.size() * sizeof(output));
@@ -4145,13 +4280,16 @@ WEFT_DECL const node& graph_state::add(node_spec spec, naming how) {
 
   // 2. Its definition: attributes, dtypes, shapes.
   made->def_ = ops_.find(made->op()).get();
-  if (spec.outputs) {
-    facts->outputs = std::move(*spec.outputs);
+  const bool inferred = outputs_of == nullptr && !spec.outputs;
+  if (outputs_of != nullptr) {
+    facts->outputs = outputs_of->facts_->outputs;
+  } else if (spec.outputs) {
+    facts->outputs = output_list(*spec.outputs);
   } else {
     if (made->def_ == nullptr) made->fail_about(error_code::not_found, "no op '" + made->op() + "' is defined; add its definition to the graph's op_registry");
     binder bound(*made->def_, made->inputs(), facts->attrs, *made);
     bound.run();
-    facts->outputs = bound.outputs();
+    facts->outputs = output_list(bound.outputs());
   }
 
   // 3. The thread's scopes: container, devices, then colocation (whose device wins), then control dependencies.
@@ -4162,7 +4300,7 @@ WEFT_DECL const node& graph_state::add(node_spec spec, naming how) {
     apply_control(*made, control, scope);
     look_at_control(*made, control);
   }
-  if (!spec.outputs && made->def_->shapes != nullptr) {
+  if (inferred && made->def_->shapes != nullptr) {
     shape_context context(*made, facts->outputs);
     made->def_->shapes(context);
   }
@@ -6258,7 +6396,7 @@ inline const node* resource_maker(const shape_context& c, const char* attr) {
   if (c.running()) return nullptr;
   const node* from = c.about().inputs()[0].from;
   while (from->op() == "Identity" && !from->inputs().empty()) from = from->inputs()[0].from;
-  return from->inputs().empty() && from->attrs().find(attr) != from->attrs().end() ? from : nullptr;
+  return from->inputs().empty() && from->attrs().count(attr) != 0 ? from : nullptr;
 }
 
 // What the elements of a queue look like, as far as the graph says.
@@ -6549,16 +6687,16 @@ template <class... C> class priority_queue : public queue<tensor<std::int64_t, 0
 namespace detail {
 
 WEFT_DECL output add_queue(const char* op, const char* otherwise, attr_map attrs, const op_name& name) {
-  const auto types = attrs.find("component_types")->second.get<std::vector<dtype>>();
-  const auto shapes = attrs.find("shapes")->second.get<std::vector<partial_shape>>();
+  const auto types = attrs.at("component_types").get<std::vector<dtype>>();
+  const auto shapes = attrs.at("shapes").get<std::vector<partial_shape>>();
   const bool padded = std::string_view(op) == "PaddingFIFOQueueV2", needed = padded || std::string_view(op) == "PriorityQueueV2";
   if ((needed || !shapes->empty()) && shapes->size() != types->size())
     fail_builder(otherwise, "a queue of " + std::to_string(types->size()) + " components needs as many shapes, found " + std::to_string(shapes->size()), name);
   for (const partial_shape& s : *shapes)
     if (padded ? !s.known_rank() : !s.fully_known())
       fail_builder(otherwise, "the shape " + s.text() + " of a component must be " + (padded ? "of known rank" : "fully known; a padding_fifo_queue may leave sizes open"), name);
-  if (const auto min = attrs.find("min_after_dequeue"); min != attrs.end()) {
-    const std::int64_t least = *min->second.get<std::int64_t>(), capacity = *attrs.find("capacity")->second.get<std::int64_t>();
+  if (const attr_value* min = attrs.get("min_after_dequeue")) {
+    const std::int64_t least = *min->get<std::int64_t>(), capacity = *attrs.at("capacity").get<std::int64_t>();
     if (least < 0) fail_builder(otherwise, "min_after_dequeue must not be negative, found " + std::to_string(least), name);
     if (capacity >= 0 && least >= capacity) fail_builder(otherwise, "min_after_dequeue " + std::to_string(least) + " must be less than the capacity " + std::to_string(capacity), name);
   }
@@ -12046,8 +12184,8 @@ namespace weft {
 namespace detail {
 WEFT_DECL bool fits(const kernel_entry& entry, const attr_map& attrs) {
   for (const auto& [name, allowed] : entry.constraints) {
-    const auto it = attrs.find(name);
-    const dtype* type = it == attrs.end() ? nullptr : it->second.get<dtype>();
+    const attr_value* value = attrs.get(name);
+    const dtype* type = value == nullptr ? nullptr : value->get<dtype>();
     if (type == nullptr || std::find(allowed.begin(), allowed.end(), *type) == allowed.end()) return false;
   }
   return true;
@@ -14472,8 +14610,10 @@ class partitioner {
   const node* feed(const output& source, const node& consumer, int device);
   std::size_t send(const node& from, int slot, const output& source, int source_device, int device);
   const node& send_value(const std::string& source, output value, int source_device, int device, output_type type, bool narrow);
+  const std::pair<attr_map, attr_map>& attrs_between(int source_device, int device, dtype type);
   const node& cast(const std::string& name, int device, const output& value, dtype from, dtype to, const partial_shape& s);
-  const node& add(int device, std::string name, std::string op, std::vector<output> inputs, std::vector<const node*> control, attr_map attrs, std::vector<output_type> outputs);
+  const node& add(int device, std::string name, std::string op, std::vector<output> inputs, std::vector<const node*> control, attr_map attrs, std::vector<output_type> outputs,
+                  const node* outputs_of = nullptr);
   std::string free_name(std::string name) const;
   static std::string tensor_name(const output& o) { return o.from->name() + ":" + std::to_string(o.index); }
   part& part_of(int device) { return parts_[at(devices_[at(device)].task)]; }
@@ -14505,6 +14645,7 @@ class partitioner {
   std::vector<const node*> arrived_;  // by edge: what its consumers read or wait for
   cut_row_index by_device_, by_task_;  // by task where one has several devices
   std::vector<int> each_device_;       // 0, 1, 2, ...
+  std::unordered_map<std::uint64_t, std::pair<attr_map, attr_map>> attrs_between_;
   std::map<arrival_key, arrival> fed_arrivals_;
   std::vector<transfer> feeds_, fetches_;
 };
@@ -14686,24 +14827,25 @@ WEFT_DECL const node& partitioner::send_value(const std::string& source, output 
     value = {&cast(name("narrow"), source_device, value, dtype::float32, dtype::bfloat16, type.shape), 0};
     type.dtype = dtype::bfloat16;
   }
-  const attr_value tensor_name("edge_" + std::to_string(edge) + "_" + source);
-  const auto attrs_of = [&](bool sends) {
-    attr_map out;
-    out.reserve(7);
-    const auto put = [&out](const char* key, attr_value what) { out.emplace(key, std::move(what)); };
-    if (sends) put("T", type.dtype);
-    put("_edge", edge);
-    put("client_terminated", false);
-    put("recv_device", devices_[at(device)].as_attr);
-    put("send_device", devices_[at(source_device)].as_attr);
-    put("send_device_incarnation", devices_[at(source_device)].incarnation);
-    put("tensor_name", tensor_name);
-    if (!sends) put("tensor_type", type.dtype);
-    return out;
-  };
-  add(source_device, name("send"), "_Send", {value}, {}, attrs_of(true), {});
-  const node& received = add(device, name("recv"), "_Recv", {}, {}, attrs_of(false), {type});
+  const attr_map of_pair{{"_edge", edge}, {"tensor_name", "edge_" + std::to_string(edge) + "_" + source}};
+  const auto& [of_sends, of_receives] = attrs_between(source_device, device, type.dtype);
+  const bool same_outputs = value.from->output_count() == 1 && !value.from->outputs()[0].is_ref;
+  add(source_device, name("send"), "_Send", {value}, {}, attr_map::joined(of_pair, of_sends), {});
+  const node& received = add(device, name("recv"), "_Recv", {}, {}, attr_map::joined(of_pair, of_receives), {type}, same_outputs ? value.from : nullptr);
   return narrow ? cast(name("widen"), device, {&received, 0}, dtype::bfloat16, dtype::float32, type.shape) : received;
+}
+
+// What all pairs between two devices have in common for a dtype: the attributes of their _Send, and of their _Recv.
+WEFT_DECL const std::pair<attr_map, attr_map>& partitioner::attrs_between(int source_device, int device, dtype type) {
+  const auto [it, fresh] = attrs_between_.try_emplace(static_cast<std::uint64_t>(source_device) << 40 | static_cast<std::uint64_t>(device) << 16 | static_cast<std::uint64_t>(type));
+  if (fresh) {
+    const place_of_device &from = devices_[at(source_device)], &to = devices_[at(device)];
+    const attr_map both{{"client_terminated", false}, {"recv_device", to.as_attr}, {"send_device", from.as_attr}, {"send_device_incarnation", from.incarnation}};
+    it->second = {both, both};
+    it->second.first["T"] = type;
+    it->second.second["tensor_type"] = type;
+  }
+  return it->second;
 }
 
 WEFT_DECL const node& partitioner::cast(const std::string& name, int device, const output& value, dtype from, dtype to, const partial_shape& s) {
@@ -14771,7 +14913,7 @@ WEFT_DECL std::string partitioner::free_name(std::string name) const {
 }
 
 WEFT_DECL const node& partitioner::add(int device, std::string name, std::string op, std::vector<output> inputs, std::vector<const node*> control,
-                                    attr_map attrs, std::vector<output_type> outputs) {
+                                    attr_map attrs, std::vector<output_type> outputs, const node* outputs_of) {
   node_spec spec;
   spec.op = std::move(op);
   spec.name = free_name(std::move(name));
@@ -14782,7 +14924,7 @@ WEFT_DECL const node& partitioner::add(int device, std::string name, std::string
   spec.scoped = false;
   spec.device = devices_[at(device)].name;
   spec.outputs = std::move(outputs);
-  return part_of(device).graph.state()->add(std::move(spec), naming_);
+  return part_of(device).graph.state()->add(std::move(spec), naming_, outputs_of);
 }
 
 }  // namespace weft::detail

@@ -3,6 +3,8 @@
 #include <weft/cluster/frame_reader.hpp>
 #include <weft/cluster/frame_writer.hpp>
 
+#include "../long_tests.hpp"
+
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -433,14 +435,7 @@ TEST_CASE("frame: the budget has nothing left of messages and of broken frames")
 }
 
 // Sanitizers end the program when it asks for so much.
-#if defined(__has_feature)
-#define SANITIZED (__has_feature(address_sanitizer) || __has_feature(thread_sanitizer))
-#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#else
-#define SANITIZED 0
-#endif
-#if !SANITIZED
+#if !WEFT_TESTS_SANITIZED
 TEST_CASE("frame: memory that the machine does not have refuses the message only") {
   weft::frame_limits limits;
   limits.max_body = UINT64_MAX;

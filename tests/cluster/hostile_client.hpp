@@ -5,6 +5,7 @@
 #include <weft/cluster/server.hpp>
 #include <weft/cluster/session.hpp>
 
+#include "../long_tests.hpp"
 #include "fake_task.hpp"
 #include "listening_socket.hpp"
 #include "process_counts.hpp"
@@ -29,19 +30,6 @@ using weft::message;
 using weft::message_type;
 using weft::status;
 using weft::tensor_value;
-
-/// Whether a sanitizer takes memory beside that of the program.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-inline constexpr bool sanitized = true;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-inline constexpr bool sanitized = true;
-#else
-inline constexpr bool sanitized = false;
-#endif
-#else
-inline constexpr bool sanitized = false;
-#endif
 
 /// The bytes of a message on the wire.
 inline std::string frame_of(message m) {

@@ -28,11 +28,6 @@ using namespace std::string_literals;
 
 namespace {
 
-bool is_long() {
-  const char* set = std::getenv("WEFT_TEST_LONG");
-  return set != nullptr && set == "1"s;
-}
-
 std::string header(std::uint32_t tensors, std::uint32_t table, std::uint32_t head, std::uint64_t body, std::uint8_t type = 1) {
   weft::frame_header h;
   h.type = type;
@@ -114,7 +109,7 @@ TEST_CASE("hostile: a greeting whose bytes go on coming has to come to its end i
 
 TEST_CASE("hostile: connections that are reset at once leave nothing behind") {
   one_server here;
-  for (int i = 0; i < (is_long() ? 1000 : 200); ++i) {
+  for (int i = 0; i < (takes_long() ? 1000 : 200); ++i) {
     plain_socket one(here.target());
     if (i % 3 == 1) one.send("WE");
     if (i % 3 == 2) one.send(hello());
@@ -303,7 +298,7 @@ TEST_CASE("hostile: a step may only feed, fetch and run what is there") {
 
 TEST_CASE("hostile: long chains and wide nodes work") {
   one_server here;
-  const int nodes = is_long() ? 1000000 : 8000, wide = is_long() ? 100000 : 5000;
+  const int nodes = takes_long() ? 1000000 : 8000, wide = takes_long() ? 100000 : 5000;
   weft::session_options plain;
   plain.connect_timeout = std::chrono::minutes(2);
   const weft::graph g;
@@ -405,7 +400,7 @@ TEST_CASE("hostile: variables say what is wrong with their use, and count exactl
   client raw(here.target());
   REQUIRE(raw.prepare(g, {}, {&replace}, {any.raw()}).result.ok());
   CHECK(raw.run({tensor_value::scalar(1.f)}).result.code == error_code::invalid_argument);
-  const int each = is_long() ? 10000 : 500;
+  const int each = takes_long() ? 10000 : 500;
   const auto count_up = [&](weft::session& s) {
     const auto step = s.make_callable(up);
     for (int i = 0; i < each; ++i) step();

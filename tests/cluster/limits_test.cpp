@@ -320,7 +320,7 @@ TEST_CASE("limits: a claimed body takes no memory before it arrives") {
     const auto held = here.server.statistics().received_bytes;
     CHECK(held > 0);
     CHECK(held < (1 << 20));
-    if (!hostile::sanitized) CHECK(resident() < before + (std::size_t{64} << 20));
+    if (!is_sanitized) CHECK(resident() < before + (std::size_t{64} << 20));
   }
 }
 
@@ -401,8 +401,7 @@ TEST_CASE("limits: many requests at once are answered in order, however late the
   const small_graph g;
   client one(here.target());
   REQUIRE(one.prepare(g.graph, {g.same.raw()}, {}, {g.x.raw()}).result.ok());
-  const char* is_long = std::getenv("WEFT_TEST_LONG");
-  const std::uint32_t requests = is_long != nullptr && std::string(is_long) == "1" ? 100000 : 20000, first = one.last_request() + 1;
+  const std::uint32_t requests = takes_long() ? 100000 : 20000, first = one.last_request() + 1;
   std::thread sender([&] {
     for (std::uint32_t i = 0; i < requests; ++i) one.send(one.run_request({floats(256)}));
   });

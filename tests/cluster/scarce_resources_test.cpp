@@ -72,7 +72,7 @@ TEST_CASE("scarce: without descriptors for more connections a server waits, serv
 }
 
 TEST_CASE("scarce: without memory a step or a message fails, and the server lives") {
-  if (hostile::sanitized) {
+  if (is_sanitized) {
     MESSAGE("skipped: a sanitizer needs the memory itself");
     return;
   }
@@ -97,7 +97,7 @@ TEST_CASE("scarce: without memory a step or a message fails, and the server live
 }
 
 TEST_CASE("scarce: a server whose threads have stacks of 256 KiB runs deep graphs, long frames and what nobody sends") {
-  if (hostile::sanitized) {
+  if (is_sanitized) {
     MESSAGE("skipped: a sanitizer's frames are larger");
     return;
   }

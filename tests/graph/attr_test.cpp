@@ -115,8 +115,50 @@ TEST_CASE("attr_map: copies, moves and assignments leave each with its own") {
   CHECK(second.at("a") == weft::attr_value(1));
 }
 
-TEST_CASE("attr_map: an attribute takes 24 bytes") {
+TEST_CASE("attr_map: what is joined reads as one map, and a change to it leaves both alone") {
+  const weft::attr_map own{{"b", std::string(50, 'b')}, {"e", 5}}, base{{"a", 1}, {"c", 3}, {"d", 4}, {"f", 6}};
+  weft::attr_map joined = weft::attr_map::joined(own, base);
+  const weft::attr_map flat{{"a", 1}, {"b", std::string(50, 'b')}, {"c", 3}, {"d", 4}, {"e", 5}, {"f", 6}};
+  const auto names_of = [](const weft::attr_map& attrs) {
+    std::string out;
+    for (const auto& [name, value] : attrs) out += name;
+    return out;
+  };
+  CHECK(names_of(joined) == "abcdef");
+  CHECK(joined == flat);
+  CHECK(flat == joined);
+  CHECK(joined != own);
+  CHECK(joined.size() == 6);
+  CHECK(joined.at("c") == attr_value(3));
+  CHECK(joined.get("e") != nullptr);
+  CHECK(joined.get("g") == nullptr);
+  CHECK(joined.find("d")->second == attr_value(4));
+  CHECK(std::distance(joined.find("d"), joined.end()) == 3);
+  CHECK(joined.find("g") == joined.end());
+  CHECK(joined.count("f") == 1);
+  const weft::attr_map copy = joined;
+  CHECK_FALSE(joined.emplace("a", 7).second);
+  CHECK(joined == flat);
+  CHECK(joined.emplace("bb", 7).first->second == attr_value(7));
+  joined["c"] = 8;
+  CHECK(joined.erase("f") == 1);
+  CHECK(names_of(joined) == "abbbcde");
+  CHECK(copy == flat);
+  CHECK(names_of(own) == "be");
+  CHECK(base.at("c") == attr_value(3));
+  // Of two with one name the own counts; what is joined already may be joined again.
+  CHECK(weft::attr_map::joined(own, {{"e", 9}, {"z", 1}}) == weft::attr_map{{"b", std::string(50, 'b')}, {"e", 5}, {"z", 1}});
+  CHECK(names_of(weft::attr_map::joined(copy, {{"g", 1}})) == "abcdefg");
+  CHECK(names_of(weft::attr_map::joined({{"g", 1}}, copy)) == "abcdefg");
+  CHECK(weft::attr_map::joined({}, base) == base);
+  CHECK(weft::attr_map::joined(own, {}) == own);
+  weft::attr_map one = weft::attr_map::joined({}, base);
+  one["c"] = 0;
+  CHECK(base.at("c") == attr_value(3));
+}
+
+TEST_CASE("attr_map: an attribute takes 24 bytes, and what many maps have in common none") {
   CHECK(sizeof(attr_value) == 16);
   CHECK(sizeof(weft::attr_map::value_type) == 24);
-  CHECK(sizeof(weft::attr_map) == 8);
+  CHECK(sizeof(weft::attr_map) == 16);
 }

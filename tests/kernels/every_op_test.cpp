@@ -71,8 +71,8 @@ class generator {
     return shape(sizes);
   }
   template <class T> static const T* find(const attr_map& attrs, const std::string& name) {
-    const auto it = attrs.find(name);
-    return it == attrs.end() ? nullptr : it->second.get<T>();
+    const weft::attr_value* found = attrs.get(name);
+    return found == nullptr ? nullptr : found->get<T>();
   }
   bool counts(const std::string& attr) const {
     for (const weft::arg_def& arg : op_.inputs)

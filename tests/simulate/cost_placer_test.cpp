@@ -2,9 +2,10 @@
 
 #include <weft/placement/placer.hpp>
 
+#include "../long_tests.hpp"
+
 #include <doctest/doctest.h>
 
-#include <cstdlib>
 #include <string>
 #include <utility>
 #include <vector>
@@ -144,8 +145,7 @@ TEST_CASE("cost placer: a slow task gets less, a fast one more, and groups move 
 }
 
 TEST_CASE("cost placer: a large graph is placed within what is open, the same each time") {
-  const char* all = std::getenv("WEFT_TEST_LONG");
-  const int size = all != nullptr && std::string(all) == "1" ? 100000 : 5000;
+  const int size = takes_long() ? 100000 : 5000;
   world w;
   w.devices = weft::device_set::of_cluster({{"work", 8}});
   std::vector<const weft::node*> nodes;

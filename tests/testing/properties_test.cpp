@@ -3,12 +3,13 @@
 
 #include <weft/simulate/cost_placer.hpp>
 
+#include "../long_tests.hpp"
+
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
-#include <cstdlib>
 #include <functional>
 #include <string>
 #include <vector>
@@ -19,10 +20,8 @@ namespace {
 
 const random_graph_options shape_of_graphs;
 
-std::size_t graphs() {
-  const char* all = std::getenv("WEFT_TEST_LONG");
-  return all != nullptr && std::string(all) == "1" ? 100000 : 10000;
-}
+// No threads are in it, and what a sanitizer could find ten thousand show.
+std::size_t graphs() { return takes_long() && !is_sanitized ? 100000 : 10000; }
 
 weft::partition_options step_of(const built_graph& built) {
   weft::partition_options options;

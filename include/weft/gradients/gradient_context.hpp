@@ -34,8 +34,8 @@ class gradient_context {
   template <class T> const T* find_attr(std::string_view name) const noexcept { return about_.find_attr<T>(name); }
   /// The attribute as it stands, to give it to another node; empty when it is absent.
   attr_value attr_of(std::string_view name) const {
-    const auto it = about_.attrs().find(name);
-    return it == about_.attrs().end() ? attr_value() : it->second;
+    const attr_value* found = about_.attrs().get(name);
+    return found == nullptr ? attr_value() : *found;
   }
 
   /// Whether a gradient came for output i; otherwise `gradient(i)` is zeros.

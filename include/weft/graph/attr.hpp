@@ -8,7 +8,9 @@
 #include <weft/tensor/shape.hpp>
 #include <weft/tensor/tensor_value.hpp>
 
+#include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -181,37 +183,39 @@ struct attr_entry {
   const detail::word_text& name() const noexcept { return static_cast<const detail::word_text&>(first); }
 };
 
-/// Attributes by name, in the order of their names: a map in one piece of memory, for there are few. What is added moves the others.
+/// Attributes by name, in the order of their names: a map in one piece of memory, for there are few. Copies share it until one of them changes. What changes a map ends its iterators.
 class attr_map {
  public:
   using value_type = attr_entry;
-  using iterator = attr_entry*;
-  using const_iterator = const attr_entry*;
+  class const_iterator;
+  using iterator = const_iterator;
 
   attr_map() noexcept = default;
   /// Of several with one name the first counts.
   attr_map(std::initializer_list<std::pair<std::string_view, attr_value>> attrs);
-  attr_map(const attr_map& other);
-  attr_map(attr_map&& other) noexcept : entries_(std::exchange(other.entries_, nullptr)) {}
+  attr_map(const attr_map& other) noexcept : own_(hold(other.own_)), base_(hold(other.base_)) {}
+  attr_map(attr_map&& other) noexcept : own_(std::exchange(other.own_, nullptr)), base_(std::exchange(other.base_, nullptr)) {}
   attr_map& operator=(attr_map other) noexcept {
-    std::swap(entries_, other.entries_);
+    std::swap(own_, other.own_);
+    std::swap(base_, other.base_);
     return *this;
   }
   ~attr_map() { clear(); }
+  /// The attributes of both, whose memory it shares: for many maps that have most of theirs in common. Of two with one name that of `own` counts.
+  static attr_map joined(const attr_map& own, const attr_map& base);
 
-  iterator begin() noexcept { return entries_; }
-  iterator end() noexcept { return entries_ + size(); }
-  const_iterator begin() const noexcept { return entries_; }
-  const_iterator end() const noexcept { return entries_ + size(); }
-  std::size_t size() const noexcept { return entries_ == nullptr ? 0 : counts()[0]; }
+  const_iterator begin() const noexcept;
+  const_iterator end() const noexcept;
+  std::size_t size() const noexcept { return count_of(own_) + count_of(base_); }
   bool empty() const noexcept { return size() == 0; }
   /// Makes room for as many.
-  void reserve(std::size_t count);
-  iterator find(std::string_view name) noexcept { return begin() + (static_cast<const attr_map*>(this)->find(name) - entries_); }
+  void reserve(std::size_t count) { make_own(count); }
   const_iterator find(std::string_view name) const noexcept;
-  std::size_t count(std::string_view name) const noexcept { return find(name) == end() ? 0 : 1; }
-  /// Adds an attribute unless there is one of this name.
-  std::pair<iterator, bool> emplace(std::string_view name, attr_value value);
+  /// The attribute of this name, or nullptr.
+  const attr_value* get(std::string_view name) const noexcept;
+  std::size_t count(std::string_view name) const noexcept { return get(name) == nullptr ? 0 : 1; }
+  /// Adds an attribute unless there is one of this name. Which there is then, and whether it was added.
+  std::pair<const_iterator, bool> emplace(std::string_view name, attr_value value);
   /// The attribute of this name, empty at first.
   attr_value& operator[](std::string_view name);
   /// Throws std::out_of_range when there is none of this name.
@@ -223,9 +227,56 @@ class attr_map {
   friend bool operator!=(const attr_map& a, const attr_map& b) { return !(a == b); }
 
  private:
-  // How many there are and how many have room, in front of them.
-  std::uint32_t* counts() const noexcept { return reinterpret_cast<std::uint32_t*>(entries_) - 2; }
-  attr_entry* entries_ = nullptr;
+  // Entries, behind how many maps hold them, how many there are and how many have room.
+  struct alignas(attr_entry) block {
+    std::atomic<std::uint32_t> holders{1};
+    std::uint32_t count = 0, room = 0;
+    attr_entry* begin() noexcept { return reinterpret_cast<attr_entry*>(this + 1); }
+    attr_entry* end() noexcept { return begin() + count; }
+  };
+  static block* hold(block* of) noexcept {
+    if (of != nullptr) of->holders.fetch_add(1, std::memory_order_relaxed);
+    return of;
+  }
+  static void let_go(block* of) noexcept;
+  static std::size_t count_of(const block* of) noexcept { return of == nullptr ? 0 : of->count; }
+  static attr_entry* find_in(block* of, std::string_view name) noexcept;
+  void make_own(std::size_t room);
+  bool add(std::string_view name, attr_value value);
+
+  block* own_ = nullptr;
+  // Shared with others from the start, and with no name of `own_`.
+  block* base_ = nullptr;
+};
+
+/// Goes through both pieces of a map as one.
+class attr_map::const_iterator {
+ public:
+  using iterator_category = std::forward_iterator_tag;
+  using value_type = attr_entry;
+  using difference_type = std::ptrdiff_t;
+  using pointer = const attr_entry*;
+  using reference = const attr_entry&;
+
+  const_iterator() noexcept = default;
+  reference operator*() const noexcept { return *(own_is_next() ? own_ : base_); }
+  pointer operator->() const noexcept { return &**this; }
+  const_iterator& operator++() noexcept {
+    ++(own_is_next() ? own_ : base_);
+    return *this;
+  }
+  const_iterator operator++(int) noexcept {
+    const_iterator before = *this;
+    ++*this;
+    return before;
+  }
+  friend bool operator==(const const_iterator& a, const const_iterator& b) noexcept { return a.own_ == b.own_ && a.base_ == b.base_; }
+  friend bool operator!=(const const_iterator& a, const const_iterator& b) noexcept { return !(a == b); }
+
+ private:
+  friend class attr_map;
+  bool own_is_next() const noexcept { return base_ == base_end_ || (own_ != own_end_ && own_->first < base_->first); }
+  const attr_entry *own_ = nullptr, *own_end_ = nullptr, *base_ = nullptr, *base_end_ = nullptr;
 };
 
 /// A function's name with values for its attributes.
@@ -256,10 +307,43 @@ template <class T> std::string text_of(const std::vector<T>& list) {
 }
 }  // namespace detail
 
+inline attr_map::const_iterator attr_map::begin() const noexcept {
+  const_iterator out;
+  if (own_ != nullptr) out.own_ = own_->begin(), out.own_end_ = own_->end();
+  if (base_ != nullptr) out.base_ = base_->begin(), out.base_end_ = base_->end();
+  return out;
+}
+
+inline attr_map::const_iterator attr_map::end() const noexcept {
+  const_iterator out = begin();
+  out.own_ = out.own_end_;
+  out.base_ = out.base_end_;
+  return out;
+}
+
 inline attr_map::const_iterator attr_map::find(std::string_view name) const noexcept {
+  const const_iterator last = end();
   const_iterator it = begin();
-  while (it != end() && it->first != name) ++it;
+  while (it != last && it->first != name) ++it;
   return it;
+}
+
+inline std::pair<attr_map::const_iterator, bool> attr_map::emplace(std::string_view name, attr_value value) {
+  const bool added = add(name, std::move(value));
+  return {find(name), added};
+}
+
+inline attr_entry* attr_map::find_in(block* of, std::string_view name) noexcept {
+  if (of == nullptr) return nullptr;
+  for (attr_entry& each : *of)
+    if (each.first == name) return &each;
+  return nullptr;
+}
+
+inline const attr_value* attr_map::get(std::string_view name) const noexcept {
+  const attr_entry* found = find_in(own_, name);
+  if (found == nullptr) found = find_in(base_, name);
+  return found == nullptr ? nullptr : &found->second;
 }
 
 /// One line for people: `true`, `float`, `[2,?]`, `"text"`, `float[2,3]` for a tensor.
@@ -300,73 +384,81 @@ WEFT_DECL std::string to_text(const attr_value& v) {
 
 WEFT_DECL attr_map::attr_map(std::initializer_list<std::pair<std::string_view, attr_value>> attrs) {
   reserve(attrs.size());
-  for (const auto& each : attrs) emplace(each.first, each.second);
+  for (const auto& each : attrs) add(each.first, each.second);
 }
 
-WEFT_DECL attr_map::attr_map(const attr_map& other) {
-  reserve(other.size());
-  for (const attr_entry& each : other) new (entries_ + counts()[0]++) attr_entry(each);
+WEFT_DECL attr_map attr_map::joined(const attr_map& own, const attr_map& base) {
+  attr_map out(own);
+  const bool can_share = own.base_ == nullptr && base.base_ == nullptr && std::none_of(base.begin(), base.end(), [&](const attr_entry& each) { return own.count(each.first) != 0; });
+  if (can_share) out.base_ = hold(base.own_);
+  else for (const attr_entry& each : base) out.add(each.first, each.second);
+  return out;
+}
+
+WEFT_DECL void attr_map::let_go(block* of) noexcept {
+  if (of == nullptr || of->holders.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  for (attr_entry& each : *of) each.~attr_entry();
+  of->~block();
+  ::operator delete(static_cast<void*>(of));
 }
 
 WEFT_DECL void attr_map::clear() noexcept {
-  if (entries_ == nullptr) return;
-  for (attr_entry& each : *this) each.~attr_entry();
-  ::operator delete(static_cast<void*>(counts()));
-  entries_ = nullptr;
+  let_go(std::exchange(own_, nullptr));
+  let_go(std::exchange(base_, nullptr));
 }
 
-WEFT_DECL void attr_map::reserve(std::size_t count) {
-  if (count == 0 || (entries_ != nullptr && count <= counts()[1])) return;
-  auto* room = static_cast<std::uint32_t*>(::operator new(2 * sizeof(std::uint32_t) + count * sizeof(attr_entry)));
-  auto* moved = reinterpret_cast<attr_entry*>(room + 2);
-  room[0] = static_cast<std::uint32_t>(size());
-  room[1] = static_cast<std::uint32_t>(count);
-  for (std::size_t i = 0; i < room[0]; ++i) new (moved + i) attr_entry(std::move(entries_[i]));
+// Before a change: all attributes in one piece of memory that no other map holds, with room for as many.
+WEFT_DECL void attr_map::make_own(std::size_t room) {
+  if (base_ == nullptr && (own_ == nullptr ? room == 0 : own_->room >= room && own_->holders.load(std::memory_order_acquire) == 1)) return;
+  room = std::max(room, size());
+  block* const fresh = new (::operator new(sizeof(block) + room * sizeof(attr_entry))) block;
+  fresh->room = static_cast<std::uint32_t>(room);
+  for (const attr_entry& each : *this) new (fresh->begin() + fresh->count++) attr_entry(each);
   clear();
-  entries_ = moved;
+  own_ = fresh;
 }
 
-WEFT_DECL std::pair<attr_map::iterator, bool> attr_map::emplace(std::string_view name, attr_value value) {
+WEFT_DECL bool attr_map::add(std::string_view name, attr_value value) {
+  if (get(name) != nullptr) return false;
   const std::size_t count = size();
-  std::size_t i = count;
-  while (i > 0 && name <= entries_[i - 1].first) --i;
-  if (i < count && entries_[i].first == name) return {entries_ + i, false};
   attr_entry added(name, std::move(value));
-  if (entries_ == nullptr || count == counts()[1]) reserve(count + 1 + count / 2);
-  for (std::size_t k = count; k > i; --k) {
-    new (entries_ + k) attr_entry(std::move(entries_[k - 1]));
-    entries_[k - 1].~attr_entry();
+  make_own(own_ != nullptr && own_->room > count ? count + 1 : count + 1 + count / 2);
+  attr_entry* place = own_->end();
+  for (; place != own_->begin() && name < place[-1].first; --place) {
+    new (place) attr_entry(std::move(place[-1]));
+    place[-1].~attr_entry();
   }
-  new (entries_ + i) attr_entry(std::move(added));
-  ++counts()[0];
-  return {entries_ + i, true};
+  new (place) attr_entry(std::move(added));
+  ++own_->count;
+  return true;
 }
 
-WEFT_DECL attr_value& attr_map::operator[](std::string_view name) { return emplace(name, attr_value()).first->second; }
+WEFT_DECL attr_value& attr_map::operator[](std::string_view name) {
+  if (!add(name, attr_value())) make_own(size());
+  return find_in(own_, name)->second;
+}
 
 WEFT_DECL const attr_value& attr_map::at(std::string_view name) const {
-  const auto it = find(name);
-  if (it == end()) throw std::out_of_range("there is no attribute '" + std::string(name) + "'");
-  return it->second;
+  const attr_value* found = get(name);
+  if (found == nullptr) throw std::out_of_range("there is no attribute '" + std::string(name) + "'");
+  return *found;
 }
 
 WEFT_DECL std::size_t attr_map::erase(std::string_view name) {
-  const iterator it = find(name);
-  if (it == end()) return 0;
-  it->~attr_entry();
-  for (iterator next = it + 1; next != end(); ++next) {
+  if (get(name) == nullptr) return 0;
+  make_own(size());
+  attr_entry* const place = find_in(own_, name);
+  place->~attr_entry();
+  for (attr_entry* next = place + 1; next != own_->end(); ++next) {
     new (next - 1) attr_entry(std::move(*next));
     next->~attr_entry();
   }
-  --counts()[0];
+  --own_->count;
   return 1;
 }
 
 WEFT_DECL bool operator==(const attr_map& a, const attr_map& b) {
-  if (a.size() != b.size()) return false;
-  for (std::size_t i = 0; i < a.size(); ++i)
-    if (a.entries_[i].first != b.entries_[i].first || a.entries_[i].second != b.entries_[i].second) return false;
-  return true;
+  return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), [](const attr_entry& one, const attr_entry& other) { return one.first == other.first && one.second == other.second; });
 }
 
 WEFT_DECL bool operator==(const func_attr& a, const func_attr& b) { return a.name == b.name && a.attrs == b.attrs; }

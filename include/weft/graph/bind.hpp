@@ -129,8 +129,8 @@ class binder {
 
   std::pair<attr_map::iterator, bool> put(const std::string& name, attr_value v) const { return attrs_.emplace(name, std::move(v)); }
   template <class T> const T* find(const std::string& name) const {
-    const auto it = attrs_.find(name);
-    return it == attrs_.end() ? nullptr : it->second.template get<T>();
+    const attr_value* found = attrs_.get(name);
+    return found == nullptr ? nullptr : found->get<T>();
   }
 
   std::vector<dtype> types_of(const arg_def& arg) const {

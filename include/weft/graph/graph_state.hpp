@@ -56,7 +56,8 @@ class graph_state : public std::enable_shared_from_this<graph_state> {
   graph_state& operator=(const graph_state&) = delete;
   ~graph_state();
 
-  const node& add(node_spec spec, naming how = naming::checked);
+  // `outputs_of` is a node with the same outputs, if any: the two share them.
+  const node& add(node_spec spec, naming how = naming::checked, const node* outputs_of = nullptr);
   // A node that shares all but these with the original, a node of any graph.
   const node& add_copy(const node& original, array_view<output> inputs, array_view<const node*> control_inputs, const std::string& device, naming how = naming::checked);
   // Lets an input of a Merge, made with another output of the same dtype in that place, come from a node made after it: the one kind of edge that leads backward. Only while the loop is
@@ -236,7 +237,7 @@ WEFT_DECL void graph_state::close_loop(const node& merge, std::size_t input, out
   const_cast<output*>(merge.inputs_)[input] = from;
 }
 
-WEFT_DECL const node& graph_state::add(node_spec spec, naming how) {
+WEFT_DECL const node& graph_state::add(node_spec spec, naming how, const node* outputs_of) {
   // 1. The node as asked for; what is found wrong from here on is reported about it.
   node_facts* const facts = new node_facts(spec.op);
   unsigned char* const place = room(sizeof(node) + spec.inputs.size() * sizeof(output));
@@ -262,13 +263,16 @@ WEFT_DECL const node& graph_state::add(node_spec spec, naming how) {
 
   // 2. Its definition: attributes, dtypes, shapes.
   made->def_ = ops_.find(made->op()).get();
-  if (spec.outputs) {
-    facts->outputs = std::move(*spec.outputs);
+  const bool inferred = outputs_of == nullptr && !spec.outputs;
+  if (outputs_of != nullptr) {
+    facts->outputs = outputs_of->facts_->outputs;
+  } else if (spec.outputs) {
+    facts->outputs = output_list(*spec.outputs);
   } else {
     if (made->def_ == nullptr) made->fail_about(error_code::not_found, "no op '" + made->op() + "' is defined; add its definition to the graph's op_registry");
     binder bound(*made->def_, made->inputs(), facts->attrs, *made);
     bound.run();
-    facts->outputs = bound.outputs();
+    facts->outputs = output_list(bound.outputs());
   }
 
   // 3. The thread's scopes: container, devices, then colocation (whose device wins), then control dependencies.
@@ -279,7 +283,7 @@ WEFT_DECL const node& graph_state::add(node_spec spec, naming how) {
     apply_control(*made, control, scope);
     look_at_control(*made, control);
   }
-  if (!spec.outputs && made->def_->shapes != nullptr) {
+  if (inferred && made->def_->shapes != nullptr) {
     shape_context context(*made, facts->outputs);
     made->def_->shapes(context);
   }

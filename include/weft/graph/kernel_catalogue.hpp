@@ -50,8 +50,8 @@ namespace weft {
 namespace detail {
 WEFT_DECL bool fits(const kernel_entry& entry, const attr_map& attrs) {
   for (const auto& [name, allowed] : entry.constraints) {
-    const auto it = attrs.find(name);
-    const dtype* type = it == attrs.end() ? nullptr : it->second.get<dtype>();
+    const attr_value* value = attrs.get(name);
+    const dtype* type = value == nullptr ? nullptr : value->get<dtype>();
     if (type == nullptr || std::find(allowed.begin(), allowed.end(), *type) == allowed.end()) return false;
   }
   return true;

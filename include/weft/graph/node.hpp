@@ -38,13 +38,38 @@ struct output_type {
 };
 
 namespace detail {
+// The outputs of a node, in one piece of memory that copies share.
+class output_list {
+ public:
+  output_list() noexcept = default;
+  output_list(array_view<output_type> outputs);
+  output_list(const output_list& other) noexcept : held_(other.held_) {
+    if (held_ != nullptr) held_->holders.fetch_add(1, std::memory_order_relaxed);
+  }
+  output_list& operator=(output_list other) noexcept {
+    std::swap(held_, other.held_);
+    return *this;
+  }
+  ~output_list();
+  std::size_t size() const noexcept { return held_ == nullptr ? 0 : held_->count; }
+  // For who shares it with nobody yet.
+  output_type* data() const noexcept { return held_ == nullptr ? nullptr : reinterpret_cast<output_type*>(held_ + 1); }
+
+ private:
+  struct alignas(output_type) head {
+    std::atomic<std::uint32_t> holders{1};
+    std::uint32_t count = 0;
+  };
+  head* held_ = nullptr;
+};
+
 // What a node has in common with its copies in other graphs, which is most of it: they share it.
 struct node_facts {
   explicit node_facts(std::string_view of_op) : op(of_op) {}
   std::string name;
   word op;
   attr_map attrs;
-  std::vector<output_type> outputs;
+  output_list outputs;
   call_site site;
   std::atomic<std::uint32_t> holders{1};
 };
@@ -75,14 +100,14 @@ class node {
   call_site site() const noexcept { return facts_->site; }
 
   int output_count() const noexcept { return static_cast<int>(facts_->outputs.size()); }
-  const std::vector<output_type>& outputs() const noexcept { return facts_->outputs; }
-  weft::dtype output_dtype(int index) const noexcept { return facts_->outputs[static_cast<std::size_t>(index)].dtype; }
-  const partial_shape& output_shape(int index) const noexcept { return facts_->outputs[static_cast<std::size_t>(index)].shape; }
+  array_view<output_type> outputs() const noexcept { return {facts_->outputs.data(), facts_->outputs.size()}; }
+  weft::dtype output_dtype(int index) const noexcept { return facts_->outputs.data()[index].dtype; }
+  const partial_shape& output_shape(int index) const noexcept { return facts_->outputs.data()[index].shape; }
 
   /// The attribute, or nullptr when it is absent or of another kind.
   template <class T> const T* find_attr(std::string_view name) const noexcept {
-    const auto it = facts_->attrs.find(name);
-    return it == facts_->attrs.end() ? nullptr : it->second.template get<T>();
+    const attr_value* found = facts_->attrs.get(name);
+    return found == nullptr ? nullptr : found->get<T>();
   }
   /// The attribute. Throws INVALID_ARGUMENT when it is absent or of another kind.
   template <class T> const T& attr(std::string_view name) const {
@@ -151,6 +176,19 @@ struct node_spec {
 namespace weft {
 
 namespace detail {
+WEFT_DECL output_list::output_list(array_view<output_type> outputs) {
+  if (outputs.empty()) return;
+  held_ = new (::operator new(sizeof(head) + outputs.size() * sizeof(output_type))) head;
+  for (const output_type& each : outputs) new (data() + held_->count++) output_type(each);
+}
+
+WEFT_DECL output_list::~output_list() {
+  if (held_ == nullptr || held_->holders.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  std::destroy_n(data(), held_->count);
+  held_->~head();
+  ::operator delete(static_cast<void*>(held_));
+}
+
 WEFT_DECL void let_go(const node_facts* facts) noexcept {
   node_facts* mine = const_cast<node_facts*>(facts);
   if (mine->holders.fetch_sub(1, std::memory_order_acq_rel) == 1) delete mine;

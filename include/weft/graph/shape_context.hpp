@@ -15,9 +15,12 @@ namespace weft {
 /// A kernel can ask the same rule again when the node runs: then every input has its value, and the errors have the same text.
 class shape_context {
  public:
-  shape_context(const node& n, std::vector<output_type>& outputs) : node_(n), outputs_(outputs) {}
+  shape_context(const node& n, std::vector<output_type>& outputs) : node_(n), outputs_(outputs.data()), output_count_(outputs.size()) {}
+  /// The node is being made, and nobody else has its outputs yet.
+  shape_context(const node& n, const detail::output_list& outputs) : node_(n), outputs_(outputs.data()), output_count_(outputs.size()) {}
   /// The node runs on these values.
-  shape_context(const node& n, const tensor_value* values, std::size_t count, std::vector<output_type>& outputs) : node_(n), outputs_(outputs), values_(values) {
+  shape_context(const node& n, const tensor_value* values, std::size_t count, std::vector<output_type>& outputs)
+      : node_(n), outputs_(outputs.data()), output_count_(outputs.size()), values_(values) {
     value_shapes_.reserve(count);
     for (std::size_t i = 0; i < count; ++i) value_shapes_.emplace_back(values[i].shape());
   }
@@ -25,7 +28,7 @@ class shape_context {
   /// Whether the node runs, so that nothing is left unknown.
   bool running() const noexcept { return values_ != nullptr; }
   int input_count() const noexcept { return static_cast<int>(running() ? value_shapes_.size() : node_.inputs().size()); }
-  int output_count() const noexcept { return static_cast<int>(outputs_.size()); }
+  int output_count() const noexcept { return static_cast<int>(output_count_); }
   const partial_shape& input(int i) const noexcept {
     if (running()) return value_shapes_[static_cast<std::size_t>(i)];
     const output& in = node_.inputs()[static_cast<std::size_t>(i)];
@@ -46,7 +49,7 @@ class shape_context {
   template <class T> const T* find_attr(std::string_view name) const noexcept { return node_.find_attr<T>(name); }
   const node& about() const noexcept { return node_; }
 
-  void set_output(int i, partial_shape s) { outputs_[static_cast<std::size_t>(i)].shape = std::move(s); }
+  void set_output(int i, partial_shape s) { outputs_[i].shape = std::move(s); }
   /// Integers of input i in C order, or nullopt when they are not all known.
   std::optional<std::vector<std::int64_t>> input_integers(int i) const;
   /// Sizes that input i, a vector or a number, holds: -1 where one is open, and nullopt when not even their count is known. Negative integers come as they are.
@@ -62,7 +65,8 @@ class shape_context {
 
  private:
   const node& node_;
-  std::vector<output_type>& outputs_;
+  output_type* outputs_;
+  std::size_t output_count_;
   const tensor_value* values_ = nullptr;
   std::vector<partial_shape> value_shapes_;
 };

@@ -26,7 +26,7 @@ inline const node* resource_maker(const shape_context& c, const char* attr) {
   if (c.running()) return nullptr;
   const node* from = c.about().inputs()[0].from;
   while (from->op() == "Identity" && !from->inputs().empty()) from = from->inputs()[0].from;
-  return from->inputs().empty() && from->attrs().find(attr) != from->attrs().end() ? from : nullptr;
+  return from->inputs().empty() && from->attrs().count(attr) != 0 ? from : nullptr;
 }
 
 // What the elements of a queue look like, as far as the graph says.
@@ -317,16 +317,16 @@ template <class... C> class priority_queue : public queue<tensor<std::int64_t, 0
 namespace detail {
 
 WEFT_DECL output add_queue(const char* op, const char* otherwise, attr_map attrs, const op_name& name) {
-  const auto types = attrs.find("component_types")->second.get<std::vector<dtype>>();
-  const auto shapes = attrs.find("shapes")->second.get<std::vector<partial_shape>>();
+  const auto types = attrs.at("component_types").get<std::vector<dtype>>();
+  const auto shapes = attrs.at("shapes").get<std::vector<partial_shape>>();
   const bool padded = std::string_view(op) == "PaddingFIFOQueueV2", needed = padded || std::string_view(op) == "PriorityQueueV2";
   if ((needed || !shapes->empty()) && shapes->size() != types->size())
     fail_builder(otherwise, "a queue of " + std::to_string(types->size()) + " components needs as many shapes, found " + std::to_string(shapes->size()), name);
   for (const partial_shape& s : *shapes)
     if (padded ? !s.known_rank() : !s.fully_known())
       fail_builder(otherwise, "the shape " + s.text() + " of a component must be " + (padded ? "of known rank" : "fully known; a padding_fifo_queue may leave sizes open"), name);
-  if (const auto min = attrs.find("min_after_dequeue"); min != attrs.end()) {
-    const std::int64_t least = *min->second.get<std::int64_t>(), capacity = *attrs.find("capacity")->second.get<std::int64_t>();
+  if (const attr_value* min = attrs.get("min_after_dequeue")) {
+    const std::int64_t least = *min->get<std::int64_t>(), capacity = *attrs.at("capacity").get<std::int64_t>();
     if (least < 0) fail_builder(otherwise, "min_after_dequeue must not be negative, found " + std::to_string(least), name);
     if (capacity >= 0 && least >= capacity) fail_builder(otherwise, "min_after_dequeue " + std::to_string(least) + " must be less than the capacity " + std::to_string(capacity), name);
   }

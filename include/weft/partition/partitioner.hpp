@@ -118,8 +118,10 @@ class partitioner {
   const node* feed(const output& source, const node& consumer, int device);
   std::size_t send(const node& from, int slot, const output& source, int source_device, int device);
   const node& send_value(const std::string& source, output value, int source_device, int device, output_type type, bool narrow);
+  const std::pair<attr_map, attr_map>& attrs_between(int source_device, int device, dtype type);
   const node& cast(const std::string& name, int device, const output& value, dtype from, dtype to, const partial_shape& s);
-  const node& add(int device, std::string name, std::string op, std::vector<output> inputs, std::vector<const node*> control, attr_map attrs, std::vector<output_type> outputs);
+  const node& add(int device, std::string name, std::string op, std::vector<output> inputs, std::vector<const node*> control, attr_map attrs, std::vector<output_type> outputs,
+                  const node* outputs_of = nullptr);
   std::string free_name(std::string name) const;
   static std::string tensor_name(const output& o) { return o.from->name() + ":" + std::to_string(o.index); }
   part& part_of(int device) { return parts_[at(devices_[at(device)].task)]; }
@@ -151,6 +153,7 @@ class partitioner {
   std::vector<const node*> arrived_;  // by edge: what its consumers read or wait for
   cut_row_index by_device_, by_task_;  // by task where one has several devices
   std::vector<int> each_device_;       // 0, 1, 2, ...
+  std::unordered_map<std::uint64_t, std::pair<attr_map, attr_map>> attrs_between_;
   std::map<arrival_key, arrival> fed_arrivals_;
   std::vector<transfer> feeds_, fetches_;
 };
@@ -332,24 +335,25 @@ WEFT_DECL const node& partitioner::send_value(const std::string& source, output 
     value = {&cast(name("narrow"), source_device, value, dtype::float32, dtype::bfloat16, type.shape), 0};
     type.dtype = dtype::bfloat16;
   }
-  const attr_value tensor_name("edge_" + std::to_string(edge) + "_" + source);
-  const auto attrs_of = [&](bool sends) {
-    attr_map out;
-    out.reserve(7);
-    const auto put = [&out](const char* key, attr_value what) { out.emplace(key, std::move(what)); };
-    if (sends) put("T", type.dtype);
-    put("_edge", edge);
-    put("client_terminated", false);
-    put("recv_device", devices_[at(device)].as_attr);
-    put("send_device", devices_[at(source_device)].as_attr);
-    put("send_device_incarnation", devices_[at(source_device)].incarnation);
-    put("tensor_name", tensor_name);
-    if (!sends) put("tensor_type", type.dtype);
-    return out;
-  };
-  add(source_device, name("send"), "_Send", {value}, {}, attrs_of(true), {});
-  const node& received = add(device, name("recv"), "_Recv", {}, {}, attrs_of(false), {type});
+  const attr_map of_pair{{"_edge", edge}, {"tensor_name", "edge_" + std::to_string(edge) + "_" + source}};
+  const auto& [of_sends, of_receives] = attrs_between(source_device, device, type.dtype);
+  const bool same_outputs = value.from->output_count() == 1 && !value.from->outputs()[0].is_ref;
+  add(source_device, name("send"), "_Send", {value}, {}, attr_map::joined(of_pair, of_sends), {});
+  const node& received = add(device, name("recv"), "_Recv", {}, {}, attr_map::joined(of_pair, of_receives), {type}, same_outputs ? value.from : nullptr);
   return narrow ? cast(name("widen"), device, {&received, 0}, dtype::bfloat16, dtype::float32, type.shape) : received;
+}
+
+// What all pairs between two devices have in common for a dtype: the attributes of their _Send, and of their _Recv.
+WEFT_DECL const std::pair<attr_map, attr_map>& partitioner::attrs_between(int source_device, int device, dtype type) {
+  const auto [it, fresh] = attrs_between_.try_emplace(static_cast<std::uint64_t>(source_device) << 40 | static_cast<std::uint64_t>(device) << 16 | static_cast<std::uint64_t>(type));
+  if (fresh) {
+    const place_of_device &from = devices_[at(source_device)], &to = devices_[at(device)];
+    const attr_map both{{"client_terminated", false}, {"recv_device", to.as_attr}, {"send_device", from.as_attr}, {"send_device_incarnation", from.incarnation}};
+    it->second = {both, both};
+    it->second.first["T"] = type;
+    it->second.second["tensor_type"] = type;
+  }
+  return it->second;
 }
 
 WEFT_DECL const node& partitioner::cast(const std::string& name, int device, const output& value, dtype from, dtype to, const partial_shape& s) {
@@ -417,7 +421,7 @@ WEFT_DECL std::string partitioner::free_name(std::string name) const {
 }
 
 WEFT_DECL const node& partitioner::add(int device, std::string name, std::string op, std::vector<output> inputs, std::vector<const node*> control,
-                                    attr_map attrs, std::vector<output_type> outputs) {
+                                    attr_map attrs, std::vector<output_type> outputs, const node* outputs_of) {
   node_spec spec;
   spec.op = std::move(op);
   spec.name = free_name(std::move(name));
@@ -428,7 +432,7 @@ WEFT_DECL const node& partitioner::add(int device, std::string name, std::string
   spec.scoped = false;
   spec.device = devices_[at(device)].name;
   spec.outputs = std::move(outputs);
-  return part_of(device).graph.state()->add(std::move(spec), naming_);
+  return part_of(device).graph.state()->add(std::move(spec), naming_, outputs_of);
 }
 
 }  // namespace weft::detail
