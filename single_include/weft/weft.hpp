@@ -18724,8 +18724,8 @@ namespace weft {
 
 /// What a receiver accepts of one frame. A frame past a limit closes its connection before memory is taken for it.
 struct frame_limits {
-  /// Bytes of the head, which holds registered graphs too.
-  std::uint32_t max_head = 64U << 20;
+  /// Bytes of the head, which holds registered graphs too: some 80 for each of their nodes.
+  std::uint32_t max_head = 512U << 20;
   /// Bytes of all tensors together.
   std::uint64_t max_body = std::uint64_t{4} << 30;
   /// Tensors.
@@ -42020,6 +42020,8 @@ WEFT_DECL void planner::name_step(preparation& work) const {
   work.what.fetches = outputs(signature.fetches);
   for (const std::uint32_t target : signature.targets) work.what.targets.push_back(node_at(target));
   if (work.what.fetches.empty() && work.what.targets.empty()) fail(error_code::invalid_argument, "the step fetches nothing and runs nothing");
+  for (const output& fetch : work.what.fetches)
+    if (std::find(work.what.feeds.begin(), work.what.feeds.end(), fetch) != work.what.feeds.end()) fail(error_code::invalid_argument, "the step fetches '" + to_text(fetch) + "', which it is fed: whoever feeds it knows it");
   work.what.master = to_text(own_.self);
   work.what.merge_equal_nodes = work.session->options.passes.merge_equal_nodes;
   work.what.skip_identities = work.session->options.passes.skip_identities;
@@ -42184,6 +42186,7 @@ WEFT_DECL std::map<task_id, std::vector<part_edge>> planner::edges_of(const part
 WEFT_DECL void planner::send_parts(const preparation_ptr& work) {
   if (work->session->closed) throw error(work->session->closed_for);
   const std::uint64_t number = work->plan->registration = ++last_registration_;
+  if (work->plan->parts.empty()) return finish(work, status());  // what is asked for is fed: nobody has to do anything
   pending_registration& waits = pending_[number];
   waits.work = work;
   for (const plan_part& p : work->plan->parts) waits.missing.insert(p.task);
@@ -42884,6 +42887,7 @@ WEFT_DECL void master::start(const client_ptr& client, const run_message& what, 
     if (p.task != own_.self) send_part(step, p, feeds);
   for (const plan_part& p : plan->parts)
     if (p.task == own_.self) send_part(step, p, feeds);
+  if (plan->parts.empty()) over(step);
 }
 
 WEFT_DECL void master::send_part(const step_ptr& step, const plan_part& to, const std::vector<tensor_value>& feeds) {
@@ -44447,7 +44451,7 @@ WEFT_DECL void check_feed(const output& to, const tensor_value& v, call_site whe
 }
 
 struct prepared_call::state {
-  std::shared_ptr<prepared_step> step;
+  std::shared_ptr<prepared_step> step;  // none when the feeds answer everything
   std::vector<output> feeds;
   std::size_t fetches;
   // For each fetch of the user: its position among the step's fetches, or -1 - position of the feed that answers it.
@@ -44463,6 +44467,7 @@ WEFT_DECL void prepared_call::run(tensor_value* fed, tensor_value* answers) cons
   std::vector<tensor_value> fetched(s.fetches);
   for (std::size_t i = 0; i < s.answers.size(); ++i)
     if (s.answers[i] < 0) answers[i] = fed[static_cast<std::size_t>(-1 - s.answers[i])];
+  if (s.step == nullptr) return;
   s.step->run(fed, fetched.data(), run_options());
   for (std::size_t i = 0; i < s.answers.size(); ++i)
     if (s.answers[i] >= 0) answers[i] = fetched[static_cast<std::size_t>(s.answers[i])];
@@ -44474,6 +44479,11 @@ struct request::state {
   std::vector<tensor_value> values, answered;
   std::vector<int> answers;
 
+  void check() const {
+    if (answers.empty() && signature.targets.empty()) fail(error_code::invalid_argument, "nothing to run: name at least one tensor to fetch or operation to run");
+  }
+  // Whether anything is asked for besides what is fed.
+  bool runs() const noexcept { return !signature.fetches.empty() || !signature.targets.empty(); }
   bool in_order() const {
     for (std::size_t i = 0; i < answers.size(); ++i)
       if (answers[i] != static_cast<int>(i)) return false;
@@ -44535,9 +44545,9 @@ WEFT_DECL void request::add_target(const operation& what) {
 WEFT_DECL tensor_value* request::run(session_interface& session, const run_options& options) {
   state& s = *state_;
   const step_signature& signature = s.signature;
-  if (s.answers.empty() && signature.targets.empty()) fail(error_code::invalid_argument, "nothing to run: name at least one tensor to fetch or operation to run");
+  s.check();
   for (const int a : s.answers) s.answered.push_back(a < 0 ? s.values[static_cast<std::size_t>(-1 - a)] : tensor_value());
-  if (signature.fetches.empty() && signature.targets.empty()) return s.answered.data();
+  if (!s.runs()) return s.answered.data();
   const auto step = session.prepare(signature);
   if (s.in_order()) {
     step->run(s.values.data(), s.answered.data(), options);
@@ -44552,7 +44562,8 @@ WEFT_DECL tensor_value* request::run(session_interface& session, const run_optio
 
 WEFT_DECL prepared_call request::prepare(session_interface& session) {
   state& s = *state_;
-  auto step = session.prepare(s.signature);
+  s.check();
+  auto step = s.runs() ? session.prepare(s.signature) : nullptr;
   const bool in_order = s.in_order();
   return prepared_call(std::make_shared<const prepared_call::state>(
       prepared_call::state{std::move(step), std::move(s.signature.feeds), s.signature.fetches.size(), std::move(s.answers), in_order}));

@@ -246,7 +246,7 @@ TEST_CASE("frame: lengths past the limits are refused by the header alone") {
   CHECK(verdict(header(1, 12, 0, (std::uint64_t{1} << 63) + 5)).message ==
         "frame with 9223372036854775813 bytes of body, at most 4294967296 are accepted (frame_limits::max_body)");
   CHECK(verdict(header(1, 12, 0, std::uint64_t{1} << 32)).ok());
-  CHECK(verdict(header(0, 0, UINT32_MAX, 0)).message == "frame with 4294967295 bytes of head, at most 67108864 are accepted (frame_limits::max_head)");
+  CHECK(verdict(header(0, 0, UINT32_MAX, 0)).message == "frame with 4294967295 bytes of head, at most 536870912 are accepted (frame_limits::max_head)");
   CHECK(verdict(header(UINT32_MAX, UINT32_MAX, 0, 0)).message == "frame with 4294967295 tensors, at most 1048576 are accepted (frame_limits::max_tensors)");
   weft::frame_limits small;
   small.max_head = 10;

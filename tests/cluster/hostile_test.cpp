@@ -312,6 +312,22 @@ TEST_CASE("hostile: long chains and wide nodes work") {
   CHECK(session.run({{x, 2.f}}, sum) == 2.f * static_cast<float>(wide));
 }
 
+TEST_CASE("hostile: a step that fetches what it feeds is refused, and one for which nobody has to run is over at once") {
+  one_server here;
+  const weft::graph g;
+  const auto scope = g.as_default();
+  const auto x = weft::placeholder<float, 0>("x");
+  const auto y = weft::identity(x);
+  client one(here.target());
+  const auto refused = one.prepare(g, {y.raw(), x.raw()}, {}, {x.raw()});
+  CHECK(refused.result.code == error_code::invalid_argument);
+  CHECK(refused.result.message.find("the step fetches 'x', which it is fed") != std::string::npos);
+  client two(here.target());
+  REQUIRE(two.prepare(g, {}, {x.raw().from}, {x.raw()}).result.ok());
+  for (int i = 0; i < 3; ++i) CHECK(two.run({tensor_value::scalar(1.f)}).result.ok());
+  CHECK(two.run({}).result.code == error_code::invalid_argument);
+}
+
 TEST_CASE("hostile: values that an op cannot take are errors of the step") {
   one_server here;
   const weft::graph g;

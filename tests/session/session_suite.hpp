@@ -113,6 +113,15 @@ inline void values_are_fed(const opener& open) {
   CHECK(unfed.node == "x");
   CHECK(unfed.site.find("session_suite.hpp:") == 0);
   CHECK(session->run({{x, {{1, 2}}}, {rate, 1}}, y) == xt::xtensor<float, 2>{{1, 2}});
+  // Nobody has to do anything for what is fed.
+  session->run({{rate, 2}}, weft::operation(rate));
+  CHECK(session->run({{rate, 2}}, rate) == 2.f);
+  CHECK(session->make_callable(weft::feeds(rate), rate)(3) == 3.f);
+  session->make_callable(weft::feeds(rate), weft::operation(rate))(3);
+  weft::step_signature nothing;
+  nothing.feeds = {rate.raw()};
+  nothing.targets = {rate.raw().from};
+  CHECK(session->partitions(nothing).parts().empty());
 }
 
 inline void variables_keep_their_values(const opener& open) {

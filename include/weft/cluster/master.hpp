@@ -325,6 +325,7 @@ WEFT_DECL void master::start(const client_ptr& client, const run_message& what, 
     if (p.task != own_.self) send_part(step, p, feeds);
   for (const plan_part& p : plan->parts)
     if (p.task == own_.self) send_part(step, p, feeds);
+  if (plan->parts.empty()) over(step);
 }
 
 WEFT_DECL void master::send_part(const step_ptr& step, const plan_part& to, const std::vector<tensor_value>& feeds) {

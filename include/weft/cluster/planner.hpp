@@ -215,6 +215,8 @@ WEFT_DECL void planner::name_step(preparation& work) const {
   work.what.fetches = outputs(signature.fetches);
   for (const std::uint32_t target : signature.targets) work.what.targets.push_back(node_at(target));
   if (work.what.fetches.empty() && work.what.targets.empty()) fail(error_code::invalid_argument, "the step fetches nothing and runs nothing");
+  for (const output& fetch : work.what.fetches)
+    if (std::find(work.what.feeds.begin(), work.what.feeds.end(), fetch) != work.what.feeds.end()) fail(error_code::invalid_argument, "the step fetches '" + to_text(fetch) + "', which it is fed: whoever feeds it knows it");
   work.what.master = to_text(own_.self);
   work.what.merge_equal_nodes = work.session->options.passes.merge_equal_nodes;
   work.what.skip_identities = work.session->options.passes.skip_identities;
@@ -379,6 +381,7 @@ WEFT_DECL std::map<task_id, std::vector<part_edge>> planner::edges_of(const part
 WEFT_DECL void planner::send_parts(const preparation_ptr& work) {
   if (work->session->closed) throw error(work->session->closed_for);
   const std::uint64_t number = work->plan->registration = ++last_registration_;
+  if (work->plan->parts.empty()) return finish(work, status());  // what is asked for is fed: nobody has to do anything
   pending_registration& waits = pending_[number];
   waits.work = work;
   for (const plan_part& p : work->plan->parts) waits.missing.insert(p.task);

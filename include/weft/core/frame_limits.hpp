@@ -8,8 +8,8 @@ namespace weft {
 
 /// What a receiver accepts of one frame. A frame past a limit closes its connection before memory is taken for it.
 struct frame_limits {
-  /// Bytes of the head, which holds registered graphs too.
-  std::uint32_t max_head = 64U << 20;
+  /// Bytes of the head, which holds registered graphs too: some 80 for each of their nodes.
+  std::uint32_t max_head = 512U << 20;
   /// Bytes of all tensors together.
   std::uint64_t max_body = std::uint64_t{4} << 30;
   /// Tensors.

@@ -244,7 +244,7 @@ WEFT_DECL void check_feed(const output& to, const tensor_value& v, call_site whe
 }
 
 struct prepared_call::state {
-  std::shared_ptr<prepared_step> step;
+  std::shared_ptr<prepared_step> step;  // none when the feeds answer everything
   std::vector<output> feeds;
   std::size_t fetches;
   // For each fetch of the user: its position among the step's fetches, or -1 - position of the feed that answers it.
@@ -260,6 +260,7 @@ WEFT_DECL void prepared_call::run(tensor_value* fed, tensor_value* answers) cons
   std::vector<tensor_value> fetched(s.fetches);
   for (std::size_t i = 0; i < s.answers.size(); ++i)
     if (s.answers[i] < 0) answers[i] = fed[static_cast<std::size_t>(-1 - s.answers[i])];
+  if (s.step == nullptr) return;
   s.step->run(fed, fetched.data(), run_options());
   for (std::size_t i = 0; i < s.answers.size(); ++i)
     if (s.answers[i] >= 0) answers[i] = fetched[static_cast<std::size_t>(s.answers[i])];
@@ -271,6 +272,11 @@ struct request::state {
   std::vector<tensor_value> values, answered;
   std::vector<int> answers;
 
+  void check() const {
+    if (answers.empty() && signature.targets.empty()) fail(error_code::invalid_argument, "nothing to run: name at least one tensor to fetch or operation to run");
+  }
+  // Whether anything is asked for besides what is fed.
+  bool runs() const noexcept { return !signature.fetches.empty() || !signature.targets.empty(); }
   bool in_order() const {
     for (std::size_t i = 0; i < answers.size(); ++i)
       if (answers[i] != static_cast<int>(i)) return false;
@@ -332,9 +338,9 @@ WEFT_DECL void request::add_target(const operation& what) {
 WEFT_DECL tensor_value* request::run(session_interface& session, const run_options& options) {
   state& s = *state_;
   const step_signature& signature = s.signature;
-  if (s.answers.empty() && signature.targets.empty()) fail(error_code::invalid_argument, "nothing to run: name at least one tensor to fetch or operation to run");
+  s.check();
   for (const int a : s.answers) s.answered.push_back(a < 0 ? s.values[static_cast<std::size_t>(-1 - a)] : tensor_value());
-  if (signature.fetches.empty() && signature.targets.empty()) return s.answered.data();
+  if (!s.runs()) return s.answered.data();
   const auto step = session.prepare(signature);
   if (s.in_order()) {
     step->run(s.values.data(), s.answered.data(), options);
@@ -349,7 +355,8 @@ WEFT_DECL tensor_value* request::run(session_interface& session, const run_optio
 
 WEFT_DECL prepared_call request::prepare(session_interface& session) {
   state& s = *state_;
-  auto step = session.prepare(s.signature);
+  s.check();
+  auto step = s.runs() ? session.prepare(s.signature) : nullptr;
   const bool in_order = s.in_order();
   return prepared_call(std::make_shared<const prepared_call::state>(
       prepared_call::state{std::move(step), std::move(s.signature.feeds), s.signature.fetches.size(), std::move(s.answers), in_order}));
