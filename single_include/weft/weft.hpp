@@ -41822,6 +41822,8 @@ WEFT_DECL partitioned_graph partition(const graph& g, const cluster_spec& cluste
 #include <optional>
 #include <set>
 #include <string>
+#include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -42052,12 +42054,15 @@ WEFT_DECL void planner::begin(const preparation_ptr& work) {
   work->placing.earlier = work->earlier.get();
 
   std::set<task_id> named;
-  for (const node* n : work->needed)
-    if (const auto device = try_parse_device_name(n->device()))
-      if (const auto task = task_of(*device); task && own_.cluster.has(*task)) {
-        if (*task != own_.self && !work->session->sees(*task)) n->fail_about(error_code::invalid_argument, "it is placed on '" + n->device() + "', which the session does not see (session_options::device_filters)");
-        named.insert(*task);
-      }
+  std::unordered_set<const std::string*> seen;  // a graph keeps each device that its nodes ask for once
+  for (const node* n : work->needed) {
+    if (!seen.insert(&n->device()).second) continue;
+    const auto device = try_parse_device_name(n->device());
+    const auto task = device ? task_of(*device) : std::nullopt;
+    if (!task || !own_.cluster.has(*task)) continue;
+    if (*task != own_.self && !work->session->sees(*task)) n->fail_about(error_code::invalid_argument, "it is placed on '" + n->device() + "', which the session does not see (session_options::device_filters)");
+    named.insert(*task);
+  }
   contact(work, named);
 }
 
@@ -42114,8 +42119,11 @@ WEFT_DECL void planner::place_nodes(const preparation_ptr& work) {
   const auto on = std::make_shared<const device_set>(devices(*work));
   build(work, [work, on] { work->where = place(work->session->graph, *on, work->placing); }, [this, work] {
     std::set<task_id> unmet;
+    std::unordered_set<const std::string*> seen;  // a placement keeps each of its devices once
     for (const node* n : work->needed) {
-      const task_id task = task_of_device(work->where->device_of(*n));
+      const std::string& device = work->where->device_of(*n);
+      if (!seen.insert(&device).second) continue;
+      const task_id task = task_of_device(device);
       if (work->contacted.count(task) == 0) unmet.insert(task);
     }
     if (!unmet.empty()) return contact(work, unmet);
@@ -42165,8 +42173,13 @@ WEFT_DECL void planner::take_parts(const preparation_ptr& work) {
 // What each task sends and receives, in the order of the edges.
 WEFT_DECL std::map<task_id, std::vector<part_edge>> planner::edges_of(const partitioned_graph& cut) const {
   std::map<task_id, std::vector<part_edge>> out;
+  std::unordered_map<std::string, task_id> known;
+  const auto task_at = [&known](const std::string& device) -> const task_id& {
+    const auto it = known.find(device);
+    return it != known.end() ? it->second : known.emplace(device, task_of_device(device)).first->second;
+  };
   for (const transfer& t : cut.transfers()) {
-    const task_id from = task_of_device(t.from), to = task_of_device(t.to);
+    const task_id &from = task_at(t.from), &to = task_at(t.to);
     part_edge e;
     e.edge = t.edge;
     e.dtype = t.dtype;
@@ -53355,6 +53368,11 @@ struct saver::state {
   void name_pieces();
   void build_gathered();
   void build_sharded();
+  // A path without the folder, which `latest_checkpoint` puts before the name.
+  std::string inside(const std::string& path) const {
+    const std::string folder = options.directory + "/";
+    return folder.size() > 1 && path.compare(0, folder.size(), folder) == 0 ? path.substr(folder.size()) : path;
+  }
   std::string seen(const std::string& path) const { return options.directory.empty() ? path : options.directory + "/" + path; }
   void write_gathered(session_interface& session, const std::string& path) const;
   void write_sharded(session_interface& session, const std::string& path) const;
@@ -53500,12 +53518,12 @@ WEFT_DECL std::string saver::save(session_interface& session, const std::string&
   const std::string base = detail::base_name(path);
   if (base.empty() || base == "." || base == ".." || base == "checkpoint") fail(error_code::invalid_argument, "'" + path + "' cannot be the name of a checkpoint");
   if (step && *step < 0) fail(error_code::invalid_argument, "a checkpoint cannot be of step " + std::to_string(*step));
-  const std::string name = step ? path + "-" + std::to_string(*step) : path;
+  const std::string whole = step ? path + "-" + std::to_string(*step) : path, name = s.inside(whole);
   if (s.options.files == saver_files::gathered) s.write_gathered(session, name);
   else s.write_sharded(session, name);
   s.note(name);
-  if (step) detail::remove_leftovers(s.seen(path));
-  return name;
+  if (step) detail::remove_leftovers(s.seen(s.inside(path)));
+  return whole;
 }
 
 // Notes the newest checkpoint, then removes the files of those that are too many: a kill between the two leaves files, never a note of what is gone.
@@ -53593,9 +53611,7 @@ WEFT_DECL void saver::state::restore_sharded(session_interface& session, const s
 
 WEFT_DECL void saver::restore(session_interface& session, const std::string& checkpoint) {
   if (checkpoint.empty()) fail(error_code::invalid_argument, "no checkpoint is named to restore");
-  // `latest_checkpoint` puts the folder before the name.
-  const std::string folder = state_->options.directory + "/";
-  const std::string path = folder.size() > 1 && checkpoint.compare(0, folder.size(), folder) == 0 ? checkpoint.substr(folder.size()) : checkpoint;
+  const std::string path = state_->inside(checkpoint);
   if (state_->options.files == saver_files::gathered) state_->restore_gathered(session, path);
   else state_->restore_sharded(session, path);
 }

@@ -39,17 +39,6 @@ weft::run_options within(std::chrono::milliseconds limit) {
   return out;
 }
 
-// Whether a test that takes minutes or gigabytes is asked for, and the machine has so much memory now.
-bool is_asked_for(double gigabytes) {
-  std::ifstream info("/proc/meminfo");
-  std::string name;
-  double kilobytes = 0;
-  while (info >> name >> kilobytes && name != "MemAvailable:") info.ignore(1000, '\n');
-  if (takes_long() && !is_sanitized && kilobytes / (1 << 20) > gigabytes) return true;
-  MESSAGE("skipped: runs with WEFT_TEST_LONG=1, without sanitizers, with " << gigabytes << " GiB of memory");
-  return false;
-}
-
 double resident_megabytes() {
   std::ifstream pages("/proc/self/statm");
   double size = 0, resident = 0;
@@ -382,7 +371,7 @@ TEST_CASE("stories: of two servers that were started as one task the first is to
 }
 
 TEST_CASE("stories: constants of more than two gigabytes are sent and run") {
-  if (!is_asked_for(14)) return;
+  if (!may_take(14)) return;
   weft::local_cluster cluster({{"ps", 1}, {"work", 1}}, one_thread());
   const weft::graph g;
   const auto scope = g.as_default();
@@ -396,7 +385,7 @@ TEST_CASE("stories: constants of more than two gigabytes are sent and run") {
 }
 
 TEST_CASE("stories: a variable of three gigabytes is filled, sent and fetched, or refused") {
-  if (!is_asked_for(16)) return;
+  if (!may_take(16)) return;
   weft::local_cluster cluster({{"ps", 1}, {"work", 1}}, one_thread());
   const weft::graph g;
   const auto scope = g.as_default();
@@ -412,7 +401,7 @@ TEST_CASE("stories: a variable of three gigabytes is filled, sent and fetched, o
 }
 
 TEST_CASE("stories: memory stays flat over many steps and many kinds of steps") {
-  if (!is_asked_for(2)) return;
+  if (!may_take(2)) return;
   weft::local_cluster cluster({{"work", 1}}, one_thread());
   const weft::graph g;
   const auto scope = g.as_default();

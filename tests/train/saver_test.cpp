@@ -1,6 +1,7 @@
 #include <weft/train/saver.hpp>
 
 #include "../format/file_test_support.hpp"
+#include "../long_tests.hpp"
 
 #include <weft/cluster/local_cluster.hpp>
 #include <weft/cluster/session.hpp>
@@ -197,7 +198,7 @@ TEST_CASE("saver: a checkpoint sharded over two parameter servers restores on th
     weft::session session(cluster.target("work", 2), {}, m.graph);
     session.run(m.init);
     CHECK(saver.save(session, "run/m", 1) == "run/m-1");
-    CHECK(saver.save(session, "run/m", 1) == "run/m-1");
+    CHECK(saver.save(session, dir / "run/m", 1) == dir / "run/m-1");
     CHECK(saver.save(session, "run/m", 2) == "run/m-2");
     // The index and two files, whose names only they have.
     const auto files = weft::detail::names_in_folder(dir / "run");
@@ -224,6 +225,33 @@ TEST_CASE("saver: a checkpoint sharded over two parameter servers restores on th
   weft::saver sharded({m.w[3]}, options);
   const weft::status none = error_of([&] { sharded.save(session, "run/m", 3); });
   CHECK_MESSAGE(none.message.find("no kernel") != std::string::npos, none.message);
+}
+
+TEST_CASE("saver: a variable of three gigabytes is saved and restored, through the client and by its server") {
+  if (!may_take(16)) return;
+  const file_test::folder dir;
+  weft::local_cluster cluster({{"ps", 1}, {"work", 1}}, with_files(dir.path()));
+  const weft::graph g;
+  const auto scope = g.as_default();
+  const auto there = weft::with_device("/job:ps/task:0");
+  const weft::variable<float, 1> v(weft::zeros<float>({805306368}) + 1.f, "v");
+  const auto other = v.assign(weft::zeros<float>({805306368}) + 2.f);
+  const auto least = weft::reduce_min(v), most = weft::reduce_max(v);
+  weft::session session(cluster.target("work", 0), {}, g);
+  for (const bool sharded : {false, true}) {
+    session.run(v.initializer());
+    weft::saver_options options;
+    options.files = sharded ? weft::saver_files::sharded : weft::saver_files::gathered;
+    options.format = sharded ? checkpoint_format::safetensors : checkpoint_format::npz;
+    options.directory = dir.path();
+    weft::saver saver({v}, options);
+    const std::string path = saver.save(session, dir / "m", 1);
+    session.run(other);
+    CHECK(session.run(least) == 2.f);
+    saver.restore(session, path);
+    CHECK(session.run(least) == 1.f);
+    CHECK(session.run(most) == 1.f);
+  }
 }
 
 TEST_CASE("saver: a shard that is damaged or gone is an error with its file's name, and the servers serve on") {

@@ -17,6 +17,8 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -247,12 +249,15 @@ WEFT_DECL void planner::begin(const preparation_ptr& work) {
   work->placing.earlier = work->earlier.get();
 
   std::set<task_id> named;
-  for (const node* n : work->needed)
-    if (const auto device = try_parse_device_name(n->device()))
-      if (const auto task = task_of(*device); task && own_.cluster.has(*task)) {
-        if (*task != own_.self && !work->session->sees(*task)) n->fail_about(error_code::invalid_argument, "it is placed on '" + n->device() + "', which the session does not see (session_options::device_filters)");
-        named.insert(*task);
-      }
+  std::unordered_set<const std::string*> seen;  // a graph keeps each device that its nodes ask for once
+  for (const node* n : work->needed) {
+    if (!seen.insert(&n->device()).second) continue;
+    const auto device = try_parse_device_name(n->device());
+    const auto task = device ? task_of(*device) : std::nullopt;
+    if (!task || !own_.cluster.has(*task)) continue;
+    if (*task != own_.self && !work->session->sees(*task)) n->fail_about(error_code::invalid_argument, "it is placed on '" + n->device() + "', which the session does not see (session_options::device_filters)");
+    named.insert(*task);
+  }
   contact(work, named);
 }
 
@@ -309,8 +314,11 @@ WEFT_DECL void planner::place_nodes(const preparation_ptr& work) {
   const auto on = std::make_shared<const device_set>(devices(*work));
   build(work, [work, on] { work->where = place(work->session->graph, *on, work->placing); }, [this, work] {
     std::set<task_id> unmet;
+    std::unordered_set<const std::string*> seen;  // a placement keeps each of its devices once
     for (const node* n : work->needed) {
-      const task_id task = task_of_device(work->where->device_of(*n));
+      const std::string& device = work->where->device_of(*n);
+      if (!seen.insert(&device).second) continue;
+      const task_id task = task_of_device(device);
       if (work->contacted.count(task) == 0) unmet.insert(task);
     }
     if (!unmet.empty()) return contact(work, unmet);
@@ -360,8 +368,13 @@ WEFT_DECL void planner::take_parts(const preparation_ptr& work) {
 // What each task sends and receives, in the order of the edges.
 WEFT_DECL std::map<task_id, std::vector<part_edge>> planner::edges_of(const partitioned_graph& cut) const {
   std::map<task_id, std::vector<part_edge>> out;
+  std::unordered_map<std::string, task_id> known;
+  const auto task_at = [&known](const std::string& device) -> const task_id& {
+    const auto it = known.find(device);
+    return it != known.end() ? it->second : known.emplace(device, task_of_device(device)).first->second;
+  };
   for (const transfer& t : cut.transfers()) {
-    const task_id from = task_of_device(t.from), to = task_of_device(t.to);
+    const task_id &from = task_at(t.from), &to = task_at(t.to);
     part_edge e;
     e.edge = t.edge;
     e.dtype = t.dtype;

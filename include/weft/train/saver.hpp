@@ -134,6 +134,11 @@ struct saver::state {
   void name_pieces();
   void build_gathered();
   void build_sharded();
+  // A path without the folder, which `latest_checkpoint` puts before the name.
+  std::string inside(const std::string& path) const {
+    const std::string folder = options.directory + "/";
+    return folder.size() > 1 && path.compare(0, folder.size(), folder) == 0 ? path.substr(folder.size()) : path;
+  }
   std::string seen(const std::string& path) const { return options.directory.empty() ? path : options.directory + "/" + path; }
   void write_gathered(session_interface& session, const std::string& path) const;
   void write_sharded(session_interface& session, const std::string& path) const;
@@ -279,12 +284,12 @@ WEFT_DECL std::string saver::save(session_interface& session, const std::string&
   const std::string base = detail::base_name(path);
   if (base.empty() || base == "." || base == ".." || base == "checkpoint") fail(error_code::invalid_argument, "'" + path + "' cannot be the name of a checkpoint");
   if (step && *step < 0) fail(error_code::invalid_argument, "a checkpoint cannot be of step " + std::to_string(*step));
-  const std::string name = step ? path + "-" + std::to_string(*step) : path;
+  const std::string whole = step ? path + "-" + std::to_string(*step) : path, name = s.inside(whole);
   if (s.options.files == saver_files::gathered) s.write_gathered(session, name);
   else s.write_sharded(session, name);
   s.note(name);
-  if (step) detail::remove_leftovers(s.seen(path));
-  return name;
+  if (step) detail::remove_leftovers(s.seen(s.inside(path)));
+  return whole;
 }
 
 // Notes the newest checkpoint, then removes the files of those that are too many: a kill between the two leaves files, never a note of what is gone.
@@ -372,9 +377,7 @@ WEFT_DECL void saver::state::restore_sharded(session_interface& session, const s
 
 WEFT_DECL void saver::restore(session_interface& session, const std::string& checkpoint) {
   if (checkpoint.empty()) fail(error_code::invalid_argument, "no checkpoint is named to restore");
-  // `latest_checkpoint` puts the folder before the name.
-  const std::string folder = state_->options.directory + "/";
-  const std::string path = folder.size() > 1 && checkpoint.compare(0, folder.size(), folder) == 0 ? checkpoint.substr(folder.size()) : checkpoint;
+  const std::string path = state_->inside(checkpoint);
   if (state_->options.files == saver_files::gathered) state_->restore_gathered(session, path);
   else state_->restore_sharded(session, path);
 }
