@@ -40,16 +40,16 @@ message longer(message m) {
   return m;
 }
 
-weft::server_options small() {
+weft::server_options small(std::chrono::milliseconds timeout) {
   auto out = with_deaf_worker::quiet();
-  out.connect_timeout = 300ms;
+  out.connect_timeout = timeout;
   out.received_bytes = std::size_t{1} << 20;
   return out;
 }
 
-// A master, a task that behaves in some way, and a step that fetches 2 from it.
+// A master, a task that behaves in some way, and a step that fetches 2 from it. The timeout is for what the task never says.
 struct scene {
-  explicit scene(const std::function<void(fake::deaf_worker&)>& behave) : cluster(behave, small()) {
+  explicit scene(const std::function<void(fake::deaf_worker&)>& behave, std::chrono::milliseconds timeout = fake::patience) : cluster(behave, small(timeout)) {
     const auto scope = g.as_default();
     weft::with_device("/job:far/task:0", [&] { y = weft::constant(1.f) + 1.f; });
     here = weft::constant(3.f) + 4.f;
@@ -171,10 +171,11 @@ TEST_CASE("hostile worker: whatever it says of a registration, the step ends wit
   };
   for (const auto& each : cases) {
     INFO(std::string(each.what));
-    scene with([&](fake::deaf_worker& worker) {
+    const auto behave = [&](fake::deaf_worker& worker) {
       worker.registers = each.says;
       worker.answers = [](const run_part_message& r) { return std::vector<message>{done(r.step, {two})}; };
-    });
+    };
+    scene with(behave, each.code == error_code::deadline_exceeded ? 300ms : std::chrono::milliseconds(fake::patience));
     const status why = with.run();
     INFO(why.task, " ", why.text());
     CHECK(why.code == each.code);
