@@ -203,13 +203,6 @@ template <class Call> status failure(Call call) {
   return {};
 }
 
-// A port at which nobody listens.
-weft::host_port unused_port() {
-  event_loop loop;
-  const weft::listener listener(loop.io, {"127.0.0.1", 0}, {}, [](const std::shared_ptr<connection>&) {});
-  return listener.address();
-}
-
 }  // namespace
 
 TEST_CASE("connection: a blocking client and an event loop exchange every kind of value") {
@@ -579,7 +572,8 @@ TEST_CASE("connection: opening fails with the address and the reason") {
   const auto open = [&](const weft::host_port& to, std::chrono::milliseconds deadline) {
     return connection::open(loop.io, to, deadline, {}, [&](const status& s, const std::shared_ptr<connection>& c) { opened.put({s, c != nullptr}); });
   };
-  const weft::host_port nobody = unused_port();
+  const fake::reserved_port reserved;
+  const weft::host_port& nobody = reserved.address();
   open(nobody, 10s);
   auto [refused, there] = opened.take();
   CHECK(refused.code == error_code::unavailable);
@@ -777,7 +771,8 @@ TEST_CASE("listener: without descriptors it waits and goes on") {
 }
 
 TEST_CASE("blocking connection: connecting fails with the address and the reason") {
-  const weft::host_port nobody = unused_port();
+  const fake::reserved_port reserved;
+  const weft::host_port& nobody = reserved.address();
   const status refused = failure([&] { blocking_connection::connect(nobody, 10s); });
   CHECK(refused.code == error_code::unavailable);
   CHECK(refused.message == "connection refused: no server is listening at " + to_text(nobody));

@@ -13,27 +13,35 @@
 
 namespace fake {
 
-/// Listens at a free port of this machine, and accepts who is asked for.
-class listening_socket {
+/// A port of this machine: bound, so that the system gives it to nobody else, and not listened at. Whoever calls there is refused; a server of this or another process can take it.
+class reserved_port {
  public:
-  explicit listening_socket(int backlog = 4) : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+  reserved_port() : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    weft::detail::lend_port(socket_.get());
     sockaddr_in here{};
     here.sin_family = AF_INET;
     here.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     socklen_t size = sizeof here;
     REQUIRE(::bind(socket_.get(), reinterpret_cast<const sockaddr*>(&here), size) == 0);
     REQUIRE(::getsockname(socket_.get(), reinterpret_cast<sockaddr*>(&here), &size) == 0);
-    REQUIRE(::listen(socket_.get(), backlog) == 0);
     address_ = {"127.0.0.1", ntohs(here.sin_port)};
   }
   const weft::host_port& address() const noexcept { return address_; }
+
+ protected:
+  weft::detail::descriptor socket_;
+
+ private:
+  weft::host_port address_;
+};
+
+/// Listens at a free port of this machine, and accepts who is asked for.
+class listening_socket : public reserved_port {
+ public:
+  explicit listening_socket(int backlog = 4) { REQUIRE(::listen(socket_.get(), backlog) == 0); }
   /// The next visitor; -1 after `stop`.
   int accept() const { return ::accept(socket_.get(), nullptr, nullptr); }
   void stop() const { ::shutdown(socket_.get(), SHUT_RDWR); }
-
- private:
-  weft::detail::descriptor socket_;
-  weft::host_port address_;
 };
 
 /// A socket that calls a server of this machine, and waits for nothing longer than 20 seconds. `connected`: whether it may be refused, and whether it was.

@@ -6,12 +6,10 @@
 #include <weft/cluster/server.hpp>
 
 #include "child_process.hpp"
+#include "listening_socket.hpp"
 #include "test_ops.hpp"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <signal.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -22,6 +20,7 @@
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 namespace server_processes {
 
@@ -58,19 +57,6 @@ inline bool serve_if_asked() {
 }
 inline const bool served = serve_if_asked();
 
-// A port that was free a moment ago.
-inline int free_port() {
-  const int number = ::socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  REQUIRE(::bind(number, reinterpret_cast<sockaddr*>(&address), size) == 0);
-  REQUIRE(::getsockname(number, reinterpret_cast<sockaddr*>(&address), &size) == 0);
-  ::close(number);
-  return ntohs(address.sin_port);
-}
-
 // Task servers in processes of their own.
 class processes {
  public:
@@ -81,7 +67,7 @@ class processes {
       : in_child_(std::move(in_child)), heartbeat_(std::to_string(heartbeat.count())) {
     std::map<std::string, std::map<int, std::string>> jobs;
     for (const task_id& task : tasks.tasks()) {
-      const std::string address = real[task] = "127.0.0.1:" + std::to_string(free_port());
+      const std::string address = real[task] = to_text(ports_.emplace_back().address());
       jobs[task.job][task.index] = advertise ? advertise(task, address) : address;
     }
     cluster = weft::cluster_spec(jobs);
@@ -119,6 +105,7 @@ class processes {
  private:
   const std::function<void()> in_child_;
   const std::string heartbeat_;
+  std::vector<fake::reserved_port> ports_;
   std::map<task_id, child_process> running_;
 };
 
