@@ -31,5 +31,7 @@ PARTITION_TEST {
   const weft::partitioned_graph parts = weft::partition(graph, {{"ps", 1}, {"work", 2}});
   HOLDS(weft::testing::sends_once(parts));
   HOLDS(weft::testing::transfers_at_most(parts, 2, 800));
-  if (std::getenv("MUST_FAIL") != nullptr) HOLDS(weft::testing::no_path(parts, "/job:ps", "/job:work/task:1"));
+  if (std::getenv("MUST_FAIL") != nullptr) {
+    HOLDS(weft::testing::no_path(parts, "/job:ps", "/job:work/task:1"));
+  }
 }
