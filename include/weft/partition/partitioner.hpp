@@ -337,9 +337,10 @@ WEFT_DECL const node& partitioner::send_value(const std::string& source, output 
   }
   const attr_map of_pair{{"_edge", edge}, {"tensor_name", "edge_" + std::to_string(edge) + "_" + source}};
   const auto& [of_sends, of_receives] = attrs_between(source_device, device, type.dtype);
-  const bool same_outputs = value.from->output_count() == 1 && !value.from->outputs()[0].is_ref;
+  const node* const outputs_of = value.from->output_count() == 1 && !value.from->outputs()[0].is_ref ? value.from : nullptr;
+  const std::vector<output_type> outputs = outputs_of != nullptr ? std::vector<output_type>() : std::vector<output_type>{type};
   add(source_device, name("send"), "_Send", {value}, {}, attr_map::joined(of_pair, of_sends), {});
-  const node& received = add(device, name("recv"), "_Recv", {}, {}, attr_map::joined(of_pair, of_receives), {type}, same_outputs ? value.from : nullptr);
+  const node& received = add(device, name("recv"), "_Recv", {}, {}, attr_map::joined(of_pair, of_receives), outputs, outputs_of);
   return narrow ? cast(name("widen"), device, {&received, 0}, dtype::bfloat16, dtype::float32, type.shape) : received;
 }
 
