@@ -701,10 +701,7 @@ TEST_CASE("listener: the port of a calling end is no hindrance, while the connec
   CHECK(can_listen(second));
   // 2. Of another program's connection it is one, and that is said.
   const weft::detail::descriptor foreign(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in to{};
-  to.sin_family = AF_INET;
-  to.sin_port = htons(static_cast<std::uint16_t>(server.address().port));
-  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  const sockaddr_in to = fake::loopback(server.address().port);
   REQUIRE(::connect(foreign.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0);
   const weft::host_port third = end_of(*server.connections.take());
   CHECK(failure([&] { can_listen(third); }).message.find(": address already in use though no server listens there: it is, or was a minute ago, the calling end") != std::string::npos);

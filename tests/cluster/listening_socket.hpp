@@ -11,16 +11,25 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <cstdint>
+
 namespace fake {
+
+/// A port of this machine.
+inline sockaddr_in loopback(int port) {
+  sockaddr_in out{};
+  out.sin_family = AF_INET;
+  out.sin_port = htons(static_cast<std::uint16_t>(port));
+  out.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  return out;
+}
 
 /// A port of this machine: bound, so that the system gives it to nobody else, and not listened at. Whoever calls there is refused; a server of this or another process can take it.
 class reserved_port {
  public:
   reserved_port() : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
     weft::detail::lend_port(socket_.get());
-    sockaddr_in here{};
-    here.sin_family = AF_INET;
-    here.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    sockaddr_in here = loopback(0);
     socklen_t size = sizeof here;
     REQUIRE(::bind(socket_.get(), reinterpret_cast<const sockaddr*>(&here), size) == 0);
     REQUIRE(::getsockname(socket_.get(), reinterpret_cast<sockaddr*>(&here), &size) == 0);
@@ -47,10 +56,7 @@ class listening_socket : public reserved_port {
 /// A socket that calls a server of this machine, and waits for nothing longer than 20 seconds. `connected`: whether it may be refused, and whether it was.
 inline weft::detail::descriptor calling_socket(const weft::host_port& server, bool* connected = nullptr) {
   weft::detail::descriptor out(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in to{};
-  to.sin_family = AF_INET;
-  to.sin_port = htons(static_cast<std::uint16_t>(server.port));
-  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  const sockaddr_in to = loopback(server.port);
   const timeval most{20, 0};
   ::setsockopt(out.get(), SOL_SOCKET, SO_RCVTIMEO, &most, sizeof most);
   ::setsockopt(out.get(), SOL_SOCKET, SO_SNDTIMEO, &most, sizeof most);
