@@ -747,10 +747,8 @@ TEST_CASE("listener: without descriptors it waits and goes on") {
   rlimit limit{};
   REQUIRE(::getrlimit(RLIMIT_NOFILE, &limit) == 0);
   weft::detail::descriptor client(::socket(AF_INET, SOCK_STREAM, 0)), highest(::dup(client.get()));
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<std::uint16_t>(server.address().port));
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  weft::detail::lend_port(client.get());
+  const sockaddr_in address = fake::loopback(server.address().port);
   rlimit none = limit;
   none.rlim_cur = static_cast<rlim_t>(client.get());
   REQUIRE(::setrlimit(RLIMIT_NOFILE, &none) == 0);

@@ -58,14 +58,13 @@ TEST_CASE("partial cluster: a step needs the tasks that it uses, and no others")
 TEST_CASE("partial cluster: a task that cannot be reached fails its step in bounded time, and the error says why it cannot") {
   // A socket whose queue of connections is full drops the next ones, as a firewall does.
   const fake::listening_socket full(0);
-  const std::string silent = to_text(full.address()), closed = [] { return to_text(fake::listening_socket().address()); }(), unknown = "no-such-host.invalid:1";
+  const fake::reserved_port nobody;
+  const std::string silent = to_text(full.address()), closed = to_text(nobody.address()), unknown = "no-such-host.invalid:1";
   std::vector<weft::detail::descriptor> waiting;
   for (int i = 0; i < 10; ++i) {
-    sockaddr_in to{};
-    to.sin_family = AF_INET;
-    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    to.sin_port = htons(static_cast<std::uint16_t>(full.address().port));
+    const sockaddr_in to = fake::loopback(full.address().port);
     waiting.emplace_back(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0));
+    weft::detail::lend_port(waiting.back().get());
     static_cast<void>(::connect(waiting.back().get(), reinterpret_cast<const sockaddr*>(&to), sizeof to));
   }
   auto options = small();
